@@ -1,0 +1,42 @@
+"""What can go wrong, as one tree.
+
+OpenClawError
+ ├─ SuiteError      a suite says something we cannot run: file, prompt, key, mend
+ ├─ TargetError     `--openclaw-models` or an endpoint says something we cannot reach
+ ├─ EngineError     the embedded engine is missing or does not start
+ └─ CallFailed      an attempt to ask a model ended without a reply; carries a `Fault`
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_openclaw.records import Fault
+
+
+class OpenClawError(Exception):
+    """The base of everything raised here; its text is meant for the user."""
+
+
+class SuiteError(OpenClawError):
+    """A suite file cannot be used; the text names file, prompt, key and the mend."""
+
+
+class TargetError(OpenClawError):
+    """A target spec or an endpoint cannot be used; the text names it and the mend."""
+
+
+class EngineError(OpenClawError):
+    """The embedded engine cannot serve; the text is one sentence with the mend."""
+
+
+class CallFailed(OpenClawError):
+    """An attempt ended without a reply.
+
+    Raised by providers; the executor decides from `fault` whether to ask again.
+    """
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault

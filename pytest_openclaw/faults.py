@@ -1,0 +1,255 @@
+"""Every way a cell can end, and what each means: status, failure type, pytest outcome.
+
+Two doors. `outcome_of` maps any ending to a row's status and pytest's word for it. The functions
+above it name each failure once; providers call them and decide nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, get_args
+
+from pytest_openclaw.records import AvailabilityStatus, Fault, PytestOutcome, Reply, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FAILURE_TYPES = frozenset(
+    {
+        "empty_response",
+        "refusal",
+        "content_filter",
+        "auth_missing",
+        "quota_exhausted",
+        "model_not_found",
+        "not_installed",
+        "connect_error",
+        "timeout",
+        "stream_error",
+        "malformed_response",
+        "context_overflow",
+        "cli_error",
+        "harness_error",
+        "exception",
+    }
+)
+"""The closed set of `failure_type`; beside it stands `http_<status>`."""
+
+RETRYABLE_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+STATUSES: tuple[AvailabilityStatus, ...] = get_args(AvailabilityStatus)
+
+
+# --- what happened on the way -------------------------------------------------------------------
+
+
+def unreachable(name: str, where: str, why: str) -> Fault:
+    """A refused connection or an unknown host: nobody is there, for this cell and the next ones."""
+    message = f"{name}: nothing answers at {where} ({why})."
+    return Fault(failure_type="connect_error", status="skipped_unavailable", message=message, reach="lane")
+
+
+def connection_lost(name: str, why: str) -> Fault:
+    """The connection was reset or closed before any byte of an answer."""
+    message = f"{name}: the connection was lost before any answer ({why})."
+    return Fault(failure_type="connect_error", status="error", message=message, retryable=True)
+
+
+def timed_out(name: str, timeout_s: float, raw: str = "") -> Fault:
+    """The whole attempt took longer than its time; what had come is kept."""
+    message = f"{name}: no complete answer within {timeout_s:g} s. Raise --openclaw-timeout, or the prompt's timeout_s."
+    return Fault(failure_type="timeout", status="error", message=message, raw=raw)
+
+
+def stream_broken(name: str, why: str, raw: str = "") -> Fault:
+    """A stream ended without its end mark, or brought an error after tokens."""
+    message = f"{name}: the stream broke: {why}."
+    return Fault(failure_type="stream_error", status="error", message=message, raw=raw)
+
+
+def malformed(name: str, why: str, raw: str = "") -> Fault:
+    """The answer is not of the form that its API promises."""
+    message = f"{name}: the answer cannot be read: {why}."
+    return Fault(failure_type="malformed_response", status="error", message=message, raw=raw)
+
+
+def auth_missing(name: str, mend: str) -> Fault:
+    """There are no credentials, so nothing was sent."""
+    return Fault(failure_type="auth_missing", status="auth_error", message=f"{name}: {mend}", reach="target")
+
+
+def not_installed(name: str, mend: str) -> Fault:
+    """What would have to be asked is not on this machine."""
+    return Fault(
+        failure_type="not_installed", status="skipped_unavailable", message=f"{name}: {mend}", reach="lane"
+    )
+
+
+def cli_failed(name: str, why: str, raw: str = "") -> Fault:
+    """A command line program ended without an answer, for a reason of its own."""
+    return Fault(failure_type="cli_error", status="error", message=f"{name}: {why}", raw=raw)
+
+
+def broke(name: str, why: str) -> Fault:
+    """Our own code, a validator or a guest's provider broke; it says nothing about a model."""
+    return Fault(failure_type="harness_error", status="error", message=f"{name}: {why}")
+
+
+def not_asked(first: Fault) -> Fault:
+    """A cell is not asked because an earlier one met `first`, which reaches it too."""
+    message = f"not asked, because an earlier cell ended like this: {first.message}"
+    return Fault(failure_type=first.failure_type, status=first.status, message=message, reach=first.reach)
+
+
+# --- what servers say ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class WireError:
+    """An error as a server words it; each part as far as it is given.
+
+    Attributes:
+        status: the HTTP status, or the number that an error object in a stream carries.
+        code, type: the short words of OpenAI's, Anthropic's, Ollama's and llama.cpp's error objects.
+    """
+
+    status: int | None = None
+    code: str = ""
+    type: str = ""
+    message: str = ""
+
+
+_QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "billing_error", "credit balance is too low")
+_CONTEXT = ("context_length_exceeded", "exceed_context_size_error", "maximum context length", "prompt is too long")
+_FILTER = ("content_filter", "content_policy_violation", "responsibleaipolicyviolation")
+_NO_MODEL = ("model_not_found", "model_not_available")
+_STATUS_OF_WORD: Mapping[str, int] = {
+    "rate_limit_exceeded": 429,
+    "rate_limit_error": 429,
+    "too_many_requests": 429,
+    "tokens": 429,
+    "requests": 429,
+    "overloaded_error": 529,
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "permission_error": 403,
+    "permission_denied": 403,
+    "not_found_error": 404,
+    "timeout_error": 504,
+    "server_error": 500,
+    "internal_error": 500,
+    "internal_server_error": 500,
+    "api_error": 500,
+    "unavailable_error": 503,
+    "service_unavailable": 503,
+    "invalid_request_error": 400,
+}
+
+
+def refused_by_server(
+    name: str, model: str, error: WireError, *, retry_after_s: float | None = None
+) -> Fault:
+    """What an error answer means, by its own code or type first and its HTTP status second."""
+    words = f"{error.code} {error.type} {error.message}".lower()
+    status = error.status or _status_of(error)
+    said = error.message or error.code or error.type or "no reason given"
+    if any(word in words for word in _QUOTA) or status == 402:
+        message = f"{name}: the quota or credit is used up: {said}"
+        return Fault(failure_type="quota_exhausted", status="rate_limited", message=message, reach="target")
+    if any(word in words for word in _CONTEXT):
+        message = f"{name}: the prompt is longer than {model}'s context: {said}"
+        return Fault(failure_type="context_overflow", status="error", message=message)
+    if any(word in words for word in _FILTER):
+        message = f"{name}: the content filter stopped it: {said}"
+        return Fault(failure_type="content_filter", status="ok", message=message)
+    if _lacks_model(status, words, model):
+        message = f"{name}: the server has no model {model!r}: {said}"
+        return Fault(
+            failure_type="model_not_found", status="skipped_unavailable", message=message, reach="target"
+        )
+    if status is None:
+        return stream_broken(name, f"the server says: {said}")
+    return _by_status(name, status, said, retry_after_s)
+
+
+def _status_of(error: WireError) -> int | None:
+    for word in (error.code, error.type):
+        if word.isdigit() and 400 <= int(word) <= 599:
+            return int(word)
+        if status := _STATUS_OF_WORD.get(word.lower()):
+            return status
+    return None
+
+
+def _lacks_model(status: int | None, words: str, model: str) -> bool:
+    if any(word in words for word in _NO_MODEL):
+        return True
+    return status == 404 and "model" in words and (model.lower() in words or "not found" in words)
+
+
+def _by_status(name: str, status: int, said: str, retry_after_s: float | None) -> Fault:
+    failure_type = f"http_{status}"
+    message = f"{name}: HTTP {status}: {said}"
+    if status == 401:
+        return Fault(failure_type=failure_type, status="auth_error", message=message, reach="target")
+    if status == 403:
+        return Fault(failure_type=failure_type, status="auth_error", message=message)
+    return Fault(
+        failure_type=failure_type,
+        status="rate_limited" if status == 429 else "error",
+        message=message,
+        retryable=status in RETRYABLE_STATUSES,
+        retry_after_s=retry_after_s,
+    )
+
+
+# --- what it means ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a row and pytest say of an ending."""
+
+    status: AvailabilityStatus
+    success: bool
+    failure_type: str | None
+    pytest: PytestOutcome
+
+
+_PYTEST_OF_STATUS: Mapping[AvailabilityStatus, PytestOutcome] = {
+    "ok": "failed",
+    "skipped_unavailable": "skipped",
+    "auth_error": "error",
+    "rate_limited": "error",
+    "error": "error",
+}
+
+
+def outcome_of(result: Reply | Fault, verdict: Verdict | None = None) -> Outcome:
+    """Map the ending of a cell to its row's status and failure type and to pytest's outcome.
+
+    Args:
+        result: what the asking brought.
+        verdict: the judgement of a reply; None where there was nothing to judge.
+    """
+    if isinstance(result, Fault):
+        return Outcome(
+            status=result.status,
+            success=False,
+            failure_type=result.failure_type,
+            pytest=_PYTEST_OF_STATUS[result.status],
+        )
+    if failure := _no_answer(result):
+        return Outcome(status="ok", success=False, failure_type=failure, pytest="failed")
+    failed = verdict is not None and verdict.passed is False
+    return Outcome(status="ok", success=True, failure_type=None, pytest="failed" if failed else "passed")
+
+
+def _no_answer(reply: Reply) -> str | None:
+    """Why a reply is no answer: filtered, refused or empty; a native tool call is an answer."""
+    if reply.finish_reason == "content_filter":
+        return "content_filter"
+    if reply.refusal is not None or reply.finish_reason == "refusal":
+        return "refusal"
+    if not reply.text.strip(" \t\r\n") and not reply.tool_calls:
+        return "empty_response"
+    return None

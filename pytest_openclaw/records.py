@@ -1,0 +1,287 @@
+"""The values that travel: from a prompt in a file to a row in `results.jsonl`.
+
+Frozen, keyword-only, without behaviour beyond names. `schema.py` knows their JSON form.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_openclaw.protocols import Validator
+
+AvailabilityStatus = Literal["ok", "skipped_unavailable", "auth_error", "rate_limited", "error"]
+ThinkingLevel = Literal["low", "medium", "high", "xhigh"]
+ToolOutcome = Literal["valid", "wrong_tool", "no_call", "restrained", "called_needlessly"]
+PytestOutcome = Literal["passed", "failed", "skipped", "error"]
+
+JsonObject = dict[str, Any]
+
+THINKING_LEVELS: tuple[ThinkingLevel, ...] = ("low", "medium", "high", "xhigh")
+DEFAULT_MAX_OUTPUT_TOKENS = 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prompt:
+    """One prompt of a suite, with the rule that judges its replies.
+
+    Attributes:
+        suite: the suite's file, relative to the root folder, with `/`.
+        id: unique within its suite, such as `P1`.
+        validator: the rule; `validator_spec` is the same as the author wrote it.
+        expected_tool_calls: tools of which one must be invoked; None asks the validator.
+        timeout_s: seconds for one attempt; None takes the run's `--openclaw-timeout`.
+        extra: keys of the file that mean nothing here; kept for `config.json`.
+    """
+
+    suite: str
+    id: str
+    name: str
+    prompt: str
+    validator: Validator
+    validator_spec: JsonObject = field(default_factory=lambda: {"type": "noop"})
+    expected_tool_calls: tuple[str, ...] | None = None
+    category: str | None = None
+    tags: tuple[str, ...] = ()
+    system: str | None = None
+    max_output_tokens: int = DEFAULT_MAX_OUTPUT_TOKENS
+    timeout_s: float | None = None
+    extra: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suite:
+    """A file of prompts; ids are unique within it."""
+
+    path: str
+    prompts: tuple[Prompt, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """What is measured: a model, through a provider, at a thinking level."""
+
+    provider: str
+    model: str
+    thinking_level: ThinkingLevel | None = None
+
+    @property
+    def label(self) -> str:
+        """`provider/model@level`, as on the command line."""
+        level = f"@{self.thinking_level}" if self.thinking_level else ""
+        return f"{self.provider}/{self.model}{level}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One prompt on one target; pytest calls it an item."""
+
+    prompt: Prompt
+    target: Target
+    repeat: int = 1
+
+    @property
+    def id(self) -> str:
+        """`P1[ollama_openai/llama3.2:3b@low]`, the item's name."""
+        return f"{self.prompt.id}[{self.target.label}]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a provider is asked: the same for every provider.
+
+    Attributes:
+        timeout_s: seconds for the whole attempt, from the send to the end of the reply.
+        temperature: 0 to 2; left out where an API refuses it.
+    """
+
+    model: str
+    prompt: str
+    system: str | None = None
+    thinking_level: ThinkingLevel | None = None
+    max_output_tokens: int = DEFAULT_MAX_OUTPUT_TOKENS
+    temperature: float = 0.0
+    stream: bool = True
+    timeout_s: float = 300.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolCall:
+    """One native tool call as it stood on the wire; `arguments` is the raw JSON text."""
+
+    name: str
+    arguments: str = ""
+    id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """When an attempt happened.
+
+    Attributes:
+        started_at_ms: wall clock at the send, ms since the epoch.
+        ended_at_ms: `started_at_ms` plus the monotonic duration, so that it never runs backwards.
+        e2e_ms: from the send to the end of the reply, monotonic clock.
+        ttft_ms: from the send to the first generated token on any channel (text, reasoning, tool call).
+        ttfo_ms: from the send to the first token of the answer itself (text or tool call).
+    """
+
+    started_at_ms: int
+    ended_at_ms: int
+    e2e_ms: float
+    ttft_ms: float | None = None
+    ttfo_ms: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """What came back from a model.
+
+    A provider gives `text` as it was on the wire. Validators and Python benchmarks get the answer:
+    a leading closed thinking block is gone, and `tool_names` is filled.
+
+    Attributes:
+        text: the answer.
+        reasoning: what came on a separate reasoning channel.
+        raw: everything, thinking included; empty means `text` is everything.
+        tool_calls: native calls, in order.
+        tool_names: tools invoked, native ones first, then those found in the text; each once.
+        refusal: the model's words of refusal, where the API tells refusals apart.
+        finish_reason: as the server said it.
+        effective_model: the model that the server says answered.
+        timing: None lets the executor time the call from outside.
+        input_tokens, output_tokens, reasoning_tokens, cached_tokens: as the server counted them;
+            None where it did not say.
+    """
+
+    text: str = ""
+    reasoning: str = ""
+    raw: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_names: tuple[str, ...] = ()
+    refusal: str | None = None
+    finish_reason: str | None = None
+    effective_model: str | None = None
+    timing: Timing | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cached_tokens: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """Why an attempt, or a cell that was never asked, has no reply.
+
+    Made by the functions of `faults.py`, which alone decide what each failure means.
+
+    Attributes:
+        failure_type: one of `faults.FAILURE_TYPES`, or `http_<status>`.
+        status: what the row says.
+        message: a sentence for the user.
+        retryable: another attempt may help.
+        retry_after_s: how long the server asked us to wait.
+        reach: what it tells about the cells to come: nothing, the whole target, or everything at
+            this base URL.
+        raw: what had come before it broke.
+    """
+
+    failure_type: str
+    status: AvailabilityStatus
+    message: str
+    retryable: bool = False
+    retry_after_s: float | None = None
+    reach: Literal["cell", "target", "lane"] = "cell"
+    raw: str = ""
+    timing: Timing | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """How the asking of a cell ended: with a reply or with a fault, after how many attempts.
+
+    Attributes:
+        attempts: requests sent; 0 if the cell was never asked.
+        retry_wait_ms: waited between attempts.
+        queue_ms: from the wish to ask until the first attempt was sent.
+        cold_start: the first request to this target, and no warm-up came before it.
+        in_flight: requests then under way on the lane, this one included.
+    """
+
+    result: Reply | Fault
+    timing: Timing
+    attempts: int = 1
+    retry_wait_ms: float = 0.0
+    queue_ms: float | None = None
+    cold_start: bool | None = None
+    in_flight: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What a validator found: passed, failed (with the violation) or not judged (None)."""
+
+    passed: bool | None
+    violation: str | None = None
+    parsed: JsonObject | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """A cell's outcome: one row of `results.jsonl`, field by field.
+
+    The first block is the seed's, in its order; the second is ours. `schemas/row.schema.json`
+    publishes both.
+    """
+
+    run_id: str
+    provider: str
+    model: str
+    thinking_level: ThinkingLevel | None
+    prompt_id: str
+    prompt_name: str
+    availability_status: AvailabilityStatus
+    started_at_ms: int
+    ended_at_ms: int
+    e2e_ms: int
+    ttft_ms: int | None = None
+    success: bool = False
+    failure_type: str | None = None
+    objective_pass: bool | None = None
+    violation: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    raw_output: str = ""
+    parsed_output: JsonObject | None = None
+    tool_calls: tuple[str, ...] = ()
+    tool_call_count: int = 0
+    tool_use_success: bool = False
+
+    suite: str
+    category: str | None = None
+    repeat: int = 1
+    attempts: int = 0
+    retry_wait_ms: int = 0
+    queue_ms: int | None = None
+    cold_start: bool | None = None
+    in_flight: int | None = None
+    ttfo_ms: int | None = None
+    finish_reason: str | None = None
+    reported: bool = True
+    reasoning_tokens: int | None = None
+    cached_tokens: int | None = None
+    effective_model: str | None = None
+    cost_usd: float | None = None
+    truncated: bool = False
+    tool_call_details: tuple[Mapping[str, Any], ...] = ()
+    tool_outcome: ToolOutcome | None = None
+    fault_message: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def target(self) -> Target:
+        """The target that this row belongs to."""
+        return Target(provider=self.provider, model=self.model, thinking_level=self.thinking_level)
