@@ -1,8 +1,18 @@
-"""LLM benchmarks as pytest test cases; what an extension needs is importable from here."""
+"""LLM benchmarks as pytest test cases; what an extension needs is importable from here.
 
-from pytest_openclaw.errors import CallFailed, OpenClawError
-from pytest_openclaw.protocols import Provider, ProviderSetup, Validator
-from pytest_openclaw.records import Fault, Reply, Request, Timing, ToolCall, Verdict
+The names are imported when they are first used: pytest imports this package in every project that has
+the plugin installed, and most sessions need none of them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_openclaw.errors import CallFailed, OpenClawError
+    from pytest_openclaw.protocols import Provider, ProviderSetup, Validator
+    from pytest_openclaw.records import Fault, Reply, Request, Timing, ToolCall, Verdict
 
 __version__ = "0.1.0"
 
@@ -20,3 +30,16 @@ __all__ = [
     "Verdict",
     "__version__",
 ]
+
+_HOMES = {
+    "errors": ("CallFailed", "OpenClawError"),
+    "protocols": ("Provider", "ProviderSetup", "Validator"),
+    "records": ("Fault", "Reply", "Request", "Timing", "ToolCall", "Verdict"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

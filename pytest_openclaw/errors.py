@@ -4,6 +4,7 @@ OpenClawError
  ├─ SuiteError      a suite says something we cannot run: file, prompt, key, mend
  ├─ TargetError     `--openclaw-models` or an endpoint says something we cannot reach
  ├─ EngineError     the embedded engine is missing or does not start
+ │   └─ EngineCrashError  it died again after it had been started anew
  └─ CallFailed      an attempt to ask a model ended without a reply; carries a `Fault`
 """
 
@@ -29,6 +30,10 @@ class TargetError(OpenClawError):
 
 class EngineError(OpenClawError):
     """The embedded engine cannot serve; the text is one sentence with the mend."""
+
+
+class EngineCrashError(EngineError):
+    """The embedded engine died while it served, and again after its restart."""
 
 
 class CallFailed(OpenClawError):

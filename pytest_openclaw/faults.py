@@ -56,7 +56,8 @@ def connection_lost(name: str, why: str) -> Fault:
 
 def timed_out(name: str, timeout_s: float, raw: str = "") -> Fault:
     """The whole attempt took longer than its time; what had come is kept."""
-    message = f"{name}: no complete answer within {timeout_s:g} s. Raise --openclaw-timeout, or the prompt's timeout_s."
+    mend = "Raise --openclaw-timeout, or the prompt's timeout_s."
+    message = f"{name}: no complete answer within {timeout_s:g} s. {mend}"
     return Fault(failure_type="timeout", status="error", message=message, raw=raw)
 
 
@@ -81,6 +82,25 @@ def not_installed(name: str, mend: str) -> Fault:
     """What would have to be asked is not on this machine."""
     return Fault(
         failure_type="not_installed", status="skipped_unavailable", message=f"{name}: {mend}", reach="lane"
+    )
+
+
+def engine_missing(name: str, why: str) -> Fault:
+    """The embedded engine cannot serve this model here; another model it may."""
+    return Fault(
+        failure_type="not_installed", status="skipped_unavailable", message=f"{name}: {why}", reach="target"
+    )
+
+
+def engine_died(name: str, why: str, raw: str = "", *, for_good: bool = False) -> Fault:
+    """The embedded engine died while it was asked; it is started again, unless it has died too often."""
+    return Fault(
+        failure_type="stream_error" if raw else "connect_error",
+        status="error",
+        message=f"{name}: {why}",
+        retryable=not (raw or for_good),
+        reach="target" if for_good else "cell",
+        raw=raw,
     )
 
 
@@ -119,7 +139,12 @@ class WireError:
 
 
 _QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "billing_error", "credit balance is too low")
-_CONTEXT = ("context_length_exceeded", "exceed_context_size_error", "maximum context length", "prompt is too long")
+_CONTEXT = (
+    "context_length_exceeded",
+    "exceed_context_size_error",
+    "maximum context length",
+    "prompt is too long",
+)
 _FILTER = ("content_filter", "content_policy_violation", "responsibleaipolicyviolation")
 _NO_MODEL = ("model_not_found", "model_not_available")
 _STATUS_OF_WORD: Mapping[str, int] = {

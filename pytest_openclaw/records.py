@@ -32,7 +32,7 @@ class Prompt:
         suite: the suite's file, relative to the root folder, with `/`.
         id: unique within its suite, such as `P1`.
         validator: the rule; `validator_spec` is the same as the author wrote it.
-        expected_tool_calls: tools of which one must be invoked; None asks the validator.
+        expected_tool_calls: tools of which one must be invoked, unless the validator has a list itself.
         timeout_s: seconds for one attempt; None takes the run's `--openclaw-timeout`.
         extra: keys of the file that mean nothing here; kept for `config.json`.
     """

@@ -1,0 +1,107 @@
+"""The hooks of the process that runs cells: collecting, selecting, reporting."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_openclaw import items, options
+from pytest_openclaw.state import STATE
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+    from pathlib import Path
+
+    from pytest_openclaw.state import State
+
+PAYLOAD = "openclaw"
+LAST_OF_TARGET = pytest.StashKey[bool]()
+
+
+class Cells:
+    """Registered in a plain session and in every xdist worker."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        state.config.stash[STATE] = state
+
+    def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+        """Collect a prompt file that stands in a folder of suites or is named."""
+        if not options.SUITE_NAME.match(file_path.name) or not self._state.holds_suite(file_path):
+            return None
+        return items.SuiteFile.from_parent(parent, path=file_path)
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Parametrize a Python benchmark over the targets."""
+        items.parametrize_reply(metafunc, self._state)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> Generator[None, object, object]:
+        """Put cells target by target, and let an id in `-k` mean its prompt alone."""
+        order_by_target(self._state, items)
+        with exact_ids(config, items):
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> Generator[None, object, object]:
+        """Note where a target ends, for the snapshot after it."""
+        cell, following = items.cell_of(item), nextitem and items.cell_of(nextitem)
+        item.stash[LAST_OF_TARGET] = cell is not None and (not following or following.target != cell.target)
+        return (yield)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> None:
+        """An empty or refused answer is a failed cell, whatever a Python benchmark would assert."""
+        items.assert_answered(item)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Put the cell's row on its report, so that it travels from worker to controller."""
+        report = yield
+        cell = items.cell_of(item)
+        if cell is None:
+            return report
+        # A cell has one row, whichever phase ends it.
+        if call.when == "call" or (call.when == "setup" and call.excinfo is not None):
+            asked = items.asked_of(item, call)
+            if asked is None:
+                setattr(report, PAYLOAD, {"left_out": cell.target.label})
+            else:
+                setattr(report, PAYLOAD, items.payload(item, asked, last=item.stash[LAST_OF_TARGET]))
+        self._state.redact(report)
+        return report
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """Stop asking."""
+        self._state.close()
+
+
+def order_by_target(state: State, collected: list[pytest.Item]) -> None:
+    """Sort cells by target on the places that cells have, so that a local model is loaded once."""
+    order = {target: position for position, target in enumerate(state.settings.targets)}
+    cells = [(item, cell) for item in collected if (cell := items.cell_of(item)) is not None]
+    ordered = iter(sorted(cells, key=lambda pair: order[pair[1].target]))
+    collected[:] = [next(ordered)[0] if items.cell_of(item) is not None else item for item in collected]
+
+
+@contextmanager
+def exact_ids(config: pytest.Config, collected: list[pytest.Item]) -> Iterator[None]:
+    """Let `-k P1` select the prompt P1 and never P10, while pytest evaluates the expression."""
+    from pytest_openclaw.suites import rewrite_keyword
+
+    keyword = config.option.keyword
+    ids = {cell.prompt.id for item in collected if (cell := items.cell_of(item)) is not None}
+    config.option.keyword = rewrite_keyword(keyword, ids) if keyword else keyword
+    try:
+        yield
+    finally:
+        config.option.keyword = keyword

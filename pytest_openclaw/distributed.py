@@ -1,0 +1,105 @@
+"""The hooks of xdist's controller: what workers are told, who gets which cell, when the run begins."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from xdist.scheduler import LoadScopeScheduling
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pytest
+    from xdist.remote import Producer
+    from xdist.workermanage import WorkerController
+
+    from pytest_openclaw.records import JsonObject, Target
+    from pytest_openclaw.state import State
+
+
+class Distributed:
+    """Registered in xdist's controller."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def pytest_configure_node(self, node: WorkerController) -> None:
+        """Hand over what was decided once: the targets, and the folder where the workers meet."""
+        node.workerinput["openclaw"] = {
+            "targets": [target.label for target in self._state.settings.targets],
+            "shared_dir": str(self._state.shared_path),
+        }
+
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Producer) -> CellScheduling | None:
+        """Keep a lane within its limit over all workers, unless the user chose how to distribute."""
+        return None if _chose_dist(config) else CellScheduling(config, log, self._lane_slot())
+
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        """Begin the run, as soon as the first worker tells what is selected."""
+        state = self._state
+        if state.run is not None or state.calls_nobody:
+            return
+        n_selected = Counter(target for nodeid in ids if (target := self._target_of(nodeid)) is not None)
+        state.begin_with(n_selected, self._definitions(ids))
+
+    def _target_of(self, nodeid: str) -> Target | None:
+        parameters = nodeid.partition("[")[2].removesuffix("]")
+        # A Python benchmark may have parameters of its own beside the target's label.
+        fitting = [target for target in self._state.settings.targets if target.label in parameters]
+        return max(fitting, key=lambda target: len(target.label), default=None)
+
+    def _definitions(self, ids: Sequence[str]) -> list[JsonObject]:
+        """Read the selected prompts from their suites; those of Python benchmarks come with their rows."""
+        from pytest_openclaw.options import SUITE_NAME
+        from pytest_openclaw.suites import definition
+
+        wanted = {tuple(nodeid.partition("[")[0].split("::", 1)) for nodeid in ids}
+        definitions = []
+        for name in dict.fromkeys(nodeid.split("::", 1)[0] for nodeid in ids):
+            path = self._state.config.rootpath / name
+            if SUITE_NAME.match(path.name):
+                prompts = self._state.load_suite(path).prompts
+                definitions += [definition(prompt) for prompt in prompts if (name, prompt.id) in wanted]
+        return definitions
+
+    def _lane_slot(self) -> Callable[[str], str]:
+        """Return the function that names the part of a lane in which a cell is asked."""
+        slots: dict[str, str] = {}
+        counts: Counter[str] = Counter()
+
+        def slot(nodeid: str) -> str:
+            if nodeid not in slots:
+                target = self._target_of(nodeid)
+                if target is None:
+                    slots[nodeid] = nodeid
+                else:
+                    provider = self._state.providers[target.provider]
+                    limit = self._state.settings.concurrency.limit(
+                        target.provider, is_local=provider.is_local
+                    )
+                    slots[nodeid] = f"{provider.lane} {counts[provider.lane] % limit}"
+                    counts[provider.lane] += 1
+            return slots[nodeid]
+
+        return slot
+
+
+class CellScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """Gives all cells of one part of a lane to one worker, which asks one at a time.
+
+    A lane has as many parts as requests may be in flight on it, so that all workers together keep its
+    limit. Items that are no cells go wherever there is room.
+    """
+
+    def __init__(self, config: pytest.Config, log: Producer, slot: Callable[[str], str]) -> None:
+        super().__init__(config, log)
+        self._slot = slot
+
+    def _split_scope(self, nodeid: str) -> str:
+        return self._slot(nodeid)
+
+
+def _chose_dist(config: pytest.Config) -> bool:
+    words: list[Any] = [*config.invocation_params.args, *config.getini("addopts")]
+    return any(str(word) in {"--dist", "-d"} or str(word).startswith("--dist=") for word in words)

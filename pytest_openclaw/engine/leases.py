@@ -1,0 +1,161 @@
+"""Leases keep an engine alive: connections that the kernel drops when their holder ends, in whatever way.
+
+A lease is a loopback connection over which the engine's token was sent and `ok` came back. It tells both
+sides about the other's death at once and needs no process id, which another process may have got meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import selectors
+import socket
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LOOPBACK = "127.0.0.1"
+
+_OK = b"ok\n"
+_LONGEST_MESSAGE_BYTES = 256
+
+
+class LeaseDesk:
+    """The engine's side: hands out leases and says when nobody holds one any more."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token.encode()
+        self._held: set[socket.socket] = set()
+        self._given_back: list[socket.socket] = []
+        self._selector = selectors.DefaultSelector()
+        self._listener = socket.create_server((LOOPBACK, 0), backlog=64)
+        self._listener.setblocking(False)
+        self._selector.register(self._listener, selectors.EVENT_READ)
+
+    @property
+    def port(self) -> int:
+        """Where leases are asked for, on 127.0.0.1."""
+        return int(self._listener.getsockname()[1])
+
+    def serve_until_unused(self, first_within_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        """Return when the last lease is gone, or when none was taken within `first_within_s`.
+
+        The last holder's connection stays open: it closes with the process, which tells the holder that
+        the engine has really ended.
+        """
+        deadline = clock() + first_within_s
+        was_used = False
+        while True:
+            wait_s = None if self._held else max(0.0, deadline - clock())
+            for key, _ in self._selector.select(wait_s):
+                self._attend(key.fileobj)
+                was_used = was_used or bool(self._held)
+            if self._held:
+                self._part_with_former_holders()
+            elif was_used or clock() >= deadline:
+                return
+
+    def close(self) -> None:
+        """Close the listener and every connection."""
+        self._part_with_former_holders()
+        for key in list(self._selector.get_map().values()):
+            if isinstance(key.fileobj, socket.socket):
+                key.fileobj.close()
+        self._selector.close()
+
+    def _attend(self, ready: object) -> None:
+        if ready is self._listener:
+            self._accept()
+        elif isinstance(ready, socket.socket):
+            said = _receive(ready)
+            if ready not in self._held and hmac.compare_digest(said.strip(), self._token):
+                self._grant(ready)
+            else:
+                self._end(ready)
+
+    def _accept(self) -> None:
+        try:
+            connection, _ = self._listener.accept()
+        except (BlockingIOError, ConnectionError):
+            return  # the caller hung up between its connect and our accept
+        connection.setblocking(False)
+        self._selector.register(connection, selectors.EVENT_READ)
+
+    def _grant(self, connection: socket.socket) -> None:
+        try:
+            connection.sendall(_OK)
+        except OSError:
+            self._end(connection)
+        else:
+            self._held.add(connection)
+
+    def _end(self, connection: socket.socket) -> None:
+        self._selector.unregister(connection)
+        if connection in self._held:
+            self._held.remove(connection)
+            self._given_back.append(connection)
+        else:
+            connection.close()
+
+    def _part_with_former_holders(self) -> None:
+        for connection in self._given_back:
+            connection.close()
+        self._given_back.clear()
+
+
+async def take_lease(port: int, token: str, within_s: float = 10.0) -> socket.socket | None:
+    """Ask the engine at `port` for a lease; None if that engine is gone.
+
+    Raises:
+        TimeoutError: somebody listens there and does not answer.
+    """
+    connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    connection.setblocking(False)
+    granted = False
+    try:
+        async with asyncio.timeout(within_s):
+            granted = await _ask_for_lease(connection, port, token)
+    except ConnectionError:
+        return None
+    finally:
+        if not granted:
+            connection.close()
+    return connection if granted else None
+
+
+def is_held(lease: socket.socket) -> bool:
+    """Whether the engine behind a lease still lives."""
+    try:
+        return lease.recv(1, socket.MSG_PEEK) != b""
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+
+
+async def give_back(lease: socket.socket, within_s: float = 5.0) -> None:
+    """End a lease and wait until the engine has noticed, which for the last holder means: has ended."""
+    try:
+        lease.shutdown(socket.SHUT_WR)
+        async with asyncio.timeout(within_s):
+            await asyncio.get_running_loop().sock_recv(lease, _LONGEST_MESSAGE_BYTES)
+    except (OSError, TimeoutError):
+        return  # it is gone already, or too busy to say so: closing our end suffices
+    finally:
+        lease.close()
+
+
+async def _ask_for_lease(connection: socket.socket, port: int, token: str) -> bool:
+    loop = asyncio.get_running_loop()
+    await loop.sock_connect(connection, (LOOPBACK, port))
+    await loop.sock_sendall(connection, token.encode() + b"\n")
+    return await loop.sock_recv(connection, len(_OK)) == _OK
+
+
+def _receive(connection: socket.socket) -> bytes:
+    try:
+        return connection.recv(_LONGEST_MESSAGE_BYTES)
+    except ConnectionError:
+        return b""

@@ -1,0 +1,242 @@
+"""Suites and cells as pytest sees them: a file, its items, and the `reply` of a Python benchmark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+
+from pytest_openclaw.errors import SuiteError
+from pytest_openclaw.state import STATE
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from pytest_openclaw.records import Cell, JsonObject, Reply
+    from pytest_openclaw.run.asking import Asked
+    from pytest_openclaw.state import State
+
+ASKED = pytest.StashKey["Asked"]()
+CELL = pytest.StashKey["Cell"]()
+
+
+class SuiteFile(pytest.File):
+    """A prompt file; its items are cells."""
+
+    def collect(self) -> Iterator[CellItem]:
+        """Yield an item for each selected prompt on each target, target by target."""
+        from pytest_openclaw.suites import build_cells, select_prompts
+
+        state = self.config.stash[STATE]
+        try:
+            suite = state.load_suite(self.path)
+        except SuiteError as error:
+            raise self.CollectError(str(error)) from None
+        for cell in build_cells(
+            select_prompts(suite.prompts, state.settings.prompts), state.settings.targets
+        ):
+            yield CellItem.from_parent(self, name=cell.id, cell=cell)
+
+
+class CellItem(pytest.Item):
+    """One prompt on one target. Set-up asks and judges; the call asserts the verdict and nothing else."""
+
+    def __init__(self, *, cell: Cell, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.stash[CELL] = cell
+        mark_cell(self, cell)
+
+    def setup(self) -> None:
+        """Ask the target and judge the reply; skip or fail here if there is none."""
+        asked = ask(self)
+        state = self.config.stash[STATE]
+        try:
+            asked = state.asker.judge(asked)
+        except Exception as error:
+            self.stash[ASKED] = _broken(asked, error)
+            raise
+        self.stash[ASKED] = asked
+
+    def runtest(self) -> None:
+        """Fail with the verdict's reasons unless the reply passed."""
+        assert_passed(self, self.stash[ASKED])
+
+    def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
+        """Return where the cell stands, for pytest's headings; TOML and JSON tell no lines."""
+        return self.path, 0, self.name
+
+
+def assert_passed(item: pytest.Item, asked: Asked) -> None:
+    """Fail the item if the model gave no usable answer, or the verdict is against it."""
+    from pytest_openclaw.records import Fault
+    from pytest_openclaw.reports.failure import render_failure
+
+    if asked.outcome.pytest != "failed":
+        return
+    result, judgement = asked.ending.result, asked.judgement
+    text = render_failure(
+        asked.cell,
+        None if isinstance(result, Fault) else judgement.reply if judgement else result,
+        asked.ending.timing,
+        what=(judgement and judgement.verdict.violation)
+        or (result.message if isinstance(result, Fault) else None),
+        failure_type=asked.outcome.failure_type,
+    )
+    pytest.fail(item.config.stash[STATE].redactor.text(text), pytrace=False)
+
+
+def mark_cell(item: pytest.Item, cell: Cell) -> None:
+    """Give an item the words by which `-k` and `-m` find a cell."""
+    from pytest_openclaw.suites import keyword_token
+
+    prompt = cell.prompt
+    item.extra_keyword_matches.update({prompt.name, *prompt.tags, keyword_token(prompt.id)})
+    if prompt.category:
+        item.extra_keyword_matches.add(prompt.category)
+    if item.get_closest_marker("openclaw") is None:
+        item.add_marker(pytest.mark.openclaw)
+
+
+def ask(item: pytest.Item) -> Asked:
+    """Ask the item's cell; skip or fail the item if there is no reply.
+
+    Raises:
+        Exception: our own code or a guest's provider broke; the item's row says so.
+    """
+    from pytest_openclaw.records import Fault
+
+    state, cell = item.config.stash[STATE], item.stash[CELL]
+    try:
+        asked = state.asker.ask(cell)
+    except Exception as error:
+        item.stash[ASKED] = _broken(_never_asked(cell), error)
+        raise
+    item.stash[ASKED] = asked
+    if isinstance(asked.ending.result, Fault) and asked.outcome.pytest != "failed":
+        _end_without_reply(state, asked)
+    return asked
+
+
+def _end_without_reply(state: State, asked: Asked) -> NoReturn:
+    from pytest_openclaw.records import Fault
+    from pytest_openclaw.reports.numbers import printable
+
+    assert isinstance(asked.ending.result, Fault), "only a fault has no reply"
+    message = printable(state.asker.redactor.text(asked.ending.result.message))
+    if asked.outcome.pytest == "skipped" and not state.settings.fail_unavailable:
+        # At the item's place, so that pytest's summary counts them by suite and not by this line.
+        raise pytest.skip.Exception(message, _use_item_location=True)
+    pytest.fail(message, pytrace=False)
+
+
+def _broken(asked: Asked, error: BaseException) -> Asked:
+    from pytest_openclaw.run.asking import broken
+
+    return broken(asked, error)
+
+
+def _never_asked(cell: Cell) -> Asked:
+    from pytest_openclaw import faults
+    from pytest_openclaw.run.asking import Asked
+    from pytest_openclaw.run.executor import never_asked
+
+    return Asked(cell=cell, ending=never_asked(faults.broke(cell.id, "it was never asked")))
+
+
+# --- Python benchmarks --------------------------------------------------------------------------
+
+
+def parametrize_reply(metafunc: pytest.Metafunc, state: State) -> None:
+    """Make one item a target of a function that is marked as a benchmark and takes `reply`."""
+    from pytest_openclaw.python_benchmarks import prompt_of
+    from pytest_openclaw.records import Cell
+    from pytest_openclaw.suites import select_prompts
+
+    marker = metafunc.definition.get_closest_marker("openclaw")
+    if marker is None or "reply" not in metafunc.fixturenames:
+        return
+    prompt = prompt_of(marker, metafunc.definition, state)
+    if not select_prompts([prompt], state.settings.prompts):
+        return
+    cells = [Cell(prompt=prompt, target=target) for target in state.settings.targets]
+    metafunc.parametrize("reply", cells, indirect=True, ids=[cell.target.label for cell in cells])
+
+
+def fetch_reply(request: pytest.FixtureRequest) -> Reply:
+    """Ask the benchmark's cell and return its reply; skip or fail the item if there is none."""
+    item: pytest.Item = request.node
+    if not hasattr(request, "param"):
+        pytest.fail("`reply` needs @pytest.mark.openclaw(id=…, prompt=…) on the test", pytrace=False)
+    item.stash[CELL] = request.param
+    return item.config.stash[STATE].asker.prepared(ask(item))
+
+
+def assert_answered(item: pytest.Item) -> None:
+    """Fail a Python benchmark before its test runs, if the model gave no usable answer."""
+    asked = item.stash.get(ASKED, None)
+    if asked is not None and not isinstance(item, CellItem):
+        assert_passed(item, judged_by_test(item, None))
+
+
+def judged_by_test(item: pytest.Item, call: pytest.CallInfo[None] | None) -> Asked:
+    """Return a Python benchmark's cell with the verdict that its test reached.
+
+    An `AssertionError` or `pytest.fail` is a verdict; any other exception is our kind of breakage. Before
+    the test has run (`call` is None) there is nothing against it.
+    """
+    from pytest_openclaw.judge import conclude, prepare
+    from pytest_openclaw.records import Reply, Verdict
+
+    asked = item.stash[ASKED]
+    result = asked.ending.result
+    if not isinstance(result, Reply):
+        return asked
+    error = call.excinfo.value if call and call.excinfo else None
+    if error is None:
+        verdict = Verdict(passed=True)
+    elif isinstance(error, pytest.skip.Exception):
+        verdict = Verdict(passed=None)
+    elif isinstance(error, AssertionError | pytest.fail.Exception) and call and call.when == "call":
+        verdict = Verdict(passed=False, violation=str(error) or "the test's assertion failed")
+    else:
+        return _broken(asked, error)
+    return replace(asked, judgement=conclude(asked.cell.prompt, prepare(result), verdict))
+
+
+def cell_of(item: pytest.Item) -> Cell | None:
+    """Return the item's cell, also before it is set up; None for everything that is no cell."""
+    if (cell := item.stash.get(CELL, None)) is not None:
+        return cell
+    callspec = getattr(item, "callspec", None)
+    if callspec is None or item.get_closest_marker("openclaw") is None:
+        return None
+    from pytest_openclaw.records import Cell
+
+    parameter = callspec.params.get("reply")
+    return parameter if isinstance(parameter, Cell) else None
+
+
+def asked_of(item: pytest.Item, call: pytest.CallInfo[None]) -> Asked | None:
+    """Return how a cell has ended; None if it was skipped before anybody was asked."""
+    asked = item.stash.get(ASKED, None)
+    if asked is None:
+        error = call.excinfo.value if call.excinfo else None
+        if error is None or isinstance(error, pytest.skip.Exception):
+            return None
+        cell = cell_of(item)
+        assert cell is not None, "only cells are asked"
+        return _broken(_never_asked(cell), error)
+    return asked if isinstance(item, CellItem) else judged_by_test(item, call)
+
+
+def payload(item: pytest.Item, asked: Asked, *, last: bool) -> JsonObject:
+    """Return what the item's report carries to the recorder."""
+    from pytest_openclaw.suites import definition
+
+    state = item.config.stash[STATE]
+    carried = state.asker.payload(state.asker.record(state.settings.run_id, asked), last_of_target=last)
+    if not isinstance(item, CellItem):
+        carried["prompt"] = definition(asked.cell.prompt)
+    return carried

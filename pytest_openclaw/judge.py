@@ -1,0 +1,100 @@
+"""From a reply to a judgement: thinking off, tools found, the validator's verdict, what it all means.
+
+`judge` does it for a prompt of a suite. A Python benchmark, whose verdict is pytest's own assert,
+takes the same steps apart: `prepare` before the test, `conclude` after it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.faults import Outcome, outcome_of
+from pytest_openclaw.records import Prompt, Reply, ToolOutcome, Verdict
+from pytest_openclaw.tools import invoked_tools
+from pytest_openclaw.tools.thinking import strip_thinking
+from pytest_openclaw.validators import expected_tools, restrains
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Judgement", "conclude", "expected_tools_of", "judge", "prepare", "strip_thinking"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """What is known of a reply once it is judged.
+
+    Attributes:
+        reply: its `text` is the answer and `tool_names` is filled; `raw` still has the thinking.
+        verdict: not judged (None) if there was no answer, or for `noop`.
+        tool_use_success: at least one expected tool was invoked.
+        tool_outcome: None for a prompt that asks nothing about tools.
+    """
+
+    reply: Reply
+    verdict: Verdict
+    outcome: Outcome
+    tool_use_success: bool
+    tool_outcome: ToolOutcome | None
+
+
+def judge(prompt: Prompt, reply: Reply) -> Judgement:
+    """Judge a reply as a provider gave it; what a validator raises is raised here."""
+    answer = prepare(reply)
+    if not outcome_of(answer).success:
+        return conclude(prompt, answer, Verdict(passed=None))
+    return conclude(prompt, answer, prompt.validator.check(answer))
+
+
+def prepare(reply: Reply) -> Reply:
+    """Return the reply as validators and benchmarks see it: the answer alone, `tool_names` filled."""
+    text = strip_thinking(reply.text)
+    raw = reply.raw if text == reply.text else reply.raw or reply.text
+    answer = replace(reply, text=text, raw=raw)
+    return replace(answer, tool_names=invoked_tools(answer))
+
+
+def conclude(prompt: Prompt, answer: Reply, verdict: Verdict) -> Judgement:
+    """Say what a verdict on a prepared reply means; without an answer there is no verdict."""
+    answered = outcome_of(answer).success
+    verdict = verdict if answered else Verdict(passed=None)
+    expected = expected_tools_of(prompt)
+    success = answered and expected is not None and _any_expected(expected, answer.tool_names)
+    return Judgement(
+        reply=answer,
+        verdict=verdict,
+        outcome=outcome_of(answer, verdict),
+        tool_use_success=success,
+        tool_outcome=_tool_outcome(prompt, answer.tool_names, answered=answered, success=success),
+    )
+
+
+def expected_tools_of(prompt: Prompt) -> tuple[str, ...] | None:
+    """Return the tools of which one must be invoked; empty means any tool, None that none is asked for.
+
+    The validator's own list goes first, so that verdict and tool use agree; a prompt that must not
+    call expects nothing.
+    """
+    if restrains(prompt.validator):
+        return None
+    named = expected_tools(prompt.validator)
+    return prompt.expected_tool_calls if named is None else named
+
+
+def _any_expected(expected: Sequence[str], invoked: Sequence[str]) -> bool:
+    if not expected:
+        return bool(invoked)
+    return not {name.casefold() for name in expected}.isdisjoint(name.casefold() for name in invoked)
+
+
+def _tool_outcome(
+    prompt: Prompt, invoked: Sequence[str], *, answered: bool, success: bool
+) -> ToolOutcome | None:
+    if restrains(prompt.validator):
+        return "called_needlessly" if invoked else "restrained"
+    if expected_tools_of(prompt) is None:
+        return None
+    if success:
+        return "valid"
+    return "wrong_tool" if invoked and answered else "no_call"

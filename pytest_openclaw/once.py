@@ -1,0 +1,80 @@
+"""Work that is done once for all processes of a run on this machine, its result shared as JSON.
+
+The processes meet in one folder, `ProviderSetup.shared_dir`; the locks there die with their holder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import os
+import re
+from typing import TYPE_CHECKING, cast
+
+from filelock import FileLock, Timeout
+
+from pytest_openclaw.records import JsonObject
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+_POLL_S = 0.02
+
+
+def once(shared_dir: Path, name: str, make: Callable[[], JsonObject]) -> JsonObject:
+    """Return what `make` gave the first process that came here with `name`; others wait for it, then read it.
+
+    Args:
+        shared_dir: the run's shared folder.
+        name: any text; equal names share one result.
+        make: gives plain JSON. What it raises is raised here; nothing is kept, and the next process tries.
+    """
+    path = _path_of(shared_dir, name)
+    with FileLock(path.with_suffix(".lock")):
+        kept = read_json(path)
+        return kept if kept is not None else _keep(path, make())
+
+
+@contextlib.asynccontextmanager
+async def locked(path: Path) -> AsyncIterator[None]:
+    """Hold the lock file at `path`; waits without blocking the event loop, and without a limit."""
+    lock = FileLock(path)
+    while True:
+        try:
+            lock.acquire(blocking=False)
+            break
+        except Timeout:
+            await asyncio.sleep(_POLL_S)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def read_json(path: Path) -> JsonObject | None:
+    """Return the object that `write_json` left at `path`, None if there is none."""
+    try:
+        return cast(JsonObject, json.loads(path.read_text("utf-8")))
+    except FileNotFoundError:
+        return None
+
+
+def write_json(path: Path, value: JsonObject) -> None:
+    """Write `value` whole or not at all."""
+    unfinished = path.with_suffix(f".{os.getpid()}.tmp")
+    unfinished.write_text(json.dumps(value, ensure_ascii=False), "utf-8")
+    unfinished.replace(path)
+
+
+def _keep(path: Path, value: JsonObject) -> JsonObject:
+    write_json(path, value)
+    return cast(JsonObject, json.loads(path.read_text("utf-8")))  # the first one sees what the others will
+
+
+def _path_of(shared_dir: Path, name: str) -> Path:
+    readable = re.sub(r"[^A-Za-z0-9]+", "-", name)[:40].strip("-")
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return shared_dir / f"once-{readable}-{digest}.json"

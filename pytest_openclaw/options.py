@@ -1,0 +1,165 @@
+"""The options and their ini twins, and what a session asks of them before anything else.
+
+Every pytest session in every project imports this; `choices.py` reads the values.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+SUITE_NAME = re.compile(r"prompts_.*\.(toml|json)\Z")
+
+
+@dataclass(frozen=True)
+class Option:
+    """One choice: `--openclaw-<name>` and, unless `where` says otherwise, `openclaw_<name>` in the ini."""
+
+    name: str
+    help: str
+    metavar: str = ""
+    kind: Literal["text", "list", "flag"] = "text"
+    where: Literal["both", "ini"] = "both"
+
+    @property
+    def ini(self) -> str:
+        """The key in the ini file."""
+        return "openclaw_" + self.name.replace("-", "_")
+
+    @property
+    def flag(self) -> str:
+        """The option on the command line."""
+        return "--openclaw-" + self.name
+
+    @property
+    def dest(self) -> str:
+        """Where pytest keeps the option's value."""
+        return self.ini
+
+
+OPTIONS = (
+    Option(
+        "models",
+        "Models to ask, separated by commas: [provider/]model[@thinking], or provider/* for all it serves.",
+        "SPEC[,SPEC…]",
+        kind="list",
+    ),
+    Option(
+        "providers", "Providers for models named without one (ollama_openai).", "NAME[,NAME…]", kind="list"
+    ),
+    Option(
+        "thinking",
+        "Thinking levels for models named without one: low, medium, high, xhigh, none.",
+        "LEVEL[,LEVEL…]",
+        kind="list",
+    ),
+    Option("prompts", "Ask only these prompts: ids or globs.", "ID[,ID…]", kind="list"),
+    Option("timeout", "Seconds for one attempt, from the send to the end of the answer (300).", "SECONDS"),
+    Option("retries", "Further attempts after a lost connection, 429 or 5xx (5).", "N"),
+    Option(
+        "concurrency",
+        "Requests in flight on a lane: N, or provider=N,… (1 for local lanes, 8 for others).",
+        "N",
+    ),
+    Option("stream", "Ask for a token stream, which alone gives TTFT: on or off (on).", "on|off"),
+    Option("runs-dir", "Folder of the run directories (runs).", "DIR"),
+    Option("run-id", "Name of this run's directory (the time, as 20260213_235930).", "ID"),
+    Option(
+        "verdict",
+        "What fails the session: cells (every failed cell does) or gate (only gates and faults do) (cells).",
+        "cells|gate",
+    ),
+    Option("min-pass-rate", "Gate: each target must pass this share of its judged cells, 0 to 1.", "RATE"),
+    Option(
+        "min-tool-rate", "Gate: each target must succeed in this share of its tool cells, 0 to 1.", "RATE"
+    ),
+    Option("require-tier", "Gate: each target must earn this tier or a better one, conclusively.", "1|2|3"),
+    Option(
+        "fail-unavailable",
+        "Fail cells whose server, CLI or model is not there, instead of skipping.",
+        kind="flag",
+    ),
+    Option("suites", "Folders that hold suites (benchmarks).", kind="list", where="ini"),
+    Option(
+        "endpoints",
+        "Servers of your own, one a line: name = kind base_url [KEY_ENV_NAME].",
+        kind="list",
+        where="ini",
+    ),
+    Option("claude_command", "The Claude CLI's command (claude).", where="ini"),
+)
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Register every option and ini key; both share name and description."""
+    group = parser.getgroup("openclaw", "LLM benchmarks (pytest-openclaw)")
+    for option in OPTIONS:
+        ini_type: Literal["linelist", "bool", "string"]
+        ini_type = {"list": "linelist", "flag": "bool", "text": "string"}[option.kind]  # type: ignore[assignment]
+        parser.addini(option.ini, option.help, type=ini_type, default=None)
+        if option.where == "ini":
+            continue
+        if option.kind == "flag":
+            group.addoption(
+                option.flag, dest=option.dest, action="store_true", default=None, help=option.help
+            )
+        else:
+            action = "append" if option.kind == "list" else "store"
+            group.addoption(
+                option.flag,
+                dest=option.dest,
+                action=action,
+                default=None,
+                metavar=option.metavar,
+                help=option.help,
+            )
+
+
+def is_used(config: pytest.Config) -> bool:
+    """Whether this session may run cells: models are configured, or a benchmark is named.
+
+    Cheap, because every pytest session in every project asks it.
+    """
+    return bool(lookup(config, "models")[0]) or bool(named_benchmarks(config))
+
+
+def any_option_given(config: pytest.Config) -> bool:
+    """Whether any of our options stands on the command line, so that a mistake in it must be told."""
+    return any(config.getoption(option.dest, None) is not None for option in OPTIONS)
+
+
+def suite_dirs(config: pytest.Config) -> tuple[Path, ...]:
+    """Return the folders of suites, absolute."""
+    names = [name.strip() for name in config.getini("openclaw_suites") or ["benchmarks"] if name.strip()]
+    return tuple(dict.fromkeys((base_dir(config) / name).resolve() for name in names))
+
+
+def named_benchmarks(config: pytest.Config) -> tuple[Path, ...]:
+    """Return the suite files, and the files and folders below a suite folder, that the command line names."""
+    folders = suite_dirs(config)
+    named = []
+    for argument in config.getoption("file_or_dir", None) or ():
+        path = (config.invocation_params.dir / argument.partition("[")[0].split("::")[0]).resolve()
+        if SUITE_NAME.match(path.name) or any(path.is_relative_to(folder) for folder in folders):
+            named.append(path)
+    return tuple(named)
+
+
+def base_dir(config: pytest.Config) -> Path:
+    """Return the folder that paths of the ini file and defaults are relative to."""
+    return config.inipath.parent if config.inipath else config.invocation_params.dir
+
+
+def lookup(config: pytest.Config, name: str) -> tuple[Any, str]:
+    """Return a value as it was given and where it stood; (None, …) if nowhere."""
+    option = next(option for option in OPTIONS if option.name == name)
+    value = config.getoption(option.dest, None) if option.where == "both" else None
+    if value is not None:
+        return value, option.flag
+    return config.getini(option.ini), option.ini

@@ -1,0 +1,98 @@
+"""The plugin as pytest loads it: options, hooks we offer, and the switch.
+
+Imported by every pytest session in every project. A session without benchmarks gets the options and
+nothing else; otherwise `pytest_configure` registers the parts that do the work: `Cells` where cells
+run, `Recorder` where their reports arrive, `Distributed` where xdist's workers are led.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_openclaw import hookspecs, options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_openclaw.protocols import Provider, Validator
+    from pytest_openclaw.records import Reply
+
+MARKER = (
+    "openclaw(id, prompt, …): a benchmark in Python; its test takes `reply` and runs once for each target."
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Register our options and ini keys."""
+    options.add_options(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Register the hooks that we offer."""
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+def pytest_openclaw_providers() -> Sequence[type[Provider]]:
+    """Bring the built-in providers through the door for guests."""
+    from pytest_openclaw.providers import BUILTIN
+
+    return BUILTIN
+
+
+def pytest_openclaw_validators() -> Sequence[type[Validator]]:
+    """Bring the built-in validators through the door for guests."""
+    from pytest_openclaw.validators import BUILTIN
+
+    return BUILTIN
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Check every choice before anything is called, and register what this session needs."""
+    config.addinivalue_line("markers", MARKER)
+    if not (options.is_used(config) or options.any_option_given(config)):
+        return
+    from pytest_openclaw.cells import Cells
+    from pytest_openclaw.recorder import Recorder
+    from pytest_openclaw.start import check_start
+    from pytest_openclaw.state import State
+
+    state = State(config)
+    config.add_cleanup(state.discard)
+    if not state.settings.targets:
+        return
+    config.pluginmanager.register(Cells(state), "openclaw-cells")
+    if state.is_worker:
+        return
+    if not state.calls_nobody:
+        check_start(state)
+    config.pluginmanager.register(Recorder(state), "openclaw-recorder")
+    if config.pluginmanager.hasplugin("dsession"):
+        from pytest_openclaw.distributed import Distributed
+
+        config.pluginmanager.register(Distributed(state), "openclaw-distributed")
+
+
+@pytest.fixture
+def reply(request: pytest.FixtureRequest) -> Reply:
+    """What the target answered to `@pytest.mark.openclaw`'s prompt: `.text`, `.tool_names`, times, tokens."""
+    from pytest_openclaw.items import fetch_reply
+
+    return fetch_reply(request)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out Python benchmarks that have no target, so that a plain session starts nothing."""
+    idle = [item for item in items if _lacks_target(item)]
+    if idle:
+        config.hook.pytest_deselected(items=idle)
+        items[:] = [item for item in items if not _lacks_target(item)]
+
+
+def _lacks_target(item: pytest.Item) -> bool:
+    if "reply" not in getattr(item, "fixturenames", ()) or item.get_closest_marker("openclaw") is None:
+        return False
+    callspec = getattr(item, "callspec", None)
+    return callspec is None or "reply" not in callspec.params

@@ -1,0 +1,215 @@
+"""How the Claude CLI is called: its command, arguments, environment and scratch folder."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from pytest_openclaw import faults
+from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.text import valid_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pytest_openclaw.protocols import ProviderSetup
+    from pytest_openclaw.records import Request
+
+COMMAND_ENV = "OPENCLAW_CLAUDE_COMMAND"
+KEY_ENV = "ANTHROPIC_API_KEY"
+BASE_URL_ENV = "ANTHROPIC_BASE_URL"
+# The CLI sends nothing without any key; a server of the user's own may want none.
+NO_KEY = "no-key"
+
+_ARGUMENTS = (
+    *("-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"),
+    *("--no-session-persistence", "--strict-mcp-config", "--disable-slash-commands"),
+    *("--setting-sources", "", "--tools", "", "--max-turns", "1"),
+)
+_SWITCHES = {
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "DISABLE_TELEMETRY": "1",
+    "DISABLE_AUTOUPDATER": "1",
+    "DISABLE_ERROR_REPORTING": "1",
+    "CLAUDE_CODE_ATTRIBUTION_HEADER": "0",
+    # Retries are the run's, and counted there; so is asking anew without a stream, or another model.
+    "CLAUDE_CODE_MAX_RETRIES": "0",
+    "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",
+    "CLAUDE_CODE_DISABLE_REFUSAL_FALLBACK": "1",
+    # Else a prompt with @some/path sends that file of this machine along, even without tools.
+    "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
+    "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1",
+}
+# They would shape the request behind our back (the first even beats --effort), or tell the CLI that it
+# runs inside another one.
+_DROPPED = ("CLAUDE_CODE_EFFORT_LEVEL", "MAX_THINKING_TOKENS", "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")
+# What even an emptied environment needs to reach the API from this network and system.
+_NETWORK = ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SYSTEMROOT")
+_SECRET_ENVS = (KEY_ENV, "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """A folder for one call: an empty working directory, and a HOME and temporary files beside it."""
+
+    folder: Path
+
+    @property
+    def cwd(self) -> Path:
+        """Empty, so that the CLI finds no project."""
+        return self.folder / "work"
+
+    @property
+    def home(self) -> Path:
+        """The HOME of a bare call."""
+        return self.folder / "home"
+
+    @property
+    def tmp(self) -> Path:
+        """For temporary files."""
+        return self.folder / "tmp"
+
+    @property
+    def system(self) -> Path:
+        """The system prompt; as an argument it could be too long, and every user could read it in `ps`."""
+        return self.folder / "system.txt"
+
+    def lay_out(self, system: str | None) -> None:
+        """Make the folders, and the system prompt's file if there is one."""
+        for folder in (self.cwd, self.home, self.tmp):
+            folder.mkdir()
+        if system:
+            self.system.write_text(valid_text(system), encoding="utf-8")
+
+
+@contextmanager
+def scratch_folder(system: str | None = None) -> Iterator[Scratch]:
+    """Lay out a scratch folder, and remove it at the end."""
+    with tempfile.TemporaryDirectory(prefix="openclaw-", ignore_cleanup_errors=True) as folder:
+        scratch = Scratch(Path(folder))
+        scratch.lay_out(system)
+        yield scratch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """Which server the CLI is to ask, and as whom.
+
+    Attributes:
+        endpoint: the base URL of an endpoint of the user's own, as the CLI wants it; empty for Anthropic.
+        key_env: the variable that holds the key; an endpoint gets only the key that it names.
+        environ: the user's environment.
+    """
+
+    endpoint: str
+    key_env: str
+    environ: Mapping[str, str] = field(repr=False)
+
+    @classmethod
+    def of(cls, setup: ProviderSetup) -> Access:
+        """Read it from what the provider is made from."""
+        endpoint = (setup.base_url or "").rstrip("/").removesuffix("/v1")
+        key_env = setup.key_env or ("" if endpoint else KEY_ENV)
+        return cls(endpoint=endpoint, key_env=key_env, environ=setup.environ)
+
+    @property
+    def is_bare(self) -> bool:
+        """By key, with nothing of this machine; else by the user's own login."""
+        return bool(self.endpoint or self.environ.get(self.key_env))
+
+    @property
+    def base_url(self) -> str:
+        """The server's address, which may hold a password; empty leaves it to the CLI."""
+        return self.endpoint or self.environ.get(BASE_URL_ENV, "")
+
+    @property
+    def shown_url(self) -> str:
+        """The server's address, without user and password."""
+        parts = urlsplit(self.base_url)
+        return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+    @property
+    def login(self) -> str:
+        """How to get credentials, as a sentence."""
+        if self.endpoint:
+            return (
+                f"Set {self.key_env}." if self.key_env else "Name its key's variable in openclaw_endpoints."
+            )
+        return f"Run `claude /login`, or set {self.key_env}."
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The keys and tokens in the environment, and a password in the base URL."""
+        values = [self.environ.get(name) for name in (*_SECRET_ENVS, self.key_env)]
+        return tuple(value for value in (*values, urlsplit(self.base_url).password) if value)
+
+    def environment(self, scratch: Scratch) -> dict[str, str]:
+        """Return the CLI's environment: an emptied one, or the user's own if it is to use their login."""
+        switches = {"CLAUDE_CODE_TMPDIR": str(scratch.tmp), **_SWITCHES}
+        if not self.is_bare:
+            return {name: value for name, value in self.environ.items() if name not in _DROPPED} | switches
+        kept = {name: value for name, value in self.environ.items() if name.upper() in _NETWORK}
+        kept["PATH"] = self.environ.get("PATH", os.defpath)
+        kept |= {"HOME": str(scratch.home), "USERPROFILE": str(scratch.home), "TMPDIR": str(scratch.tmp)}
+        return kept | self._credentials() | switches
+
+    def _credentials(self) -> dict[str, str]:
+        if self.endpoint:
+            key = self.environ.get(self.key_env, "") if self.key_env else NO_KEY
+            return {BASE_URL_ENV: self.endpoint} | ({KEY_ENV: key} if key else {})
+        own = {name: value for name, value in self.environ.items() if name.startswith("ANTHROPIC_")}
+        return own | {KEY_ENV: self.environ[self.key_env]}
+
+
+def find_command(setup: ProviderSetup) -> tuple[str, ...]:
+    """Return the CLI's command, its program as an absolute path, with the arguments that the user gave it.
+
+    Raises:
+        CallFailed: there is no such program.
+    """
+    environ = setup.environ
+    written = environ.get(COMMAND_ENV) or setup.options.get("claude_command") or "claude"
+    try:
+        command, *rest = shlex.split(written, posix=os.name == "posix")
+    except ValueError:  # an open quote, or only blanks
+        command, rest = written, []
+    found = shutil.which(command, path=environ.get("PATH", os.defpath))
+    if found is None:
+        mend = (
+            f"there is no command {command!r}. Install the Claude CLI"
+            f" (npm install -g @anthropic-ai/claude-code), or set {COMMAND_ENV}."
+        )
+        raise CallFailed(faults.not_installed(setup.name, mend))
+    return (str(Path(found).absolute()), *rest)
+
+
+def arguments(request: Request, scratch: Scratch, *, bare: bool) -> tuple[str, ...]:
+    """Return the CLI's arguments; no text of the request but the model's name is among them."""
+    return (
+        *_ARGUMENTS,
+        *(("--bare",) if bare else ()),
+        *("--model", request.model),
+        *(("--effort", request.thinking_level) if request.thinking_level else ()),
+        *(("--system-prompt-file", str(scratch.system)) if request.system else ("--system-prompt", "")),
+    )
+
+
+def limits(request: Request) -> dict[str, str]:
+    """Return the environment that limits one request; without a thinking level there is no thinking."""
+    limits = {
+        "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(request.max_output_tokens),
+        "API_TIMEOUT_MS": str(max(1, round(request.timeout_s * 1000))),
+    }
+    return limits if request.thinking_level else limits | {"MAX_THINKING_TOKENS": "0"}
+
+
+def stdin_of(prompt: str) -> bytes:
+    """Return what the CLI reads; a prompt that begins with `/` would be taken for the CLI's own command."""
+    return valid_text(f"\n{prompt}" if prompt.startswith("/") else prompt).encode()

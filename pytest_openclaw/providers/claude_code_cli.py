@@ -1,0 +1,161 @@
+"""`claude_code_cli`: the Claude CLI as it is installed, one `claude -p` per request.
+
+With an API key the CLI runs bare, in an emptied environment with a HOME of its own. Without one it runs
+with the user's own login and HOME, but without the settings, servers, tools and instructions that live
+there, so that a model is measured and not a machine. Whether it is logged in is the CLI's own word.
+
+The CLI always streams, takes no temperature, and puts two short texts of its own before the prompt: who
+it is, and today's date.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from pytest_openclaw import faults
+from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.protocols import Provider, ProviderSetup
+from pytest_openclaw.providers import processes
+from pytest_openclaw.providers.address import is_loopback
+from pytest_openclaw.providers.claude_call import (
+    Access,
+    arguments,
+    find_command,
+    limits,
+    scratch_folder,
+    stdin_of,
+)
+from pytest_openclaw.providers.claude_faults import Asked, ended_without_result, meaning_of
+from pytest_openclaw.providers.exchange import Exchange
+from pytest_openclaw.providers.processes import Program, Running
+from pytest_openclaw.providers.stream_json import Stream, hear_line
+from pytest_openclaw.records import Fault
+from pytest_openclaw.redact import Redactor
+from pytest_openclaw.text import valid_text
+
+if TYPE_CHECKING:
+    from pytest_openclaw.records import JsonObject, Reply, Request
+
+# After its result line the CLI tidies up; it gets so long before it is told to end.
+TIDY_S = 2.0
+VERSION_TIMEOUT_S = 20.0
+
+
+class ClaudeCodeCLI(Provider):
+    """Claude models through the user's own `claude` command.
+
+    As the kind of an ini endpoint it asks that server instead, with that endpoint's key and no login.
+    """
+
+    name = "claude_code_cli"
+
+    def __init__(self, setup: ProviderSetup) -> None:
+        super().__init__(setup)
+        self._access = Access.of(setup)
+        self._version: str | None = None
+
+    @property
+    def lane(self) -> str:
+        """The CLI, or the endpoint's base URL."""
+        return self._access.endpoint or self.name
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the CLI was sent to a server on this machine; else the models are elsewhere."""
+        return is_loopback(urlsplit(self._access.base_url).hostname or "")
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The keys and tokens in the environment, and a password in the base URL."""
+        return self._access.secrets
+
+    def describe(self) -> JsonObject:
+        """The way in: by key or by login, and where to."""
+        return {
+            "auth": "api_key" if self._access.is_bare else "login",
+            "key_env": self._access.key_env or None,
+            "base_url": self._access.shown_url or None,
+        }
+
+    async def models(self) -> tuple[str, ...]:
+        """Refuse to answer: the CLI does not list its models."""
+        why = f"the Claude CLI does not list its models. Name one, for example {self.setup.name}/opus."
+        raise CallFailed(faults.cli_failed(self.setup.name, why))
+
+    async def fingerprint(self, model: str) -> JsonObject:
+        """The CLI's version, in its own words."""
+        del model  # one CLI for all of them
+        if self._version is None:
+            self._version = await self._ask_version()
+        return {"cli_version": self._version} if self._version else {}
+
+    async def ask(self, request: Request) -> Reply:
+        """Run the CLI once, in an empty folder, and read what it streams.
+
+        Raises:
+            CallFailed: there is no reply.
+        """
+        command = find_command(self.setup)
+        with scratch_folder(request.system) as scratch:
+            program = Program(
+                argv=(*command, *arguments(request, scratch, bare=self._access.is_bare)),
+                env=self._access.environment(scratch) | limits(request),
+                cwd=scratch.cwd,
+                stdin=stdin_of(request.prompt),
+            )
+            exchange = Exchange(streaming=request.stream)
+            outcome = await self._converse(program, Stream(exchange), request)
+        if isinstance(outcome, Fault):
+            message = Redactor.of(self.secrets).text(outcome.message)
+            raise CallFailed(replace(outcome, message=message, timing=exchange.timing()))
+        return outcome
+
+    async def _converse(self, program: Program, stream: Stream, request: Request) -> Reply | Fault:
+        running = await self._start(program)
+        try:
+            async with asyncio.timeout(request.timeout_s):
+                while not stream.over and (line := await running.next_line()) is not None:
+                    hear_line(stream, line)
+                if not stream.over:
+                    await running.exits_within(processes.DRAIN_S)
+            if stream.result is not None:
+                await running.exits_within(TIDY_S)
+        except TimeoutError:
+            return faults.timed_out(self.setup.name, request.timeout_s, stream.exchange.raw())
+        finally:
+            await running.stop()
+        asked = Asked(
+            name=self.setup.name,
+            model=request.model,
+            where=self._access.shown_url or "the Anthropic API",
+            login=self._access.login,
+            timeout_s=request.timeout_s,
+        )
+        return meaning_of(stream, asked) if stream.over else ended_without_result(stream, running, asked)
+
+    async def _start(self, program: Program) -> Running:
+        try:
+            return await processes.start(program)
+        except OSError as error:
+            why = f"the command {program.argv[0]!r} cannot be started: {error.strerror or error}"
+            raise CallFailed(faults.cli_failed(self.setup.name, why)) from error
+
+    async def _ask_version(self) -> str:
+        with scratch_folder() as scratch:
+            program = Program(
+                argv=(*find_command(self.setup), "--version"),
+                env=self._access.environment(scratch),
+                cwd=scratch.cwd,
+            )
+            running = await self._start(program)
+            try:
+                async with asyncio.timeout(VERSION_TIMEOUT_S):
+                    line = await running.next_line()
+            except TimeoutError:
+                return ""
+            finally:
+                await running.stop()
+        return valid_text((line or b"").decode("utf-8", "replace").strip())

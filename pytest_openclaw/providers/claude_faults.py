@@ -1,0 +1,186 @@
+"""What the Claude CLI's last line, or its end without one, means: a `Reply` or a `Fault`.
+
+In every API error the CLI's `subtype` is still "success"; `is_error`, `api_error_status` and the word
+on the assistant line tell, and where they are silent, the CLI's English.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw import faults
+from pytest_openclaw.faults import WireError
+from pytest_openclaw.providers import processes
+from pytest_openclaw.providers.wire_errors import shortened
+
+if TYPE_CHECKING:
+    from pytest_openclaw.providers.processes import Running
+    from pytest_openclaw.providers.stream_json import Stream
+    from pytest_openclaw.records import Fault, JsonObject, Reply
+
+_AUTH_ERRORS = ("authentication_failed", "oauth_org_not_allowed")
+_NOT_LOGGED_IN = re.compile(r"^(not logged in|invalid api key|please run /login)", re.IGNORECASE)
+# "Server is temporarily limiting requests (not your usage limit)" is an ordinary 429.
+_QUOTA = re.compile(
+    r"credit balance is too low|(hit|reached) your [\w ]*limit|(?<!not your )usage limit\b|\bspend limit"
+    r"|out of (usage|extra)|usage credits required",
+    re.IGNORECASE,
+)
+_OVERFLOW = re.compile(
+    r"prompt is too long|exceeds the available context size|maximum context length", re.IGNORECASE
+)
+_NOBODY = re.compile(r"ConnectionRefused|FailedToOpenSocket|ECONNREFUSED|ENOTFOUND|EAI_AGAIN", re.IGNORECASE)
+_LOST = re.compile(
+    r"unable to connect to api|connection error|ECONNRESET|socket connection was closed", re.IGNORECASE
+)
+_TIMED_OUT = re.compile(r"request timed out", re.IGNORECASE)
+_MALFORMED = re.compile(r"empty or malformed response", re.IGNORECASE)
+_STATUS = re.compile(r"\bAPI Error: (\d{3})\b|\bRequest rejected \((\d{3})\)")
+_PREFIX = re.compile(r"^(Failed to authenticate\. )?API Error:\s*(\d{3}\b\s*)?")
+
+_WIRE_TYPES = {
+    "billing_error": "billing_error",
+    "rate_limit": "rate_limit_error",
+    "overloaded": "overloaded_error",
+    "model_not_found": "model_not_found",
+    "invalid_request": "invalid_request_error",
+    "server_error": "api_error",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """Whom the CLI was to ask, for the wording.
+
+    Attributes:
+        name: the provider's.
+        where: the API's address, or what stands for it.
+        login: a sentence that says how to get credentials.
+    """
+
+    name: str
+    model: str
+    where: str
+    login: str
+    timeout_s: float
+
+
+def meaning_of(stream: Stream, asked: Asked) -> Reply | Fault:
+    """Return what a stream that is over brought."""
+    reply, result = stream.exchange.reply(), stream.result
+    if result is None:  # ended by us, after the model's message
+        return reply
+    said = _said(result)
+    if "refusal" in (stream.stop_reason, result.get("stop_reason")):
+        return replace(reply, finish_reason="refusal", refusal=reply.refusal or said)
+    if stream.error == "max_output_tokens":
+        cut = stream.exchange.has_tokens
+        return replace(reply, finish_reason="length") if cut else faults.cli_failed(asked.name, said)
+    if stream.error or result.get("is_error") or result.get("api_error_status") is not None:
+        return _error(stream, result, said, asked)
+    if result.get("subtype") != "success" or _spoke_by_itself(stream, result):
+        return faults.cli_failed(
+            asked.name, f"the CLI ended with: {said.rstrip('.')}.", stream.exchange.raw()
+        )
+    return reply
+
+
+def ended_without_result(stream: Stream, running: Running, asked: Asked) -> Fault:
+    """Return what it means that the CLI ended, or closed its output, before its `result` line."""
+    raw, status = stream.exchange.raw(), running.exit_status
+    words = f": {shortened(running.stderr)}" if running.stderr else ""
+    if running.flooded:
+        why = f"the CLI wrote more than {processes.MOST_OUTPUT_BYTES >> 20} MiB and was stopped."
+        return faults.cli_failed(asked.name, why, raw)
+    if status is not None and status < 0:
+        return faults.cli_failed(asked.name, f"the CLI was killed by {_signal_name(-status)}{words}.", raw)
+    how = "closed its output" if status is None else f"ended with exit status {status}"
+    if stream.heard:
+        return faults.stream_broken(asked.name, f"the CLI {how} before its result line{words}", raw)
+    if stream.skipped:
+        why = f"none of the CLI's {stream.skipped} lines is a stream-json line, and it {how}{words}"
+        return faults.malformed(asked.name, why)
+    return faults.cli_failed(asked.name, f"the CLI {how} and said nothing{words}.")
+
+
+def _error(stream: Stream, result: JsonObject, said: str, asked: Asked) -> Reply | Fault:
+    if result.get("subtype") == "error_max_turns" and stream.exchange.has_output and stream.message_done:
+        # We allow one turn. A model that called a tool wanted another one, and has answered with the call.
+        return stream.exchange.reply()
+    if result.get("subtype") != "success" and result.get("api_error_status") is None and not stream.error:
+        return faults.cli_failed(
+            asked.name, f"the CLI ended with: {said.rstrip('.')}.", stream.exchange.raw()
+        )
+    status = _status(result, said)
+    if stream.exchange.has_tokens:
+        return faults.stream_broken(asked.name, said, stream.exchange.raw())
+    if status is None and (fault := _without_status(stream.error, said, asked)):
+        return fault
+    error = WireError(status=status, type=_wire_type(stream, result, said), message=_PREFIX.sub("", said))
+    if status is None and not error.type:
+        return faults.cli_failed(asked.name, said)
+    return faults.refused_by_server(asked.name, asked.model, error)
+
+
+def _failed(stream: Stream, said: str, asked: Asked) -> Fault:
+    why = f"the CLI ended with: {said.rstrip('.')}."
+    return faults.cli_failed(asked.name, why, stream.exchange.raw())
+
+
+def _without_status(error: str, said: str, asked: Asked) -> Fault | None:
+    """What never got an HTTP status: no login, no connection, no time."""
+    if error in _AUTH_ERRORS or _NOT_LOGGED_IN.search(said):
+        return faults.auth_missing(asked.name, f"the Claude CLI says: {said}. {asked.login}")
+    if _NOBODY.search(said):
+        return faults.unreachable(asked.name, asked.where, _PREFIX.sub("", said))
+    if _LOST.search(said):
+        return faults.connection_lost(asked.name, _PREFIX.sub("", said))
+    if _TIMED_OUT.search(said):
+        return faults.timed_out(asked.name, asked.timeout_s)
+    if _MALFORMED.search(said):
+        return faults.malformed(asked.name, _PREFIX.sub("", said))
+    if "stream ended" in said.lower():
+        return faults.stream_broken(asked.name, _PREFIX.sub("", said))
+    return None
+
+
+def _wire_type(stream: Stream, result: JsonObject, said: str) -> str:
+    """The API's own word for what the CLI says in its words."""
+    if stream.limit_reached or _QUOTA.search(said):
+        return "billing_error"
+    if result.get("terminal_reason") == "prompt_too_long" or _OVERFLOW.search(said):
+        return "context_length_exceeded"
+    if stream.error in _WIRE_TYPES:
+        return _WIRE_TYPES[stream.error]
+    return "overloaded_error" if re.search(r"\boverloaded\b", said, re.IGNORECASE) else ""
+
+
+def _status(result: JsonObject, said: str) -> int | None:
+    status = result.get("api_error_status")
+    if isinstance(status, int) and not isinstance(status, bool):
+        return status
+    found = _STATUS.search(said)
+    return int(found[1] or found[2]) if found else None
+
+
+def _said(result: JsonObject) -> str:
+    """The CLI's words, on one line; an error subtype has them in `errors` instead of `result`."""
+    errors: Any = result.get("errors")
+    words = [result.get("result"), *(errors if isinstance(errors, list) else [])]
+    said = "; ".join(word for word in words if isinstance(word, str) and word)
+    return shortened(said or f"subtype {result.get('subtype')}")
+
+
+def _spoke_by_itself(stream: Stream, result: JsonObject) -> bool:
+    """Whether the CLI answered without asking the model, as it does to a slash command."""
+    return not stream.exchange.has_tokens and (stream.by_itself or result.get("num_turns") == 0)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,247 @@
+"""What is heard during one attempt, from the send to the end of the reply, and when.
+
+A reader of some wire format calls the `hear_` methods as things arrive; `Exchange` joins the
+pieces, stamps the first tokens and makes the `Reply`. It knows no wire format itself.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypedDict
+
+from pytest_openclaw.records import Reply, Timing, ToolCall
+from pytest_openclaw.text import valid_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass
+class _Call:
+    """A tool call as its fragments arrive."""
+
+    name: str = ""
+    id: str | None = None
+    arguments: list[str] = field(default_factory=list)
+
+
+class _Usage(TypedDict, total=False):
+    """The server's counts, under `Reply`'s names."""
+
+    input_tokens: int | None
+    output_tokens: int | None
+    reasoning_tokens: int | None
+    cached_tokens: int | None
+
+
+class Exchange:
+    """One attempt, heard piece by piece; it starts when it is made, so make it right before the send.
+
+    Attributes:
+        streaming: whether the pieces arrive as they are generated. Where the answer comes whole, the
+            time of its first token is not known, and `ttft_ms` stays None.
+    """
+
+    def __init__(
+        self,
+        *,
+        streaming: bool = True,
+        monotonic: Callable[[], float] = time.perf_counter,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        """Start the clocks; both give seconds."""
+        self.streaming = streaming
+        self._monotonic = monotonic
+        self._started = monotonic()
+        self._started_at_ms = int(wall() * 1000)
+        self._first_token: float | None = None
+        self._first_output: float | None = None
+        self._ended: float | None = None
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._refusal: list[str] = []
+        self._calls: list[_Call] = []
+        self._call_of_key: dict[int | str, _Call] = {}
+        self._finish_reason: str | None = None
+        self._model: str | None = None
+        self._usage: _Usage | None = None
+
+    # --- what a reader tells ----------------------------------------------------------------
+
+    def hear_text(self, piece: str) -> None:
+        """Add a piece of the answer; an empty one is no token."""
+        if piece:
+            self._stamp(output=True)
+            self._text.append(piece)
+
+    def hear_reasoning(self, piece: str) -> None:
+        """Add a piece of what came on a separate reasoning channel."""
+        if piece:
+            self._stamp(output=False)
+            self._reasoning.append(piece)
+
+    def hear_refusal(self, piece: str) -> None:
+        """Add a piece of a refusal, which is an answer of its own kind."""
+        if piece:
+            self._stamp(output=True)
+            self._refusal.append(piece)
+
+    def hear_tool_call(
+        self,
+        *,
+        key: int | str | None = None,
+        id: str | None = None,  # noqa: A002 - the wire's own word, and the field's
+        name: str | None = None,
+        arguments: str = "",
+        whole: bool = False,
+    ) -> None:
+        """Add a fragment of a tool call.
+
+        Args:
+            key: what the fragments of one call share: its index, or an item's id. Without a key the id
+                tells; without both, a name begins a call and anything else continues the latest one.
+            id: the call's id; under a known key another id begins another call, since some servers
+                number all calls 0.
+            name: the tool's name; the first one given counts, because some servers repeat it.
+            arguments: a piece of the JSON text.
+            whole: `arguments` is all of it, and replaces what came in pieces.
+        """
+        if not (id or name or arguments):
+            return
+        self._stamp(output=True)
+        call = self._call_for(key, id, name)
+        call.id = call.id or id
+        call.name = call.name or name or ""
+        if whole and arguments:
+            call.arguments = [arguments]
+        elif arguments:
+            call.arguments.append(arguments)
+
+    def hear_usage(
+        self,
+        *,
+        input_tokens: int | None = None,
+        output_tokens: int | None = None,
+        reasoning_tokens: int | None = None,
+        cached_tokens: int | None = None,
+    ) -> None:
+        """Take the server's own counts; the last ones told count."""
+        self._usage = _Usage(
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            reasoning_tokens=reasoning_tokens,
+            cached_tokens=cached_tokens,
+        )
+
+    def hear_model(self, name: str) -> None:
+        """Take the name of the model that the server says is answering."""
+        self._model = name or self._model
+
+    def hear_end(self, finish_reason: str | None = None) -> None:
+        """Take the end mark: the reply is whole now; the first end mark gives the time."""
+        if self._ended is None:
+            self._ended = self._monotonic()
+        self._finish_reason = self._finish_reason or finish_reason
+
+    # --- what has been heard ----------------------------------------------------------------
+
+    @property
+    def ended(self) -> bool:
+        """Whether an end mark was heard."""
+        return self._ended is not None
+
+    @property
+    def has_usage(self) -> bool:
+        """Whether the server told its token counts."""
+        return self._usage is not None
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether anything generated was heard, on any channel."""
+        return bool(self._text or self._reasoning or self._refusal or self._calls)
+
+    @property
+    def has_output(self) -> bool:
+        """Whether anything of the answer itself was heard: text, a refusal, a tool call."""
+        return bool(self._text or self._refusal or self._calls)
+
+    @property
+    def has_reasoning(self) -> bool:
+        """Whether anything was heard on a reasoning channel."""
+        return bool(self._reasoning)
+
+    def raw(self) -> str:
+        """Everything heard so far as one valid text; a reasoning channel comes first, in `<think>` tags."""
+        reasoning = valid_text("".join(self._reasoning))
+        answer = valid_text("".join(self._text) + "".join(self._refusal))
+        return f"<think>\n{reasoning}\n</think>\n\n{answer}" if reasoning else answer
+
+    def timing(self) -> Timing:
+        """When the attempt happened, up to the end mark, or up to now."""
+        e2e_ms = self._since_start(self._ended if self._ended is not None else self._monotonic())
+        return Timing(
+            started_at_ms=self._started_at_ms,
+            ended_at_ms=self._started_at_ms + round(e2e_ms),
+            e2e_ms=e2e_ms,
+            ttft_ms=None if self._first_token is None else self._since_start(self._first_token),
+            ttfo_ms=None if self._first_output is None else self._since_start(self._first_output),
+        )
+
+    def reply(self) -> Reply:
+        """What was heard, as a `Reply` of valid UTF-8; a call without a name is none."""
+        usage = self._usage or _Usage()
+        return Reply(
+            text=valid_text("".join(self._text)),
+            reasoning=valid_text("".join(self._reasoning)),
+            raw=self.raw(),
+            tool_calls=tuple(_tool_call(call) for call in self._calls if call.name),
+            refusal=valid_text("".join(self._refusal)) if self._refusal else None,
+            finish_reason=valid_text(self._finish_reason) if self._finish_reason else None,
+            effective_model=valid_text(self._model) if self._model else None,
+            timing=self.timing(),
+            **usage,
+        )
+
+    # --- how ----------------------------------------------------------------------------------
+
+    def _stamp(self, *, output: bool) -> None:
+        if self._first_output is not None or not self.streaming:
+            return
+        if self._first_token is None:
+            self._first_token = self._monotonic()
+            if output:
+                self._first_output = self._first_token
+        elif output:
+            self._first_output = self._monotonic()
+
+    def _call_for(self, key: int | str | None, id: str | None, name: str | None) -> _Call:  # noqa: A002
+        if known := self._known_call(key, id, name):
+            return known
+        call = _Call()
+        self._calls.append(call)
+        if key is not None:
+            self._call_of_key[key] = call
+        return call
+
+    def _known_call(self, key: int | str | None, id: str | None, name: str | None) -> _Call | None:  # noqa: A002
+        if key is not None:
+            known = self._call_of_key.get(key)
+            if known is None and not (id or name) and self._calls:
+                # No call begins without a name; its first fragment went by another key.
+                return self._calls[-1]
+            return None if known and id and known.id and id != known.id else known
+        if id:
+            return next((call for call in self._calls if call.id == id), None)
+        return self._calls[-1] if self._calls and not name else None
+
+    def _since_start(self, moment: float) -> float:
+        return (moment - self._started) * 1000
+
+
+def _tool_call(call: _Call) -> ToolCall:
+    return ToolCall(
+        name=valid_text(call.name),
+        arguments=valid_text("".join(call.arguments)),
+        id=valid_text(call.id) if call.id else None,
+    )

@@ -1,0 +1,135 @@
+"""What a local server says about the model it serves: enough to tell two servings of one name apart.
+
+Each question is small, bounded and optional: Ollama knows some, llama.cpp others, and a server that
+knows none of them is not worse for it. A path on the server's machine is never taken over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.providers.json_values import object_in, objects_in
+
+if TYPE_CHECKING:
+    from pytest_openclaw.providers.address import Address
+    from pytest_openclaw.records import JsonObject
+
+QUESTION_TIMEOUT_S = 2.0
+
+
+class Fetch(Protocol):
+    """Asks the server about itself; see `OverHttp.fetch`."""
+
+    async def __call__(self, url: str, body: JsonObject | None = None, *, timeout_s: float) -> JsonObject:
+        """Return the object that the server answers, or raise `CallFailed`."""
+        ...
+
+
+async def fingerprint(fetch: Fetch, address: Address, model: str) -> JsonObject:
+    """Return what the server says, under our names; what it does not say is left out.
+
+    The names are `server`, `server_version`, `digest`, `quantisation`, `parameter_size`,
+    `parameter_count`, `family`, `context_length`, `context_length_trained`, `template_sha256` and
+    `parameters` (of Ollama's model file).
+    """
+    root = address.root_url
+    models, version, show, tags, props = await asyncio.gather(
+        _ask(fetch, f"{address.base_url}/models"),
+        _ask(fetch, f"{root}/api/version"),
+        _ask(fetch, f"{root}/api/show", {"model": model}),
+        _ask(fetch, f"{root}/api/tags"),
+        _ask(fetch, f"{root}/props"),
+    )
+    found = (
+        of_models(models, model)
+        | of_props(props)
+        | of_version(version)
+        | of_show(show)
+        | of_tags(tags, model)
+    )
+    return {name: value for name, value in found.items() if value not in (None, "")}
+
+
+def of_models(answer: JsonObject, model: str) -> JsonObject:
+    """Read `/v1/models`; llama.cpp puts the model's measures under `meta`."""
+    entry = next((entry for entry in objects_in(answer.get("data")) if _names(entry, model)), None)
+    if entry is None:
+        return {}
+    meta = object_in(entry.get("meta"))
+    return {
+        "server": {"llamacpp": "llama.cpp"}.get(str(entry.get("owned_by"))),
+        "quantisation": meta.get("ftype"),
+        "parameter_count": meta.get("n_params"),
+        "context_length": meta.get("n_ctx"),
+        "context_length_trained": meta.get("n_ctx_train"),
+    }
+
+
+def of_props(answer: JsonObject) -> JsonObject:
+    """Read llama.cpp's `/props`, except for its path."""
+    settings = object_in(answer.get("default_generation_settings"))
+    return _said(
+        server_version=answer.get("build_info"),
+        quantisation=answer.get("model_ftype"),
+        context_length=settings.get("n_ctx"),
+        template_sha256=_sha256(answer.get("chat_template")),
+    )
+
+
+def of_version(answer: JsonObject) -> JsonObject:
+    """Read Ollama's `/api/version`."""
+    version = answer.get("version")
+    return {"server": "ollama", "server_version": version} if isinstance(version, str) else {}
+
+
+def of_show(answer: JsonObject) -> JsonObject:
+    """Read Ollama's `/api/show`; its `model_info` has keys such as `llama.context_length`."""
+    details = object_in(answer.get("details"))
+    info = object_in(answer.get("model_info"))
+    trained = [value for key, value in info.items() if key.endswith(".context_length")]
+    return _said(
+        quantisation=details.get("quantization_level"),
+        parameter_size=details.get("parameter_size"),
+        family=details.get("family"),
+        context_length_trained=trained[0] if trained else None,
+        template_sha256=_sha256(answer.get("template")),
+        parameters=answer.get("parameters"),
+    )
+
+
+def of_tags(answer: JsonObject, model: str) -> JsonObject:
+    """Read the digest of a model from Ollama's `/api/tags`; a name without a tag means `:latest`."""
+    entries = objects_in(answer.get("models"))
+    for name in (model, f"{model}:latest"):
+        for entry in entries:
+            if name in (entry.get("name"), entry.get("model")):
+                return _said(digest=entry.get("digest"))
+    return {}
+
+
+async def _ask(fetch: Fetch, url: str, body: JsonObject | None = None) -> JsonObject:
+    try:
+        return await fetch(url, body, timeout_s=QUESTION_TIMEOUT_S)
+    except CallFailed:
+        return {}
+
+
+def _names(entry: JsonObject, model: str) -> bool:
+    aliases = entry.get("aliases")
+    return model == entry.get("id") or (isinstance(aliases, list) and model in aliases)
+
+
+def _said(**found: Any) -> JsonObject:
+    """What is known, so that it may overwrite what another answer said."""
+    return {name: value for name, value in found.items() if value not in (None, "")}
+
+
+def _sha256(text: Any) -> str | None:
+    return (
+        hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+        if isinstance(text, str) and text
+        else None
+    )

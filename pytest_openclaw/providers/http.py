@@ -1,0 +1,240 @@
+"""The one edge to HTTP: sends a request and hands over the answer's bytes, or says why there are none.
+
+Nothing here knows what an answer means; `listening.py` does. No redirect is followed to another
+origin, so neither a key nor a prompt ever goes where nobody sent it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import socket
+import ssl
+import time
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin, urlsplit
+
+import httpx2
+
+from pytest_openclaw import faults
+from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.providers.address import is_loopback, origin_of
+from pytest_openclaw.providers.wire_errors import error_of_body, retry_after_s, shortened
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Mapping
+
+    from pytest_openclaw.records import Fault, JsonObject
+    from pytest_openclaw.redact import Redactor
+
+CONNECT_TIMEOUT_S = 30.0
+ERROR_BODY_TIMEOUT_S = 5.0
+LONGEST_ERROR_BODY_BYTES = 1 << 18
+MOST_REDIRECTS = 3
+_REDIRECTS = (301, 302, 303, 307, 308)
+_NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EHOSTDOWN, errno.ETIMEDOUT, errno.EADDRNOTAVAIL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One HTTP request, ready to be sent.
+
+    Attributes:
+        base_url: how the user knows the server; shown in errors.
+        body: sent as JSON by POST; None is a GET.
+        headers: they may hold a key.
+        redactor: takes secrets out of what the server says.
+        model: for the wording of errors.
+    """
+
+    base_url: str
+    url: str
+    body: JsonObject | None
+    headers: Mapping[str, str] = field(repr=False)
+    redactor: Redactor = field(repr=False)
+    model: str = ""
+
+
+class HttpEdge:
+    """Connections of one provider, opened when they are first needed, in the loop that needs them."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._clients: dict[tuple[str, str, int | None], httpx2.AsyncClient] = {}
+
+    @asynccontextmanager
+    async def opened(self, call: Call) -> AsyncIterator[httpx2.Response]:
+        """Send the call and give its successful response, whose body is still to be read.
+
+        Raises:
+            CallFailed: nobody answers, or the answer is an error or a redirect elsewhere.
+            httpx2.HTTPError: the connection broke while the body was read.
+        """
+        response = await self._send(call)
+        try:
+            if not response.is_success:
+                raise CallFailed(await self._refusal(call, response))
+            yield response
+        finally:
+            await response.aclose()
+
+    def prepare(self, url: str) -> None:
+        """Make the client for `url` now, because loading TLS certificates takes longer than a token."""
+        self._client(url)
+
+    async def aclose(self) -> None:
+        """Close all connections; a later call opens new ones."""
+        clients, self._clients = self._clients, {}
+        for client in clients.values():
+            await client.aclose()
+
+    async def _send(self, call: Call) -> httpx2.Response:
+        response = await self._send_once(call, call.url)
+        for _ in range(MOST_REDIRECTS):
+            target = _target(response)
+            if not target or not _may_follow(response, target):
+                break
+            await response.aclose()
+            response = await self._send_once(call, target)
+        return response
+
+    async def _send_once(self, call: Call, url: str) -> httpx2.Response:
+        client = self._client(url)
+        content = None if call.body is None else json.dumps(call.body).encode()
+        method = "GET" if content is None else "POST"
+        try:
+            request = client.build_request(method, url, content=content, headers=dict(call.headers))
+            return await client.send(request, stream=True)
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            # Without the cause: tracebacks are written, and the cause's locals hold the headers.
+            raise CallFailed(self._no_answer(call, error)) from None
+
+    def _client(self, url: str) -> httpx2.AsyncClient:
+        origin = origin_of(url)
+        if origin not in self._clients:
+            self._clients[origin] = _new_client(secure=origin[0] == "https", loopback=is_loopback(origin[1]))
+        return self._clients[origin]
+
+    def _no_answer(self, call: Call, error: Exception) -> Fault:
+        why = call.redactor.text(shortened(str(error)))
+        where = call.base_url
+        match error:
+            case httpx2.ConnectTimeout():
+                return faults.unreachable(self.name, where, f"no connection within {CONNECT_TIMEOUT_S:g} s")
+            case httpx2.ConnectError():
+                reason = _reason(error)
+                if nobody_there := _nobody_there(reason):
+                    return faults.unreachable(self.name, where, nobody_there)
+                return faults.connection_lost(
+                    self.name, reason.strerror if reason and reason.strerror else why
+                )
+            case httpx2.ProxyError() | httpx2.InvalidURL():
+                return faults.unreachable(self.name, where, why)
+            case httpx2.NetworkError():
+                return faults.connection_lost(self.name, "reset by the server")
+            case httpx2.RemoteProtocolError() if "without sending" in why:
+                return faults.connection_lost(self.name, "closed by the server")
+        return faults.malformed(self.name, f"no HTTP answer: {why}")
+
+    async def _refusal(self, call: Call, response: httpx2.Response) -> Fault:
+        if response.status_code in _REDIRECTS:
+            error = faults.WireError(status=response.status_code, message=_redirect_text(response))
+        else:
+            body = await _error_body(response)
+            error = error_of_body(response.status_code, body, phrase=response.reason_phrase)
+        hide = call.redactor.text
+        error = faults.WireError(
+            status=error.status, code=hide(error.code), type=hide(error.type), message=hide(error.message)
+        )
+        wait = retry_after_s(response.headers, now_s=time.time())
+        return faults.refused_by_server(self.name, call.model, error, retry_after_s=wait)
+
+
+def _new_client(*, secure: bool, loopback: bool) -> httpx2.AsyncClient:
+    """A client without limits of its own: lanes limit the requests, the attempt's timeout their time."""
+    return httpx2.AsyncClient(
+        # A proxy of the environment must not see what stays on this machine.
+        trust_env=not loopback,
+        # Loading certificates takes 25 ms, and a plain connection to this machine needs none.
+        verify=secure or not loopback,
+        timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
+        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
+        # A proxy that compresses holds tokens back until it has enough of them.
+        headers={"user-agent": "pytest-openclaw", "accept-encoding": "identity"},
+    )
+
+
+def _target(response: httpx2.Response) -> str | None:
+    """Where a redirect leads."""
+    location = response.headers.get("location")
+    if response.status_code not in _REDIRECTS or not location:
+        return None
+    return urljoin(str(response.url), location)
+
+
+def _may_follow(response: httpx2.Response, target: str) -> bool:
+    """Whether method, body and origin stay as they are."""
+    return response.status_code in (307, 308) and origin_of(target) == origin_of(str(response.url))
+
+
+def _redirect_text(response: httpx2.Response) -> str:
+    target = _target(response)
+    if target is None:
+        return "redirected without saying where"
+    where = shortened(_shown(target))
+    if _may_follow(response, target):
+        return f"redirected more than {MOST_REDIRECTS} times, at last to {where}"
+    return f"redirected to {where}, and no prompt or key is sent there. If it is right, name that address."
+
+
+async def _error_body(response: httpx2.Response) -> bytes:
+    """As much of an error's body as comes soon; the status is known, so its fate decides nothing."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(ERROR_BODY_TIMEOUT_S), aclosing(response.aiter_bytes()) as chunks:
+            async for chunk in chunks:
+                body += chunk
+                if len(body) >= LONGEST_ERROR_BODY_BYTES:
+                    break
+    except (httpx2.HTTPError, TimeoutError):
+        return bytes(body)
+    return bytes(body)
+
+
+def _reason(error: BaseException) -> OSError | None:
+    """The operating system's own error under a library's; of several addresses', a refusal first."""
+    known = [cause for cause in _causes(error) if isinstance(cause, OSError) and cause.errno is not None]
+    refused = [cause for cause in known if isinstance(cause, ConnectionRefusedError)]
+    return next(iter(refused or known), None)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    yield error
+    inner = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+    for cause in (*inner, error.__cause__ or error.__context__):
+        if cause is not None:
+            yield from _causes(cause)
+
+
+def _nobody_there(reason: OSError | None) -> str | None:
+    """Why there is no server at all; None if there may be one, and the connection to it was lost."""
+    if isinstance(reason, socket.gaierror):
+        return "unknown host"
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted: {reason.verify_message}"
+    if isinstance(reason, ssl.SSLError) and not isinstance(reason, ssl.SSLEOFError):
+        return f"no TLS: {reason.reason}"
+    if isinstance(reason, ConnectionRefusedError):
+        return "connection refused"
+    if reason is not None and reason.errno in _NO_WAY:
+        return "there is no way to that host"
+    return None
+
+
+def _shown(url: str) -> str:
+    """A URL without user info and query, which may be secret."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

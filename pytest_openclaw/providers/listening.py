@@ -1,0 +1,212 @@
+"""An HTTP answer's bytes → an `Exchange`: a stream of events or one object, up to its end mark.
+
+One clock bounds the whole attempt, so that a server which drips, or sends comments to keep the
+connection alive, makes no progress by it. After the end mark the connection's fate does not matter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import httpx2
+
+from pytest_openclaw import faults
+from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.providers.sse import Event, EventStream
+from pytest_openclaw.providers.wire_errors import error_of_object, load_object, page_title, shortened
+from pytest_openclaw.text import valid_text
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from pytest_openclaw.providers.exchange import Exchange
+    from pytest_openclaw.providers.http import Call, HttpEdge
+    from pytest_openclaw.records import Fault, JsonObject, Reply
+
+MOST_BYTES = 64 << 20
+#: how long the counts, which some servers send after the end mark, are waited for
+USAGE_TIMEOUT_S = 2.0
+#: how long the body's end is waited for, which lets the connection be used again
+LINGER_TIMEOUT_S = 0.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """How one API's answers are read.
+
+    Attributes:
+        read: takes one event or a whole answer into the exchange; gives the error that it is, if it is one.
+        is_whole: whether an object is a whole answer.
+        end_mark: what a stream ends with, in words.
+        done_ends: whether `[DONE]` is an end mark.
+    """
+
+    read: Callable[[JsonObject, Exchange], faults.WireError | None]
+    is_whole: Callable[[JsonObject], bool]
+    end_mark: str
+    done_ends: bool
+
+
+async def listen(
+    edge: HttpEdge, call: Call, dialect: Dialect, exchange: Exchange, *, timeout_s: float
+) -> Reply:
+    """Send the call and hear the answer to its end.
+
+    Args:
+        edge: the provider's connections.
+        call: what to send.
+        dialect: how the answer is read.
+        exchange: just made; its `streaming` says whether a stream was asked for.
+        timeout_s: seconds for all of it.
+
+    Raises:
+        CallFailed: there is no whole answer; the fault keeps what came and when.
+    """
+    try:
+        async with asyncio.timeout(timeout_s) as scope, edge.opened(call) as response:
+            await _Listener(edge.name, call, dialect, exchange, scope).hear(response)
+        return exchange.reply()
+    except TimeoutError:
+        fault = faults.timed_out(edge.name, timeout_s)
+    except httpx2.DecodingError as error:
+        fault = faults.malformed(edge.name, f"its compression is broken: {shortened(str(error))}")
+    except httpx2.HTTPError:
+        fault = faults.stream_broken(edge.name, "the connection was lost in the middle of the answer")
+    except CallFailed as failed:
+        fault = failed.fault
+    if exchange.ended:
+        return exchange.reply()
+    raw = call.redactor.text(exchange.raw() or fault.raw)
+    raise CallFailed(replace(fault, raw=raw, timing=exchange.timing()))
+
+
+async def fetch_object(edge: HttpEdge, call: Call, *, timeout_s: float) -> JsonObject:
+    """Send a small question about the server itself and return the object that it answers.
+
+    Raises:
+        CallFailed: it does not answer so.
+    """
+    try:
+        async with asyncio.timeout(timeout_s), edge.opened(call) as response:
+            text = await _whole_text(edge.name, response)
+    except TimeoutError:
+        raise CallFailed(faults.timed_out(edge.name, timeout_s)) from None
+    except httpx2.HTTPError:
+        raise CallFailed(faults.stream_broken(edge.name, "the connection was lost")) from None
+    payload = load_object(text)
+    if payload is None:
+        raise CallFailed(_no_object(edge.name, call, text))
+    return payload
+
+
+@dataclass(frozen=True)
+class _Listener:
+    name: str
+    call: Call
+    dialect: Dialect
+    exchange: Exchange
+    scope: asyncio.Timeout
+
+    async def hear(self, response: httpx2.Response) -> None:
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        # Some servers forget the type of a stream; a stream that was not asked for is named as one.
+        self.exchange.streaming = kind == "text/event-stream" or (
+            self.exchange.streaming and "json" not in kind and kind != "text/html"
+        )
+        if self.exchange.streaming:
+            await self._hear_stream(response)
+        else:
+            self._hear_whole(await _whole_text(self.name, response))
+
+    async def _hear_stream(self, response: httpx2.Response) -> None:
+        events = EventStream()
+        async with aclosing(_chunks(self.name, response)) as chunks:
+            async for chunk in chunks:
+                for event in events.feed(chunk):
+                    self._take(event)
+                if self.exchange.ended:
+                    self._hasten()
+        if not self.exchange.ended and (cut := events.close()):
+            self._take_cut(cut)
+        if not self.exchange.ended:
+            raise CallFailed(faults.stream_broken(self.name, f"it ended without {self.dialect.end_mark}"))
+
+    def _take(self, event: Event) -> None:
+        if event.data == "[DONE]":
+            if self.dialect.done_ends:
+                self.exchange.hear_end()
+                self._hasten(whole=True)
+            return
+        payload = load_object(event.data)
+        if event.type == "error":
+            error: faults.WireError | None = error_of_object(event.data if payload is None else payload)
+        elif payload is None:
+            raise CallFailed(_no_object(self.name, self.call, event.data))
+        else:
+            error = self.dialect.read(payload, self.exchange)
+        if error is not None:
+            raise CallFailed(self._fault(error))
+
+    def _take_cut(self, event: Event) -> None:
+        """Read an event that lacks its blank line, unless it lacks more than that."""
+        if event.data == "[DONE]" or event.type == "error" or load_object(event.data) is not None:
+            self._take(event)
+
+    def _hear_whole(self, text: str) -> None:
+        payload = load_object(text)
+        if payload is None:
+            raise CallFailed(_no_object(self.name, self.call, text))
+        error = self.dialect.read(payload, self.exchange)
+        if error is not None:
+            raise CallFailed(self._fault(error))
+        if not self.dialect.is_whole(payload):
+            why = f"this holds no answer: {self.call.redactor.text(shortened(text))}"
+            raise CallFailed(faults.malformed(self.name, why, raw=valid_text(text)))
+        self.exchange.hear_end()
+
+    def _fault(self, error: faults.WireError) -> Fault:
+        hide = self.call.redactor.text
+        error = replace(error, code=hide(error.code), type=hide(error.type), message=hide(error.message))
+        if self.exchange.has_tokens:
+            said = error.message or error.code or error.type or "no reason given"
+            return faults.stream_broken(self.name, f"after the first tokens the server says: {said}")
+        return faults.refused_by_server(self.name, self.call.model, error)
+
+    def _hasten(self, *, whole: bool = False) -> None:
+        """After the end mark, wait only for what may still be useful."""
+        if self.scope.expired():
+            return
+        soon = LINGER_TIMEOUT_S if whole or self.exchange.has_usage else USAGE_TIMEOUT_S
+        latest = asyncio.get_running_loop().time() + soon
+        self.scope.reschedule(min(self.scope.when() or latest, latest))
+
+
+async def _chunks(name: str, response: httpx2.Response) -> AsyncGenerator[bytes]:
+    """The body's bytes, decompressed; a body without end is cut."""
+    too_much = faults.malformed(name, f"it is longer than {MOST_BYTES >> 20} MiB")
+    claimed = response.headers.get("content-length", "")
+    if claimed.isdecimal() and int(claimed) > MOST_BYTES:
+        raise CallFailed(too_much)
+    received = 0
+    async with aclosing(response.aiter_bytes()) as chunks:
+        async for chunk in chunks:
+            received += len(chunk)
+            if received > MOST_BYTES:
+                raise CallFailed(too_much)
+            yield chunk
+
+
+async def _whole_text(name: str, response: httpx2.Response) -> str:
+    async with aclosing(_chunks(name, response)) as chunks:
+        body = b"".join([chunk async for chunk in chunks])
+    return body.decode("utf-8-sig", "replace")
+
+
+def _no_object(name: str, call: Call, text: str) -> Fault:
+    what = page_title(text.strip()) or (
+        f"no JSON object: {shortened(text)}" if text.strip() else "it is empty"
+    )
+    return faults.malformed(name, call.redactor.text(what), raw=valid_text(text))

@@ -1,0 +1,216 @@
+"""OpenAI's Responses API, and every server that speaks it too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.providers.address import Address, parse_address
+from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
+from pytest_openclaw.providers.listening import Dialect
+from pytest_openclaw.providers.over_http import OverHttp
+from pytest_openclaw.providers.wire_errors import error_in, error_of_object
+
+if TYPE_CHECKING:
+    from pytest_openclaw.faults import WireError
+    from pytest_openclaw.protocols import ProviderSetup
+    from pytest_openclaw.providers.exchange import Exchange
+    from pytest_openclaw.records import Fault, JsonObject, Reply, Request
+
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+# The rest of the package speaks chat completions' words for how an answer ended.
+_FINISH_REASON = {"max_output_tokens": "length", "content_filter": "content_filter"}
+
+
+def responses_body(request: Request, *, with_temperature: bool = True) -> JsonObject:
+    """Return the body of `/responses` that asks `request`.
+
+    Args:
+        request: what to ask.
+        with_temperature: False for a model that refuses it; reasoning is never asked with one.
+    """
+    body: JsonObject = {
+        "model": request.model,
+        "input": request.prompt,
+        "max_output_tokens": request.max_output_tokens,
+        "stream": request.stream,
+        "store": False,
+    }
+    if request.system is not None:
+        body["instructions"] = request.system
+    if request.thinking_level:
+        body["reasoning"] = {"effort": request.thinking_level}
+    elif with_temperature:
+        body["temperature"] = request.temperature
+    return body
+
+
+def read_responses(payload: JsonObject, exchange: Exchange) -> WireError | None:
+    """Take an event of a stream, or a whole response, into the exchange.
+
+    Returns:
+        The error that it is instead, if it is one.
+    """
+    kind = payload.get("type")
+    if payload.get("object") == "response":
+        return _read_end(payload, exchange)
+    if not isinstance(kind, str) or kind == "error":
+        return error_in(payload)
+    if kind in ("response.completed", "response.incomplete", "response.failed"):
+        return _read_end(object_in(payload.get("response")), exchange)
+    if kind.endswith(".delta"):
+        _read_delta(kind, payload, exchange)
+    elif kind in ("response.output_item.added", "response.output_item.done"):
+        _read_call(object_in(payload.get("item")), payload, exchange)
+    elif kind == "response.function_call_arguments.done":
+        exchange.hear_tool_call(key=_key(payload), arguments=text_in(payload.get("arguments")), whole=True)
+    elif kind == "response.created":
+        exchange.hear_model(text_in(object_in(payload.get("response")).get("model")))
+    return None
+
+
+def is_response(payload: JsonObject) -> bool:
+    """Whether an object is a whole response."""
+    return isinstance(payload.get("output"), list)
+
+
+class OpenAIResponses(OverHttp):
+    """OpenAI, by its Responses API; under a name of the user's, any server with that API.
+
+    The address is `OPENAI_BASE_URL`, else the ini's, else OpenAI's; an endpoint of the user's has the one
+    of its ini line. The key is in `OPENAI_API_KEY`, or in the variable that the line names; without one,
+    only a server on this machine is asked.
+    """
+
+    name: ClassVar[str] = "openai_responses"
+    path: ClassVar[str] = "/responses"
+    dialect: ClassVar[Dialect] = Dialect(
+        read=read_responses, is_whole=is_response, end_mark="response.completed", done_ends=False
+    )
+
+    def __init__(self, setup: ProviderSetup) -> None:
+        super().__init__(setup)
+        self._without_temperature: set[str] = set()
+
+    def find_address(self) -> Address:
+        """Return where the server is."""
+        if self.setup.name != OpenAIResponses.name:
+            return super().find_address()
+        if base := self.setup.environ.get("OPENAI_BASE_URL", "").strip():
+            return parse_address(base, source="OPENAI_BASE_URL")
+        return parse_address(self.setup.base_url or DEFAULT_BASE_URL, source=self.setup.name)
+
+    @property
+    def key_env(self) -> str | None:
+        """The key's variable."""
+        return self.setup.key_env or ("OPENAI_API_KEY" if self.setup.name == OpenAIResponses.name else None)
+
+    @property
+    def needs_key(self) -> bool:
+        """A server elsewhere is never asked without a key."""
+        return True
+
+    def body(self, request: Request) -> JsonObject:
+        """Return the JSON body that asks `request`."""
+        return responses_body(request, with_temperature=request.model not in self._without_temperature)
+
+    async def ask(self, request: Request) -> Reply:
+        """Send the request; again without its temperature if the model refuses that, and from then on.
+
+        Only the attempt that counted is timed; see `Provider.ask`.
+        """
+        body = self.body(request)
+        try:
+            return await self.send(request, body)
+        except CallFailed as failed:
+            if "temperature" not in body or not _refuses_temperature(failed.fault):
+                raise
+        self._without_temperature.add(request.model)
+        return await self.send(request, self.body(request))
+
+
+def _refuses_temperature(fault: Fault) -> bool:
+    words = fault.message.lower()
+    return fault.failure_type == "http_400" and "temperature" in words and "support" in words
+
+
+def _read_delta(kind: str, event: JsonObject, exchange: Exchange) -> None:
+    piece = text_in(event.get("delta"))
+    if kind == "response.output_text.delta":
+        exchange.hear_text(piece)
+    elif kind == "response.refusal.delta":
+        exchange.hear_refusal(piece)
+    elif kind == "response.function_call_arguments.delta":
+        exchange.hear_tool_call(key=_key(event), arguments=piece)
+    elif "reasoning" in kind:
+        # reasoning_text, reasoning_summary_text, and what other servers call the same
+        exchange.hear_reasoning(piece)
+
+
+def _read_call(item: JsonObject, event: JsonObject, exchange: Exchange) -> None:
+    if item.get("type") == "function_call":
+        exchange.hear_tool_call(
+            key=_key(event, item),
+            id=text_in(item.get("call_id")) or None,
+            name=text_in(item.get("name")) or None,
+            arguments=text_in(item.get("arguments")),
+            whole=True,
+        )
+
+
+def _read_end(response: JsonObject, exchange: Exchange) -> WireError | None:
+    """Take a whole response, or the one that ends a stream; there it repeats what the deltas said."""
+    exchange.hear_model(text_in(response.get("model")))
+    status = response.get("status")
+    if response.get("error") or status in ("failed", "cancelled"):
+        error = error_of_object(response.get("error") or {})
+        return error if error.message or error.code else replace(error, message=f"the response is {status}")
+    _read_output(response.get("output"), exchange)
+    _read_usage(object_in(response.get("usage")), exchange)
+    why = text_in(object_in(response.get("incomplete_details")).get("reason"))
+    if not why and status == "incomplete":
+        why = "incomplete"
+    exchange.hear_end(_FINISH_REASON.get(why, why) or "stop")
+    return None
+
+
+def _read_output(output: Any, exchange: Exchange) -> None:
+    """Take the items that were not streamed: all of them, or none."""
+    items = objects_in(output)
+    if not exchange.has_reasoning:
+        for item in items:
+            _read_thoughts(item, exchange)
+    if exchange.has_output:
+        return
+    for item in items:
+        _read_call(item, {}, exchange)
+        for part in objects_in(item.get("content")) if item.get("type") == "message" else ():
+            exchange.hear_text(text_in(part.get("text")))
+            exchange.hear_refusal(text_in(part.get("refusal")))
+
+
+def _read_thoughts(item: JsonObject, exchange: Exchange) -> None:
+    if item.get("type") == "reasoning":
+        for part in (*objects_in(item.get("content")), *objects_in(item.get("summary"))):
+            exchange.hear_reasoning(text_in(part.get("text")))
+
+
+def _read_usage(usage: JsonObject, exchange: Exchange) -> None:
+    if usage:
+        exchange.hear_usage(
+            input_tokens=count_in(usage.get("input_tokens")),
+            output_tokens=count_in(usage.get("output_tokens")),
+            reasoning_tokens=count_in(object_in(usage.get("output_tokens_details")).get("reasoning_tokens")),
+            cached_tokens=count_in(object_in(usage.get("input_tokens_details")).get("cached_tokens")),
+        )
+
+
+def _key(*holders: JsonObject) -> int | str | None:
+    """What the events of one function call share; llama.cpp gives the call's id in place of the item's."""
+    for holder in holders:
+        for name in ("item_id", "id", "call_id"):
+            if isinstance(key := holder.get(name), str) and key:
+                return key
+    index = holders[0].get("output_index")
+    return index if isinstance(index, int) else None

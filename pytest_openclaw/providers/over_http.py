@@ -1,0 +1,168 @@
+"""What the providers that speak HTTP have in common: an address, a key, connections."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_openclaw import faults
+from pytest_openclaw.errors import CallFailed, TargetError
+from pytest_openclaw.protocols import Provider, ProviderSetup
+from pytest_openclaw.providers.address import Address, parse_address
+from pytest_openclaw.providers.exchange import Exchange
+from pytest_openclaw.providers.http import Call, HttpEdge
+from pytest_openclaw.providers.json_values import objects_in
+from pytest_openclaw.providers.listening import Dialect, fetch_object, listen
+from pytest_openclaw.redact import Redactor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_openclaw.records import JsonObject, Reply, Request
+
+MODELS_TIMEOUT_S = 10.0
+
+
+class OverHttp(Provider):
+    """A server at a base URL; a subclass says which paths, bodies and answers its API has.
+
+    Attributes:
+        path: of the route that answers prompts, under the base URL.
+        dialect: how its answers are read.
+        address: where the server is; a subclass that starts its own server sets it before it asks.
+    """
+
+    path: ClassVar[str]
+    dialect: ClassVar[Dialect]
+
+    def __init__(self, setup: ProviderSetup) -> None:
+        """Find the address.
+
+        Raises:
+            TargetError: there is none, or it is no HTTP address.
+        """
+        super().__init__(setup)
+        self.address = self.find_address()
+        self.new_exchange: Callable[..., Exchange] = Exchange
+        self._edge = HttpEdge(setup.name)
+
+    # --- what a subclass decides --------------------------------------------------------------
+
+    def find_address(self) -> Address:
+        """Return where the server is: for an endpoint of the user's, its line's address alone."""
+        if self.setup.base_url is None:
+            raise TargetError(
+                f"{self.setup.name}: has no address. Give it one in its line of openclaw_endpoints."
+            )
+        return parse_address(self.setup.base_url, source=self.setup.name)
+
+    @property
+    def key_env(self) -> str | None:
+        """The environment variable that holds the key: for an endpoint of the user's, the one it names."""
+        return self.setup.key_env
+
+    def key(self) -> str | None:
+        """Return the key, read anew each time, so that nothing here holds it."""
+        return self.setup.environ.get(self.key_env, "").strip() or None if self.key_env else None
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether a server elsewhere is not asked without a key: the user named one for it."""
+        return self.setup.key_env is not None
+
+    @abstractmethod
+    def body(self, request: Request) -> JsonObject:
+        """Return the JSON body that asks `request`."""
+
+    # --- what the executor and the run ask ----------------------------------------------------
+
+    async def ask(self, request: Request) -> Reply:
+        """Send the request once; see `Provider.ask`."""
+        return await self.send(request, self.body(request))
+
+    @property
+    def lane(self) -> str:
+        """The base URL."""
+        return self.address.base_url
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the server is on this machine."""
+        return self.address.is_loopback
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The key and the address's user info."""
+        key = self.key()
+        return (*((key,) if key else ()), *self.address.secrets)
+
+    def describe(self) -> JsonObject:
+        """The address, the route and the name of the key's variable."""
+        return {"base_url": self.address.base_url, "path": self.path, "key_env": self.key_env}
+
+    async def models(self) -> tuple[str, ...]:
+        """Names from the server's `/models`."""
+        answer = await self.fetch(f"{self.address.base_url}/models", timeout_s=MODELS_TIMEOUT_S)
+        if not ("data" in answer or "models" in answer):
+            raise CallFailed(faults.malformed(self.setup.name, "its list of models has no list"))
+        # Ollama without any model says `null`.
+        entries = objects_in(answer.get("data") or answer.get("models"))
+        names = (entry.get("id") or entry.get("name") for entry in entries)
+        return tuple(name for name in names if isinstance(name, str) and name)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._edge.aclose()
+
+    # --- how ----------------------------------------------------------------------------------
+
+    async def send(self, request: Request, body: JsonObject) -> Reply:
+        """Send one body and hear its answer.
+
+        Raises:
+            CallFailed: there is no whole answer.
+        """
+        call = self._call(f"{self.address.base_url}{self.path}", body, model=request.model)
+        self._edge.prepare(call.url)
+        exchange = self.new_exchange(streaming=request.stream)
+        return await listen(self._edge, call, self.dialect, exchange, timeout_s=request.timeout_s)
+
+    async def fetch(self, url: str, body: JsonObject | None = None, *, timeout_s: float) -> JsonObject:
+        """Ask the server about itself: GET, or POST with a body.
+
+        Raises:
+            CallFailed: it does not answer with an object.
+        """
+        return await fetch_object(self._edge, self._call(url, body), timeout_s=timeout_s)
+
+    def _call(self, url: str, body: JsonObject | None, *, model: str = "") -> Call:
+        headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+        if authorization := self._authorization():
+            headers["authorization"] = authorization
+        return Call(
+            base_url=self.address.base_url,
+            url=url,
+            body=body,
+            headers=headers,
+            redactor=Redactor.of(self.secrets),
+            model=model,
+        )
+
+    def _authorization(self) -> str | None:
+        if key := self.key():
+            if key.isascii() and key.isprintable():
+                return f"Bearer {key}"
+            # The HTTP library would refuse it too, and print it.
+            raise CallFailed(
+                faults.auth_missing(self.setup.name, f"{self.key_env} holds characters that no key has.")
+            )
+        if basic := self.address.basic_authorization():
+            return basic
+        if self.needs_key and not self.address.is_loopback:
+            raise CallFailed(faults.auth_missing(self.setup.name, self._mend()))
+        return None
+
+    def _mend(self) -> str:
+        if self.key_env is None:
+            return "there is no key. Name its variable as the last word of its line in openclaw_endpoints."
+        return f"there is no key. Set {self.key_env}."

@@ -1,0 +1,167 @@
+"""A program in a process group of its own: its lines as they come, and no process left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+if sys.platform == "win32":
+    import psutil
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+MOST_OUTPUT_BYTES = 64 << 20
+STDERR_TAIL_BYTES = 4096
+# After the program's end its output is in the pipe already; only who escaped its group still holds it open.
+DRAIN_S = 0.5
+GRACE_S = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """What to run: the command, its whole environment, its folder, and what it reads."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(repr=False)
+    cwd: Path
+    stdin: bytes = field(default=b"", repr=False)
+
+
+class Running(asyncio.SubprocessProtocol):
+    """A program under way. Whoever starts one must `stop` it.
+
+    A line may be as long as it likes; the whole output is limited to `MOST_OUTPUT_BYTES`.
+
+    Attributes:
+        exit_status: None while it runs; negative is the signal that ended it.
+        flooded: it wrote more than the limit, and was killed for it.
+    """
+
+    def __init__(self) -> None:
+        self.exit_status: int | None = None
+        self.flooded = False
+        self._exited = asyncio.Event()
+        self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._begun: list[bytes] = []
+        self._received_bytes = 0
+        self._stderr = b""
+
+    @property
+    def stderr(self) -> str:
+        """The end of what it wrote to stderr, at most `STDERR_TAIL_BYTES`."""
+        return self._stderr.decode("utf-8", "replace").strip()
+
+    async def next_line(self) -> bytes | None:
+        """Return the next line of its output, without the line feed; None at the end."""
+        line = await self._lines.get()
+        if line is None:
+            self._lines.put_nowait(None)
+        return line
+
+    async def exits_within(self, seconds: float) -> bool:
+        """Wait for its end, so long and no longer; say whether it has ended."""
+        with contextlib.suppress(TimeoutError):  # the answer says it
+            await asyncio.wait_for(self._exited.wait(), seconds)
+        return self._exited.is_set()
+
+    async def stop(self) -> None:
+        """End its whole group: asked politely first, killed after `GRACE_S`; then close the pipes."""
+        try:
+            if not self._exited.is_set():
+                self._signal(signal.SIGTERM)
+                await self.exits_within(GRACE_S)
+        finally:
+            self._kill()
+            await self.exits_within(GRACE_S)
+            self._transport.close()
+
+    # --- what asyncio calls ---------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The program has started."""
+        self._transport = cast(asyncio.SubprocessTransport, transport)
+        self._pid = self._transport.get_pid()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Some bytes came, on stdout (1) or stderr (2)."""
+        if fd == 2:
+            self._stderr = (self._stderr + data)[-STDERR_TAIL_BYTES:]
+            return
+        self._received_bytes += len(data)
+        if self._received_bytes > MOST_OUTPUT_BYTES:
+            self._flood()
+            return
+        self._begun.append(data)
+        if b"\n" in data:  # joined only here: a line of many pieces is not searched again for each of them
+            *whole, rest = b"".join(self._begun).split(b"\n")
+            self._begun = [rest] if rest else []
+            for line in whole:
+                self._lines.put_nowait(line)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        """A pipe was closed; stdout's end is the end of the lines."""
+        del exc  # a program that does not read its input to the end is no error
+        if fd == 1:
+            self._end_lines()
+
+    def process_exited(self) -> None:
+        """The program has ended; what it started may not outlive it, nor hold its pipes."""
+        self.exit_status = self._transport.get_returncode()
+        self._exited.set()
+        self._kill()
+        asyncio.get_running_loop().call_later(DRAIN_S, self._end_lines)
+
+    # --- how ----------------------------------------------------------------------------------
+
+    def _end_lines(self) -> None:
+        if last := b"".join(self._begun):
+            self._lines.put_nowait(last)
+        self._begun = []
+        self._lines.put_nowait(None)
+
+    def _flood(self) -> None:
+        if not self.flooded:
+            self.flooded = True
+            self._begun = []
+            self._lines.put_nowait(None)
+            self._kill()
+
+    def _kill(self) -> None:
+        self._signal(signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if sys.platform == "win32":  # no process groups; its descendants are found through itself
+            with contextlib.suppress(psutil.NoSuchProcess):
+                program = psutil.Process(self._pid)
+                for process in [*program.children(recursive=True), program]:
+                    process.kill()
+        else:
+            # Nobody is left, or (macOS) nobody but zombies: there is nothing to end.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._pid, number)
+
+
+async def start(program: Program) -> Running:
+    """Start a program as the leader of a new process group and hand it its input.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    transport, running = await asyncio.get_running_loop().subprocess_exec(
+        Running,
+        *program.argv,
+        env=program.env,
+        cwd=program.cwd,
+        start_new_session=True,
+    )
+    stdin = cast(asyncio.WriteTransport, transport.get_pipe_transport(0))
+    stdin.write(program.stdin)
+    stdin.close()
+    return running

@@ -1,0 +1,98 @@
+"""Server-sent events, read from bytes as they arrive.
+
+The WHATWG standard's rules, without `id` and `retry`, which only a reconnecting client needs. Three
+things are read that the standard drops, because model servers send them:
+
+- an event that the end of the body cuts before its blank line: the last `[DONE]` often comes so.
+  `close` hands it over, and its reader decides whether it is whole;
+- a field `error`, as older llama.cpp servers name the event of an error;
+- a line of bare JSON, as a gateway writes when it fails in the middle of a stream.
+
+httpx2's own `EventSource` is not used: it demands one content type, decodes by that type's charset, keeps
+a byte order mark in the first field's name, holds a line that ends in CR back until more bytes come (which
+would delay the first token), and stops at events over 1 MiB.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class Event(NamedTuple):
+    """One event: its type (`message` unless named) and its data lines, joined by line feeds."""
+
+    type: str
+    data: str
+
+
+class EventStream:
+    """Turns chunks of bytes, cut anywhere, into events."""
+
+    def __init__(self) -> None:
+        self._line: list[bytes] = []
+        self._type = ""
+        self._data: list[str] = []
+        self._at_start = True
+        self._after_cr = False
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Return the events that `chunk` completes, in order."""
+        events: list[Event] = []
+        for line in self._lines(chunk):
+            if line:
+                self._field(line)
+            elif event := self._dispatch():
+                events.append(event)
+        return events
+
+    def close(self) -> Event | None:
+        """Return the event that the end of the body leaves without its blank line, if there is one."""
+        line = self._without_bom(b"".join(self._line))
+        self._line = []
+        if line:
+            self._field(line)
+        return self._dispatch()
+
+    def _lines(self, chunk: bytes) -> list[bytes]:
+        """Complete lines without their ends; CR counts at once, and an LF that follows later is skipped."""
+        if self._after_cr and chunk[:1] == b"\n":
+            chunk = chunk[1:]
+        if not chunk:
+            return []
+        self._after_cr = chunk[-1:] == b"\r"
+        lines = chunk.splitlines()
+        rest = lines.pop() if chunk[-1:] not in b"\r\n" else b""
+        if lines:
+            lines[0] = self._without_bom(b"".join((*self._line, lines[0])))
+            self._line = []
+        if rest:
+            self._line.append(rest)
+        return lines
+
+    def _without_bom(self, line: bytes) -> bytes:
+        if not self._at_start:
+            return line
+        self._at_start = False
+        return line.removeprefix(_BOM)
+
+    def _field(self, line: bytes) -> None:
+        # Broken bytes become U+FFFD here; a character cannot be cut, since a line is whole.
+        text = line.decode("utf-8", "replace")
+        name, _, value = text.partition(":")
+        value = value.removeprefix(" ")
+        if name == "data":
+            self._data.append(value)
+        elif name == "event":
+            self._type = value
+        elif name == "error":
+            self._type, self._data = "error", [*self._data, value]
+        elif text.startswith("{"):
+            self._data.append(text)
+
+    def _dispatch(self) -> Event | None:
+        """End the event; one without data, or with an empty one, is none."""
+        event = Event(self._type or "message", "\n".join(self._data))
+        self._type, self._data = "", []
+        return event if event.data else None

@@ -1,0 +1,226 @@
+"""Reads the Claude CLI's `--output-format stream-json`: its lines → what an `Exchange` hears.
+
+The answer is the model's first message, and no more. The CLI goes on by itself after an answer that was
+cut by the output limit (three more requests) or empty (one more); no other provider does, so the
+stream is over as soon as a second request begins.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
+from pytest_openclaw.providers.wire_errors import load_object
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pytest_openclaw.providers.exchange import Exchange
+    from pytest_openclaw.records import JsonObject
+
+#: the model that stands on assistant lines which the CLI wrote itself
+SYNTHETIC = "<synthetic>"
+_FINISH_REASONS = {"max_tokens": "length", "model_context_window_exceeded": "length"}
+_INPUT_COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+
+
+@dataclass
+class Stream:
+    """What the lines have told so far.
+
+    Attributes:
+        over: nothing that follows belongs to the answer.
+        result: the CLI's last line.
+        error: the short word on an assistant line that the CLI wrote itself, such as `billing_error`.
+        stop_reason: the model's, as the API said it.
+        message_done: the model's message is whole.
+        limit_reached: the plan's usage limit refused the request.
+        by_itself: the CLI spoke in the model's place.
+        heard: lines of the format; `skipped` are those that are something else.
+    """
+
+    exchange: Exchange
+    over: bool = False
+    result: JsonObject | None = None
+    error: str = ""
+    stop_reason: str | None = None
+    message_done: bool = False
+    limit_reached: bool = False
+    by_itself: bool = False
+    heard: int = 0
+    skipped: int = 0
+    _partial: bool = False
+    _message_id: str = ""
+    _model_known: bool = False
+    _usage: dict[str, int] = field(default_factory=dict)
+    _tool_keys: dict[Any, str | int] = field(default_factory=dict)
+    _in_pieces: set[str | int] = field(default_factory=set)
+
+    def hear_model(self, name: Any) -> None:
+        """Take the name of the model that answers."""
+        if text := text_in(name):
+            self._model_known = True
+            self.exchange.hear_model(text)
+
+    def hear_usage(self, usage: Any, *names: str) -> None:
+        """Take the named counts; the input is everything read, from the cache and into it included."""
+        counts = {
+            name: count for name in names if (count := count_in(object_in(usage).get(name))) is not None
+        }
+        self._usage |= counts
+        if self._usage:
+            known = [self._usage[name] for name in _INPUT_COUNTS if name in self._usage]
+            self.exchange.hear_usage(
+                input_tokens=sum(known) if "input_tokens" in self._usage else None,
+                output_tokens=self._usage.get("output_tokens"),
+                cached_tokens=self._usage.get("cache_read_input_tokens"),
+            )
+
+    def end(self, finish_reason: str | None) -> None:
+        """The answer is whole."""
+        self.over = True
+        self.exchange.hear_end(_FINISH_REASONS.get(finish_reason or "", finish_reason))
+
+
+def hear_line(stream: Stream, raw: bytes) -> None:
+    """Read one line of output; what is no line of the format is skipped and counted."""
+    text = raw.decode("utf-8", "replace").strip()
+    line = load_object(text) if text else {}
+    if line is not None and text_in(line.get("type")) in _READERS:
+        stream.heard += 1
+        read_line(stream, line)
+    elif text:
+        stream.skipped += 1
+
+
+def read_line(stream: Stream, line: Mapping[str, Any]) -> None:
+    """Take what one line says; a line of a subagent, or one after the end, says nothing."""
+    if not stream.over and not line.get("parent_tool_use_id"):
+        _READERS[line["type"]](stream, line)
+
+
+def _read_system(stream: Stream, line: Mapping[str, Any]) -> None:
+    if line.get("status") == "requesting" and stream.message_done:
+        stream.end(stream.stop_reason)
+
+
+def _read_user(stream: Stream, line: Mapping[str, Any]) -> None:
+    """What the CLI tells the model; there is nothing of the answer in it."""
+
+
+def _read_rate_limit(stream: Stream, line: Mapping[str, Any]) -> None:
+    stream.limit_reached = object_in(line.get("rate_limit_info")).get("status") == "rejected"
+
+
+def _read_event(stream: Stream, line: Mapping[str, Any]) -> None:
+    stream._partial = True
+    event = object_in(line.get("event"))
+    match event.get("type"):
+        case "message_start" if stream.message_done:
+            stream.end(stream.stop_reason)
+        case "message_start":
+            message = object_in(event.get("message"))
+            stream.hear_model(message.get("model"))
+            # Its output_tokens is only what there was at the start.
+            stream.hear_usage(message.get("usage"), *_INPUT_COUNTS)
+        case "content_block_start":
+            _begin_block(stream, event.get("index"), object_in(event.get("content_block")))
+        case "content_block_delta":
+            _read_delta(stream, event.get("index"), object_in(event.get("delta")))
+        case "message_delta":
+            reason = object_in(event.get("delta")).get("stop_reason")
+            stream.stop_reason = text_in(reason) or stream.stop_reason
+            stream.hear_usage(event.get("usage"), *_INPUT_COUNTS, "output_tokens")
+        case "message_stop":
+            stream.message_done = True
+
+
+def _begin_block(stream: Stream, index: Any, block: Mapping[str, Any]) -> None:
+    if block.get("type") == "tool_use":
+        stream._tool_keys[str(index)] = text_in(block.get("id")) or str(index)
+        # An empty input is only a place for the pieces to come.
+        block = {**block, "input": block.get("input") or None}
+    _read_block(stream, block, key=stream._tool_keys.get(str(index)))
+
+
+def _read_delta(stream: Stream, index: Any, delta: Mapping[str, Any]) -> None:
+    match delta.get("type"):
+        case "text_delta":
+            stream.exchange.hear_text(text_in(delta.get("text")))
+        case "thinking_delta":
+            stream.exchange.hear_reasoning(text_in(delta.get("thinking")))
+        case "input_json_delta" if key := stream._tool_keys.get(str(index)):
+            if piece := text_in(delta.get("partial_json")):
+                stream._in_pieces.add(key)
+                stream.exchange.hear_tool_call(key=key, arguments=piece)
+
+
+def _read_block(stream: Stream, block: Mapping[str, Any], *, key: str | int | None) -> None:
+    """Take a block of content as far as it is given at once."""
+    match block.get("type"):
+        case "text":
+            stream.exchange.hear_text(text_in(block.get("text")))
+        case "thinking":
+            stream.exchange.hear_reasoning(text_in(block.get("thinking")))
+        case "tool_use":
+            given = block.get("input")
+            stream.exchange.hear_tool_call(
+                key=key,
+                id=text_in(block.get("id")) or None,
+                name=text_in(block.get("name")),
+                arguments="" if given is None else json.dumps(given, ensure_ascii=False),
+                whole=True,
+            )
+
+
+def _read_assistant(stream: Stream, line: Mapping[str, Any]) -> None:
+    message = object_in(line.get("message"))
+    stream.error = text_in(line.get("error")) or stream.error
+    if stream.error or message.get("model") == SYNTHETIC:
+        stream.by_itself = True
+        return
+    blocks = objects_in(message.get("content"))
+    if stream._partial:
+        # Its text came in pieces; of a tool call the pieces may be missing.
+        blocks = [block for block in blocks if _lacks_arguments(stream, block)]
+    else:
+        stream.exchange.streaming = False
+        if stream._message_id and message.get("id") != stream._message_id:
+            stream.end(stream.stop_reason)
+            return
+        stream._message_id = text_in(message.get("id"))
+        stream.stop_reason = text_in(message.get("stop_reason")) or stream.stop_reason
+        stream.hear_model(message.get("model"))
+    for block in blocks:
+        _read_block(stream, block, key=text_in(block.get("id")) or None)
+
+
+def _lacks_arguments(stream: Stream, block: Mapping[str, Any]) -> bool:
+    key = block.get("id")
+    return key in stream._tool_keys.values() and key not in stream._in_pieces
+
+
+def _read_result(stream: Stream, line: Mapping[str, Any]) -> None:
+    stream.result = dict(line)
+    usage = object_in(line.get("usage"))
+    if not stream._usage and any(count_in(usage.get(name)) for name in (*_INPUT_COUNTS, "output_tokens")):
+        stream.hear_usage(usage, *_INPUT_COUNTS, "output_tokens")
+    models = object_in(line.get("modelUsage"))
+    if not stream._model_known and len(models) == 1:
+        stream.hear_model(next(iter(models)))
+    if not (line.get("is_error") or stream.by_itself or stream.exchange.has_tokens):
+        stream.exchange.streaming = False
+        stream.exchange.hear_text(text_in(line.get("result")))
+    stream.end(stream.stop_reason or text_in(line.get("stop_reason")) or None)
+
+
+_READERS: dict[str, Callable[[Stream, Mapping[str, Any]], None]] = {
+    "system": _read_system,
+    "user": _read_user,
+    "rate_limit_event": _read_rate_limit,
+    "stream_event": _read_event,
+    "assistant": _read_assistant,
+    "result": _read_result,
+}

@@ -1,0 +1,76 @@
+"""A benchmark written as a Python function: its mark → `Prompt`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pytest_openclaw.records import Verdict
+from pytest_openclaw.state import suite_name
+from pytest_openclaw.suites.prompt import check_id, read_prompt
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pytest
+
+    from pytest_openclaw.records import Prompt, Reply
+    from pytest_openclaw.state import State
+
+KEYS = (
+    "id",
+    "prompt",
+    "name",
+    "expected_tools",
+    "category",
+    "tags",
+    "system",
+    "max_output_tokens",
+    "timeout_s",
+)
+
+
+@dataclass(frozen=True)
+class JudgedByTest:
+    """Stands in for a validator: the test itself is the judge."""
+
+    type: ClassVar[str] = "python"
+
+    def check(self, reply: Reply) -> Verdict:  # noqa: ARG002 - the protocol's signature
+        """Reach no verdict; the test's assertions do."""
+        return Verdict(passed=None)
+
+
+def prompt_of(marker: pytest.Mark, definition: pytest.Function, state: State) -> Prompt:
+    """Return the prompt that `@pytest.mark.openclaw(…)` describes.
+
+    Raises:
+        pytest.Collector.CollectError: the mark cannot be used; names the function, the key and the mend.
+    """
+    collector = definition.parent
+    assert collector is not None, "a function stands in a module"
+    where = f"{definition.nodeid}: @pytest.mark.openclaw"
+    if marker.args:
+        raise collector.CollectError(f"{where} takes keywords only: {', '.join(KEYS)}.")
+    if unknown := [key for key in marker.kwargs if key not in KEYS]:
+        raise collector.CollectError(
+            f"{where} does not know {', '.join(unknown)}. It knows {', '.join(KEYS)}."
+        )
+    raw = _as_in_a_suite(marker.kwargs, definition.originalname)
+    try:
+        prompt_id = check_id(raw)
+    except ValueError as error:
+        raise collector.CollectError(f"{where}: {error}") from None
+    suite = suite_name(state.config, definition.path)
+    prompt, complaints = read_prompt(raw, prompt_id, suite=suite, registry=state.registry)
+    if prompt is None:
+        raise collector.CollectError("\n".join(f"{where}: {complaint}" for complaint in complaints))
+    return replace(prompt, validator=JudgedByTest(), validator_spec={"type": JudgedByTest.type})
+
+
+def _as_in_a_suite(keywords: Mapping[str, Any], function: str) -> dict[str, Any]:
+    """The mark's keywords as a suite would spell them; Python's tuples are its lists."""
+    raw = {key: list(value) if isinstance(value, tuple) else value for key, value in keywords.items()}
+    if "expected_tools" in raw:
+        raw["expected_tool_calls"] = raw.pop("expected_tools")
+    return {"name": function, **raw}

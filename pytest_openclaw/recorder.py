@@ -1,0 +1,102 @@
+"""The hooks of the process in which reports arrive: rows to disk, progress, summary, exit status."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_openclaw.cells import PAYLOAD
+from pytest_openclaw.items import cell_of
+
+if TYPE_CHECKING:
+    from pytest_openclaw.state import State
+
+NO_VERDICT = 10
+"""Exit status when a gate is set and there is nothing that it could judge."""
+
+
+class Recorder:
+    """Registered in a plain session and in xdist's controller."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def pytest_report_header(self) -> str:
+        """Say in one line what is measured."""
+        return f"openclaw: {', '.join(target.label for target in self._state.settings.targets)}"
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Make the run directory for the selected cells; under xdist they are known later."""
+        state = self._state
+        if state.calls_nobody or (
+            session.testsfailed and not session.config.option.continue_on_collection_errors
+        ):
+            return
+        state.begin([cell for item in session.items if (cell := cell_of(item)) is not None])
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Tell the progress which item is awaited."""
+        if self._state.progress:
+            self._state.progress.asking(nodeid.rsplit("::", 1)[-1])
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Write the row before anything else is done with the report."""
+        if payload := getattr(report, PAYLOAD, None):
+            self._state.take(report, payload)
+
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
+        """Write the summary, and let the gates decide."""
+        state = self._state
+        state.close()
+        if state.run is None:
+            return
+        state.summary = summary = state.run.finish()
+        session.exitstatus = exit_status(
+            int(exitstatus),
+            gate_alone=state.settings.verdict == "gate",
+            others_failed=session.testsfailed > state.n_verdicts_failed,
+            gates=summary.verdict,
+            answered=bool(summary.n_answered),
+        )
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Show the table, the findings and the paths."""
+        summary, run = self._state.summary, self._state.run
+        if summary is None or run is None or not summary.n_rows:
+            return
+        from pytest_openclaw.reports.terminal import TITLE, render_terminal
+
+        page = run.directory.path / "summary.md"
+        start = self._state.config.invocation_params.dir
+        where = page.relative_to(start) if page.is_relative_to(start) else page
+        terminalreporter.section(TITLE)
+        for line in render_terminal(summary, str(where)):
+            terminalreporter.write_line(line)
+
+
+def exit_status(
+    pytest_status: int, *, gate_alone: bool, others_failed: bool, gates: str, answered: bool
+) -> int:
+    """Return the session's exit status.
+
+    Args:
+        pytest_status: pytest's own; an interruption, a usage error or an empty session stays.
+        gate_alone: failed verdicts do not count, only gates and faults do.
+        others_failed: something failed that is no verdict: a fault, another test, a collection.
+        gates: the ruling of all gates together.
+        answered: at least one cell has an answer.
+    """
+    if pytest_status not in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}:
+        return pytest_status
+    if gates == "failed":
+        return int(pytest.ExitCode.TESTS_FAILED)
+    if gates == "no_verdict":
+        return NO_VERDICT
+    if not answered:
+        return int(pytest.ExitCode.TESTS_FAILED)
+    if gate_alone:
+        return int(pytest.ExitCode.TESTS_FAILED if others_failed else pytest.ExitCode.OK)
+    return pytest_status

@@ -1,0 +1,71 @@
+"""How figures and foreign texts are written; a dash is no data, zero is a measurement."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_openclaw.stats.intervals import Interval
+
+DASH = "–"
+
+
+def render_ms(milliseconds: float | None) -> str:
+    """Return `81 ms`, `1.2 s` or `104 s`."""
+    if milliseconds is None:
+        return DASH
+    if milliseconds < 999.5:
+        return f"{milliseconds:.0f} ms"
+    seconds = milliseconds / 1000
+    return f"{seconds:.1f} s" if seconds < 99.95 else f"{seconds:.0f} s"
+
+
+def render_rate(rate: float | None) -> str:
+    """Return a rate of 0 to 1 as `97 %`; cut, not rounded, so that 100 % means all."""
+    return DASH if rate is None else f"{int(rate * 100 + 1e-9)} %"
+
+
+def render_interval(interval: Interval | None) -> str:
+    """Return `14-41 %`."""
+    if interval is None:
+        return DASH
+    return f"{round(interval.low * 100)}-{round(interval.high * 100)} %"
+
+
+def render_count(value: float | None) -> str:
+    """Return a number without decimals."""
+    return DASH if value is None else f"{value:.0f}"
+
+
+def render_tier(tier: int | None, conclusive: bool | None) -> str:
+    """Return `1`, or `1?` if the evidence does not settle it."""
+    if tier is None:
+        return DASH
+    return f"{tier}" if conclusive else f"{tier}?"
+
+
+def shorten(text: str, width: int) -> str:
+    """Cut the middle out of a text that is longer than `width` characters."""
+    if len(text) <= width:
+        return text
+    head = (width - 1 + 1) // 2
+    return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
+
+
+def printable(text: str) -> str:
+    """Return a foreign text with its control and direction characters spelled out, new lines and tabs kept.
+
+    A reply is hostile input: an escape sequence in it must not reach a terminal.
+    """
+    return "".join(
+        character
+        if character in "\n\t" or unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Zl", "Zp"}
+        else character.encode("unicode_escape").decode("ascii")
+        for character in text
+    )
+
+
+def one_line(text: str, width: int) -> str:
+    """Return a foreign text on one line, printable and at most `width` characters long."""
+    return shorten(printable(" ".join(text.split())), width)

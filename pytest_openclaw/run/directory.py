@@ -1,0 +1,108 @@
+"""A run directory: made once, locked while its run lives, appended to a row at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock, Timeout
+
+from pytest_openclaw.errors import OpenClawError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+RESULTS = "results.jsonl"
+LOCK = ".lock"
+
+
+class RunDirectory:
+    """`runs/<run_id>/`, open for writing by one process; use it with `with`.
+
+    Raises:
+        OpenClawError: on opening, if the directory exists already or belongs to a living run.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = FileLock(path / LOCK, timeout=0)
+        self._results: int | None = None
+
+    @classmethod
+    def new(cls, runs_dir: Path, run_id: str, *, exactly: bool) -> RunDirectory:
+        """Make a run's directory.
+
+        Args:
+            runs_dir: the folder of all runs; made if need be.
+            run_id: the wished name.
+            exactly: refuse if that name is taken; else `_2`, `_3` … is added.
+        """
+        runs_dir.mkdir(parents=True, exist_ok=True)
+        for number in range(1, 10_000):
+            path = runs_dir / (run_id if number == 1 else f"{run_id}_{number}")
+            try:
+                path.mkdir()
+            except FileExistsError:
+                if exactly:
+                    raise OpenClawError(taken(path)) from None
+                continue
+            return cls(path)
+        raise OpenClawError(f"{runs_dir} holds 9999 runs named {run_id}; give another --openclaw-run-id")
+
+    @property
+    def run_id(self) -> str:
+        """The run's id, which is the directory's name."""
+        return self.path.name
+
+    def __enter__(self) -> RunDirectory:
+        try:
+            self._lock.acquire()
+        except Timeout:
+            raise OpenClawError(taken(self.path)) from None
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+        self._results = os.open(self.path / RESULTS, flags, 0o644)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._results is not None:
+            os.fsync(self._results)
+            os.close(self._results)
+            self._results = None
+        self._lock.release()
+        (self.path / LOCK).unlink(missing_ok=True)
+
+    def append(self, row: dict[str, Any]) -> None:
+        """Append one row: one line, one write."""
+        assert self._results is not None, "the directory is open"
+        line = json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        written = os.write(self._results, line)
+        while written < len(line):
+            written += os.write(self._results, line[written:])
+
+    def write_json(self, name: str, value: Any) -> None:
+        """Write a whole file of JSON, atomically."""
+        self.write_text(name, json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a whole file, atomically: a reader finds the old one or the new one, never a part."""
+        descriptor, temporary = tempfile.mkstemp(dir=self.path, prefix=f".{name}.")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(temporary).chmod(0o644)
+            Path(temporary).replace(self.path / name)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+
+def taken(path: Path) -> str:
+    """Say that a run directory exists already, and what to do."""
+    return f"the run {path.name} exists already in {path.parent}; give another --openclaw-run-id, or none"

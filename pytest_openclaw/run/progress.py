@@ -1,0 +1,76 @@
+"""A line now and then while a model is awaited: cells done, who is asked, for how long."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    import pytest
+
+EVERY_S = 4.0
+EVERY_S_IN_A_LOG = 30.0
+
+
+def render_progress(*, done: int, total: int, asked: str, waited_s: float) -> str:
+    """Return the line."""
+    return f"openclaw: {done}/{total} cells done, {asked or 'starting'}, waited {waited_s:.0f} s"
+
+
+class Progress:
+    """Writes to a copy of the terminal, which pytest's capturing of a running test does not reach.
+
+    A thread, because the test thread waits and under xdist the controller does.
+    """
+
+    def __init__(self, file: TextIO, total: int, every_s: float) -> None:
+        self._file = file
+        self._total = total
+        self._every_s = every_s
+        self._done = 0
+        self._asked = ""
+        self._since = self._last = time.monotonic()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._tick, name="openclaw-progress", daemon=True)
+        self._thread.start()
+
+    @classmethod
+    def of(cls, config: pytest.Config, total: int) -> Progress | None:
+        """Return the progress of this session; None if it is to be quiet."""
+        if (
+            config.get_verbosity() < 0
+            or config.option.collectonly
+            or config.pluginmanager.get_plugin("terminalreporter") is None
+        ):
+            return None
+        try:
+            file = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", errors="replace")
+        except (OSError, ValueError, AttributeError):
+            return None  # in-process callers replace stdout by something without a descriptor
+        return cls(file, total, EVERY_S if file.isatty() else EVERY_S_IN_A_LOG)
+
+    def asking(self, what: str) -> None:
+        """Say which cell is awaited from now on."""
+        self._asked, self._since = what, time.monotonic()
+
+    def done(self) -> None:
+        """Count a cell."""
+        self._done += 1
+
+    def stop(self) -> None:
+        """Write nothing more."""
+        self._stop.set()
+        self._thread.join(timeout=5)
+        self._file.close()
+
+    def _tick(self) -> None:
+        while not self._stop.wait(self._every_s):
+            line = render_progress(
+                done=self._done, total=self._total, asked=self._asked, waited_s=time.monotonic() - self._since
+            )
+            # pytest leaves its row of dots open, so this begins and ends a line of its own.
+            self._file.write(f"\n{line}\n")
+            self._file.flush()

@@ -1,0 +1,120 @@
+"""A cell's ending and judgement → its `Record`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.faults import outcome_of
+from pytest_openclaw.records import Fault, Record, Reply
+
+if TYPE_CHECKING:
+    from pytest_openclaw.judge import Judgement
+    from pytest_openclaw.records import Cell, Ending
+    from pytest_openclaw.redact import Redactor
+
+MAX_RAW_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clipped:
+    """A text cut to a number of UTF-8 bytes, on a character's boundary."""
+
+    text: str
+    truncated: bool
+
+
+def clip(text: str, max_bytes: int = MAX_RAW_BYTES) -> Clipped:
+    """Cut `text` to at most `max_bytes` of UTF-8."""
+    encoded = text.encode("utf-8", "replace")
+    if len(encoded) <= max_bytes:
+        return Clipped(text=text, truncated=False)
+    return Clipped(text=encoded[:max_bytes].decode("utf-8", "ignore"), truncated=True)
+
+
+def record_of(
+    run_id: str, cell: Cell, ending: Ending, judgement: Judgement | None, redactor: Redactor
+) -> Record:
+    """Return the cell's row.
+
+    Args:
+        run_id: the run's.
+        cell: what was asked.
+        ending: how the asking ended.
+        judgement: of a reply; None for a fault.
+        redactor: takes secrets out of every text that came from outside.
+    """
+    timing = ending.timing
+    common: dict[str, Any] = {
+        "run_id": run_id,
+        "provider": cell.target.provider,
+        "model": cell.target.model,
+        "thinking_level": cell.target.thinking_level,
+        "prompt_id": cell.prompt.id,
+        "prompt_name": cell.prompt.name,
+        "suite": cell.prompt.suite,
+        "category": cell.prompt.category,
+        "repeat": cell.repeat,
+        "started_at_ms": timing.started_at_ms,
+        "ended_at_ms": timing.ended_at_ms,
+        "e2e_ms": round(timing.e2e_ms),
+        "ttft_ms": _whole(timing.ttft_ms),
+        "ttfo_ms": _whole(timing.ttfo_ms),
+        "attempts": ending.attempts,
+        "retry_wait_ms": round(ending.retry_wait_ms),
+        "queue_ms": _whole(ending.queue_ms),
+        "cold_start": ending.cold_start,
+        "in_flight": ending.in_flight,
+    }
+    if isinstance(ending.result, Fault):
+        specific = _of_fault(ending.result)
+    else:
+        assert judgement is not None, "a reply is always judged"
+        specific = _of_reply(ending.result, judgement)
+    return Record(**common, **redactor.value(specific))
+
+
+def _of_fault(fault: Fault) -> dict[str, Any]:
+    outcome = outcome_of(fault)
+    raw = clip(fault.raw)
+    return {
+        "availability_status": outcome.status,
+        "success": outcome.success,
+        "failure_type": outcome.failure_type,
+        "raw_output": raw.text,
+        "truncated": raw.truncated,
+        "fault_message": fault.message,
+    }
+
+
+def _of_reply(reply: Reply, judgement: Judgement) -> dict[str, Any]:
+    outcome, verdict = judgement.outcome, judgement.verdict
+    raw = clip(reply.raw or reply.text)
+    names = judgement.reply.tool_names
+    return {
+        "availability_status": outcome.status,
+        "success": outcome.success,
+        "failure_type": outcome.failure_type,
+        "objective_pass": verdict.passed,
+        "violation": verdict.violation,
+        "parsed_output": verdict.parsed,
+        "raw_output": raw.text,
+        "truncated": raw.truncated,
+        "input_tokens": reply.input_tokens,
+        "output_tokens": reply.output_tokens,
+        "reasoning_tokens": reply.reasoning_tokens,
+        "cached_tokens": reply.cached_tokens,
+        "tool_calls": names,
+        "tool_call_count": len(names),
+        "tool_use_success": judgement.tool_use_success,
+        "tool_call_details": tuple(
+            {"id": call.id, "name": call.name, "arguments": call.arguments} for call in reply.tool_calls
+        ),
+        "tool_outcome": judgement.tool_outcome,
+        "finish_reason": reply.finish_reason,
+        "effective_model": reply.effective_model,
+    }
+
+
+def _whole(milliseconds: float | None) -> int | None:
+    return None if milliseconds is None else round(milliseconds)

@@ -1,0 +1,60 @@
+"""Values ↔ published JSON: the row format, its version, and the schemas that ship with the package."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any, cast
+
+from pytest_openclaw.records import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_openclaw.records import JsonObject
+
+# Row format history, newest first:
+# 1: the seed's fields, then ours from `suite` to `fault_message`.
+ROW_VERSION = 1
+
+_SEED_FIELDS = 22
+_FIELDS = tuple(field.name for field in fields(Record) if field.name != "extra")
+_TUPLES = ("tool_calls", "tool_call_details")
+
+
+def to_row(record: Record) -> JsonObject:
+    """Return the record as a row: the seed's fields in its order, then ours, then unknown ones."""
+    row: JsonObject = {"record_type": "result"}
+    for position, name in enumerate(_FIELDS):
+        if position == _SEED_FIELDS:
+            row["schema_version"] = ROW_VERSION
+        value = getattr(record, name)
+        row[name] = list(value) if name in _TUPLES else value
+    return {**row, **record.extra}
+
+
+def from_row(row: Mapping[str, Any]) -> Record:
+    """Return the row as a record; unknown keys pass through in `extra`.
+
+    Raises:
+        ValueError: the row is not a result, or is of a newer format than this version reads.
+    """
+    if row.get("record_type") != "result":
+        raise ValueError(f"not a result: record_type is {row.get('record_type')!r}")
+    version = row.get("schema_version", ROW_VERSION)
+    if not isinstance(version, int) or version > ROW_VERSION:
+        raise ValueError(f"row format {version} is newer than {ROW_VERSION}; upgrade pytest-openclaw")
+    values: dict[str, Any] = {
+        name: tuple(row[name]) if name in _TUPLES else row[name] for name in _FIELDS if name in row
+    }
+    known = {*_FIELDS, "record_type", "schema_version"}
+    return Record(**values, extra={key: value for key, value in row.items() if key not in known})
+
+
+@cache
+def load_schema(name: str) -> JsonObject:
+    """Return a published JSON Schema: `row` or `summary`."""
+    text = resources.files("pytest_openclaw").joinpath("schemas", f"{name}.schema.json").read_text("utf-8")
+    return cast("JsonObject", json.loads(text))

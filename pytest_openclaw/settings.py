@@ -1,0 +1,103 @@
+"""A run's choices, as one frozen value; options and ini keys end here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_openclaw.records import Target
+
+VerdictMode = Literal["cells", "gate"]
+
+DEFAULT_PROVIDER = "ollama_openai"
+EMBEDDED_TARGET = "llama_cpp/smollm2:135m"
+LOCAL_LANE_LIMIT = 1
+CLOUD_LANE_LIMIT = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """A server of the user's own: an ini line `name = kind base_url KEY_ENV_NAME`.
+
+    Attributes:
+        name: the provider's name in specs and rows.
+        kind: the built-in or guest provider that speaks its API.
+        base_url: such as `http://127.0.0.1:8000/v1`.
+        key_env: the environment variable that holds its key; None sends no key.
+    """
+
+    name: str
+    kind: str
+    base_url: str
+    key_env: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Concurrency:
+    """Requests in flight on a lane: by provider, else one number for all, else the lane's own."""
+
+    everywhere: int | None = None
+    by_provider: Mapping[str, int] = field(default_factory=dict)
+
+    def limit(self, provider: str, *, is_local: bool) -> int:
+        """Return how many requests may be under way at once on this provider's lane."""
+        if provider in self.by_provider:
+            return self.by_provider[provider]
+        if self.everywhere is not None:
+            return self.everywhere
+        return LOCAL_LANE_LIMIT if is_local else CLOUD_LANE_LIMIT
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gates:
+    """What each target must reach; None asks for nothing.
+
+    Attributes:
+        min_pass_rate: 0 to 1, of the answered and judged cells.
+        min_tool_rate: 0 to 1, of the answered tool cells.
+        require_tier: 1, 2 or 3; the evidence must exclude every worse tier.
+    """
+
+    min_pass_rate: float | None = None
+    min_tool_rate: float | None = None
+    require_tier: int | None = None
+
+    @property
+    def any_set(self) -> bool:
+        """Whether there is anything to reach."""
+        return (self.min_pass_rate, self.min_tool_rate, self.require_tier) != (None, None, None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything that the user chose for this run.
+
+    Attributes:
+        targets: in the order of the command line; empty means that no cell is collected.
+        suite_dirs: folders below which `prompts_*.toml` and `prompts_*.json` are suites.
+        prompts: ids or globs that select prompts; empty means all.
+        timeout_s: seconds for one attempt, from the send to the end of the reply.
+        retries: attempts after the first.
+        run_id: fixed by `--openclaw-run-id`; else the time of the start.
+        run_id_given: whether the user chose it.
+    """
+
+    targets: tuple[Target, ...] = ()
+    suite_dirs: tuple[Path, ...] = ()
+    prompts: tuple[str, ...] = ()
+    timeout_s: float = 300.0
+    retries: int = 5
+    concurrency: Concurrency = Concurrency()
+    stream: bool = True
+    runs_dir: Path = Path("runs")
+    run_id: str = ""
+    run_id_given: bool = False
+    verdict: VerdictMode = "cells"
+    gates: Gates = Gates()
+    fail_unavailable: bool = False
+    endpoints: tuple[Endpoint, ...] = ()
+    provider_options: Mapping[str, str] = field(default_factory=dict)

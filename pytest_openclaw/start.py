@@ -1,0 +1,105 @@
+"""Checks before the first call: prompt ids, the run's name, the models behind a `*`."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_openclaw import options
+from pytest_openclaw.errors import CallFailed, SuiteError, TargetError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pytest_openclaw.records import Target
+    from pytest_openclaw.run.executor import Executor
+    from pytest_openclaw.state import State
+
+
+def check_start(state: State) -> None:
+    """Refuse what cannot work, before anybody is called.
+
+    Raises:
+        pytest.UsageError: says what is wrong and what to do.
+    """
+    check_run_id(state)
+    check_prompt_ids(state)
+    resolve_wildcards(state)
+
+
+def check_run_id(state: State) -> None:
+    """Refuse a run id that the user chose and that is taken."""
+    from pytest_openclaw.run.directory import taken
+
+    path = state.settings.runs_dir / state.settings.run_id
+    if state.settings.run_id_given and path.exists():
+        raise pytest.UsageError(taken(path))
+
+
+def check_prompt_ids(state: State) -> None:
+    """Refuse an id that no suite has.
+
+    Python benchmarks are read at collection only; where there may be some, an unknown id is theirs to have.
+    """
+    from pytest_openclaw.suites import unmatched
+
+    patterns = state.settings.prompts
+    if not patterns or _may_hold_python(state):
+        return
+    ids: list[str] = []
+    for path in suite_files(state):
+        try:
+            ids += [prompt.id for prompt in state.load_suite(path).prompts]
+        except SuiteError:
+            return  # collection tells what is wrong with it
+    lost = unmatched(patterns, ids)
+    if lost:
+        near = get_close_matches(lost[0], ids, n=1)
+        hint = f" Did you mean {near[0]}?" if near else f" There are {', '.join(ids[:20]) or 'no prompts'}."
+        raise pytest.UsageError(f"--openclaw-prompts: no prompt has the id {', '.join(lost)}.{hint}")
+
+
+def suite_files(state: State) -> Iterator[Path]:
+    """Yield the suite files that this session may collect."""
+    named = options.named_benchmarks(state.config) or state.settings.suite_dirs
+    for path in named:
+        if path.is_file():
+            yield path
+        elif path.is_dir():
+            yield from sorted(file for file in path.rglob("prompts_*") if options.SUITE_NAME.match(file.name))
+
+
+def _may_hold_python(state: State) -> bool:
+    named = options.named_benchmarks(state.config) or state.settings.suite_dirs
+    return any(path.suffix == ".py" or (path.is_dir() and any(path.rglob("test_*.py"))) for path in named)
+
+
+def resolve_wildcards(state: State) -> None:
+    """Ask the providers for the models behind every `*`."""
+    from pytest_openclaw.run.executor import Executor
+    from pytest_openclaw.suites import is_wildcard
+
+    if not any(is_wildcard(target) for target in state.settings.targets):
+        return
+    with Executor(state.providers, state.settings, state.shared_path) as executor:
+        targets = [served for target in state.settings.targets for served in _resolve(executor, target)]
+    state.choose_targets(tuple(dict.fromkeys(targets)))
+
+
+def _resolve(executor: Executor, target: Target) -> tuple[Target, ...]:
+    from pytest_openclaw.suites import expand, is_wildcard
+
+    if not is_wildcard(target):
+        return (target,)
+    try:
+        found = expand(target, executor.served(target))
+    except CallFailed as failed:
+        raise pytest.UsageError(f"{target.label}: {failed} Name the models, or start the server.") from None
+    except TargetError as error:
+        raise pytest.UsageError(str(error)) from None
+    if not found:
+        raise pytest.UsageError(f"{target.label}: no model that is served fits. Name the models.")
+    return found

@@ -1,0 +1,232 @@
+"""What one pytest session holds of us, from `pytest_configure` to `pytest_unconfigure`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_openclaw import options
+from pytest_openclaw.choices import load_settings
+from pytest_openclaw.errors import OpenClawError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_openclaw.protocols import Provider
+    from pytest_openclaw.records import Cell, JsonObject, Suite, Target
+    from pytest_openclaw.redact import Redactor
+    from pytest_openclaw.run.asking import Asker
+    from pytest_openclaw.run.progress import Progress
+    from pytest_openclaw.run.session import RunSession
+    from pytest_openclaw.run.shared import SharedDir
+    from pytest_openclaw.settings import Settings
+    from pytest_openclaw.stats.summary import Summary
+    from pytest_openclaw.validators.registry import Registry
+
+STATE = pytest.StashKey["State"]()
+
+
+class State:
+    """The session's state: what was chosen, who asks, who records.
+
+    In a plain session one process does both. Under xdist the controller records and the workers ask.
+
+    Raises:
+        pytest.UsageError: the options cannot be used.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.handed_over: JsonObject | None = getattr(config, "workerinput", {}).get("openclaw")
+        self.classes = _provider_classes(config)
+        self.settings: Settings = load_settings(
+            config, self.classes.keys(), self.handed_over["targets"] if self.handed_over else None
+        )
+        self.run: RunSession | None = None
+        self.summary: Summary | None = None
+        self.progress: Progress | None = None
+        self.n_verdicts_failed = 0
+        self._asker: Asker | None = None
+        self._shared: SharedDir | None = None
+        self._suites: dict[Path, Suite] = {}
+        self._open = ExitStack()
+
+    @property
+    def is_worker(self) -> bool:
+        """Whether an xdist controller records for this process."""
+        return self.handed_over is not None
+
+    @property
+    def calls_nobody(self) -> bool:
+        """Whether this session only lists its items."""
+        return bool(self.config.option.collectonly)
+
+    @cached_property
+    def registry(self) -> Registry:
+        """The validators, read when the first suite is, so that nested conftest files count."""
+        from pytest_openclaw.registries import validator_registry
+
+        return validator_registry(self.config)
+
+    @cached_property
+    def providers(self) -> dict[str, Provider]:
+        """The providers of this run's targets."""
+        from pytest_openclaw.registries import make_providers
+
+        return make_providers(self.classes, self.settings, self.shared_path)
+
+    @property
+    def shared_path(self) -> Path:
+        """The run's folder on this machine: the controller's, or of one's own on another machine."""
+        from pytest_openclaw.run.shared import SharedDir
+
+        if self.handed_over and (path := Path(self.handed_over["shared_dir"])).is_dir():
+            return path
+        if self._shared is None:
+            self._shared = self._open.enter_context(SharedDir.create())
+        return self._shared.path
+
+    @property
+    def run_id(self) -> str:
+        """The run's id; a worker's rows get theirs from the controller."""
+        return self.run.directory.run_id if self.run else self.settings.run_id
+
+    @cached_property
+    def redactor(self) -> Redactor:
+        """Knows the secrets of this run's providers."""
+        from pytest_openclaw.redact import Redactor
+
+        return Redactor.of(secret for provider in self.providers.values() for secret in provider.secrets)
+
+    @property
+    def asker(self) -> Asker:
+        """The side that asks, started with the first cell."""
+        from pytest_openclaw.run.asking import Asker
+
+        if self._asker is None:
+            self._asker = Asker(self.providers, self.settings, self.shared_path, self.redactor)
+        return self._asker
+
+    def load_suite(self, path: Path) -> Suite:
+        """Return the suite in a file, read once.
+
+        Raises:
+            SuiteError: it cannot be used.
+        """
+        from pytest_openclaw.suites import load_suite
+
+        if path not in self._suites:
+            self._suites[path] = load_suite(path, name=suite_name(self.config, path), registry=self.registry)
+        return self._suites[path]
+
+    def holds_suite(self, path: Path) -> bool:
+        """Whether a prompt file is a suite: it stands in a folder of suites, or is named."""
+        return path in options.named_benchmarks(self.config) or any(
+            path.is_relative_to(folder) for folder in self.settings.suite_dirs
+        )
+
+    def choose_targets(self, targets: tuple[Target, ...]) -> None:
+        """Replace the targets by those that the wildcards among them stand for."""
+        # The providers' connections belong to the event loop that asked, which has ended.
+        self.__dict__.pop("providers", None)
+        self.settings = replace(self.settings, targets=targets)
+
+    def begin(self, cells: Sequence[Cell]) -> None:
+        """Make the run directory for these cells, unless there are none."""
+        from pytest_openclaw.suites import definition
+
+        prompts = {(cell.prompt.suite, cell.prompt.id): cell.prompt for cell in cells}
+        self.begin_with(
+            Counter(cell.target for cell in cells), [definition(prompt) for prompt in prompts.values()]
+        )
+
+    def begin_with(self, n_selected: Mapping[Target, int], definitions: Sequence[JsonObject]) -> None:
+        """Make the run directory, unless there is one or no cell is selected.
+
+        Args:
+            n_selected: cells by target.
+            definitions: of the selected prompts, for `config.json`.
+
+        Raises:
+            pytest.UsageError: the directory cannot be made.
+        """
+        from pytest_openclaw.run.directory import RunDirectory
+        from pytest_openclaw.run.progress import Progress
+        from pytest_openclaw.run.session import Plan, RunSession
+
+        if self.run or not n_selected:
+            return
+        settings = self.settings
+        plan = Plan(
+            n_selected={target: n_selected[target] for target in settings.targets if target in n_selected},
+            prompts=tuple(definitions),
+            providers={
+                name: {"kind": type(provider).name, **provider.describe()}
+                for name, provider in self.providers.items()
+            },
+        )
+        try:
+            directory = RunDirectory.new(settings.runs_dir, settings.run_id, exactly=settings.run_id_given)
+            self.run = RunSession(self._open.enter_context(directory), settings, plan)
+        except (OpenClawError, OSError) as error:
+            raise pytest.UsageError(f"the run cannot be recorded: {error}") from None
+        self.progress = Progress.of(self.config, plan.n_cells)
+
+    def redact(self, report: pytest.TestReport) -> None:
+        """Take secrets out of what pytest shows and writes of a cell."""
+        redactor = self.redactor
+        if not redactor.secrets:
+            return
+        shown = str(report.longrepr) if report.longrepr is not None else ""
+        if redactor.text(shown) != shown:
+            # A location beside the text stays a location; everything else becomes the text that it shows.
+            report.longrepr = (
+                redactor.value(report.longrepr)
+                if isinstance(report.longrepr, tuple)
+                else redactor.text(shown)
+            )
+        report.sections = [(redactor.text(name), redactor.text(text)) for name, text in report.sections]
+
+    def take(self, report: pytest.TestReport, payload: JsonObject) -> None:
+        """Record what a report brought."""
+        assert self.run is not None, "a run begins before its first report"
+        if target := payload.get("left_out"):
+            self.run.leave_out(target)
+            return
+        payload["row"]["run_id"] = self.run.directory.run_id
+        record = self.run.add(payload)
+        if report.failed and record.availability_status == "ok" and record.objective_pass is not True:
+            self.n_verdicts_failed += 1
+        if self.progress:
+            self.progress.done()
+
+    def close(self) -> None:
+        """End the asking; the run directory stays open until its summary is written."""
+        if self.progress:
+            self.progress.stop()
+        asker, self._asker = self._asker, None
+        if asker:
+            asker.close()
+
+    def discard(self) -> None:
+        """Give back what is left."""
+        self.close()
+        self._open.close()
+
+
+def suite_name(config: pytest.Config, path: Path) -> str:
+    """Return what rows call a suite: its path from the root folder, with `/`."""
+    root = config.rootpath
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
+
+
+def _provider_classes(config: pytest.Config) -> dict[str, type[Provider]]:
+    from pytest_openclaw.registries import provider_classes
+
+    return provider_classes(config)

@@ -1,0 +1,1 @@
+"""Rows → rates, percentiles, intervals, tiers, gates."""

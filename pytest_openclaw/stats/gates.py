@@ -1,0 +1,142 @@
+"""What a target must reach before a merge, and whether it did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pytest_openclaw.stats.tiers import TIER_FLOORS, excludes_worse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_openclaw.records import Target
+    from pytest_openclaw.settings import Gates
+    from pytest_openclaw.stats.intervals import Interval
+    from pytest_openclaw.stats.summary import Group
+
+Ruling = Literal["passed", "failed", "no_verdict"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateResult:
+    """One gate on one target; `no_verdict` is never a pass."""
+
+    gate: str
+    target: str
+    wanted: float
+    found: float | None
+    ruling: Ruling
+    reason: str
+
+
+def check_gates(
+    gates: Gates, groups: Sequence[Group], n_selected: Mapping[Target, int]
+) -> tuple[GateResult, ...]:
+    """Hold every group against every gate that is set, in the order of the groups.
+
+    Args:
+        gates: what was asked for.
+        groups: one for each target that was to be asked.
+        n_selected: cells selected, by target; a target that was not asked to the end is no pass.
+    """
+    results: list[GateResult] = []
+    for group in groups:
+        doubt = _doubt(group, n_selected.get(group.target, group.n_total))
+        if gates.min_pass_rate is not None:
+            results.append(_rate_gate("min-pass-rate", gates.min_pass_rate, group, _passed(group), doubt))
+        if gates.min_tool_rate is not None:
+            results.append(_rate_gate("min-tool-rate", gates.min_tool_rate, group, _tool(group), doubt))
+        if gates.require_tier is not None:
+            results.append(_tier_gate(gates.require_tier, group, doubt))
+    return tuple(results)
+
+
+def overall(results: Sequence[GateResult]) -> Literal["passed", "failed", "no_verdict", "not_gated"]:
+    """Return the ruling of all gates together."""
+    rulings = {result.ruling for result in results}
+    if not rulings:
+        return "not_gated"
+    if "failed" in rulings:
+        return "failed"
+    return "no_verdict" if "no_verdict" in rulings else "passed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Evidence:
+    what: str
+    n: int
+    n_success: int
+    interval: Interval | None
+
+
+def _passed(group: Group) -> _Evidence:
+    rate = group.passed
+    return _Evidence(
+        what="judged cells passed", n=rate.n, n_success=rate.n_success, interval=rate.interval_95
+    )
+
+
+def _tool(group: Group) -> _Evidence:
+    use = group.tool_use
+    return _Evidence(what="tool cells succeeded", n=use.n, n_success=use.n_success, interval=use.interval_95)
+
+
+def _rate_gate(gate: str, wanted: float, group: Group, evidence: _Evidence, doubt: str | None) -> GateResult:
+    found = evidence.n_success / evidence.n if evidence.n else None
+    counted = f"{evidence.n_success} of {evidence.n} {evidence.what}"
+    ruling: Ruling
+    if found is None:
+        ruling, reason = "no_verdict", _nothing(group, evidence.what)
+    elif found < wanted:
+        ruling, reason = "failed", f"{counted} ({found:.1%}), {wanted:.1%} wanted"
+    elif doubt:
+        ruling, reason = "no_verdict", f"{counted}, but {doubt}"
+    else:
+        ruling, reason = "passed", f"{counted} ({found:.1%}), {wanted:.1%} wanted"
+    return GateResult(
+        gate=gate, target=group.target.label, wanted=wanted, found=found, ruling=ruling, reason=reason
+    )
+
+
+def _tier_gate(wanted: int, group: Group, doubt: str | None) -> GateResult:
+    use = group.tool_use
+    ruling: Ruling
+    if use.tier is None or use.interval_95 is None:
+        ruling, reason = "no_verdict", _nothing(group, "tool cells succeeded")
+    else:
+        low, high = use.interval_95.low, use.interval_95.high
+        counted = f"{use.n_success} of {use.n} tool cells succeeded, 95 % interval {low:.0%} to {high:.0%}"
+        if use.tier > wanted:
+            ruling, reason = "failed", f"tier {use.tier}: {counted}"
+        elif not excludes_worse(wanted, use.interval_95):
+            floor = TIER_FLOORS[wanted]
+            ruling, reason = "failed", f"not conclusive: {counted}; the lower end must reach {floor:.0%}"
+        elif doubt:
+            ruling, reason = "no_verdict", f"{counted}, but {doubt}"
+        else:
+            ruling, reason = "passed", f"tier {use.tier}: {counted}"
+    return GateResult(
+        gate="require-tier",
+        target=group.target.label,
+        wanted=wanted,
+        found=use.tier,
+        ruling=ruling,
+        reason=reason,
+    )
+
+
+def _nothing(group: Group, what: str) -> str:
+    if group.n_ok == 0:
+        reason = next(iter(group.reasons.values()), "no cell was answered")
+        return f"nothing was answered: {reason}"
+    return f"no answered cell counts for it (0 {what})"
+
+
+def _doubt(group: Group, n_selected: int) -> str | None:
+    """Why the answered cells do not speak for all of them."""
+    if group.n_skipped_unavailable:
+        return f"{group.n_skipped_unavailable} of {n_selected} cells were unavailable"
+    if group.n_total < n_selected:
+        return f"{n_selected - group.n_total} of {n_selected} cells were not asked"
+    return None

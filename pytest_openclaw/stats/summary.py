@@ -1,0 +1,287 @@
+"""Rows → groups → the summary of a run; every number here can be recomputed from `results.jsonl`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Any, Literal
+
+from pytest_openclaw.stats.intervals import Interval, wilson_95
+from pytest_openclaw.stats.percentiles import percentile
+from pytest_openclaw.stats.tiers import classify_tier, is_conclusive
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pytest_openclaw.records import JsonObject, Record, Target
+    from pytest_openclaw.stats.findings import Missed
+    from pytest_openclaw.stats.gates import GateResult
+
+# Summary format history, newest first:
+# 1: the seed's fields in each group, then ours from `n_auth_error` on.
+SUMMARY_VERSION = 1
+NO_CALL_PROMPTS = frozenset({"restrained", "called_needlessly"})
+MOST_FREQUENT = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """A share of `n` cells, with its 95 % Wilson interval; None where `n` is 0."""
+
+    n: int
+    n_success: int
+    rate: float | None
+    interval_95: Interval | None
+
+    @classmethod
+    def of(cls, successes: Iterable[bool]) -> Rate:
+        """Count the successes."""
+        counted = Counter(successes)
+        n, n_success = counted.total(), counted[True]
+        return cls(
+            n=n, n_success=n_success, rate=n_success / n if n else None, interval_95=wilson_95(n_success, n)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolUse:
+    """Tool use over the answered tool cells, and the tier it earns.
+
+    Attributes:
+        restraint: over the answered cells in which a tool must not be invoked.
+        outcomes: how many cells ended in each `tool_outcome`.
+    """
+
+    n: int
+    n_success: int
+    rate: float | None
+    interval_95: Interval | None
+    tier: int | None
+    conclusive: bool | None
+    restraint: Rate
+    outcomes: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """The rows of one target.
+
+    Attributes:
+        passed: of the answered cells that have a validator; an empty, refused or filtered answer is no
+            pass. The seed's `objective_pass_rate` leaves those out.
+        latency_ms, ttft_ms: p50, p95, p99 and mean over rows that are `ok` and `success`.
+        tokens_per_s: median speed of generation after the first token, by our clock.
+        violations: the most frequent ones, with their counts.
+        failures: why cells were not answered or not successful: failure type → count.
+        reasons: one message for each failure type of cells that were not answered.
+        effective_models: models that the server said answered, other than the one asked for.
+        resources_before, resources_after: snapshots of the machine.
+    """
+
+    target: Target
+    n_total: int
+    n_ok: int
+    n_success: int
+    n_skipped_unavailable: int
+    n_auth_error: int
+    n_rate_limited: int
+    n_error: int
+    success_rate_ok: float | None
+    objective_pass_rate: float | None
+    wall_clock_ms: int | None
+    latency_ms: Mapping[str, float | None]
+    resources_before: JsonObject | None
+    resources_after: JsonObject | None
+    passed: Rate
+    objective_pass_interval_95: Interval | None
+    tool_use: ToolUse
+    ttft_ms: Mapping[str, float | None]
+    tokens_per_s: float | None
+    cost_usd: float | None
+    input_tokens: int | None
+    output_tokens: int | None
+    violations: Sequence[tuple[str, int]]
+    failures: Mapping[str, int]
+    reasons: Mapping[str, str]
+    effective_models: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """A run in figures: one group a target, and what the gates say.
+
+    Attributes:
+        state: `interrupted` if some selected cells have no row.
+        n_cells: cells selected.
+        n_rows: rows in `results.jsonl`.
+        verdict: of all gates together.
+        missed: prompts that no target passed.
+        slowest: the successful row that took longest.
+    """
+
+    run_id: str
+    state: Literal["finished", "interrupted"]
+    generated_at_ms: int
+    n_cells: int
+    n_rows: int
+    groups: Sequence[Group]
+    gates: Sequence[GateResult] = ()
+    verdict: Literal["passed", "failed", "no_verdict", "not_gated"] = "not_gated"
+    missed: Sequence[Missed] = ()
+    slowest: Record | None = None
+
+    @property
+    def n_answered(self) -> int:
+        """Cells that a model answered."""
+        return sum(group.n_ok for group in self.groups)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshots:
+    """The machine before and after a target."""
+
+    before: JsonObject | None = None
+    after: JsonObject | None = None
+
+
+def group_records(records: Iterable[Record]) -> dict[Target, list[Record]]:
+    """Return the rows by target, targets in order of their first row."""
+    groups: dict[Target, list[Record]] = {}
+    for record in records:
+        groups.setdefault(record.target, []).append(record)
+    return groups
+
+
+def summarise_group(target: Target, records: Sequence[Record], snapshots: Snapshots) -> Group:
+    """Return the figures of one target; what has no data is None, never 0."""
+    statuses = Counter(record.availability_status for record in records)
+    answered = [record for record in records if record.availability_status == "ok"]
+    successes = [record for record in answered if record.success]
+    objective = Rate.of(record.objective_pass for record in successes if record.objective_pass is not None)
+    return Group(
+        target=target,
+        n_total=len(records),
+        n_ok=len(answered),
+        n_success=len(successes),
+        n_skipped_unavailable=statuses["skipped_unavailable"],
+        n_auth_error=statuses["auth_error"],
+        n_rate_limited=statuses["rate_limited"],
+        n_error=statuses["error"],
+        success_rate_ok=len(successes) / len(answered) if answered else None,
+        objective_pass_rate=objective.rate,
+        objective_pass_interval_95=objective.interval_95,
+        wall_clock_ms=_wall_clock_ms(records),
+        latency_ms=_distribution([record.e2e_ms for record in successes]),
+        ttft_ms=_distribution([record.ttft_ms for record in successes if record.ttft_ms is not None]),
+        resources_before=snapshots.before,
+        resources_after=snapshots.after,
+        passed=Rate.of(
+            record.objective_pass is True
+            for record in answered
+            if record.objective_pass is not None or not record.success
+        ),
+        tool_use=_tool_use(answered),
+        tokens_per_s=_tokens_per_s(successes),
+        cost_usd=_sum([record.cost_usd for record in records]),
+        input_tokens=_sum([record.input_tokens for record in answered]),
+        output_tokens=_sum([record.output_tokens for record in answered]),
+        violations=Counter(record.violation for record in records if record.violation).most_common(
+            MOST_FREQUENT
+        ),
+        failures=dict(Counter(record.failure_type for record in records if record.failure_type)),
+        reasons=_reasons(records),
+        effective_models=sorted(
+            {record.effective_model for record in answered if record.effective_model} - {target.model}
+        ),
+    )
+
+
+def _wall_clock_ms(records: Sequence[Record]) -> int | None:
+    if not records:
+        return None
+    return max(record.ended_at_ms for record in records) - min(record.started_at_ms for record in records)
+
+
+def _distribution(values: Sequence[int]) -> dict[str, float | None]:
+    if not values:
+        return {"p50": None, "p95": None, "p99": None, "mean": None}
+    return {**{f"p{q}": percentile(values, q) for q in (50, 95, 99)}, "mean": fmean(values)}
+
+
+def _tool_use(answered: Sequence[Record]) -> ToolUse:
+    outcomes = Counter[str](record.tool_outcome for record in answered if record.tool_outcome)
+    tool_cells = [
+        record for record in answered if record.tool_outcome and record.tool_outcome not in NO_CALL_PROMPTS
+    ]
+    use = Rate.of(record.tool_use_success for record in tool_cells)
+    tier = classify_tier(use.n_success, use.n)
+    return ToolUse(
+        n=use.n,
+        n_success=use.n_success,
+        rate=use.rate,
+        interval_95=use.interval_95,
+        tier=tier,
+        conclusive=None if tier is None or use.interval_95 is None else is_conclusive(tier, use.interval_95),
+        restraint=Rate.of(
+            record.success and record.tool_outcome == "restrained"
+            for record in answered
+            if record.tool_outcome in NO_CALL_PROMPTS
+        ),
+        outcomes=dict(outcomes),
+    )
+
+
+def _tokens_per_s(records: Sequence[Record]) -> float | None:
+    """Median over the rows that streamed at least two tokens; the first token's time is TTFT's."""
+    speeds = [
+        (record.output_tokens - 1) / (record.e2e_ms - record.ttft_ms) * 1000
+        for record in records
+        if record.output_tokens is not None
+        and record.output_tokens > 1
+        and record.ttft_ms is not None
+        and record.e2e_ms > record.ttft_ms
+    ]
+    return median(speeds) if speeds else None
+
+
+def _sum(values: Iterable[Any]) -> Any:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _reasons(records: Sequence[Record]) -> dict[str, str]:
+    reasons: dict[str, str] = {}
+    for record in records:
+        if record.failure_type and record.fault_message:
+            reasons.setdefault(record.failure_type, record.fault_message)
+    return reasons
+
+
+def summary_to_json(summary: Summary) -> JsonObject:
+    """Return the summary as in `summary.json`."""
+    return {
+        "schema_version": SUMMARY_VERSION,
+        "run_id": summary.run_id,
+        "state": summary.state,
+        "generated_at_ms": summary.generated_at_ms,
+        "n_cells": summary.n_cells,
+        "n_rows": summary.n_rows,
+        "groups": [group_to_json(group) for group in summary.groups],
+        "gates": [asdict(gate) for gate in summary.gates],
+        "verdict": summary.verdict,
+        "missed_by_all": [asdict(missed) for missed in summary.missed],
+    }
+
+
+def group_to_json(group: Group) -> JsonObject:
+    """Return the group as in `summary.json`: the seed's fields first."""
+    values = asdict(group)
+    target = values.pop("target")
+    values["violations"] = [{"violation": text, "n": n} for text, n in group.violations]
+    return {
+        "provider": target["provider"],
+        "model": target["model"],
+        "thinking_level": target["thinking_level"],
+        **values,
+    }

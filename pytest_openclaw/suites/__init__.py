@@ -1,0 +1,29 @@
+"""Prompt files → suites, target specs → targets, suites × targets → cells with stable ids.
+
+Everything here is text and values; `load_suite` alone opens a file.
+"""
+
+from __future__ import annotations
+
+from pytest_openclaw.suites.definitions import definition
+from pytest_openclaw.suites.endpoints import parse_endpoint
+from pytest_openclaw.suites.keywords import keyword_token, rewrite_keyword
+from pytest_openclaw.suites.load import load_suite
+from pytest_openclaw.suites.matrix import build_cells, select_prompts, unmatched
+from pytest_openclaw.suites.parse import parse_suite
+from pytest_openclaw.suites.targets import expand, is_wildcard, parse_targets
+
+__all__ = [
+    "build_cells",
+    "definition",
+    "expand",
+    "is_wildcard",
+    "keyword_token",
+    "load_suite",
+    "parse_endpoint",
+    "parse_suite",
+    "parse_targets",
+    "rewrite_keyword",
+    "select_prompts",
+    "unmatched",
+]

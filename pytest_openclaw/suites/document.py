@@ -1,0 +1,118 @@
+"""The text of a suite file → its prompts as they were written, or an error that names the line."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Literal
+
+from pytest_openclaw.errors import SuiteError
+from pytest_openclaw.suites.wording import kind_of, shown
+
+if TYPE_CHECKING:
+    from pytest_openclaw.records import JsonObject
+
+SuiteFormat = Literal["toml", "json"]
+
+_TOML_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)\Z")
+_MEND: dict[SuiteFormat, str] = {
+    "toml": "Mend the TOML there: texts stand in quotes, and a key stands once.",
+    "json": "Mend the JSON there: no comments, and no comma after the last entry.",
+}
+_EXAMPLE: dict[SuiteFormat, str] = {
+    "toml": "Write each prompt below a line [[prompts]], with id, prompt and validator.",
+    "json": 'Write a list of prompts: [{"id": "P1", "prompt": "…", "validator": {…}}].',
+}
+
+
+class Repeating(dict[str, Any]):
+    """A JSON object in which keys stand twice; such a suite is refused, so it never gets further."""
+
+    repeated: tuple[str, ...] = ()
+
+
+def read_entries(text: str | bytes, *, format: SuiteFormat, name: str) -> list[Any]:  # noqa: A002 (the public name)
+    """Return the entries of a suite file, unchecked.
+
+    Args:
+        text: the file; bytes must be UTF-8, with or without a byte order mark.
+        format: how it is written.
+        name: the file, as errors call it.
+
+    Raises:
+        SuiteError: it is no text, no TOML or JSON, or holds no list of prompts.
+    """
+    decoded = _decode(text, name)
+    if not decoded.strip():
+        raise SuiteError(f"{name}: is empty. {_EXAMPLE[format]}")
+    document = _parse(decoded, format, name)
+    entries = _entries_of(document, format, name)
+    if not entries:
+        raise SuiteError(f"{name}: has no prompts. {_EXAMPLE[format]}")
+    return entries
+
+
+def _decode(text: str | bytes, name: str) -> str:
+    if isinstance(text, str):
+        return text.removeprefix("\ufeff")
+    try:
+        return text.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = text.count(b"\n", 0, error.start) + 1
+        raise SuiteError(f"{name}: line {line} is not UTF-8. Save the file as UTF-8.") from None
+
+
+def _parse(text: str, form: SuiteFormat, name: str) -> Any:
+    try:
+        if form == "toml":
+            return tomllib.loads(text)
+        return json.loads(text, object_pairs_hook=_object)
+    except tomllib.TOMLDecodeError as error:
+        raise SuiteError(f"{name}: {_toml_place(error)}. {_MEND[form]}") from None
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}: {error.msg}"
+        raise SuiteError(f"{name}: {place}. {_MEND[form]}") from None
+    except RecursionError:
+        raise SuiteError(f"{name}: is nested too deeply to be read. Flatten it.") from None
+    except ValueError:
+        # Python refuses to turn more than some thousand digits into a number, and does not say where.
+        raise SuiteError(f"{name}: holds a number of thousands of digits. Shorten it.") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> JsonObject:
+    plain = dict(pairs)
+    if len(plain) == len(pairs):
+        return plain
+    keys = [key for key, _ in pairs]
+    repeating = Repeating(plain)
+    repeating.repeated = tuple(key for key in plain if keys.count(key) > 1)
+    return repeating
+
+
+def _toml_place(error: tomllib.TOMLDecodeError) -> str:
+    text = str(error)
+    found = _TOML_PLACE.search(text)
+    if found is None:
+        return text
+    what = text[: found.start()]
+    return f"line {found[1]}, column {found[2]}: {what}" if found[1] else f"at its end: {what}"
+
+
+def _entries_of(document: Any, form: SuiteFormat, name: str) -> list[Any]:
+    if form == "json" and isinstance(document, list):
+        return document
+    if not isinstance(document, dict):
+        raise SuiteError(f"{name}: the whole is {kind_of(document)}, not a list of prompts. {_EXAMPLE[form]}")
+    if isinstance(document, Repeating):
+        raise SuiteError(f"{name}: the key {shown(document.repeated[0])} stands twice. Keep one of them.")
+    if near := get_close_matches("prompts", [key for key in document if key != "prompts"], n=1, cutoff=0.8):
+        # A misspelt heading would drop its prompts without a word.
+        raise SuiteError(f"{name}: has a key {shown(near[0])}. Prompts stand under the key prompts.")
+    if "prompts" not in document:
+        raise SuiteError(f"{name}: has no prompts. {_EXAMPLE[form]}")
+    entries = document["prompts"]
+    if not isinstance(entries, list):
+        raise SuiteError(f"{name}: prompts is {kind_of(entries)}, not a list. {_EXAMPLE[form]}")
+    return entries

@@ -1,0 +1,40 @@
+"""Prompts × targets → cells, and which prompts `--openclaw-prompts` means."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.records import Cell
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from pytest_openclaw.records import Prompt, Target
+
+
+def build_cells(prompts: Sequence[Prompt], targets: Sequence[Target]) -> tuple[Cell, ...]:
+    """Return a cell for each prompt on each target, all of a target side by side.
+
+    A local server loads a model once that way, instead of once a prompt.
+    """
+    return tuple(Cell(prompt=prompt, target=target) for target in targets for prompt in prompts)
+
+
+def select_prompts(prompts: Sequence[Prompt], patterns: Sequence[str]) -> tuple[Prompt, ...]:
+    """Return the prompts whose id one of the patterns means, in their own order.
+
+    Args:
+        prompts: of one suite or of several.
+        patterns: ids or globs (`*`, `?`, `[…]`), case-sensitive; none at all means every prompt. An id
+            holds no brackets, so that spelt out it always means itself.
+    """
+    if not patterns:
+        return tuple(prompts)
+    return tuple(prompt for prompt in prompts if any(fnmatchcase(prompt.id, pattern) for pattern in patterns))
+
+
+def unmatched(patterns: Sequence[str], ids: Collection[str]) -> tuple[str, ...]:
+    """Return the patterns that mean none of the ids, each once, so that a slip can be told."""
+    lost = (pattern for pattern in patterns if not any(fnmatchcase(prompt_id, pattern) for prompt_id in ids))
+    return tuple(dict.fromkeys(lost))

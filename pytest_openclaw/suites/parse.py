@@ -1,0 +1,84 @@
+"""The text of a suite file → `Suite`; all that is wrong with it is said at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.errors import SuiteError
+from pytest_openclaw.records import Suite
+from pytest_openclaw.suites.document import read_entries
+from pytest_openclaw.suites.prompt import check_id, read_prompt
+from pytest_openclaw.suites.wording import kind_of, shown
+
+if TYPE_CHECKING:
+    from pytest_openclaw.records import Prompt
+    from pytest_openclaw.suites.document import SuiteFormat
+    from pytest_openclaw.validators.registry import Registry
+
+MOST_ERRORS = 20
+
+
+def parse_suite(
+    text: str | bytes,
+    *,
+    format: SuiteFormat,  # noqa: A002 (it is the plainest name for the caller)
+    name: str,
+    registry: Registry,
+) -> Suite:
+    """Return the suite that a file says.
+
+    TOML: tables below `[[prompts]]`. JSON: a list of objects, or an object with a list `prompts`.
+    Keys: `id` and `prompt`; optionally `name`, `validator`, `expected_tool_calls`, `category`, `tags`,
+    `system`, `timeout_s`, `max_output_tokens`. Others are kept in `Prompt.extra`; null is as good as absent.
+
+    Args:
+        text: the file; bytes must be UTF-8.
+        format: how it is written.
+        name: the file, as rows and errors call it.
+        registry: the validators there are.
+
+    Raises:
+        SuiteError: a line for each of the first 20 faults, with file, prompt, key and mend.
+    """
+    entries = read_entries(text, format=format, name=name)
+    prompts: list[Prompt] = []
+    complaints: list[str] = []
+    positions: dict[str, int] = {}
+    for position, raw in enumerate(entries, start=1):
+        prompt, found = _read_entry(raw, position, positions, suite=name, registry=registry)
+        complaints += found
+        if prompt is not None:
+            prompts.append(prompt)
+    if complaints:
+        raise SuiteError("\n".join(_first_lines(name, complaints)))
+    return Suite(path=name, prompts=tuple(prompts))
+
+
+def _read_entry(
+    raw: Any, position: int, positions: dict[str, int], *, suite: str, registry: Registry
+) -> tuple[Prompt | None, list[str]]:
+    """Read an entry, note its id in `positions`, and say which prompt each complaint is about."""
+    label = f"prompt no. {position}"
+    if not isinstance(raw, dict):
+        mend = "Write an object with id, prompt and validator."
+        return None, [f"{label}: is {kind_of(raw)}, not an object. {mend}"]
+    prompt_id, complaints = "", []
+    try:
+        prompt_id = check_id(raw)
+        if (first := positions.setdefault(prompt_id, position)) != position:
+            complaints.append(
+                f"id {shown(prompt_id)} is the id of prompt no. {first} too. Give each an id of its own."
+            )
+        else:
+            label = f"prompt {prompt_id}"
+    except ValueError as error:
+        complaints.append(str(error))
+    prompt, found = read_prompt(raw, prompt_id, suite=suite, registry=registry)
+    complaints += found
+    return prompt, [f"{label}: {complaint}" for complaint in complaints]
+
+
+def _first_lines(name: str, complaints: list[str]) -> list[str]:
+    rest = len(complaints) - MOST_ERRORS
+    told = complaints[:MOST_ERRORS] + ([f"and {rest} more."] if rest > 0 else [])
+    return [f"{name}: {complaint}" for complaint in told]

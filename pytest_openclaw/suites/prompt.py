@@ -1,0 +1,159 @@
+"""One entry of a suite file → a `Prompt`, or everything that is wrong with it."""
+
+from __future__ import annotations
+
+import sys
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.records import JsonObject, Prompt
+from pytest_openclaw.suites.flaws import find_flaws
+from pytest_openclaw.suites.wording import is_plain, kind_of, shown
+from pytest_openclaw.validators.registry import build_validator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pytest_openclaw.validators.registry import Registry
+
+_NO_TOOLS = (
+    "is given, but native tools are not offered yet: this version asks for tool use in text. "
+    "Remove the key; a tool_invocation validator or expected_tool_calls says which tools are meant."
+)
+
+
+def check_id(raw: JsonObject) -> str:
+    """Return the id of a prompt.
+
+    Raises:
+        ValueError: there is none, or it cannot stand in a pytest node id; the text says why.
+    """
+    mend = "Write letters, digits, _ or -, such as P1."
+    if "id" not in raw:
+        raise ValueError('has no "id". Give it one of its own, such as "P1".')
+    value = raw["id"]
+    if not isinstance(value, str):
+        raise ValueError(f"id is {kind_of(value)}, not a string. {mend}")
+    if not value.strip():
+        raise ValueError(f"id is blank. {mend}")
+    if not is_plain(value):
+        raise ValueError(f"id {shown(value)} holds a blank or an invisible character. {mend}")
+    if bad := next((part for part in ("[", "]", "::", "/") if part in value), None):
+        raise ValueError(f"id {shown(value)} holds {bad}, which pytest's node ids cannot carry. {mend}")
+    return value
+
+
+def read_prompt(
+    raw: JsonObject, prompt_id: str, *, suite: str, registry: Registry
+) -> tuple[Prompt | None, list[str]]:
+    """Return the prompt, or None and what is wrong, a sentence with its mend for each fault.
+
+    Args:
+        raw: the entry as it was written.
+        prompt_id: its id, already checked; any text if the id was bad and only complaints are wanted.
+        suite: the file, for `Prompt.suite`.
+        registry: the validators there are.
+    """
+    if flaws := list(find_flaws(raw)):
+        return None, flaws
+    values, complaints = _read_keys(raw)
+    try:
+        values["validator"] = build_validator(_validator_spec(raw), registry)
+    except ValueError as error:
+        complaints.append(" ".join(str(error).splitlines()))
+    if complaints:
+        return None, complaints
+    values["name"] = values.get("name") or prompt_id
+    values["validator_spec"] = raw.get("validator") or {"type": "noop"}
+    values["extra"] = {key: value for key, value in raw.items() if key not in _KNOWN}
+    return Prompt(suite=suite, id=prompt_id, **values), []
+
+
+def _read_keys(raw: JsonObject) -> tuple[dict[str, Any], list[str]]:
+    """Return the keys that stand for themselves, and a complaint for each that cannot be used."""
+    values: dict[str, Any] = {}
+    complaints = [] if "prompt" in raw else ['has no "prompt". Write the text that the model is asked.']
+    for key, read in _READERS.items():
+        if key not in raw or (raw[key] is None and key != "prompt"):
+            continue
+        try:
+            values[key] = read(raw[key])
+        except ValueError as error:
+            complaints.append(f"{key} {error}")
+    return values, complaints
+
+
+def _validator_spec(raw: JsonObject) -> Any:
+    if "validator" not in raw:
+        near = get_close_matches("validator", [key.lower() for key in raw], n=1, cutoff=0.8)
+        if near:
+            # Without a validator nothing is judged; a slip of the pen must not ask for that.
+            written = next(key for key in raw if key.lower() == near[0])
+            raise ValueError(f'has {shown(written)}, which means nothing here. Rename it to "validator".')
+    return raw.get("validator")
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"is {kind_of(value)}, not a string. Write a text in quotes.")
+    return value
+
+
+def _filled_text(value: Any) -> str:
+    if not _text(value).strip():
+        raise ValueError("is blank. Write the text that the model is asked.")
+    return _text(value)
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ValueError(f'is {kind_of(value)}, not a list. Write strings in brackets, such as ["router"].')
+    if bad := [entry for entry in value if not isinstance(entry, str)]:
+        raise ValueError(f"holds {shown(bad[0])}, which is {kind_of(bad[0])}. Write strings only.")
+    return tuple(value)
+
+
+def _tools(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ValueError(f'is {kind_of(value)}, not a list. Write names in brackets, such as ["free"].')
+    return tuple(_tool(entry) for entry in value)
+
+
+def _tool(entry: Any) -> str:
+    name = entry.get("name") if isinstance(entry, dict) else entry
+    if not isinstance(name, str) or not name.strip():
+        raise ValueError(
+            f'holds {shown(entry)}, which names no tool. Write "free", or an object with a "name".'
+        )
+    return name
+
+
+def _seconds(value: Any) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 < value <= sys.float_info.max:
+        raise ValueError(f"is {shown(value)}. Write seconds, a number greater than 0, such as 60.")
+    return float(value)
+
+
+def _tokens(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"is {shown(value)}. Write a whole number greater than 0, such as 256.")
+    return value
+
+
+def _no_tools(_value: Any) -> None:
+    raise ValueError(_NO_TOOLS)
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "name": _text,
+    "prompt": _filled_text,
+    "category": _text,
+    "tags": _texts,
+    "system": _text,
+    "expected_tool_calls": _tools,
+    "timeout_s": _seconds,
+    "max_output_tokens": _tokens,
+    "tools": _no_tools,
+}
+_KNOWN = frozenset({"id", "validator", *_READERS})

@@ -1,0 +1,129 @@
+"""Target specs, `[provider/]model[@thinking]`, → targets."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.errors import TargetError
+from pytest_openclaw.records import THINKING_LEVELS, Target, ThinkingLevel
+from pytest_openclaw.suites.wording import closest, is_plain, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+_WILDCARD = "*"
+
+
+def parse_targets(
+    specs: Sequence[str],
+    *,
+    providers: Collection[str],
+    default_providers: Sequence[str],
+    default_levels: Sequence[ThinkingLevel | None],
+) -> tuple[Target, ...]:
+    """Return the targets that the specs name, in their order, each once.
+
+    What stands before the first `/` is a provider only if one of that name exists; else the whole is a
+    model's name. `@low`, `@medium`, `@high` or `@xhigh` at the end is a thinking level; any other `@…`
+    belongs to the name. A `*` makes the model's name a pattern, to be resolved by `expand`.
+
+    Args:
+        specs: one or more each, separated by commas; blanks around them do not count.
+        providers: the names of the providers there are.
+        default_providers: what a spec without a provider is crossed with.
+        default_levels: what a spec without a level is crossed with; empty, None and `none` mean no level.
+
+    Raises:
+        TargetError: a spec names no model or cannot be a name; an unknown provider or level.
+    """
+    levels = _known_levels(default_levels)
+    _check_providers(default_providers, providers)
+    targets: list[Target] = []
+    for given in specs:
+        for spec in given.split(","):
+            provider, model, level = _split_spec(spec.strip(), given, providers)
+            chosen = default_providers if provider is None else [provider]
+            if not chosen:
+                raise TargetError(f"{shown(model)}: no provider is set. Write provider/{model}.")
+            wanted = levels if level is None else (level,)
+            targets += [Target(provider=p, model=model, thinking_level=w) for p in chosen for w in wanted]
+    return tuple(dict.fromkeys(targets))
+
+
+def is_wildcard(target: Target) -> bool:
+    """Whether the model's name is a pattern over what the provider serves."""
+    return _WILDCARD in target.model
+
+
+def expand(target: Target, served: Sequence[str]) -> tuple[Target, ...]:
+    """Return the targets that a wildcard stands for, in the order in which they are served, each once.
+
+    Args:
+        target: one without a wildcard stands for itself, served or not.
+        served: the models' names, as the provider told them.
+
+    Raises:
+        TargetError: a matching name could not stand in a spec, so that no other process would find it again.
+    """
+    if not is_wildcard(target):
+        return (target,)
+    models = dict.fromkeys(model for model in served if fnmatchcase(model, target.model))
+    for model in models:
+        if not is_plain(model) or _split_level(model)[1] or any(sign in model for sign in (",", _WILDCARD)):
+            what = f"a model {shown(model)} is served, which no spec can name"
+            raise TargetError(f"{target.label}: {what}. Write the models that you want, without *.")
+    return tuple(
+        Target(provider=target.provider, model=model, thinking_level=target.thinking_level)
+        for model in models
+    )
+
+
+# The texts about specs avoid the word "provider": it marks those about `--openclaw-providers`.
+
+
+def _split_spec(
+    spec: str, given: str, providers: Collection[str]
+) -> tuple[str | None, str, ThinkingLevel | None]:
+    example = "Write for example ollama_openai/llama3.2:3b."
+    if not spec:
+        what = (
+            "is empty" if not given.strip() else f"{shown(given)} has nothing between two commas or at an end"
+        )
+        raise TargetError(f"{what}. {example}")
+    model, level = _split_level(spec)
+    provider, slash, rest = model.partition("/")
+    if slash and provider in providers:
+        model = rest
+    if not model or (model in providers and not slash):
+        raise TargetError(f"{shown(spec)} names no model. {example}")
+    if not is_plain(model):
+        raise TargetError(f"{shown(spec)} holds a blank or an invisible character. {example}")
+    return (provider if slash and provider in providers else None), model, level
+
+
+def _split_level(spec: str) -> tuple[str, ThinkingLevel | None]:
+    for level in THINKING_LEVELS:
+        if spec.endswith(f"@{level}"):
+            return spec.removesuffix(f"@{level}"), level
+    return spec, None
+
+
+def _check_providers(names: Sequence[str], providers: Collection[str]) -> None:
+    for name in names:
+        if name not in providers:
+            there_are = ", ".join(sorted(providers)) or "none"
+            raise TargetError(
+                f"there is no provider {shown(name)}; there are: {there_are}.{closest(name, providers)}"
+            )
+
+
+def _known_levels(levels: Sequence[str | None]) -> tuple[ThinkingLevel | None, ...]:
+    known: dict[str | None, ThinkingLevel | None] = {level: level for level in THINKING_LEVELS}
+    known |= {None: None, "none": None}
+    for level in levels:
+        if level not in known:
+            raise TargetError(
+                f"there is no thinking level {shown(level)}. Write low, medium, high, xhigh or none."
+            )
+    return tuple(dict.fromkeys(known[level] for level in levels)) or (None,)

@@ -1,0 +1,42 @@
+"""How error texts show what somebody wrote: on one line, short, and safe to print."""
+
+from __future__ import annotations
+
+import json
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+_LONGEST = 60
+
+
+def shown(value: Any) -> str:
+    """Return a value of a suite or an option as JSON, in ASCII, cut after 60 characters.
+
+    Lone surrogates and control characters come out as escapes, so that any terminal can print it.
+    """
+    text = json.dumps(value, default=str)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def kind_of(value: Any) -> str:
+    """Return what a value is, in the words of a suite's author."""
+    if value is None:
+        return "null"
+    kinds: dict[type, str] = {bool: "a boolean", int: "a number", float: "a number"}
+    kinds |= {str: "a string", dict: "an object", list: "a list"}
+    # A mark in Python can hold anything.
+    return kinds.get(type(value), f"of type {type(value).__name__}")
+
+
+def closest(word: str, known: Collection[str]) -> str:
+    """Return ` Did you mean x?` if one of the known words is near, else nothing."""
+    near = get_close_matches(word, sorted(known), n=1)
+    return f" Did you mean {near[0]}?" if near else ""
+
+
+def is_plain(text: str) -> bool:
+    """Whether every character can be seen: no blanks, control characters or lone surrogates."""
+    return text.isprintable() and not any(character.isspace() for character in text)

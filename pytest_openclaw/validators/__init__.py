@@ -1,0 +1,38 @@
+"""The rules for replies, one family per file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.validators.combine import AllOf, AnyOf, Not
+from pytest_openclaw.validators.counts import ExactBullets, MaxSentences, MaxWords
+from pytest_openclaw.validators.json_keys import JsonKeys
+from pytest_openclaw.validators.json_values import JsonEquals, JsonSchema
+from pytest_openclaw.validators.openclaw_ack import OpenclawAck
+from pytest_openclaw.validators.registry import Registry, build_registry, build_validator
+from pytest_openclaw.validators.text import Contains, Exact, Noop, OneOf, RegexFullmatch
+from pytest_openclaw.validators.tool_invocation import ToolInvocation, expected_tools, restrains
+
+if TYPE_CHECKING:
+    from pytest_openclaw.protocols import Validator
+
+BUILTIN: tuple[type[Validator], ...] = (
+    Noop,
+    Exact,
+    OneOf,
+    RegexFullmatch,
+    MaxWords,
+    MaxSentences,
+    ExactBullets,
+    JsonKeys,
+    ToolInvocation,
+    Contains,
+    JsonEquals,
+    JsonSchema,
+    AllOf,
+    AnyOf,
+    Not,
+    OpenclawAck,
+)
+
+__all__ = ["BUILTIN", "Registry", "build_registry", "build_validator", "expected_tools", "restrains"]

@@ -1,0 +1,129 @@
+"""From a suite's `validator` to a validator: which types there are, and what their keys must be."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
+
+from pytest_openclaw.errors import SuiteError
+from pytest_openclaw.validators.answer import shown
+from pytest_openclaw.validators.keys import list_value, what
+from pytest_openclaw.validators.text import Noop
+
+if TYPE_CHECKING:
+    from pytest_openclaw.protocols import Validator
+
+_RESEMBLANCE = 0.8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registry:
+    """The validators a suite may name, by `type`."""
+
+    types: Mapping[str, type[Validator]]
+
+
+def build_registry(claims: Iterable[tuple[str, type[Validator]]]) -> Registry:
+    """Collect validators.
+
+    Args:
+        claims: each validator with the name of whoever brings it, such as a plugin's.
+
+    Raises:
+        SuiteError: a type is claimed twice, or a class is no validator.
+    """
+    types: dict[str, type[Validator]] = {}
+    claimants: dict[str, str] = {}
+    for claimant, validator in claims:
+        name = _type_of(claimant, validator)
+        if name in types:
+            raise SuiteError(
+                f"the validator type {shown(name)} is claimed twice, by {claimants[name]} and by {claimant}."
+                " Rename one of them."
+            )
+        types[name] = validator
+        claimants[name] = claimant
+    return Registry(types=MappingProxyType(types))
+
+
+def build_validator(spec: object, registry: Registry) -> Validator:
+    """Make the validator that a suite describes; nothing at all, or an empty object, is `noop`.
+
+    A class may name fields in `nested: ClassVar[tuple[str, ...]]`; these hold a validator, or a list of
+    validators, and are built here too. Keys that mean nothing are ignored, unless they look like a slip.
+
+    Raises:
+        ValueError: the description is wrong; the text says where and what to write.
+    """
+    if spec is None or (isinstance(spec, str | list | Mapping) and not spec):
+        return Noop()
+    if not isinstance(spec, Mapping):
+        raise ValueError(f'the validator is {what(spec)}. Write an object, for example {{"type": "noop"}}.')
+    cls = _class_of(spec, registry)
+    fields = [field for field in dataclasses.fields(cast("Any", cls)) if field.init]
+    _check_keys(cls, spec, fields)
+    values = {field.name: spec[field.name] for field in fields if field.name in spec}
+    for name in getattr(cls, "nested", ()):
+        if name in values:
+            values[name] = _build_nested(cls.type, name, values[name], registry)
+    try:
+        return cast("Callable[..., Validator]", cls)(**values)
+    except TypeError as error:
+        raise ValueError(f"validator {cls.type} does not accept its keys: {error}") from error
+
+
+def _class_of(spec: Mapping[str, Any], registry: Registry) -> type[Validator]:
+    known = f"Known types: {', '.join(sorted(registry.types))}."
+    if "type" not in spec:
+        raise ValueError(f'the validator has no "type". {known}')
+    name = spec["type"]
+    if not isinstance(name, str):
+        raise ValueError(f'the validator\'s "type" is {what(name)}. {known}')
+    if name not in registry.types:
+        close = get_close_matches(name.lower(), registry.types, n=1)
+        hint = f" Did you mean {shown(close[0])}?" if close else ""
+        raise ValueError(f"there is no validator type {shown(name)}.{hint} {known}")
+    return registry.types[name]
+
+
+def _check_keys(cls: type[Validator], spec: Mapping[str, Any], fields: list[dataclasses.Field[Any]]) -> None:
+    known = ["type", *(field.name for field in fields)]
+    for key in spec:
+        if key not in known and (close := get_close_matches(key.lower(), known, n=1, cutoff=_RESEMBLANCE)):
+            raise ValueError(f"validator {cls.type} has {shown(key)}. Did you mean {shown(close[0])}?")
+    for field in fields:
+        optional = (
+            field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+        )
+        if field.name not in spec and not optional:
+            mend = field.metadata.get("mend", "Add it.")
+            raise ValueError(f'validator {cls.type} has no "{field.name}". {mend}')
+
+
+def _build_nested(owner: str, key: str, value: object, registry: Registry) -> object:
+    if isinstance(value, Mapping):
+        return _build_part(f"{owner}.{key}", value, registry)
+    items = list_value(owner, key, value)
+    return tuple(_build_part(f"{owner}.{key}[{i}]", item, registry) for i, item in enumerate(items))
+
+
+def _build_part(where: str, spec: object, registry: Registry) -> Validator:
+    try:
+        return build_validator(spec, registry)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
+
+
+def _type_of(claimant: str, validator: object) -> str:
+    name = getattr(validator, "type", None)
+    is_validator = dataclasses.is_dataclass(validator) and callable(getattr(validator, "check", None))
+    if not isinstance(validator, type) or not isinstance(name, str) or not is_validator:
+        raise SuiteError(
+            f"{claimant} brings {getattr(validator, '__name__', validator)!r} as a validator, which is none."
+            ' Write a frozen dataclass with `type: ClassVar[str] = "my_rule"` and a method check(reply).'
+        )
+    return name

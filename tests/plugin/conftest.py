@@ -1,0 +1,189 @@
+"""Whole pytest sessions against a scripted provider, which comes in through the public hook."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import pkgutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import pytest_openclaw
+from pytest_openclaw.schema import load_schema
+
+# A session inside this process forgets what it imported, but a package keeps its attributes; with
+# everything imported beforehand there is one copy of each module.
+for _module in pkgutil.walk_packages(pytest_openclaw.__path__, "pytest_openclaw."):
+    if _module.name != "pytest_openclaw.engine.server":
+        importlib.import_module(_module.name)
+
+# Says what its prompt asks for: "say X", "fault NAME", "wait S", "crash", "names", …
+PROVIDER = '''
+import asyncio
+from pytest_openclaw import CallFailed, Provider, Reply, ToolCall
+from pytest_openclaw import faults
+
+
+class Scripted(Provider):
+    """Does what the prompt says."""
+
+    name = "scripted"
+
+    async def ask(self, request):
+        word, _, rest = request.prompt.partition(" ")
+        if word == "say":
+            return Reply(text=rest, finish_reason="stop", output_tokens=len(rest.split()))
+        if word == "log":
+            with open(rest, "a") as file:
+                file.write(request.model + "\\n")
+            return Reply(text="logged")
+        if word == "call":
+            return Reply(tool_calls=(ToolCall(name=rest, arguments="{}"),))
+        if word == "crash":
+            raise RuntimeError("the provider is broken")
+        if word == "wait":
+            await asyncio.sleep(float(rest))
+            return Reply(text="waited")
+        if word == "level":
+            return Reply(text=str(request.thinking_level))
+        if word == "other":
+            return Reply(text="hi", effective_model=rest)
+        fault = {
+            "refused": faults.unreachable("scripted", "nowhere", "refused"),
+            "timeout": faults.timed_out("scripted", 1.0),
+            "nologin": faults.auth_missing("scripted", "log in"),
+            "nomodel": faults.refused_by_server(
+                "scripted", "m", faults.WireError(status=404, message="model 'm' not found")
+            ),
+            "busy": faults.refused_by_server("scripted", "m", faults.WireError(status=429), retry_after_s=0.0),
+            "quota": faults.refused_by_server("scripted", "m", faults.WireError(status=429, code="insufficient_quota")),
+            "broken": faults.refused_by_server("scripted", "m", faults.WireError(status=400, message="bad")),
+            "filtered": faults.refused_by_server("scripted", "m", faults.WireError(status=400, code="content_filter")),
+        }[word]
+        raise CallFailed(fault)
+
+    async def models(self):
+        return ("alpha", "beta", "gamma:1b")
+
+
+def pytest_openclaw_providers():
+    return [Scripted]
+'''
+
+
+@dataclass(frozen=True)
+class Session:
+    """A finished session: pytest's result and what the run left on disk."""
+
+    result: pytest.RunResult
+    folder: Path
+
+    @property
+    def status(self) -> int:
+        return int(self.result.ret)
+
+    @property
+    def text(self) -> str:
+        return self.result.stdout.str() + self.result.stderr.str()
+
+    @property
+    def run_dir(self) -> Path:
+        (run_dir,) = (path for path in (self.folder / "runs").iterdir() if path.is_dir())
+        return run_dir
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        lines = (self.run_dir / "results.jsonl").read_text("utf-8").splitlines()
+        rows = [json.loads(line) for line in lines]
+        for row in rows:
+            jsonschema.validate(row, load_schema("row"))
+        return rows
+
+    def row(self, prompt_id: str) -> dict[str, Any]:
+        (row,) = (row for row in self.rows if row["prompt_id"] == prompt_id)
+        return row
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        summary = self.load("summary.json")
+        jsonschema.validate(summary, load_schema("summary"))
+        return summary
+
+    def load(self, name: str) -> dict[str, Any]:
+        value = json.loads((self.run_dir / name).read_text("utf-8"))
+        assert isinstance(value, dict)
+        return value
+
+    @property
+    def has_run(self) -> bool:
+        runs = self.folder / "runs"
+        return runs.is_dir() and any(runs.iterdir())
+
+    def outcomes(self, **expected: int) -> None:
+        self.result.assert_outcomes(**expected)
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project of a user's, with suites, a conftest and an emptied environment."""
+
+    pytester: pytest.Pytester
+    mode: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        return self.pytester.path
+
+    def suite(self, prompts: dict[str, Any] | str, name: str = "prompts_a.toml") -> Path:
+        """Write a suite: TOML text, or prompt id → (prompt, validator)."""
+        path = self.folder / "benchmarks" / name
+        path.parent.mkdir(exist_ok=True)
+        if not isinstance(prompts, str):
+            prompts = json.dumps(
+                [{"id": key, "prompt": text, "validator": rule} for key, (text, rule) in prompts.items()]
+            )
+            path = path.with_suffix(".json")
+        path.write_text(prompts, "utf-8")
+        return path
+
+    def run(self, *args: str | Path, models: str | None = "scripted/m", target: str = "benchmarks") -> Session:
+        """Run pytest on the benchmarks."""
+        chosen = [f"--openclaw-models={models}"] if models else []
+        named = [target] if target else []
+        words = [*named, *chosen, *self.mode, *args]
+        # xdist's workers take their command line from the process, so only a plain session can be inside.
+        if self.mode or "-n" in words:
+            result = self.pytester.runpytest_subprocess(*words, timeout=120)
+        else:
+            result = self.pytester.runpytest_inprocess(*words)
+        return Session(result, self.folder)
+
+
+MODES = [pytest.param((), id="plain"), pytest.param(("-n", "2"), id="workers", marks=pytest.mark.workers)]
+
+
+@pytest.fixture
+def _emptied(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.endswith(("_API_KEY", "_BASE_URL")) or name.startswith(("OLLAMA", "OPENAI", "ANTHROPIC", "CLAUDE")):
+            monkeypatch.delenv(name)
+    for name in ("GITHUB_STEP_SUMMARY", "PYTEST_ADDOPTS", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    pytester.makeconftest(PROVIDER)
+
+
+@pytest.fixture(params=MODES)
+def project(request: pytest.FixtureRequest, pytester: pytest.Pytester, _emptied: None) -> Project:
+    """A project whose sessions run plain and, in another test, under two workers."""
+    return Project(pytester, request.param)
+
+
+@pytest.fixture
+def plain_project(pytester: pytest.Pytester, _emptied: None) -> Project:
+    """A project whose sessions run plain, for what has nothing to do with workers."""
+    return Project(pytester)

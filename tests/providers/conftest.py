@@ -1,0 +1,35 @@
+"""A misbehaving server, and the two HTTP APIs to ask it by."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.providers.servers.apis import APIS
+from tests.providers.servers.misbehaving import MisbehavingServer
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch):
+    """No proxy of the machine takes part."""
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+@pytest.fixture
+def server():
+    """A server that does what its scripts say."""
+    with MisbehavingServer() as running:
+        yield running
+
+
+@pytest.fixture(params=APIS, ids=lambda api: api.kind.name)
+def api(request):
+    """One of the two APIs."""
+    return request.param
+
+
+@pytest.fixture(params=[True, False], ids=["stream", "whole"])
+def stream(request):
+    """Whether a stream is asked for."""
+    return request.param

@@ -1,0 +1,66 @@
+"""How tests call `claude_code_cli`: with the fake CLI of this folder, or any other command."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.protocols import ProviderSetup
+from pytest_openclaw.providers.claude_code_cli import ClaudeCodeCLI
+from pytest_openclaw.records import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_openclaw.records import Fault, Reply
+
+CLI = Path(__file__).parent / "cli.py"
+DUMMY_KEY = "dummy-key-0123456789"
+
+
+def command(mode: str, *arguments: str) -> str:
+    """Return the value of OPENCLAW_CLAUDE_COMMAND that runs the fake in `mode`."""
+    return shlex.join([sys.executable, "-S", "-E", str(CLI), mode, *arguments])
+
+
+def environ_of(mode: str, *arguments: str, key: str | None = DUMMY_KEY) -> dict[str, str]:
+    """Return an emptied environment whose CLI is the fake in `mode`."""
+    environ = {"OPENCLAW_CLAUDE_COMMAND": command(mode, *arguments), "PATH": "/usr/bin:/bin"}
+    return environ | ({"ANTHROPIC_API_KEY": key} if key else {})
+
+
+def provider_of(environ: Mapping[str, str], **setup: Any) -> ClaudeCodeCLI:
+    """Return the provider as the run makes it."""
+    return ClaudeCodeCLI(ProviderSetup(**{"name": "claude_code_cli", "environ": environ} | setup))
+
+
+def ask(environ: Mapping[str, str], **request: Any) -> Reply | Fault:
+    """Ask once, in an event loop of its own, and return the reply or the fault."""
+    asked = Request(**{"model": "m1", "prompt": "Say hello.", "timeout_s": 20.0} | request)
+    try:
+        return asyncio.run(provider_of(environ).ask(asked))
+    except CallFailed as failed:
+        return failed.fault
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that is dead and unreaped does not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def dies(pid: int) -> bool:
+    """Wait until a process is dead, as long as a slow machine may need."""
+    until = time.monotonic() + 20
+    while is_alive(pid) and time.monotonic() < until:
+        time.sleep(0.01)
+    return not is_alive(pid)

@@ -1,0 +1,247 @@
+"""A fake `claude`: speaks stream-json as version 2.1 does. The first argument is the mode."""
+
+# ruff: noqa: D103 - a mode is told by its name
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Line = dict[str, Any]
+USAGE = {
+    "input_tokens": 11,
+    "cache_creation_input_tokens": 2,
+    "cache_read_input_tokens": 5,
+    "output_tokens": 1,
+}
+SLEEP = [sys.executable, "-S", "-E", "-c", "import time; time.sleep(60)"]
+
+
+def say(line: Line) -> None:
+    print(json.dumps(line), flush=True)
+
+
+def event(kind: str, **fields: Any) -> Line:
+    return {"type": "stream_event", "event": {"type": kind, **fields}, "parent_tool_use_id": None}
+
+
+def begin() -> None:
+    say({"type": "system", "subtype": "init", "tools": [], "model": "m1", "claude_code_version": "2.1.197"})
+    say({"type": "system", "subtype": "status", "status": "requesting"})
+
+
+def message(*pieces: str, stop_reason: str = "end_turn") -> None:
+    """One message of the model, piece by piece."""
+    say(event("message_start", message={"id": "msg_1", "model": "m1-20260101", "usage": USAGE}))
+    if pieces:
+        say(event("content_block_start", index=0, content_block={"type": "text", "text": ""}))
+    for piece in pieces:
+        say(event("content_block_delta", index=0, delta={"type": "text_delta", "text": piece}))
+    if pieces:
+        say(assistant([{"type": "text", "text": "".join(pieces)}]))
+        say(event("content_block_stop", index=0))
+    say(event("message_delta", delta={"stop_reason": stop_reason}, usage={"output_tokens": 3}))
+    say(event("message_stop"))
+
+
+def assistant(content: list[Line], **fields: Any) -> Line:
+    return {
+        "type": "assistant",
+        "message": {"id": "msg_1", "model": "m1-20260101", "content": content},
+        **fields,
+    }
+
+
+def synthetic(text: str, **fields: Any) -> Line:
+    content = [{"type": "text", "text": text}]
+    return {"type": "assistant", "message": {"id": "x", "model": "<synthetic>", "content": content}, **fields}
+
+
+def result(**fields: Any) -> Line:
+    told = {
+        "subtype": "success",
+        "is_error": False,
+        "api_error_status": None,
+        "num_turns": 1,
+        "result": "Hello",
+    }
+    return {"type": "result", **told, "stop_reason": "end_turn", "total_cost_usd": 0.5, **fields}
+
+
+def hello() -> None:
+    begin()
+    message("Hel", "lo")
+    say(result())
+
+
+def report() -> None:
+    """Answer, and write down how we were called."""
+    home, cwd = Path(os.environ["HOME"]), Path.cwd()
+    told = {
+        "argv": sys.argv[3:],
+        "env": dict(os.environ),
+        "stdin": sys.stdin.buffer.read().decode(),
+        "cwd": str(cwd),
+        "cwd_files": [path.name for path in cwd.iterdir()],
+        "home_files": [path.name for path in home.iterdir()] if home.exists() else None,
+        "leads_its_group": os.getpgid(0) == os.getpid(),
+    }
+    for name, value in zip(sys.argv, sys.argv[1:], strict=False):
+        if name == "--system-prompt-file":
+            told["system"] = Path(value).read_text(encoding="utf-8")
+    Path(sys.argv[2]).write_text(json.dumps(told), encoding="utf-8")
+    hello()
+
+
+def whole() -> None:
+    """Without partial messages."""
+    begin()
+    say(assistant([{"type": "text", "text": "Hello"}]))
+    say(result())
+
+
+def error() -> None:
+    """An API error, as `{"status", "word", "text"}` in the second argument."""
+    told = json.loads(sys.argv[2])
+    begin()
+    for piece in told.get("pieces", ()):
+        say(event("content_block_delta", index=0, delta={"type": "text_delta", "text": piece}))
+    if told.get("rejected"):
+        say({"type": "rate_limit_event", "rate_limit_info": {"status": "rejected"}})
+    say(synthetic(told["text"], error=told.get("word", "unknown")))
+    status = told.get("status")
+    say(result(is_error=True, api_error_status=status, result=told["text"], stop_reason="stop_sequence"))
+    sys.exit(1)
+
+
+def continued() -> None:
+    """Cut by the output limit, and asked to go on, as the CLI does by itself."""
+    begin()
+    message("Hello", stop_reason="max_tokens")
+    say({"type": "system", "subtype": "status", "status": "requesting"})
+    time.sleep(60)
+
+
+def max_turns() -> None:
+    begin()
+    told = {"subtype": "error_max_turns", "is_error": True, "errors": ["Reached maximum number of turns (1)"]}
+    line = result(**told)
+    del line["api_error_status"], line["result"]
+    say(line)
+    sys.exit(1)
+
+
+def slash_command() -> None:
+    begin()
+    say(synthetic("/help isn't available in this environment."))
+    say(result(num_turns=0, result="/help isn't available in this environment."))
+
+
+def hang() -> None:
+    begin()
+    say(event("content_block_delta", index=0, delta={"type": "text_delta", "text": "Hel"}))
+    time.sleep(60)
+
+
+def stubborn() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    Path(sys.argv[2]).write_text(str(os.getpid()), encoding="utf-8")
+    hang()
+
+
+def grandchild() -> None:
+    """Leave a process behind that holds our pipes; its pid goes to the second argument."""
+    child = subprocess.Popen(SLEEP, start_new_session="escaped" in sys.argv)
+    Path(sys.argv[2]).write_text(str(child.pid), encoding="utf-8")
+    begin()
+    message("Hel", "lo")
+    if "unfinished" not in sys.argv:
+        say(result())
+
+
+def garbage() -> None:
+    print('<html>\n\x00\x1b[31mnot json\n[1, 2]\n{"type": 7}\n' + "[" * 10_000, flush=True)
+
+
+def noisy() -> None:
+    """An answer among lines that are none, with noise on stderr."""
+    print("npm warn something\n{", flush=True)
+    sys.stderr.write("warning: noise\n" * 20_000)
+    sys.stdout.buffer.write(b'{"type": "system", "subtype": "\xff\xfe"}\n\n')
+    hello()
+    print("trailing words", flush=True)
+
+
+def long_line() -> None:
+    """One piece of 3 MiB."""
+    begin()
+    message("a" * (3 << 20))
+    say(result())
+
+
+def flood() -> None:
+    begin()
+    block = b"x" * (1 << 20)
+    while True:
+        sys.stdout.buffer.write(block)
+
+
+def killed() -> None:
+    hang_after = event("content_block_delta", index=0, delta={"type": "text_delta", "text": "Hel"})
+    begin()
+    say(hang_after)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def unfinished() -> None:
+    begin()
+    message("Hel", "lo")
+    sys.exit(3)
+
+
+def silent() -> None:
+    sys.exit(0)
+
+
+def usage_error() -> None:
+    sys.stderr.write("error: unknown option '--bare'\n")
+    sys.exit(1)
+
+
+def version() -> None:
+    print("2.1.197 (Claude Code)")
+
+
+MODES: tuple[Callable[[], None], ...] = (
+    hello,
+    report,
+    whole,
+    error,
+    continued,
+    max_turns,
+    slash_command,
+    hang,
+    stubborn,
+    grandchild,
+    garbage,
+    noisy,
+    long_line,
+    flood,
+    killed,
+    unfinished,
+    silent,
+    usage_error,
+    version,
+)
+
+if __name__ == "__main__":
+    {mode.__name__: mode for mode in MODES}[sys.argv[1]]()

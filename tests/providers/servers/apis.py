@@ -1,0 +1,195 @@
+"""The two HTTP APIs in one mould, so that one test can ask both, streaming and not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.protocols import ProviderSetup
+from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
+from pytest_openclaw.providers.openai_responses import OpenAIResponses
+from pytest_openclaw.records import Fault, Reply, Request
+from tests.providers.servers.misbehaving import sse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_openclaw.providers.over_http import OverHttp
+
+
+@dataclass(frozen=True)
+class Api:
+    """How one API says the same things; each function returns the bytes of one or more events."""
+
+    kind: type[OverHttp]
+    base_env: str
+    key_env: str
+    text: Callable[[str], bytes]
+    reasoning: Callable[[str], bytes]
+    refusal: Callable[[str], bytes]
+    end: Callable[..., bytes]
+    whole: Callable[..., dict[str, Any]]
+
+    @property
+    def path(self) -> str:
+        return f"/v1{self.kind.path}"
+
+    def provider(self, url: str, **environ: str) -> OverHttp:
+        return self.kind(ProviderSetup(name=self.kind.name, environ={self.base_env: url, **environ}))
+
+
+def ask(provider: OverHttp, **request: Any) -> Reply | Fault:
+    """Ask once in a loop of its own, and return the reply or the fault."""
+
+    async def asking() -> Reply | Fault:
+        try:
+            return await provider.ask(
+                Request(**{"model": "m", "prompt": "Say hi.", "timeout_s": 20.0, **request})
+            )
+        except CallFailed as failed:
+            return failed.fault
+        finally:
+            await provider.aclose()
+
+    return asyncio.run(asking())
+
+
+def told(fault: Reply | Fault) -> tuple[str, str, str, str]:
+    """What a fault says, without its times."""
+    assert isinstance(fault, Fault), fault
+    return fault.failure_type, fault.status, fault.message, fault.raw
+
+
+# --- chat completions ---------------------------------------------------------------------------
+
+
+def chat_chunk(delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
+    return {
+        "object": "chat.completion.chunk",
+        "model": "m-served",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}],
+    }
+
+
+def chat_usage(**usage: Any) -> dict[str, Any]:
+    return {"object": "chat.completion.chunk", "model": "m-served", "choices": [], "usage": usage}
+
+
+CHAT_USAGE = {
+    "prompt_tokens": 11,
+    "completion_tokens": 7,
+    "total_tokens": 18,
+    "completion_tokens_details": {"reasoning_tokens": 5},
+    "prompt_tokens_details": {"cached_tokens": 3},
+}
+
+
+def _chat_whole(
+    text: str | None = "Hi.",
+    reason: str | None = "stop",
+    reasoning: str = "",
+    calls: tuple[tuple[str, str], ...] = (),
+) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": text}
+    if reasoning:
+        message["reasoning_content"] = reasoning
+    if calls:
+        message["tool_calls"] = [
+            {"id": f"c{n}", "type": "function", "function": {"name": name, "arguments": arguments}}
+            for n, (name, arguments) in enumerate(calls)
+        ]
+    choice = {"index": 0, "message": message, "finish_reason": reason}
+    return {"object": "chat.completion", "model": "m-served", "choices": [choice], "usage": CHAT_USAGE}
+
+
+def _chat_end(reason: str = "stop", **_: Any) -> bytes:
+    return sse(chat_chunk({}, reason), chat_usage(**CHAT_USAGE), "[DONE]")
+
+
+CHAT = Api(
+    kind=OllamaOpenAI,
+    base_env="OLLAMA_OPENAI_BASE",
+    key_env="OLLAMA_API_KEY",
+    text=lambda text: sse(chat_chunk({"content": text})),
+    reasoning=lambda text: sse(chat_chunk({"reasoning_content": text})),
+    refusal=lambda text: sse(chat_chunk({"refusal": text})),
+    end=_chat_end,
+    whole=_chat_whole,
+)
+
+
+# --- responses ----------------------------------------------------------------------------------
+
+RESPONSES_USAGE = {
+    "input_tokens": 11,
+    "output_tokens": 7,
+    "total_tokens": 18,
+    "output_tokens_details": {"reasoning_tokens": 5},
+    "input_tokens_details": {"cached_tokens": 3},
+}
+
+
+def event(payload: dict[str, Any]) -> bytes:
+    return sse(payload, event=payload["type"])
+
+
+def delta(kind: str, text: str, **more: Any) -> bytes:
+    return event({"type": f"response.{kind}.delta", "delta": text, **more})
+
+
+def _incomplete(reason: str) -> str | None:
+    return {"length": "max_output_tokens", "stop": None}.get(reason, reason)
+
+
+def _responses_whole(
+    text: str | None = "Hi.",
+    reason: str | None = "stop",
+    reasoning: str = "",
+    calls: tuple[tuple[str, str], ...] = (),
+) -> dict[str, Any]:
+    output: list[dict[str, Any]] = []
+    if reasoning:
+        output.append({"type": "reasoning", "summary": [{"type": "summary_text", "text": reasoning}]})
+    if text:
+        output.append({"type": "message", "content": [{"type": "output_text", "text": text}]})
+    output += [
+        {"type": "function_call", "id": f"fc{n}", "call_id": f"c{n}", "name": name, "arguments": arguments}
+        for n, (name, arguments) in enumerate(calls)
+    ]
+    why = _incomplete(reason or "stop")
+    return {
+        "object": "response",
+        "model": "m-served",
+        "status": "incomplete" if why else "completed",
+        "incomplete_details": {"reason": why} if why else None,
+        "error": None,
+        "output": output,
+        "usage": RESPONSES_USAGE,
+    }
+
+
+def _responses_end(reason: str = "stop", **whole: Any) -> bytes:
+    response = _responses_whole(**{"text": None, "reason": reason, **whole})
+    return event({"type": f"response.{response['status']}", "response": response})
+
+
+RESPONSES = Api(
+    kind=OpenAIResponses,
+    base_env="OPENAI_BASE_URL",
+    key_env="OPENAI_API_KEY",
+    text=lambda text: delta("output_text", text),
+    reasoning=lambda text: delta("reasoning_summary_text", text),
+    refusal=lambda text: delta("refusal", text),
+    end=_responses_end,
+    whole=_responses_whole,
+)
+
+APIS = (CHAT, RESPONSES)
+
+
+def as_json(payload: Any) -> bytes:
+    """JSON as servers write it, with every character beyond ASCII as it is."""
+    return json.dumps(payload, ensure_ascii=False).encode()

@@ -1,0 +1,280 @@
+"""A real HTTP server in a thread that does exactly what a script says, however wrong that is.
+
+    with MisbehavingServer() as server:
+        server.on("/v1/chat/completions", Script.stream(sse(chunk), Reset()))
+        ...ask server.url...
+        assert server.requests[0].json["model"] == "m"
+
+A request is answered by the first script left in the queue (`enqueue`), else by the one that stands for
+its path (`on`, which answers again and again; `"*"` stands for every path), else by 404. `on` also takes
+a function `Request -> Script`. A `Script` is a list of steps; the bytes of its head are its own too, so a
+status line can be garbage.
+
+Steps: `Send` bytes, `Pause` for seconds, `Wait` for an event that the test sets, `Reset` the connection
+(RST), `Close` it, `Hang` until the server stops. A script that ends without one of the last three keeps
+the connection for the next request.
+
+What was seen: `requests` in order of arrival, `total`, `in_flight` now, `most_in_flight` so far, and
+`connections` accepted; `wait_for` waits until they are as a test wants them. Everything binds to 127.0.0.1 and ends with the `with` block.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import socket
+import struct
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Send:
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Pause:
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Wait:
+    event: threading.Event
+
+
+class Reset:
+    """End the connection with RST, so that the client reads `ECONNRESET`."""
+
+
+class Close:
+    """End the connection with FIN."""
+
+
+class Hang:
+    """Send nothing more and keep the connection open until the server stops."""
+
+
+Step = Send | Pause | Wait | Reset | Close | Hang
+
+
+@dataclass(frozen=True)
+class Script:
+    """What happens after a request was read."""
+
+    steps: tuple[Step, ...]
+
+    @classmethod
+    def of(cls, *steps: Step | bytes) -> Script:
+        """Exactly these steps; bytes are sent."""
+        return cls(tuple(Send(step) if isinstance(step, bytes) else step for step in steps))
+
+    @classmethod
+    def answer(cls, body: bytes | str | dict | list = b"", status: int = 200, **headers: str) -> Script:
+        """A whole answer with its length; `content_type="…"` becomes the header `content-type`."""
+        if isinstance(body, (dict, list)):
+            headers.setdefault("content_type", "application/json")
+            body = json.dumps(body)
+        data = body.encode() if isinstance(body, str) else body
+        headers.setdefault("content_length", str(len(data)))
+        return cls.of(head(status, **headers) + data)
+
+    @classmethod
+    def stream(cls, *steps: Step | bytes, content_type: str = "text/event-stream", **headers: str) -> Script:
+        """A chunked answer: bytes are one chunk each, and the end is in order unless a step prevents it."""
+        framed: list[Step | bytes] = [head(content_type=content_type, transfer_encoding="chunked", **headers)]
+        framed += [chunk(step) if isinstance(step, bytes) else step for step in steps]
+        if not any(isinstance(step, (Reset, Close, Hang)) for step in steps):
+            framed.append(chunk(b""))
+        return cls.of(*framed)
+
+
+@dataclass(frozen=True)
+class Request:
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes = field(repr=False)
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+Answer = Script | Callable[[Request], Script]
+
+
+class MisbehavingServer:
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self.connections = 0
+        self.in_flight = 0
+        self.most_in_flight = 0
+        self._by_path: dict[str, Answer] = {}
+        self._queue: deque[Script] = deque()
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._open: set[socket.socket] = set()
+        self._threads: list[threading.Thread] = []
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
+        self.port: int = self._listener.getsockname()[1]
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """The base URL of an OpenAI-compatible API."""
+        return f"{self.origin}/v1"
+
+    @property
+    def total(self) -> int:
+        return len(self.requests)
+
+    def on(self, path: str, answer: Answer) -> None:
+        self._by_path[path] = answer
+
+    def enqueue(self, *scripts: Script) -> None:
+        self._queue.extend(scripts)
+
+    def wait_for(self, condition: Callable[[], bool], *, timeout_s: float = 10.0) -> None:
+        """Wait until the condition holds, for example `lambda: server.in_flight == 3`."""
+        latest = time.monotonic() + timeout_s
+        while not condition():
+            assert time.monotonic() < latest, "the condition did not come about"
+            time.sleep(0.005)
+
+    def __enter__(self) -> MisbehavingServer:
+        self._start(self._accept)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._stopping.set()
+        # On Linux a close alone does not wake a thread in accept().
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        with self._lock:
+            connections = list(self._open)
+        for connection in connections:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(10)
+            assert not thread.is_alive(), "a thread of the server did not end"
+
+    # --- how --------------------------------------------------------------------------------
+
+    def _start(self, target: Callable[..., None], *args: object) -> None:
+        thread = threading.Thread(target=target, args=args, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            with self._lock:
+                self.connections += 1
+                self._open.add(connection)
+            self._start(self._serve, connection)
+
+    def _serve(self, connection: socket.socket) -> None:
+        try:
+            # A peer that goes away in the middle is what half of the tests are about.
+            with suppress(OSError), connection.makefile("rb") as received:
+                while (request := _read_request(received)) is not None:
+                    if not self._answer(connection, request):
+                        break
+        finally:
+            with self._lock:
+                self._open.discard(connection)
+            connection.close()
+
+    def _answer(self, connection: socket.socket, request: Request) -> bool:
+        with self._lock:
+            self.requests.append(request)
+            answer = self._queue.popleft() if self._queue else self._standing(request)
+        script = answer if isinstance(answer, Script) else answer(request)
+        with self._counted():
+            return all(self._do(connection, step) for step in script.steps)
+
+    def _standing(self, request: Request) -> Answer:
+        missing = Script.answer({"error": {"message": "no such route"}}, status=404)
+        return self._by_path.get(request.path) or self._by_path.get("*") or missing
+
+    @contextmanager
+    def _counted(self):
+        with self._lock:
+            self.in_flight += 1
+            self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.in_flight -= 1
+
+    def _do(self, connection: socket.socket, step: Step) -> bool:
+        """Do one step; False ends the connection."""
+        match step:
+            case Send(data):
+                connection.sendall(data)
+            case Pause(seconds):
+                self._stopping.wait(seconds)
+            case Wait(event):
+                while not event.wait(0.02) and not self._stopping.is_set():
+                    pass
+            case Hang():
+                self._stopping.wait()
+            case Reset():
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                # makefile holds the socket open beyond close(); detaching the descriptor sends the RST now.
+                with self._lock:
+                    self._open.discard(connection)
+                socket.close(connection.detach())
+        return not self._stopping.is_set() and not isinstance(step, (Reset, Close, Hang))
+
+
+def head(status: int = 200, **headers: str) -> bytes:
+    """A status line and headers; `_` in a name is `-`."""
+    lines = [f"HTTP/1.1 {status} Whatever"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+def chunk(data: bytes) -> bytes:
+    """One piece of a chunked body; an empty one ends it."""
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+def sse(*payloads: Any, event: str | None = None) -> bytes:
+    """Server-sent events: a dict as JSON, a text as it is."""
+    name = f"event: {event}\n" if event else ""
+    texts = (payload if isinstance(payload, str) else json.dumps(payload) for payload in payloads)
+    return "".join(f"{name}data: {text}\n\n" for text in texts).encode()
+
+
+def pieces(data: bytes, cuts: Iterable[int]) -> list[bytes]:
+    """The data cut at these places, empty pieces left out."""
+    places = [0, *sorted({cut for cut in cuts if 0 < cut < len(data)}), len(data)]
+    return [data[start:end] for start, end in itertools.pairwise(places) if start < end]
+
+
+def _read_request(received: Any) -> Request | None:
+    first = received.readline().decode("latin-1").split()
+    if len(first) != 3:
+        return None
+    headers: dict[str, str] = {}
+    while line := received.readline().decode("latin-1").strip():
+        name, _, value = line.partition(":")
+        headers[name.lower()] = value.strip()
+    body = received.read(int(headers.get("content-length", "0")))
+    return Request(method=first[0], path=first[1], headers=headers, body=body)

@@ -1,0 +1,167 @@
+"""Base URLs as people write them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.errors import TargetError
+from pytest_openclaw.providers.address import (
+    Address,
+    is_loopback,
+    origin_of,
+    parse_address,
+    parse_ollama_host,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "base_url"),
+    [
+        pytest.param("http://127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1", id="whole"),
+        pytest.param("http://127.0.0.1:8000", "http://127.0.0.1:8000/v1", id="no-path"),
+        pytest.param("http://127.0.0.1:8000/", "http://127.0.0.1:8000/v1", id="root"),
+        pytest.param("http://127.0.0.1:8000/v1/", "http://127.0.0.1:8000/v1", id="slash-at-the-end"),
+        pytest.param("localhost:11434/v1", "http://localhost:11434/v1", id="no-scheme"),
+        pytest.param("https://openrouter.ai/api/v1", "https://openrouter.ai/api/v1", id="path"),
+        pytest.param("HTTPS://Example.COM:443", "https://example.com/v1", id="default-port"),
+        pytest.param("http://[::1]:8000", "http://[::1]:8000/v1", id="ipv6"),
+        pytest.param("  http://a/v1\n", "http://a/v1", id="blanks-around"),
+        pytest.param("http://me:pw@a:1/v1", "http://a:1/v1", id="user-info-is-not-shown"),
+    ],
+)
+def test_parse_address(text, base_url):
+    """`http://` may be left out, and `/v1` where there is no path."""
+    assert parse_address(text, source="x").base_url == base_url
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "http://",
+        "ftp://pass:word@a",
+        "http://a b/v1",
+        "http://a:port",
+        "http://a:0",
+        "http://[::1",
+        "http://a\x00/",
+    ],
+)
+def test_no_address(text):
+    """What is no HTTP address is an error that names its source and repeats nothing of it."""
+    with pytest.raises(TargetError) as raised:
+        parse_address(text, source="OPENAI_BASE_URL")
+
+    assert str(raised.value) == (
+        "OPENAI_BASE_URL: this is no http:// or https:// address. Write for example http://127.0.0.1:8000/v1."
+    )
+
+
+@pytest.mark.parametrize("text", ["http://a/v1?key=secret", "http://a/v1#x"])
+def test_an_address_ends_with_its_path(text):
+    """A query may hold a key, which would be written into logs."""
+    with pytest.raises(TargetError) as raised:
+        parse_address(text, source="vllm")
+
+    assert str(raised.value) == "vllm: the address goes on after its path, with ? or #. Leave that part out."
+
+
+@pytest.mark.parametrize(
+    ("text", "base_url"),
+    [
+        pytest.param("box", "http://box:11434/v1", id="host"),
+        pytest.param("box:1234", "http://box:1234/v1", id="host-port"),
+        pytest.param(":1234", "http://127.0.0.1:1234/v1", id="port"),
+        pytest.param("0.0.0.0", "http://127.0.0.1:11434/v1", id="any-host"),
+        pytest.param("0.0.0.0:1234", "http://127.0.0.1:1234/v1", id="any-host-port"),
+        pytest.param("[::]:1234", "http://127.0.0.1:1234/v1", id="any-host-ipv6"),
+        pytest.param("http://box:1234", "http://box:1234/v1", id="scheme-port"),
+        pytest.param("http://box", "http://box/v1", id="http-has-its-own-port"),
+        pytest.param("https://box", "https://box/v1", id="https-has-its-own-port"),
+        pytest.param("https://box/ollama/", "https://box/ollama/v1", id="path"),
+        pytest.param("https://box/v1", "https://box/v1", id="path-with-v1"),
+        pytest.param("::1", "http://[::1]:11434/v1", id="ipv6"),
+        pytest.param("[::1]", "http://[::1]:11434/v1", id="ipv6-in-brackets"),
+        pytest.param("[::1]:1234", "http://[::1]:1234/v1", id="ipv6-port"),
+        pytest.param('"box"', "http://box:11434/v1", id="quotes"),
+        pytest.param("me:pw@box", "http://box:11434/v1", id="user-info"),
+        pytest.param("ollama.com", "https://ollama.com/v1", id="the-cloud"),
+    ],
+)
+def test_parse_ollama_host(text, base_url):
+    """`OLLAMA_HOST` is read as Ollama's own client reads it."""
+    assert parse_ollama_host(text).base_url == base_url
+
+
+def test_a_bad_ollama_host():
+    """An unreadable port is said, not guessed."""
+    with pytest.raises(TargetError, match=r"\AOLLAMA_HOST: this is no http:// or https:// address\."):
+        parse_ollama_host("box:port")
+
+
+@pytest.mark.parametrize(
+    ("text", "secrets", "basic"),
+    [
+        pytest.param("http://me:p%40ss@a", ("p%40ss", "p@ss"), "Basic bWU6cEBzcw==", id="password"),
+        pytest.param("http://token@a", ("token",), "Basic dG9rZW46", id="user-alone"),
+        pytest.param("http://a", (), None, id="none"),
+    ],
+)
+def test_user_info_is_secret(text, secrets, basic):
+    """User info is sent as a header, listed as a secret, and shown nowhere."""
+    address = parse_address(text, source="x")
+
+    assert address.secrets == secrets
+    assert address.basic_authorization() == basic
+    assert not any(secret in repr(address) for secret in secrets)
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [
+        ("localhost", True),
+        ("LOCALHOST.", True),
+        ("ollama.localhost", True),
+        ("127.0.0.1", True),
+        ("127.8.9.1", True),
+        ("::1", True),
+        ("::ffff:127.0.0.1", True),
+        ("localhost.example.com", False),
+        ("127.0.0.1.example.com", False),
+        ("192.168.0.5", False),
+        ("0.0.0.0", False),
+        ("::ffff:10.0.0.1", False),
+        ("", False),
+    ],
+)
+def test_is_loopback(host, loopback):
+    """A host is this machine if its name or number says so, without asking the network."""
+    assert is_loopback(host) is loopback
+
+
+def test_origin_of():
+    """Two spellings of one origin are equal, and a port makes another."""
+    assert origin_of("https://A.example/x") == origin_of("https://a.example:443/y")
+    assert origin_of("http://a.example") != origin_of("http://a.example:8080")
+
+
+@pytest.mark.parametrize(
+    ("base_url", "root_url"),
+    [("http://a/v1", "http://a"), ("http://a/x/v1", "http://a/x"), ("http://a/api", "http://a/api")],
+)
+def test_root_url(base_url, root_url):
+    """A server's own routes begin before `/v1`."""
+    assert Address(base_url=base_url).root_url == root_url
+
+
+@given(text=st.text(max_size=30))
+def test_any_text_is_an_address_or_an_error(text):
+    """Nothing a user writes breaks the reading, and an address stays itself when it is read again."""
+    for parse in (lambda: parse_address(text, source="x"), lambda: parse_ollama_host(text)):
+        try:
+            address = parse()
+        except TargetError:
+            continue
+        assert parse_address(address.base_url, source="x").base_url == address.base_url

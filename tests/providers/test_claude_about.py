@@ -1,0 +1,127 @@
+"""What `claude_code_cli` tells about itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+
+import pytest
+from fake_claude import DUMMY_KEY, ask, environ_of, provider_of
+
+from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.records import Request
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the fake is named in POSIX quoting")
+
+
+@pytest.mark.parametrize(
+    ("environ", "setup", "described", "lane", "is_local"),
+    [
+        pytest.param(
+            {},
+            {},
+            {"auth": "login", "key_env": "ANTHROPIC_API_KEY", "base_url": None},
+            "claude_code_cli",
+            False,
+            id="login",
+        ),
+        pytest.param(
+            {"ANTHROPIC_API_KEY": DUMMY_KEY},
+            {},
+            {"auth": "api_key", "key_env": "ANTHROPIC_API_KEY", "base_url": None},
+            "claude_code_cli",
+            False,
+            id="key",
+        ),
+        pytest.param(
+            {"ANTHROPIC_API_KEY": DUMMY_KEY, "ANTHROPIC_BASE_URL": "https://me:pass-word@gate.example/x"},
+            {},
+            {"auth": "api_key", "key_env": "ANTHROPIC_API_KEY", "base_url": "https://gate.example/x"},
+            "claude_code_cli",
+            False,
+            id="gateway",
+        ),
+        pytest.param(
+            {"ANTHROPIC_API_KEY": DUMMY_KEY},
+            {"base_url": "http://127.0.0.1:8080/v1", "key_env": "LOCAL_KEY"},
+            {"auth": "api_key", "key_env": "LOCAL_KEY", "base_url": "http://127.0.0.1:8080"},
+            "http://127.0.0.1:8080",
+            True,
+            id="endpoint",
+        ),
+    ],
+)
+def test_what_it_tells_about_itself(environ, setup, described, lane, is_local):
+    """Description, lane and place follow from the environment, and no key is among them."""
+    provider = provider_of(environ, **setup)
+
+    assert (provider.describe(), provider.lane, provider.is_local) == (described, lane, is_local)
+
+
+def test_secrets_are_named():
+    """Keys, tokens and a password in the address are told, so that they are written nowhere."""
+    provider = provider_of(
+        {
+            "ANTHROPIC_API_KEY": DUMMY_KEY,
+            "ANTHROPIC_AUTH_TOKEN": "token-1",
+            "CLAUDE_CODE_OAUTH_TOKEN": "token-2",
+            "ANTHROPIC_BASE_URL": "https://me:pass-word@gate.example",
+        }
+    )
+
+    assert set(provider.secrets) == {DUMMY_KEY, "token-1", "token-2", "pass-word"}
+
+
+def test_a_secret_that_the_cli_repeats_is_hidden():
+    """A message never holds the key, even if the server's words do."""
+    told = {"status": 401, "text": f"API Error: 401 bad key {DUMMY_KEY}"}
+
+    assert ask(environ_of("error", json.dumps(told))).message == "claude_code_cli: HTTP 401: bad key [secret]"
+
+
+@pytest.mark.parametrize(
+    ("key_env", "environ", "sent"),
+    [
+        pytest.param("LOCAL_KEY", {"LOCAL_KEY": "local-key"}, "local-key", id="the-key-it-names"),
+        pytest.param("LOCAL_KEY", {}, None, id="named-but-not-set"),
+        pytest.param(None, {}, "no-key", id="none-named"),
+    ],
+)
+def test_an_endpoint_gets_only_the_key_that_it_names(tmp_path, key_env, environ, sent):
+    """An endpoint of the user's gets neither their Anthropic key nor their login."""
+    path = tmp_path / "report.json"
+    provider = provider_of(
+        environ_of("report", str(path)) | {"ANTHROPIC_AUTH_TOKEN": "token"} | environ,
+        name="mine",
+        base_url="http://127.0.0.1:9/v1",
+        key_env=key_env,
+    )
+    asyncio.run(provider.ask(Request(model="m", prompt="hi")))
+    env = json.loads(path.read_text(encoding="utf-8"))["env"]
+
+    assert (env["ANTHROPIC_BASE_URL"], env.get("ANTHROPIC_API_KEY")) == ("http://127.0.0.1:9", sent)
+    assert "ANTHROPIC_AUTH_TOKEN" not in env
+
+
+@pytest.mark.parametrize(
+    ("mode", "told"),
+    [
+        pytest.param("version", {"cli_version": "2.1.197 (Claude Code)"}, id="told"),
+        pytest.param("silent", {}, id="silent"),
+    ],
+)
+def test_the_fingerprint_is_the_clis_version(mode, told):
+    """What serves is the CLI, in the version that it says."""
+    assert asyncio.run(provider_of(environ_of(mode)).fingerprint("opus")) == told
+
+
+def test_models_cannot_be_listed():
+    """A `*` in a spec is refused with the mend, as the CLI lists nothing."""
+    with pytest.raises(CallFailed) as failed:
+        asyncio.run(provider_of({}).models())
+
+    assert str(failed.value) == (
+        "claude_code_cli: the Claude CLI does not list its models."
+        " Name one, for example claude_code_cli/opus."
+    )

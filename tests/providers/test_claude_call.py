@@ -1,0 +1,193 @@
+"""How `claude_code_cli` calls the CLI, seen by a fake CLI."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from fake_claude import DUMMY_KEY, ask, command, environ_of, provider_of
+
+from pytest_openclaw.records import Reply, Request
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the fake is named in POSIX quoting")
+
+
+@pytest.fixture
+def report(tmp_path):
+    """Ask the fake that writes down how it was called, and return what it wrote."""
+
+    def asked(environ, **request):
+        path = tmp_path / "report.json"
+        reply = ask(environ | {"OPENCLAW_CLAUDE_COMMAND": command("report", str(path))}, **request)
+        assert isinstance(reply, Reply), reply
+        return json.loads(path.read_text(encoding="utf-8"))
+
+    return asked
+
+
+def test_with_a_key_the_cli_runs_bare_in_an_emptied_environment(report):
+    """With ANTHROPIC_API_KEY: --bare, HOME is a fresh folder, and nothing else of the environment gets in."""
+    environ = environ_of("report") | {
+        "HOME": "/home/somebody",
+        "OPENAI_API_KEY": "other-key",
+        "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
+        "HTTPS_PROXY": "http://127.0.0.1:9",
+        "CLAUDE_CODE_OAUTH_TOKEN": "token",
+    }
+    told = report(environ)
+    env = told["env"]
+
+    assert "--bare" in told["argv"]
+    assert told["leads_its_group"]
+    assert (told["cwd_files"], told["home_files"]) == ([], [])
+    assert Path(env["HOME"]).parent == Path(told["cwd"]).parent
+    assert set(env) & {"OPENAI_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN", "OPENCLAW_CLAUDE_COMMAND"} == set()
+    assert env["ANTHROPIC_API_KEY"] == DUMMY_KEY
+    assert env["ANTHROPIC_BASE_URL"] == env["HTTPS_PROXY"] == "http://127.0.0.1:9"
+    assert env["PATH"] == "/usr/bin:/bin"
+
+
+def test_without_a_key_the_cli_keeps_the_login_and_nothing_else(report, tmp_path):
+    """Without a key: the user's HOME and environment, no --bare, but no settings, servers or tools."""
+    environ = environ_of("report", key=None) | {
+        "HOME": str(tmp_path),
+        "ANTHROPIC_AUTH_TOKEN": "token",
+        "CLAUDE_CODE_EFFORT_LEVEL": "max",
+        "MAX_THINKING_TOKENS": "777",
+        "CLAUDECODE": "1",
+    }
+    told = report(environ, thinking_level="low")
+    argv, env = told["argv"], told["env"]
+
+    assert "--bare" not in argv
+    assert argv[argv.index("--setting-sources") + 1] == argv[argv.index("--tools") + 1] == ""
+    assert {"--strict-mcp-config", "--disable-slash-commands", "--no-session-persistence"} < set(argv)
+    assert (env["HOME"], env["ANTHROPIC_AUTH_TOKEN"]) == (str(tmp_path), "token")
+    assert set(env) & {"CLAUDE_CODE_EFFORT_LEVEL", "MAX_THINKING_TOKENS", "CLAUDECODE"} == set()
+    assert told["cwd_files"] == []
+
+
+@pytest.mark.parametrize("key", [pytest.param(DUMMY_KEY, id="key"), pytest.param(None, id="login")])
+def test_what_shapes_a_request_is_told_in_both_modes(report, key, tmp_path):
+    """Model, limits and switches are the same with a key and without; retries are ours."""
+    told = report(
+        environ_of("report", key=key) | {"HOME": str(tmp_path)},
+        model="opus",
+        max_output_tokens=77,
+        timeout_s=12.5,
+    )
+    argv, env = told["argv"], told["env"]
+
+    assert argv[argv.index("--model") + 1] == "opus"
+    assert argv[argv.index("--output-format") + 1] == "stream-json"
+    assert argv[argv.index("--max-turns") + 1] == "1"
+    assert argv[argv.index("--system-prompt") + 1] == ""
+    assert {"--verbose", "--include-partial-messages"} < set(argv)
+    expected = {
+        "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "77",
+        "API_TIMEOUT_MS": "12500",
+        "CLAUDE_CODE_MAX_RETRIES": "0",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
+        "DISABLE_TELEMETRY": "1",
+    }
+    assert {name: env.get(name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("level", "effort", "thinking"),
+    [
+        pytest.param(None, [], "0", id="none-is-no-thinking"),
+        pytest.param("low", ["--effort", "low"], None, id="low"),
+        pytest.param("xhigh", ["--effort", "xhigh"], None, id="xhigh"),
+    ],
+)
+def test_the_thinking_level_is_the_effort(report, level, effort, thinking):
+    """A thinking level is `--effort`; without one, thinking is off, as in every other API."""
+    told = report(environ_of("report"), thinking_level=level)
+    argv = told["argv"]
+    given = argv[argv.index("--effort") :][:2] if "--effort" in argv else []
+
+    assert (given, told["env"].get("MAX_THINKING_TOKENS")) == (effort, thinking)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "stdin"),
+    [
+        pytest.param("Say hello.", "Say hello.", id="plain"),
+        pytest.param("--version", "--version", id="like-an-option"),
+        pytest.param("/help me", "\n/help me", id="like-a-command-of-the-cli"),
+        pytest.param("a\ud800b", "a\ufffdb", id="lone-surrogate"),
+        pytest.param("\0 é 日本", "\0 é 日本", id="nul-and-unicode"),
+        pytest.param("x" * 1_000_000, "x" * 1_000_000, id="a-megabyte"),
+    ],
+)
+def test_the_prompt_goes_in_by_stdin(report, prompt, stdin):
+    """No prompt is too long, or taken for an option or a command; none is among the arguments."""
+    told = report(environ_of("report"), prompt=prompt)
+
+    assert told["stdin"] == stdin
+    assert not any(prompt in argument for argument in told["argv"])
+
+
+def test_the_system_prompt_goes_in_by_file(report):
+    """A system prompt may be as long as it likes, and begin as it likes."""
+    system = "--bare é " + "x" * 300_000
+    told = report(environ_of("report"), system=system)
+
+    assert told["system"] == system
+    assert "--system-prompt" not in told["argv"]
+
+
+def test_the_command_may_come_from_the_ini(tmp_path):
+    """The ini's claude_command is used where the environment names none, and beats PATH."""
+    provider = provider_of(
+        {"PATH": str(tmp_path), "ANTHROPIC_API_KEY": DUMMY_KEY}, options={"claude_command": command("hello")}
+    )
+
+    assert asyncio.run(provider.ask(Request(model="m", prompt="hi"))).text == "Hello"
+
+
+def test_the_command_may_be_found_on_path(tmp_path):
+    """Without any setting, `claude` is looked for on the PATH of the environment that was given."""
+    claude = tmp_path / "claude"
+    claude.write_text(f"#!/bin/sh\nexec {command('hello')}\n", encoding="utf-8")
+    claude.chmod(0o755)
+
+    assert ask({"PATH": f"{tmp_path}:/bin", "ANTHROPIC_API_KEY": DUMMY_KEY}).text == "Hello"
+
+
+@pytest.mark.parametrize(
+    ("environ", "word"),
+    [
+        pytest.param({}, "'claude'", id="not-on-path"),
+        pytest.param({"OPENCLAW_CLAUDE_COMMAND": "/no/such/claude -x"}, "'/no/such/claude'", id="named"),
+        pytest.param({"OPENCLAW_CLAUDE_COMMAND": "claude 'open"}, '"claude \'open"', id="open-quote"),
+        pytest.param({"OPENCLAW_CLAUDE_COMMAND": "  "}, "'  '", id="blanks"),
+    ],
+)
+def test_no_cli(tmp_path, environ, word):
+    """A CLI that is not there is unavailable, for every cell, with the way to get it."""
+    fault = ask(environ | {"PATH": str(tmp_path)})
+
+    assert (fault.failure_type, fault.status, fault.reach) == ("not_installed", "skipped_unavailable", "lane")
+    assert fault.message == (
+        f"claude_code_cli: there is no command {word}. Install the Claude CLI"
+        " (npm install -g @anthropic-ai/claude-code), or set OPENCLAW_CLAUDE_COMMAND."
+    )
+
+
+def test_a_cli_that_cannot_be_started(tmp_path):
+    """A file that is no program is the CLI's error, with the system's reason."""
+    claude = tmp_path / "claude"
+    claude.write_bytes(b"\x7fnonsense")
+    claude.chmod(0o755)
+    fault = ask({"OPENCLAW_CLAUDE_COMMAND": str(claude), "PATH": "/bin"})
+
+    assert fault.failure_type == "cli_error"
+    assert (
+        fault.message == f"claude_code_cli: the command {str(claude)!r} cannot be started: Exec format error"
+    )

@@ -1,0 +1,168 @@
+"""Programs in process groups of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from itertools import pairwise
+
+import pytest
+from fake_claude import dies, is_alive
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.providers import processes
+from pytest_openclaw.providers.processes import Program, Running
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="process groups are POSIX")
+
+
+def python(code, *, cwd, stdin=b""):
+    """A program that runs `code`."""
+    return Program(argv=(sys.executable, "-S", "-E", "-c", code), env={}, cwd=cwd, stdin=stdin)
+
+
+async def lines_of(program):
+    """All lines, and the program after its end."""
+    running = await processes.start(program)
+    lines = []
+    try:
+        while (line := await running.next_line()) is not None:
+            lines.append(line)
+        await running.exits_within(20)
+    finally:
+        await running.stop()
+    return lines, running
+
+
+def test_input_goes_in_and_lines_come_out(tmp_path):
+    """A program reads its whole input; its lines come out without their line feeds, the last one too."""
+    code = "import sys; data = sys.stdin.read(); print(len(data)); sys.stdout.write('end')"
+    lines, running = asyncio.run(lines_of(python(code, cwd=tmp_path, stdin=b"x" * 300_000)))
+
+    assert (lines, running.exit_status) == ([b"300000", b"end"], 0)
+
+
+def test_a_program_that_does_not_read_is_no_error(tmp_path):
+    """An input that nobody takes is dropped."""
+    lines, running = asyncio.run(lines_of(python("print(1)", cwd=tmp_path, stdin=b"x" * (1 << 20))))
+
+    assert (lines, running.exit_status) == ([b"1"], 0)
+
+
+def test_the_end_of_stderr_is_kept(tmp_path):
+    """Any amount of stderr is drained, and its end kept."""
+    code = "import sys; sys.stderr.write('noise\\n' * 100_000 + 'the reason'); sys.exit(3)"
+    _, running = asyncio.run(lines_of(python(code, cwd=tmp_path)))
+
+    assert running.exit_status == 3
+    assert running.stderr.endswith("noise\nthe reason")
+    assert len(running.stderr) <= processes.STDERR_TAIL_BYTES
+
+
+def test_a_command_that_is_none_cannot_be_started(tmp_path):
+    """Starting what is not there is an OSError."""
+    with pytest.raises(FileNotFoundError):
+        asyncio.run(processes.start(Program(argv=("/no/such/program",), env={}, cwd=tmp_path)))
+
+
+@pytest.mark.parametrize(
+    "ignores", [pytest.param("", id="polite"), pytest.param("signal.SIG_IGN", id="ignores-SIGTERM")]
+)
+def test_stop_ends_the_whole_group(tmp_path, monkeypatch, ignores):
+    """A program and what it started are gone after `stop`, even if they ignore being told."""
+    monkeypatch.setattr(processes, "GRACE_S", 0.3)
+    code = (
+        "import os, signal, time\n"
+        + (f"signal.signal(signal.SIGTERM, {ignores})\n" if ignores else "")
+        + "child = os.fork()\nprint(os.getpid(), flush=True)\ntime.sleep(60)"
+    )
+
+    async def start_and_stop():
+        running = await processes.start(python(code, cwd=tmp_path))
+        pids = [int(await running.next_line()), int(await running.next_line())]
+        await running.stop()
+        return pids, running.exit_status
+
+    pids, status = asyncio.run(start_and_stop())
+
+    assert status < 0
+    assert all(dies(pid) for pid in pids)
+
+
+def test_cancelling_ends_the_group(tmp_path):
+    """Whoever is cancelled while reading leaves no process behind, as `stop` stands in a `finally`."""
+    code = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
+    pids = []
+
+    async def read_on():
+        running = await processes.start(python(code, cwd=tmp_path))
+        try:
+            while (line := await running.next_line()) is not None:
+                pids.append(int(line))
+        finally:
+            await running.stop()
+
+    async def cancel_it():
+        task = asyncio.create_task(read_on())
+        while not pids:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancel_it())
+
+    assert dies(pids[0])
+
+
+@pytest.mark.parametrize(
+    "session", [pytest.param(False, id="in-the-group"), pytest.param(True, id="in-a-session-of-its-own")]
+)
+def test_a_grandchild_that_holds_the_pipes_does_not_hold_us(tmp_path, session):
+    """The lines end with the program, whoever still has its pipes; who stayed in its group is killed."""
+    code = (
+        "import subprocess, sys\n"
+        "sleep = [sys.executable, '-S', '-E', '-c', 'import time; time.sleep(600)']\n"
+        f"print(subprocess.Popen(sleep, start_new_session={session}).pid)"
+    )
+    lines, running = asyncio.run(lines_of(python(code, cwd=tmp_path)))
+    pid = int(lines[0])
+    if session:
+        assert is_alive(pid), "nobody waited for it"
+        os.kill(pid, signal.SIGKILL)
+
+    assert running.exit_status == 0
+    assert dies(pid)
+
+
+def test_a_flood_is_stopped(tmp_path, monkeypatch):
+    """A program that writes without end is killed at the limit."""
+    monkeypatch.setattr(processes, "MOST_OUTPUT_BYTES", 1 << 20)
+    code = "import sys\nwhile True: sys.stdout.write('x' * 10_000)"
+    lines, running = asyncio.run(lines_of(python(code, cwd=tmp_path)))
+
+    assert (lines, running.flooded) == ([], True)
+    assert running.exit_status < 0
+
+
+@given(data=st.binary(max_size=60), cuts=st.lists(st.integers(0, 60), max_size=6))
+def test_chunks_read_like_the_whole(data, cuts):
+    """However the pipe cuts the output, the same lines come."""
+    expected = data.split(b"\n")
+    expected = expected if expected[-1] else expected[:-1]
+    bounds = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+
+    async def lines():
+        running = Running()
+        for start, end in pairwise(bounds):
+            running.pipe_data_received(1, data[start:end])
+        running.pipe_connection_lost(1, None)
+        heard = []
+        while (line := await running.next_line()) is not None:
+            heard.append(line)
+        return heard
+
+    assert asyncio.run(lines()) == expected

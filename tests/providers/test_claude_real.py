@@ -1,0 +1,280 @@
+"""`claude_code_cli` with the real CLI, against a Messages API on loopback; never with a real key.
+
+The CLI is the command in OPENCLAW_TEST_CLAUDE, which `tests/e2e/install_claude.py` installs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import tempfile
+from pathlib import Path
+
+import pytest
+from fake_claude import DUMMY_KEY, ask, provider_of
+from servers.messages import MessagesServer
+
+from pytest_openclaw.records import Reply, ToolCall
+
+pytestmark = pytest.mark.claude
+
+
+@pytest.fixture(scope="module")
+def real_claude():
+    """The real CLI's command."""
+    if not (command := os.environ.get("OPENCLAW_TEST_CLAUDE")):
+        pytest.skip("OPENCLAW_TEST_CLAUDE names no Claude CLI; tests/e2e/install_claude.py installs one")
+    return command
+
+
+@pytest.fixture(autouse=True)
+def scratch(tmp_path, monkeypatch):
+    """The folder in which scratch folders are made; each is removed when its call has ended."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield folder
+    assert list(folder.iterdir()) == []
+
+
+@pytest.fixture
+def home(tmp_path):
+    """A HOME full of what must not shape a request: instructions, rules, settings, hooks, servers."""
+    home = tmp_path / "home"
+    (home / ".claude" / "rules").mkdir(parents=True)
+    (home / ".claude" / "CLAUDE.md").write_text("LEAKED instructions", encoding="utf-8")
+    (home / ".claude" / "rules" / "rule.md").write_text("LEAKED rule", encoding="utf-8")
+    hook = f'{{"hooks": [{{"type": "command", "command": "touch {home}/HOOK-RAN"}}]}}'
+    (home / ".claude" / "settings.json").write_text(
+        f'{{"outputStyle": "Explanatory", "hooks": {{"SessionStart": [{hook}], "Stop": [{hook}]}}}}',
+        encoding="utf-8",
+    )
+    server = f'{{"command": "touch", "args": ["{home}/SERVER-RAN"]}}'
+    (home / ".claude.json").write_text(f'{{"mcpServers": {{"leak": {server}}}}}', encoding="utf-8")
+    return home
+
+
+@pytest.fixture
+def environ(real_claude, home):
+    """An emptied environment with a dummy key, whose HOME must not be touched."""
+    return {
+        "OPENCLAW_CLAUDE_COMMAND": real_claude,
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "ANTHROPIC_API_KEY": DUMMY_KEY,
+    }
+
+
+def files_under(folder):
+    """All files of a folder with their contents."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def own_texts(body):
+    """The texts of a request's messages that are not the CLI's own reminders."""
+    blocks = [block for message in body["messages"] for block in message["content"]]
+    return [block["text"] for block in blocks if not block["text"].startswith("<system-reminder>")]
+
+
+def test_an_answer(environ):
+    """The real CLI's stream becomes a reply, with our own TTFT and the server's counts."""
+    with MessagesServer("ok") as server:
+        reply = ask(environ | {"ANTHROPIC_BASE_URL": server.url}, model="m1")
+
+    assert (reply.text, reply.finish_reason, reply.effective_model) == ("Hello from stub", "end_turn", "m1")
+    assert (reply.input_tokens, reply.cached_tokens, reply.output_tokens) == (18, 5, 3)
+    assert 0 < reply.timing.ttft_ms <= reply.timing.e2e_ms
+
+
+def test_with_a_key_home_is_neither_read_nor_written(environ, home):
+    """With a key nothing of HOME reaches the server, and nothing in HOME is changed."""
+    before = files_under(home)
+    with MessagesServer("ok") as server:
+        ask(environ | {"ANTHROPIC_BASE_URL": server.url}, prompt="hi", system="Be brief.")
+
+    (body,) = server.requests
+    assert files_under(home) == before
+    assert "LEAKED" not in str(body)
+    assert server.headers[0]["x-api-key"] == DUMMY_KEY
+    assert body["system"][-1]["text"] == "Be brief."
+    assert (body["tools"], body["max_tokens"], own_texts(body)) == ([], 1024, ["hi"])
+
+
+def test_without_a_key_only_the_login_is_used(environ, home):
+    """With the user's login: no instructions, rules, output style, hooks or servers of that HOME."""
+    del environ["ANTHROPIC_API_KEY"]
+    with MessagesServer("ok") as server:
+        own = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_AUTH_TOKEN": "dummy-token"}
+        reply = ask(environ | own, prompt="hi")
+
+    (body,) = server.requests
+    assert isinstance(reply, Reply)
+    assert server.headers[0]["Authorization"] == "Bearer dummy-token"
+    assert "LEAKED" not in str(body)
+    assert "Explanatory" not in str(body)
+    assert (body["tools"], own_texts(body)) == ([], ["hi"])
+    assert not {"HOOK-RAN", "SERVER-RAN"} & set(files_under(home))
+
+
+@pytest.mark.parametrize("login", [pytest.param(False, id="key"), pytest.param(True, id="login")])
+@pytest.mark.parametrize(
+    ("prompt", "sent"),
+    [
+        pytest.param("--version", "--version", id="like-an-option"),
+        pytest.param("/help", "\n/help", id="like-a-command"),
+        pytest.param("/unknown thing", "\n/unknown thing", id="like-an-unknown-command"),
+        pytest.param("!ls", "!ls", id="like-a-shell-command"),
+        pytest.param("x" * 500_000, "x" * 500_000, id="long"),
+        pytest.param("Read @{secret} please", "Read @{secret} please", id="a-file-of-this-machine"),
+    ],
+)
+def test_the_prompt_reaches_the_model_as_it_is(environ, tmp_path, login, prompt, sent):
+    """No prompt is taken for an option or a command, and none makes the CLI read a file."""
+    secret = tmp_path / "secret.txt"
+    secret.write_text("SECRET CONTENT", encoding="utf-8")
+    if login:
+        environ = {k: v for k, v in environ.items() if k != "ANTHROPIC_API_KEY"} | {
+            "ANTHROPIC_AUTH_TOKEN": "dummy-token"
+        }
+    with MessagesServer("ok") as server:
+        ask(environ | {"ANTHROPIC_BASE_URL": server.url}, prompt=prompt.replace("{secret}", str(secret)))
+
+    (body,) = server.requests
+    assert own_texts(body) == [sent.replace("{secret}", str(secret))]
+    assert "SECRET CONTENT" not in str(body)
+
+
+@pytest.mark.parametrize(
+    ("level", "effort", "thinking"),
+    [
+        pytest.param(None, "high", "disabled", id="none"),
+        pytest.param("low", "low", "adaptive", id="low"),
+        pytest.param("xhigh", "xhigh", "adaptive", id="xhigh"),
+    ],
+)
+def test_the_thinking_level_reaches_the_server(environ, level, effort, thinking):
+    """A level is the request's effort; without one the request turns thinking off."""
+    with MessagesServer("ok") as server:
+        ask(environ | {"ANTHROPIC_BASE_URL": server.url}, model="opus", thinking_level=level)
+
+    (body,) = server.requests
+    assert (body["output_config"]["effort"], body["thinking"]["type"]) == (effort, thinking)
+
+
+def test_thinking_is_no_part_of_the_answer(environ):
+    """Thoughts come on a channel of their own."""
+    with MessagesServer("thinking") as server:
+        reply = ask(environ | {"ANTHROPIC_BASE_URL": server.url}, thinking_level="low")
+
+    assert (reply.text, reply.reasoning) == ("Four.", "Let me see.")
+
+
+def test_a_tool_call_is_an_answer(environ):
+    """A call of a tool is read from the stream, after one request; the CLI runs nothing."""
+    with MessagesServer("tool_use") as server:
+        reply = ask(environ | {"ANTHROPIC_BASE_URL": server.url})
+
+    assert reply.tool_calls == (ToolCall(name="Bash", id="toolu_1", arguments='{"command": "echo hi"}'),)
+    assert (reply.finish_reason, len(server.requests)) == ("tool_use", 1)
+
+
+def test_an_answer_cut_by_the_limit_is_the_first_message(environ):
+    """Of an answer that hit the output limit the first message counts, not what the CLI asks for then."""
+    with MessagesServer("length") as server:
+        reply = ask(environ | {"ANTHROPIC_BASE_URL": server.url}, max_output_tokens=7)
+
+    assert (reply.text, reply.finish_reason) == ("Hello from stub", "length")
+    assert (reply.input_tokens, reply.output_tokens) == (18, 3)
+    assert server.requests[0]["max_tokens"] == 7
+
+
+def test_an_empty_answer_is_empty(environ):
+    """A model that answers with nothing is not asked a second time on its behalf."""
+    with MessagesServer("empty") as server:
+        reply = ask(environ | {"ANTHROPIC_BASE_URL": server.url})
+
+    assert (reply.text, reply.output_tokens, reply.refusal) == ("", 3, None)
+
+
+def test_a_refusal_is_told_apart(environ):
+    """The API's refusal is a reply of its own kind, and no other model is asked instead."""
+    with MessagesServer("refusal") as server:
+        reply = ask(environ | {"ANTHROPIC_BASE_URL": server.url})
+
+    assert (reply.text, reply.finish_reason, len(server.requests)) == ("", "refusal", 1)
+    assert "unable to respond" in reply.refusal
+
+
+@pytest.mark.parametrize(
+    ("mode", "failure_type", "status", "retryable"),
+    [
+        pytest.param("400", "http_400", "error", False, id="400"),
+        pytest.param("401", "http_401", "auth_error", False, id="401"),
+        pytest.param("403", "http_403", "auth_error", False, id="403"),
+        pytest.param("404", "model_not_found", "skipped_unavailable", False, id="404"),
+        pytest.param("429", "http_429", "rate_limited", True, id="429"),
+        pytest.param("500", "http_500", "error", True, id="500"),
+        pytest.param("529", "http_529", "error", True, id="529"),
+        pytest.param("billing", "quota_exhausted", "rate_limited", False, id="no-credit"),
+        pytest.param("overflow", "context_overflow", "error", False, id="overflow"),
+        pytest.param("cut", "stream_error", "error", False, id="cut"),
+        pytest.param("error_event", "stream_error", "error", False, id="error-event"),
+    ],
+)
+def test_errors_of_the_server(environ, mode, failure_type, status, retryable):
+    """Each error of the server keeps its class on the way through the CLI, which retries none."""
+    with MessagesServer(mode) as server:
+        fault = ask(environ | {"ANTHROPIC_BASE_URL": server.url})
+
+    assert (fault.failure_type, fault.status, fault.retryable) == (failure_type, status, retryable)
+    assert len(server.requests) <= (2 if mode == "404" else 1), "404: the CLI itself looks twice"
+
+
+@pytest.mark.parametrize(
+    ("mode", "raw"),
+    [pytest.param("silent", "", id="nothing"), pytest.param("hang", "Hello", id="after-tokens")],
+)
+def test_a_server_that_hangs(environ, mode, raw):
+    """After its time the attempt is a timeout; of what had come the CLI may hold back the last piece."""
+    with MessagesServer(mode) as server:
+        fault = ask(environ | {"ANTHROPIC_BASE_URL": server.url}, timeout_s=3.0)
+
+    assert fault.failure_type == "timeout"
+    assert fault.raw.startswith(raw)
+
+
+def test_nobody_there(environ):
+    """A refused port marks the lane down."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    fault = ask(environ | {"ANTHROPIC_BASE_URL": url})
+
+    assert (fault.failure_type, fault.status, fault.reach) == ("connect_error", "skipped_unavailable", "lane")
+    assert url in fault.message
+
+
+def test_not_logged_in(environ, tmp_path):
+    """Without a key and with an empty HOME the CLI itself says that nobody is logged in; nothing is sent."""
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    del environ["ANTHROPIC_API_KEY"]
+    with MessagesServer("ok") as server:
+        fault = ask(environ | {"HOME": str(empty), "ANTHROPIC_BASE_URL": server.url})
+
+    assert (fault.failure_type, fault.status, fault.reach) == ("auth_missing", "auth_error", "target")
+    assert fault.message == (
+        "claude_code_cli: the Claude CLI says: Not logged in · Please run /login."
+        " Run `claude /login`, or set ANTHROPIC_API_KEY."
+    )
+    assert server.requests == []
+
+
+def test_the_version_is_the_fingerprint(environ, home):
+    """What serves is the CLI in its version; asking for it changes nothing in HOME."""
+    before = files_under(home)
+    told = asyncio.run(provider_of(environ).fingerprint("opus"))
+
+    assert "Claude Code" in told["cli_version"]
+    assert files_under(home) == before
+    assert Path(environ["HOME"]) == home

@@ -1,0 +1,274 @@
+"""Reading stream-json lines, without a process."""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+
+import pytest
+from fake_claude.cli import assistant, event, result, synthetic
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.providers.exchange import Exchange
+from pytest_openclaw.providers.stream_json import Stream, hear_line
+from pytest_openclaw.records import ToolCall
+
+REQUESTING = {"type": "system", "subtype": "status", "status": "requesting"}
+USAGE = {
+    "input_tokens": 11,
+    "cache_read_input_tokens": 5,
+    "cache_creation_input_tokens": 2,
+    "output_tokens": 1,
+}
+START = event("message_start", message={"id": "m", "model": "m1", "usage": USAGE})
+STOP = event("message_stop")
+
+
+def text(piece):
+    """A piece of text."""
+    return event("content_block_delta", index=0, delta={"type": "text_delta", "text": piece})
+
+
+def thinking(piece):
+    """A piece of thinking."""
+    return event("content_block_delta", index=0, delta={"type": "thinking_delta", "thinking": piece})
+
+
+def arguments(piece, index=0):
+    """A piece of a tool call's input."""
+    delta = {"type": "input_json_delta", "partial_json": piece}
+    return event("content_block_delta", index=index, delta=delta)
+
+
+def tool(name, index=0, given=None, tool_id="t1"):
+    """The beginning of a tool call."""
+    block = {"type": "tool_use", "id": tool_id, "name": name, "input": given or {}}
+    return event("content_block_start", index=index, content_block=block)
+
+
+def end(stop_reason="end_turn", **usage):
+    """The end of a message."""
+    return event("message_delta", delta={"stop_reason": stop_reason}, usage=usage or {"output_tokens": 3})
+
+
+def read(*lines):
+    """Read the lines with a clock that ticks once, by a second, at each look at it."""
+    ticks = count()
+    stream = Stream(Exchange(monotonic=lambda: float(next(ticks)), wall=lambda: 0.0))
+    for line in lines:
+        hear_line(stream, json.dumps(line).encode())
+    return stream
+
+
+def test_an_answer_is_read_with_its_counts():
+    """Text, model, finish reason and counts come from the stream; the input includes what was cached."""
+    reply = read(START, text("Hel"), text("lo"), end(), STOP, result()).exchange.reply()
+
+    assert (reply.text, reply.effective_model, reply.finish_reason) == ("Hello", "m1", "end_turn")
+    assert (reply.input_tokens, reply.cached_tokens, reply.output_tokens) == (18, 5, 3)
+
+
+def test_the_first_token_may_be_a_thought():
+    """TTFT is at the first thought, the first output at the first text; message_start is no token."""
+    reply = read(
+        START, thinking("Let me"), thinking(" see."), text("Four"), end(), STOP, result()
+    ).exchange.reply()
+
+    assert (reply.text, reply.reasoning) == ("Four", "Let me see.")
+    assert (reply.timing.ttft_ms, reply.timing.ttfo_ms, reply.timing.e2e_ms) == (1000.0, 2000.0, 3000.0)
+
+
+@pytest.mark.parametrize(
+    ("lines", "calls"),
+    [
+        pytest.param(
+            [tool("Bash"), arguments('{"command": "echo '), arguments('hi"}')],
+            [ToolCall(name="Bash", id="t1", arguments='{"command": "echo hi"}')],
+            id="in-pieces",
+        ),
+        pytest.param(
+            [tool("Bash", given={"command": "ls"})],
+            [ToolCall(name="Bash", id="t1", arguments='{"command": "ls"}')],
+            id="whole-at-the-start",
+        ),
+        pytest.param(
+            [
+                tool("Bash"),
+                arguments('{"a":  1}'),
+                assistant([{"type": "tool_use", "id": "t1", "name": "Bash", "input": {"a": 1}}]),
+            ],
+            [ToolCall(name="Bash", id="t1", arguments='{"a":  1}')],
+            id="the-wire-text-beats-the-assistant-line",
+        ),
+        pytest.param(
+            [tool("Bash"), assistant([{"type": "tool_use", "id": "t1", "name": "Bash", "input": {}}])],
+            [ToolCall(name="Bash", id="t1", arguments="{}")],
+            id="without-pieces-the-assistant-line-counts",
+        ),
+        pytest.param(
+            [assistant([{"type": "tool_use", "id": "t1", "name": "Bash", "input": {"a": 1}}])],
+            [ToolCall(name="Bash", id="t1", arguments='{"a": 1}')],
+            id="only-an-assistant-line",
+        ),
+        pytest.param(
+            [tool("read"), tool("exec", index=1, tool_id="t2"), arguments("{}", index=1), arguments("[]")],
+            [ToolCall(name="read", id="t1", arguments="[]"), ToolCall(name="exec", id="t2", arguments="{}")],
+            id="two-interleaved",
+        ),
+    ],
+)
+def test_tool_calls_are_joined(lines, calls):
+    """A tool call keeps its name, id and the JSON text of its input, once, however it is told."""
+    assert list(read(*lines, end("tool_use"), STOP, result()).exchange.reply().tool_calls) == calls
+
+
+@pytest.mark.parametrize(
+    "second",
+    [pytest.param([REQUESTING], id="announced"), pytest.param([START], id="unannounced")],
+)
+@pytest.mark.parametrize(
+    ("stop_reason", "finish_reason"),
+    [
+        pytest.param("max_tokens", "length", id="cut"),
+        pytest.param("model_context_window_exceeded", "length", id="window"),
+        pytest.param("end_turn", "end_turn", id="ended"),
+    ],
+)
+def test_a_second_request_is_no_part_of_the_answer(stop_reason, finish_reason, second):
+    """The answer is the first message: what the CLI asks for by itself afterwards is not heard."""
+    stream = read(START, text("one"), end(stop_reason), STOP, *second, text("two"), end("end_turn"), result())
+    reply = stream.exchange.reply()
+
+    assert stream.over
+    assert (reply.text, reply.finish_reason, reply.output_tokens) == ("one", finish_reason, 3)
+
+
+def test_without_partial_messages_there_is_no_time_of_a_first_token():
+    """A text that comes whole is the answer, but nobody saw its first token."""
+    reply = read(REQUESTING, assistant([{"type": "text", "text": "Hello"}]), result()).exchange.reply()
+
+    assert (reply.text, reply.effective_model, reply.timing.ttft_ms) == ("Hello", "m1-20260101", None)
+
+
+def test_without_partial_messages_the_answer_is_the_first_message_too():
+    """Blocks of one message are joined; another message is no part of the answer."""
+    other = assistant([{"type": "text", "text": "more"}])
+    other["message"]["id"] = "another"
+    thought = assistant([{"type": "thinking", "thinking": "hm"}])
+    stream = read(thought, assistant([{"type": "text", "text": "Hello"}]), other, result())
+
+    assert (stream.exchange.reply().text, stream.exchange.reply().reasoning) == ("Hello", "hm")
+
+
+def test_a_lone_result_line_is_an_answer():
+    """Text, counts and model are taken from the result line where nothing else told them."""
+    reply = read(result(result="Hi", usage=USAGE, modelUsage={"m9": {}})).exchange.reply()
+
+    assert (reply.text, reply.effective_model, reply.input_tokens, reply.output_tokens) == ("Hi", "m9", 18, 1)
+
+
+def test_counts_that_are_all_zero_were_never_told():
+    """The CLI writes zeros for what no server said; a zero is a measurement, so they are left out."""
+    zeros = dict.fromkeys(USAGE, 0)
+    reply = read(assistant([{"type": "text", "text": "Hi"}]), result(usage=zeros)).exchange.reply()
+
+    assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (None, None, None)
+
+
+def test_a_subagents_lines_are_not_heard():
+    """A line with a parent tool use belongs to another conversation."""
+    line = text("inner") | {"parent_tool_use_id": "t1"}
+
+    assert read(START, line, text("outer"), end(), STOP, result()).exchange.reply().text == "outer"
+
+
+def test_a_synthetic_line_is_not_the_models():
+    """What the CLI says in the model's place is no answer, and its error word is kept."""
+    stream = read(synthetic("Credit balance is too low", error="billing_error"), result(is_error=True))
+
+    assert (stream.exchange.has_tokens, stream.by_itself, stream.error) == (False, True, "billing_error")
+
+
+def test_a_surrogate_pair_cut_between_two_pieces_is_one_character():
+    """JSON escapes of one emoji may come in two pieces; a lone one is replaced."""
+    lines = [START, text("\ud83d"), text("\ude00"), text(" \ud83d"), end(), STOP, result()]
+
+    assert read(*lines).exchange.reply().text == "😀 \ufffd"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(b"npm warn", id="words"),
+        pytest.param(b"[1]", id="array"),
+        pytest.param(b'{"type": 7}', id="type-is-a-number"),
+        pytest.param(b'{"type": ["system"]}', id="type-is-a-list"),
+        pytest.param(b'{"type": "keep_alive"}', id="unknown-type"),
+        pytest.param(b"\xff\xfe", id="no-text"),
+        pytest.param(b"{" * 100_000, id="open-braces"),
+        pytest.param(b'{"type":' + b"[" * 100_000, id="too-deep"),
+    ],
+)
+def test_lines_of_another_kind_are_skipped_and_counted(raw):
+    """Whatever is no line of the format is passed over."""
+    stream = Stream(Exchange())
+    hear_line(stream, raw)
+
+    assert (stream.skipped, stream.heard, stream.over) == (1, 0, False)
+
+
+def test_empty_lines_count_as_nothing():
+    """A blank line is neither heard nor skipped."""
+    stream = Stream(Exchange())
+    hear_line(stream, b" \r")
+
+    assert (stream.skipped, stream.heard) == (0, 0)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-1, 3) | st.sampled_from(["text", "tool_use", "t1", "rejected"]),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(
+                ["type", "text", "id", "name", "input", "usage", "content", "model", "stop_reason"]
+            ),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=6,
+)
+EVENTS = st.fixed_dictionaries(
+    {
+        "type": st.sampled_from(
+            ["message_start", "content_block_start", "content_block_delta", "message_delta"]
+        )
+    },
+    optional=dict.fromkeys(["message", "content_block", "delta", "index", "usage"], VALUES),
+)
+LINES = st.fixed_dictionaries(
+    {"type": st.sampled_from(["system", "stream_event", "assistant", "result", "rate_limit_event", "user"])},
+    optional={"event": EVENTS | VALUES}
+    | dict.fromkeys(
+        ["message", "result", "usage", "modelUsage", "is_error", "error", "rate_limit_info"], VALUES
+    ),
+)
+
+
+@given(lines=st.lists(LINES, max_size=6))
+def test_no_line_breaks_the_reading(lines):
+    """Fields of the wrong type count as not said, whatever they are."""
+    stream = read(*lines)
+
+    assert stream.heard == len(lines)
+    assert isinstance(stream.exchange.reply().text, str)
+
+
+@given(pieces=st.lists(st.text(min_size=1), min_size=1, max_size=8))
+def test_pieces_read_like_the_whole(pieces):
+    """However a text is cut into deltas, the same text is read."""
+    stream = read(START, *map(text, pieces), end(), STOP, result())
+
+    assert stream.exchange.reply().text == "".join(pieces)

@@ -1,0 +1,216 @@
+"""What is heard during one attempt: tokens and their times, tool calls from fragments, the reply."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_openclaw.providers.exchange import Exchange
+from pytest_openclaw.records import Timing, ToolCall
+
+
+class Clock:
+    """Seconds that pass when told to."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        """Return the time."""
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    """A clock that a test moves."""
+    return Clock()
+
+
+@pytest.fixture
+def exchange(clock):
+    """An exchange that started at 100 s by the clock, at 5 s of the day."""
+    return Exchange(monotonic=clock, wall=lambda: 5.0)
+
+
+def test_times_of_a_thinking_reply(exchange, clock):
+    """TTFT is the first token on any channel, TTFO the first of the answer, e2e the end mark."""
+    exchange.hear_model("m")
+    clock.now = 101
+    exchange.hear_reasoning("hm")
+    clock.now = 103
+    exchange.hear_text("yes")
+    clock.now = 104.5
+    exchange.hear_end("stop")
+    clock.now = 109
+    exchange.hear_end()
+
+    assert exchange.reply().timing == Timing(
+        started_at_ms=5000, ended_at_ms=9500, e2e_ms=4500, ttft_ms=1000, ttfo_ms=3000
+    )
+
+
+@pytest.mark.parametrize(
+    ("hear", "ttft_ms", "ttfo_ms"),
+    [
+        pytest.param(lambda e: e.hear_text("a"), 2000, 2000, id="text"),
+        pytest.param(lambda e: e.hear_refusal("a"), 2000, 2000, id="refusal"),
+        pytest.param(lambda e: e.hear_tool_call(name="a"), 2000, 2000, id="tool-call"),
+        pytest.param(lambda e: e.hear_reasoning("a"), 2000, None, id="reasoning"),
+        pytest.param(lambda e: e.hear_text(""), None, None, id="empty-text"),
+        pytest.param(lambda e: e.hear_tool_call(key=0), None, None, id="empty-tool-call"),
+        pytest.param(lambda e: e.hear_model("m"), None, None, id="model"),
+        pytest.param(lambda e: e.hear_usage(input_tokens=1), None, None, id="usage"),
+    ],
+)
+def test_what_is_a_first_token(exchange, clock, hear, ttft_ms, ttfo_ms):
+    """Only generated text, on whatever channel, is a token; empty deltas and accounts are none."""
+    clock.now = 102
+    hear(exchange)
+    clock.now = 103
+
+    timing = exchange.timing()
+
+    assert (timing.ttft_ms, timing.ttfo_ms, timing.e2e_ms) == (ttft_ms, ttfo_ms, 3000)
+
+
+def test_an_answer_that_comes_whole_has_no_first_token(clock):
+    """What was not measured is None, never the end's time."""
+    exchange = Exchange(streaming=False, monotonic=clock, wall=lambda: 5.0)
+    clock.now = 102
+    exchange.hear_text("a")
+    exchange.hear_end("stop")
+
+    timing = exchange.reply().timing
+
+    assert (timing.ttft_ms, timing.ttfo_ms, timing.e2e_ms) == (None, None, 2000)
+
+
+@pytest.mark.parametrize(
+    ("reasoning", "text", "refusal", "raw"),
+    [
+        pytest.param("", "yes", "", "yes", id="text-alone"),
+        pytest.param("hm", "yes", "", "<think>\nhm\n</think>\n\nyes", id="reasoning"),
+        pytest.param("hm", "", "", "<think>\nhm\n</think>\n\n", id="reasoning-alone"),
+        pytest.param("", "<think>x</think>yes", "", "<think>x</think>yes", id="thinking-in-the-text"),
+        pytest.param("", "", "No.", "No.", id="refusal"),
+        pytest.param("", "", "", "", id="nothing"),
+    ],
+)
+def test_raw_is_everything(exchange, reasoning, text, refusal, raw):
+    """`raw` holds each channel; a reasoning channel stands in think tags before the answer."""
+    exchange.hear_text(text)
+    exchange.hear_reasoning(reasoning)
+    exchange.hear_refusal(refusal)
+
+    reply = exchange.reply()
+
+    assert (reply.raw, reply.text, reply.reasoning, reply.refusal) == (raw, text, reasoning, refusal or None)
+
+
+def test_surrogates_split_over_pieces(exchange):
+    """Halves of a character in two pieces become it; a half alone becomes U+FFFD."""
+    for piece in ("\ud83e", "\udd9e", "\ud83e"):
+        exchange.hear_text(piece)
+        exchange.hear_reasoning(piece)
+        exchange.hear_tool_call(name="n", arguments=piece, key=0)
+
+    reply = exchange.reply()
+
+    assert {reply.text, reply.reasoning, reply.tool_calls[0].arguments} == {"🦞\ufffd"}
+    assert reply.raw == "<think>\n🦞\ufffd\n</think>\n\n🦞\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("fragments", "calls"),
+    [
+        pytest.param(
+            [
+                {"key": 0, "id": "a", "name": "f"},
+                {"key": 0, "arguments": '{"x"'},
+                {"key": 0, "arguments": ":1}"},
+            ],
+            [("f", '{"x":1}', "a")],
+            id="by-index",
+        ),
+        pytest.param(
+            [
+                {"key": 0, "id": "a", "name": "f"},
+                {"key": 1, "id": "b", "name": "g"},
+                {"key": 0, "arguments": "1"},
+                {"key": 1, "arguments": "2"},
+            ],
+            [("f", "1", "a"), ("g", "2", "b")],
+            id="interleaved",
+        ),
+        pytest.param(
+            [{"id": "a", "name": "f"}, {"arguments": "1"}, {"name": "f"}, {"arguments": "2"}],
+            [("f", "1", "a"), ("f", "2", None)],
+            id="no-index-a-name-begins-a-call",
+        ),
+        pytest.param(
+            [{"id": "a", "name": "f", "arguments": "1"}, {"id": "a", "name": "f", "arguments": "2"}],
+            [("f", "12", "a")],
+            id="no-index-the-id-tells",
+        ),
+        pytest.param(
+            [
+                {"key": 0, "id": "a", "name": "f", "arguments": "1"},
+                {"key": 0, "id": "b", "name": "g", "arguments": "2"},
+            ],
+            [("f", "1", "a"), ("g", "2", "b")],
+            id="all-of-them-numbered-0",
+        ),
+        pytest.param(
+            [{"key": 0, "name": "f"}, {"key": 0, "name": "f", "arguments": "1"}],
+            [("f", "1", None)],
+            id="the-name-repeated",
+        ),
+        pytest.param(
+            [{"key": "fc", "name": "f", "arguments": "1"}, {"key": "fc", "arguments": "12", "whole": True}],
+            [("f", "12", None)],
+            id="whole-arguments-replace-pieces",
+        ),
+        pytest.param(
+            [{"key": "fc", "name": "f", "arguments": "1"}, {"key": "fc", "id": "a", "whole": True}],
+            [("f", "1", "a")],
+            id="nothing-replaces-nothing",
+        ),
+        pytest.param(
+            [{"key": "fc", "name": "f"}, {"key": 7, "arguments": "1"}],
+            [("f", "1", None)],
+            id="another-key-without-a-name-continues",
+        ),
+        pytest.param([{"key": 0, "arguments": "1"}], [], id="a-call-without-a-name-is-none"),
+    ],
+)
+def test_tool_calls_from_fragments(exchange, fragments, calls):
+    """Fragments of one call are joined, whatever the server leaves out."""
+    for fragment in fragments:
+        exchange.hear_tool_call(**fragment)
+
+    assert exchange.reply().tool_calls == tuple(
+        ToolCall(name=name, arguments=arguments, id=id_) for name, arguments, id_ in calls
+    )
+
+
+def test_the_last_usage_counts(exchange):
+    """Counts told with every chunk are of the whole so far; what was not told is None."""
+    exchange.hear_usage(input_tokens=3, output_tokens=1)
+    exchange.hear_usage(input_tokens=3, output_tokens=9, cached_tokens=0)
+
+    reply = exchange.reply()
+
+    assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens, reply.reasoning_tokens) == (
+        3,
+        9,
+        0,
+        None,
+    )
+
+
+def test_the_first_finish_reason_counts(exchange):
+    """`[DONE]` after a finish reason takes nothing away."""
+    exchange.hear_end()
+    exchange.hear_end("length")
+    exchange.hear_end("stop")
+
+    assert exchange.reply().finish_reason == "length"

@@ -1,0 +1,171 @@
+"""What a server says about its models: their names, and what is being served."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+
+import pytest
+
+from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.providers import fingerprint as module
+from tests.providers.servers.apis import CHAT
+from tests.providers.servers.misbehaving import Hang, Script
+
+TEMPLATE = "{{ messages }}"
+TEMPLATE_SHA256 = hashlib.sha256(TEMPLATE.encode()).hexdigest()
+
+LLAMA_CPP_MODELS = {
+    "models": [{"name": "smollm2:135m"}],
+    "object": "list",
+    "data": [
+        {
+            "id": "smollm2:135m",
+            "aliases": ["smollm2:135m", "smol"],
+            "owned_by": "llamacpp",
+            "meta": {"n_ctx": 8192, "n_ctx_train": 16384, "n_params": 134515008, "ftype": "Q4_1"},
+        }
+    ],
+}
+PROPS = {
+    "default_generation_settings": {"n_ctx": 4096},
+    "model_path": "/home/someone/models/secret.gguf",
+    "build_info": "b6000-abc",
+    "chat_template": TEMPLATE,
+}
+OLLAMA_MODELS = {
+    "object": "list",
+    "data": [{"id": "llama3.2:latest", "object": "model", "owned_by": "library"}],
+}
+OLLAMA_SHOW = {
+    "modelfile": "FROM /usr/share/ollama/blobs/sha256-1",
+    "parameters": "num_ctx 4096",
+    "template": TEMPLATE,
+    "details": {"family": "llama", "parameter_size": "3.2B", "quantization_level": "Q4_K_M"},
+    "model_info": {"llama.context_length": 131072},
+}
+OLLAMA_TAGS = {
+    "models": [
+        {"name": "other:latest", "digest": "b" * 64},
+        {"name": "llama3.2:latest", "model": "llama3.2:latest", "digest": "a" * 64},
+    ]
+}
+
+
+def working(server, work):
+    """Let a provider at this server do something, in a loop of its own."""
+
+    async def doing():
+        provider = CHAT.provider(server.url, OLLAMA_API_KEY="a-key")
+        try:
+            return await work(provider)
+        finally:
+            await provider.aclose()
+
+    return asyncio.run(doing())
+
+
+def test_llama_cpp(server):
+    """llama.cpp tells its build, quantisation, context and template; its path stays there."""
+    server.on("/v1/models", Script.answer(LLAMA_CPP_MODELS))
+    server.on("/props", Script.answer(PROPS))
+
+    found = working(server, lambda provider: provider.fingerprint("smol"))
+
+    assert found == {
+        "server": "llama.cpp",
+        "server_version": "b6000-abc",
+        "quantisation": "Q4_1",
+        "parameter_count": 134515008,
+        "context_length": 4096,
+        "context_length_trained": 16384,
+        "template_sha256": TEMPLATE_SHA256,
+    }
+
+
+def test_ollama(server):
+    """Ollama tells its version, the digest, the quantisation and the template."""
+    server.on("/v1/models", Script.answer(OLLAMA_MODELS))
+    server.on("/api/version", Script.answer({"version": "0.12.0"}))
+    server.on("/api/show", Script.answer(OLLAMA_SHOW))
+    server.on("/api/tags", Script.answer(OLLAMA_TAGS))
+
+    found = working(server, lambda provider: provider.fingerprint("llama3.2"))
+
+    assert found == {
+        "server": "ollama",
+        "server_version": "0.12.0",
+        "digest": "a" * 64,
+        "quantisation": "Q4_K_M",
+        "parameter_size": "3.2B",
+        "family": "llama",
+        "context_length_trained": 131072,
+        "template_sha256": TEMPLATE_SHA256,
+        "parameters": "num_ctx 4096",
+    }
+    [show] = [request for request in server.requests if request.path == "/api/show"]
+    assert (show.method, show.json) == ("POST", {"model": "llama3.2"})
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(Script.answer({"error": "not found"}, status=404), id="unknown-routes"),
+        pytest.param(Script.answer([1, 2]), id="no-objects"),
+        pytest.param(
+            Script.answer({"data": [5, {"id": 7}], "models": {"a": 1}, "details": []}), id="nonsense"
+        ),
+        pytest.param(Script.of(Hang()), id="silence"),
+    ],
+)
+def test_a_server_that_does_not_say(server, monkeypatch, script):
+    """A fingerprint is as much as there is, soon, and never a fault."""
+    monkeypatch.setattr(module, "QUESTION_TIMEOUT_S", 0.2)
+    server.on("*", script)
+
+    assert working(server, lambda provider: provider.fingerprint("m")) == {}
+    assert server.total == 5
+
+
+@pytest.mark.parametrize(
+    ("answer", "names"),
+    [
+        pytest.param(OLLAMA_MODELS, ("llama3.2:latest",), id="openai"),
+        pytest.param({"models": [{"name": "a"}, {"name": "b"}]}, ("a", "b"), id="ollama"),
+        pytest.param({"data": []}, (), id="none"),
+        pytest.param({"object": "list", "data": None}, (), id="ollama-without-models"),
+        pytest.param({"data": [{"id": ""}, 5, {"id": "a"}]}, ("a",), id="nonsense-left-out"),
+    ],
+)
+def test_models(server, answer, names):
+    """The names of the models served, in the server's order."""
+    server.on("/v1/models", Script.answer(answer))
+
+    assert working(server, lambda provider: provider.models()) == names
+    assert server.requests[0].headers["authorization"] == "Bearer a-key"
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        pytest.param(
+            Script.answer({"hello": 1}),
+            "ollama_openai: the answer cannot be read: its list of models has no list.",
+            id="no-list",
+        ),
+        pytest.param(Script.answer(status=404), "ollama_openai: HTTP 404: Whatever", id="no-such-route"),
+        pytest.param(
+            Script.answer("[]", content_type="application/json"),
+            "ollama_openai: the answer cannot be read: no JSON object: [].",
+            id="no-object",
+        ),
+    ],
+)
+def test_models_that_cannot_be_told(server, script, message):
+    """A wildcard cannot be resolved without a list, and the user is told why."""
+    server.on("/v1/models", script)
+
+    with pytest.raises(CallFailed) as raised:
+        working(server, lambda provider: provider.models())
+
+    assert str(raised.value) == message

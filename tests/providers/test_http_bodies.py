@@ -1,0 +1,249 @@
+"""Answers of the wrong form, and of odd but right forms: for both APIs, streaming and not."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from pytest_openclaw.providers import listening
+from pytest_openclaw.records import Reply
+from tests.providers.servers.apis import APIS, as_json, ask, told
+from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, head, sse
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "why"),
+    [
+        pytest.param(b"", "application/json", "it is empty", id="empty"),
+        pytest.param(b'{"choi', "application/json", 'no JSON object: {"choi', id="cut-json"),
+        pytest.param(b"[1]", "application/json", "no JSON object: [1]", id="a-list"),
+        pytest.param(b"{}", "application/json", "this holds no answer: {}", id="another-object"),
+        pytest.param(
+            b"<html><title>Log in</title>",
+            "text/html; charset=utf-8",
+            "a web page, 'Log in'",
+            id="captive-portal",
+        ),
+    ],
+)
+def test_malformed(api, stream, server, body, content_type, why):
+    """A 200 that is no answer is malformed, and what came is kept."""
+    server.enqueue(Script.answer(body, content_type=content_type))
+
+    fault = ask(api.provider(server.url), stream=stream)
+
+    message = f"{api.kind.name}: the answer cannot be read: {why}."
+    assert told(fault) == ("malformed_response", "error", message, body.decode())
+
+
+def test_invalid_json_in_one_event(api, server):
+    """One unreadable event spoils a stream that has not ended."""
+    server.enqueue(Script.stream(api.text("Hel"), sse('{"oops'), api.text("lo"), api.end()))
+
+    fault = ask(api.provider(server.url))
+
+    why = f'{api.kind.name}: the answer cannot be read: no JSON object: {{"oops.'
+    assert told(fault) == ("malformed_response", "error", why, "Hel")
+
+
+def test_after_the_end_mark_nothing_matters(api, server, monkeypatch):
+    """Unreadable events, errors, resets and silence after the end mark take nothing away."""
+    monkeypatch.setattr(listening, "USAGE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(listening, "LINGER_TIMEOUT_S", 0.1)
+    for rest in (
+        (sse('{"oops'),),
+        (sse({"error": {"message": "late"}}),),
+        (Pause(0.05), Reset()),
+        (Close(),),
+        (Hang(),),
+    ):
+        server.enqueue(Script.stream(api.text("Hi."), api.end(), *rest))
+
+        reply = ask(api.provider(server.url))
+
+        assert (reply.text, reply.finish_reason, reply.output_tokens) == ("Hi.", "stop", 7)
+
+
+def test_a_missing_end_mark(api, server):
+    """A stream that ends in order, but without its end mark, was cut by someone."""
+    server.enqueue(Script.stream(api.text("Hel")))
+
+    fault = ask(api.provider(server.url))
+
+    why = f"{api.kind.name}: the stream broke: it ended without {api.kind.dialect.end_mark}."
+    assert told(fault) == ("stream_error", "error", why, "Hel")
+
+
+def test_an_event_cut_in_the_middle_is_a_missing_end(api, server):
+    """Half an event at the end of the body is not a malformed one."""
+    server.enqueue(Script.stream(api.text("Hel"), api.text("lo")[:-9]))
+
+    fault = ask(api.provider(server.url))
+
+    assert (fault.failure_type, fault.raw) == ("stream_error", "Hel")
+
+
+@pytest.mark.parametrize(
+    ("error", "failure_type", "availability"),
+    [
+        pytest.param(
+            {"message": "m not here", "code": "model_not_found"},
+            "model_not_found",
+            "skipped_unavailable",
+            id="code",
+        ),
+        pytest.param({"message": "busy", "type": "overloaded_error"}, "http_529", "error", id="type"),
+        pytest.param({"message": "slow", "code": 429}, "http_429", "rate_limited", id="number"),
+        pytest.param({"message": "boom"}, "stream_error", "error", id="unclassed"),
+        pytest.param("boom", "stream_error", "error", id="text"),
+    ],
+)
+def test_an_error_inside_a_200(api, stream, server, error, failure_type, availability):
+    """Before any token, an error object means what its own code or type says."""
+    payload = {"error": error}
+    server.enqueue(Script.stream(sse(payload)) if stream else Script.answer(payload))
+
+    fault = ask(api.provider(server.url), stream=stream)
+
+    assert (fault.failure_type, fault.status, fault.raw) == (failure_type, availability, "")
+
+
+def test_an_error_after_tokens(api, server):
+    """After tokens it is a broken stream, whatever its code, and what came is kept."""
+    server.enqueue(
+        Script.stream(api.text("Hel"), sse({"error": {"message": "busy", "type": "overloaded_error"}}))
+    )
+
+    fault = ask(api.provider(server.url))
+
+    why = f"{api.kind.name}: the stream broke: after the first tokens the server says: busy."
+    assert told(fault) == ("stream_error", "error", why, "Hel")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'error: {"message": "boom"}\n\n',
+        b"event: error\ndata: boom\n\n",
+        b'{"error": {"message": "boom"}}\n',
+        b'{"error": "boom"}',
+    ],
+    ids=["llama.cpp-field", "named-event", "bare-line", "bare-line-cut"],
+)
+def test_errors_in_odd_frames(server, data):
+    """An error that a server frames badly is still read."""
+    server.enqueue(Script.stream(data))
+
+    fault = ask(APIS[0].provider(server.url))
+
+    assert fault.message == "ollama_openai: the stream broke: the server says: boom."
+
+
+# --- bodies as they may come ----------------------------------------------------------------------
+
+
+def test_gzip(api, stream, server):
+    """A compressed answer is read, although none was asked for."""
+    if stream:
+        data = gzip.compress(api.text("Hel") + api.text("lo") + api.end())
+        server.enqueue(Script.stream(data[:20], data[20:], content_encoding="gzip"))
+    else:
+        server.enqueue(Script.answer(gzip.compress(as_json(api.whole("Hello"))), content_encoding="gzip"))
+
+    assert ask(api.provider(server.url), stream=stream).text == "Hello"
+    assert server.requests[0].headers["accept-encoding"] == "identity"
+
+
+def test_broken_gzip(api, stream, server):
+    """What cannot be decompressed is malformed."""
+    server.enqueue(
+        Script.answer(b"no gzip at all", content_type="text/event-stream", content_encoding="gzip")
+    )
+
+    fault = ask(api.provider(server.url), stream=stream)
+
+    assert fault.failure_type == "malformed_response"
+    assert fault.message.startswith(
+        f"{api.kind.name}: the answer cannot be read: its compression is broken: "
+    )
+
+
+def test_a_body_that_claims_too_much(api, stream, server):
+    """An absurd length is believed, and not waited for."""
+    server.enqueue(Script.of(head(content_length=str(10**15), content_type="application/json"), b"{", Hang()))
+
+    fault = ask(api.provider(server.url), stream=stream)
+
+    assert fault.message == f"{api.kind.name}: the answer cannot be read: it is longer than 64 MiB."
+
+
+def test_a_body_that_swells(api, stream, server, monkeypatch):
+    """What counts is the size after decompression."""
+    monkeypatch.setattr(listening, "MOST_BYTES", 1 << 20)
+    bomb = gzip.compress(b": \n" * (1 << 20))
+    server.enqueue(Script.answer(bomb, content_type="text/event-stream", content_encoding="gzip"))
+
+    fault = ask(api.provider(server.url), stream=stream)
+
+    assert fault.message == f"{api.kind.name}: the answer cannot be read: it is longer than 1 MiB."
+
+
+def test_ten_megabytes(api, stream, server):
+    """A very long answer arrives whole."""
+    text = "Grüße 🦞. " * 800_000
+    whole = Script.answer(as_json(api.whole(text)), content_type="application/json")
+    server.enqueue(
+        Script.stream(api.text(text[:4_000_000]), api.text(text[4_000_000:]), api.end()) if stream else whole
+    )
+
+    reply = ask(api.provider(server.url), stream=stream)
+
+    assert len(text.encode()) > 10_000_000
+    assert reply.text == text
+
+
+def test_a_whole_answer_to_a_stream_request(api, server):
+    """A server that cannot stream is heard, but tells nothing of its first token."""
+    server.enqueue(Script.answer(api.whole(reasoning="hm")))
+
+    reply = ask(api.provider(server.url), stream=True)
+
+    assert (reply.text, reply.reasoning, reply.output_tokens) == ("Hi.", "hm", 7)
+    assert (reply.timing.ttft_ms, reply.timing.ttfo_ms) == (None, None)
+
+
+def test_a_stream_to_a_whole_request(api, server):
+    """A server that streams unasked is heard too."""
+    server.enqueue(Script.stream(api.text("Hi."), api.end()))
+
+    reply = ask(api.provider(server.url), stream=False)
+
+    assert reply.text == "Hi."
+    assert reply.timing.ttft_ms is not None
+
+
+@pytest.mark.parametrize(
+    "content_type", ["text/plain", "application/octet-stream", "TEXT/EVENT-STREAM; charset=latin-1"]
+)
+def test_a_stream_of_another_type(api, server, content_type):
+    """A stream that was asked for is read as one, and as UTF-8, whatever its type says."""
+    server.enqueue(Script.stream(api.text("Grüße"), api.end(), content_type=content_type))
+
+    assert ask(api.provider(server.url)).text == "Grüße"
+
+
+def test_connections_are_used_again(api, stream, server):
+    """One provider's calls, one after the other, share a connection; its failures end theirs."""
+    scripts = [Script.stream(api.text("Hi."), api.end()) if stream else Script.answer(api.whole())] * 3
+    server.enqueue(*scripts)
+    provider = api.provider(server.url)
+
+    async def three_times(request):
+        return [await ask_once(request) for _ in range(3)]
+
+    ask_once, provider.ask = provider.ask, three_times
+    replies = ask(provider, stream=stream)
+
+    assert [type(reply) for reply in replies] == [Reply] * 3
+    assert (server.total, server.connections) == (3, 1)

@@ -1,0 +1,413 @@
+"""No answer, an error, a redirect, a broken connection, no end: for both APIs, streaming and not."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import threading
+import time
+
+import pytest
+
+from pytest_openclaw.providers import http
+from tests.providers.servers.apis import ask, told
+from tests.providers.servers.misbehaving import (
+    Close,
+    Hang,
+    MisbehavingServer,
+    Pause,
+    Reset,
+    Script,
+    chunk,
+    head,
+)
+
+
+@pytest.mark.parametrize(
+    ("script", "failure_type", "why"),
+    [
+        pytest.param(
+            Script.of(Reset()),
+            "connect_error",
+            "the connection was lost before any answer (reset by the server).",
+            id="reset",
+        ),
+        pytest.param(
+            Script.of(Close()),
+            "connect_error",
+            "the connection was lost before any answer (closed by the server).",
+            id="closed",
+        ),
+        pytest.param(
+            Script.of(b"HTTP/1.1 200 OK\r\ncontent-", Close()),
+            "connect_error",
+            "the connection was lost before any answer (closed by the server).",
+            id="closed-in-the-headers",
+        ),
+        pytest.param(
+            Script.of(b"SSH-2.0\r\n\r\n", Close()),
+            "malformed_response",
+            "the answer cannot be read: no HTTP answer: illegal status line: bytearray(b'SSH-2.0').",
+            id="no-http",
+        ),
+    ],
+)
+def test_no_answer(api, stream, server, script, failure_type, why):
+    """A connection that ends before any answer may be tried again; what is no HTTP may not."""
+    server.enqueue(script)
+
+    fault = ask(api.provider(server.url), stream=stream)
+
+    assert told(fault) == (failure_type, "error", f"{api.kind.name}: {why}", "")
+    assert fault.retryable is (failure_type == "connect_error")
+    assert fault.reach == "cell"
+    assert fault.timing.ttft_ms is None
+
+
+def test_nobody_there(api, stream):
+    """A refused connection marks the whole base URL, without another attempt."""
+    with MisbehavingServer() as server:
+        url = server.url
+
+    fault = ask(api.provider(url), stream=stream)
+
+    why = f"{api.kind.name}: nothing answers at {url} (connection refused)."
+    assert told(fault) == ("connect_error", "skipped_unavailable", why, "")
+    assert (fault.retryable, fault.reach) == (False, "lane")
+
+
+def look_up(monkeypatch, work):
+    """Let every look-up of a host do this instead."""
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: work())
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "why"),
+    [
+        pytest.param(
+            socket.gaierror(socket.EAI_NONAME, "Name or service not known"),
+            "skipped_unavailable",
+            "nothing answers at http://box.invalid/v1 (unknown host).",
+            id="unknown-host",
+        ),
+        pytest.param(
+            OSError(errno.EHOSTUNREACH, "No route to host"),
+            "skipped_unavailable",
+            "nothing answers at http://box.invalid/v1 (there is no way to that host).",
+            id="no-route",
+        ),
+        pytest.param(
+            OSError(errno.EMFILE, "Too many open files"),
+            "error",
+            "the connection was lost before any answer (Too many open files).",
+            id="our-own-machine",
+        ),
+    ],
+)
+def test_no_connection(api, monkeypatch, error, status, why):
+    """A host that is not there marks the whole lane; trouble of this machine does not."""
+
+    def fail():
+        raise error
+
+    look_up(monkeypatch, fail)
+
+    fault = ask(api.provider("http://box.invalid/v1", **{api.key_env: "key"}))
+
+    assert told(fault) == ("connect_error", status, f"{api.kind.name}: {why}", "")
+    assert fault.reach == ("lane" if status == "skipped_unavailable" else "cell")
+
+
+def test_a_host_that_swallows_connections(api, monkeypatch):
+    """A firewall that drops packets is nobody there, and not worth the whole attempt's time."""
+    monkeypatch.setattr(http, "CONNECT_TIMEOUT_S", 0.1)
+    look_up(monkeypatch, lambda: time.sleep(0.5) or [])
+
+    fault = ask(api.provider("http://box.invalid/v1", **{api.key_env: "key"}))
+
+    why = f"{api.kind.name}: nothing answers at http://box.invalid/v1 (no connection within 0.1 s)."
+    assert told(fault) == ("connect_error", "skipped_unavailable", why, "")
+
+
+def test_no_tls(api):
+    """A server without TLS behind an https address is nobody there."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer():
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(1)
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                while connection.recv(4096):
+                    pass
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        fault = ask(api.provider(f"https://127.0.0.1:{listener.getsockname()[1]}/v1"))
+        thread.join(10)
+
+    assert "(no TLS: " in fault.message
+    assert (fault.failure_type, fault.status, fault.reach) == ("connect_error", "skipped_unavailable", "lane")
+
+
+def test_reset_in_a_stream(api, server):
+    """A stream that is reset keeps what came, and is not tried again."""
+    server.enqueue(Script.stream(api.reasoning("hm"), api.text("Hel"), api.text("lo"), Pause(0.1), Reset()))
+
+    fault = ask(api.provider(server.url))
+
+    why = f"{api.kind.name}: the stream broke: the connection was lost in the middle of the answer."
+    assert told(fault) == ("stream_error", "error", why, "<think>\nhm\n</think>\n\nHello")
+    assert fault.retryable is False
+    assert fault.timing.ttft_ms <= fault.timing.ttfo_ms <= fault.timing.e2e_ms
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(Script.of(head(content_length="100"), b'{"a', Pause(0.1), Reset()), id="reset"),
+        pytest.param(Script.of(head(content_length="100"), b'{"a', Close()), id="closed"),
+        pytest.param(
+            Script.of(head(transfer_encoding="chunked"), chunk(b'{"a'), Close()), id="chunk-missing"
+        ),
+        pytest.param(Script.of(head(transfer_encoding="chunked"), b"zz\r\n", Close()), id="no-chunk"),
+    ],
+)
+def test_lost_in_the_body(api, stream, server, script):
+    """A body that breaks off is a broken stream, whether it was one or not."""
+    server.enqueue(script)
+
+    fault = ask(api.provider(server.url), stream=stream)
+
+    assert (
+        fault.message
+        == f"{api.kind.name}: the stream broke: the connection was lost in the middle of the answer."
+    )
+
+
+@pytest.mark.parametrize(
+    ("steps", "raw"),
+    [
+        pytest.param((Hang(),), "", id="stalled-after-the-headers"),
+        pytest.param(("Hel", Hang()), "Hel", id="stalled-stream"),
+        pytest.param(("Hel", *([Pause(0.02), b": ping\n\n"] * 500)), "Hel", id="comments-are-no-progress"),
+        pytest.param((".", ".", ".", Hang()), "...", id="tokens-and-a-stall"),
+    ],
+)
+def test_timeout_in_a_stream(api, server, steps, raw):
+    """The whole attempt has its time; what came in it is kept."""
+    server.enqueue(Script.stream(*(api.text(step) if isinstance(step, str) else step for step in steps)))
+
+    fault = ask(api.provider(server.url), timeout_s=0.4)
+
+    why = "no complete answer within 0.4 s. Raise --openclaw-timeout, or the prompt's timeout_s."
+    assert told(fault) == ("timeout", "error", f"{api.kind.name}: {why}", raw)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(Script.of(Hang()), id="no-headers"),
+        pytest.param(Script.of(*([b"H", Pause(0.02)] * 500)), id="dripping-headers"),
+        pytest.param(
+            Script.of(head(content_length="1000"), *([b" ", Pause(0.02)] * 500)), id="dripping-body"
+        ),
+    ],
+)
+def test_timeout(api, stream, server, script):
+    """A server that drips makes no progress by it."""
+    server.enqueue(script)
+
+    fault = ask(api.provider(server.url), stream=stream, timeout_s=0.4)
+
+    assert (fault.failure_type, fault.raw, fault.timing.ttft_ms) == ("timeout", "", None)
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (400, ("http_400", "error", False, "cell")),
+        (401, ("http_401", "auth_error", False, "target")),
+        (402, ("quota_exhausted", "rate_limited", False, "target")),
+        (403, ("http_403", "auth_error", False, "cell")),
+        (404, ("http_404", "error", False, "cell")),
+        (408, ("http_408", "error", True, "cell")),
+        (409, ("http_409", "error", True, "cell")),
+        (422, ("http_422", "error", False, "cell")),
+        (429, ("http_429", "rate_limited", True, "cell")),
+        (500, ("http_500", "error", True, "cell")),
+        (502, ("http_502", "error", True, "cell")),
+        (503, ("http_503", "error", True, "cell")),
+        (504, ("http_504", "error", True, "cell")),
+        (529, ("http_529", "error", True, "cell")),
+    ],
+)
+def test_statuses(api, stream, server, status, expected):
+    """Each HTTP status means the same from every API; some may pass, so they are tried again."""
+    server.enqueue(Script.answer({"error": {"message": "No."}}, status=status))
+
+    fault = ask(api.provider(server.url), stream=stream)
+
+    assert (fault.failure_type, fault.status, fault.retryable, fault.reach) == expected
+    assert "No." in fault.message
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "failure_type", "availability", "reach"),
+    [
+        pytest.param(
+            404,
+            {"error": {"message": "model 'm' not found", "type": "api_error"}},
+            "model_not_found",
+            "skipped_unavailable",
+            "target",
+            id="ollama-model",
+        ),
+        pytest.param(
+            404,
+            {"error": "model 'm' not found"},
+            "model_not_found",
+            "skipped_unavailable",
+            "target",
+            id="ollama-text",
+        ),
+        pytest.param(
+            429,
+            {"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}},
+            "quota_exhausted",
+            "rate_limited",
+            "target",
+            id="openai-quota",
+        ),
+        pytest.param(
+            400,
+            {"error": {"code": 400, "message": "too long", "type": "exceed_context_size_error"}},
+            "context_overflow",
+            "error",
+            "cell",
+            id="llama.cpp-context",
+        ),
+        pytest.param(
+            400,
+            {"error": {"message": "This model's maximum context length is 8192 tokens.", "code": None}},
+            "context_overflow",
+            "error",
+            "cell",
+            id="openai-context",
+        ),
+        pytest.param(
+            400,
+            {"error": {"message": "filtered", "code": "content_filter"}},
+            "content_filter",
+            "ok",
+            "cell",
+            id="azure-filter",
+        ),
+        pytest.param(502, "<html><title>Bad gateway</title>", "http_502", "error", "cell", id="html"),
+        pytest.param(500, b"", "http_500", "error", "cell", id="empty"),
+    ],
+)
+def test_error_bodies(api, stream, server, status, body, failure_type, availability, reach):
+    """A server's own code or type says more than its status."""
+    server.enqueue(Script.answer(body, status=status))
+
+    fault = ask(api.provider(server.url), stream=stream)
+
+    assert (fault.failure_type, fault.status, fault.reach) == (failure_type, availability, reach)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param((b'{"error', Reset()), id="reset"),
+        pytest.param((b"", Hang()), id="stalled"),
+    ],
+)
+def test_an_error_whose_body_breaks_off_is_that_error(api, server, monkeypatch, steps):
+    """The status is known, whatever becomes of its explanation."""
+    monkeypatch.setattr(http, "ERROR_BODY_TIMEOUT_S", 0.1)
+    server.enqueue(Script.of(head(503, content_length="100", retry_after="7"), *steps))
+
+    fault = ask(api.provider(server.url))
+
+    assert (fault.failure_type, fault.retryable, fault.retry_after_s) == ("http_503", True, 7.0)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [({"retry_after": "7"}, 7.0), ({"retry_after_ms": "1500"}, 1.5), ({}, None)],
+    ids=["seconds", "milliseconds", "none"],
+)
+def test_retry_after(api, stream, server, headers, seconds):
+    """The wait that the server asks for travels on the fault."""
+    server.enqueue(Script.answer({"error": "slow down"}, status=429, **headers))
+
+    assert ask(api.provider(server.url), stream=stream).retry_after_s == seconds
+
+
+# --- redirects ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [307, 308])
+def test_a_redirect_on_the_same_origin_is_followed(api, stream, server, status):
+    """Method, body and key go along where nothing but the path changes."""
+    server.on(api.path, Script.answer(status=status, location="/elsewhere"))
+    server.on("/elsewhere", Script.answer(api.whole()))
+
+    reply = ask(api.provider(server.url, **{api.key_env: "key"}), stream=stream)
+
+    assert reply.text == "Hi."
+    first, second = server.requests
+    assert (second.method, second.body) == (first.method, first.body)
+    assert second.headers["authorization"] == "Bearer key"
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_key_never_follows_to_another_origin(api, stream, server, status):
+    """Neither key nor prompt goes to a server that was not named; the fault says where it would have gone."""
+    with MisbehavingServer() as other:
+        other.on("*", Script.answer(api.whole()))
+        location = f"http://user:pw@127.0.0.1:{other.port}/v1/x?token=t"
+        server.enqueue(Script.answer(status=status, location=location))
+
+        fault = ask(api.provider(server.url, **{api.key_env: "a-secret-key"}), stream=stream)
+
+        assert other.connections == 0
+    assert told(fault) == (
+        f"http_{status}",
+        "error",
+        f"{api.kind.name}: HTTP {status}: redirected to http://127.0.0.1:{other.port}/v1/x, "
+        "and no prompt or key is sent there. If it is right, name that address.",
+        "",
+    )
+
+
+@pytest.mark.parametrize("status", [301, 302, 303])
+def test_a_redirect_that_would_turn_post_into_get_is_not_followed(api, server, status):
+    """Only 307 and 308 keep the request as it is."""
+    server.on(api.path, Script.answer(status=status, location="/elsewhere"))
+
+    fault = ask(api.provider(server.url))
+
+    assert (fault.failure_type, server.total) == (f"http_{status}", 1)
+
+
+def test_redirects_in_a_circle(api, server):
+    """Three redirects are followed, and no fourth."""
+    server.on("*", Script.answer(status=307, location="/again"))
+
+    fault = ask(api.provider(server.url))
+
+    assert server.total == 4
+    assert fault.message == (
+        f"{api.kind.name}: HTTP 307: redirected more than 3 times, at last to {server.origin}/again"
+    )
+
+
+def test_a_redirect_to_nowhere(api, server):
+    """A redirect without an address is said to be one."""
+    server.enqueue(Script.answer(status=307))
+
+    assert (
+        ask(api.provider(server.url)).message == f"{api.kind.name}: HTTP 307: redirected without saying where"
+    )

@@ -1,0 +1,200 @@
+"""The provider of the embedded engine, with engines that are only pretended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+
+import pytest
+
+from pytest_openclaw.engine.supervisor import EngineHandle
+from pytest_openclaw.errors import CallFailed, EngineCrashError, EngineError, TargetError
+from pytest_openclaw.protocols import ProviderSetup
+from pytest_openclaw.providers import llama_cpp
+from pytest_openclaw.providers.llama_cpp import LlamaCpp
+from pytest_openclaw.records import Request
+
+REQUEST = Request(model="smollm2:135m", prompt="Hi", system="Be brief.", max_output_tokens=5)
+TOKENS = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
+    b'data: {"choices": [{"index": 0, "delta": {"content": "Hel"}}]}\n\n'
+)
+
+
+@pytest.fixture
+def provider(tmp_path):
+    """The provider in an empty environment."""
+    return LlamaCpp(ProviderSetup(name="llama_cpp", shared_dir=tmp_path))
+
+
+def use(provider, work):
+    """Await some work of a provider and close it, in one event loop."""
+
+    async def run():
+        try:
+            return await work
+        finally:
+            await provider.aclose()
+
+    return asyncio.run(run())
+
+
+def fault_of(provider, request=REQUEST):
+    """The fault with which asking ends."""
+    with pytest.raises(CallFailed) as caught:
+        use(provider, provider.ask(request))
+    return caught.value.fault
+
+
+@contextlib.contextmanager
+def server_that_dies(says):
+    """A server that reads one request, says something and hangs up; gives its URL."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(65536)
+            connection.sendall(says)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    with listener:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        thread.join(20)
+    assert not thread.is_alive()
+
+
+def engine_at(url, *, alive):
+    """What `acquire` would return: a handle whose lease is still held, or not."""
+
+    async def acquire(spec, shared_dir, *, environ):
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        theirs.close()
+        return Handle(url=url, pid=1, token="dummy", lease=ours)
+
+    class Handle(EngineHandle):
+        @property
+        def alive(self):
+            return alive
+
+    return acquire
+
+
+def test_it_is_a_local_lane_of_its_own_that_warms_up(provider):
+    """One engine at a time, on this machine, whose loading is no latency and whose address is no setting."""
+    assert (provider.lane, provider.is_local, provider.warms_up) == ("llama_cpp", True, True)
+    assert provider.secrets == ()
+    assert provider.describe() == {
+        "path": "/chat/completions",
+        "context_tokens": 8192,
+        "cache_prompt": False,
+    }
+
+
+def test_body_turns_the_prompt_cache_off(provider):
+    """A repeated prompt is read again, or its time to first token would be another thing."""
+    assert provider.body(REQUEST) == {
+        "model": "smollm2:135m",
+        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}],
+        "temperature": 0.0,
+        "max_tokens": 5,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "cache_prompt": False,
+    }
+
+
+def test_an_address_is_refused(tmp_path):
+    """An ini line with an address is meant for a server that runs already, and the message says how."""
+    with pytest.raises(TargetError) as caught:
+        LlamaCpp(ProviderSetup(name="mine", base_url="http://127.0.0.1:8080/v1", shared_dir=tmp_path))
+
+    assert str(caught.value) == (
+        "mine: llama_cpp starts its own server. For a running llama-server write: "
+        "mine = ollama_openai http://127.0.0.1:8080/v1"
+    )
+
+
+@pytest.mark.parametrize(("installed", "models"), [(True, ("smollm2:135m",)), (False, ())])
+def test_models_are_what_is_installed(installed, models, provider, monkeypatch):
+    """`llama_cpp/*` is the embedded model, if its packages are there."""
+    monkeypatch.setattr(llama_cpp, "embedded_model_is_installed", lambda: installed)
+
+    assert use(provider, provider.models()) == models
+
+
+@pytest.mark.parametrize(
+    ("error", "failure_type", "status"),
+    [
+        pytest.param(EngineError("it has no AVX2."), "not_installed", "skipped_unavailable", id="missing"),
+        pytest.param(EngineCrashError("it died twice."), "connect_error", "error", id="crashed"),
+    ],
+)
+def test_engine_trouble_is_a_fault_of_the_target(error, failure_type, status, provider, monkeypatch):
+    """What keeps the engine from serving is told in its own sentence and reaches this model's cells alone."""
+
+    async def acquire(spec, shared_dir, *, environ):
+        raise error
+
+    monkeypatch.setattr(llama_cpp, "acquire", acquire)
+    monkeypatch.setattr(llama_cpp, "find_weights", lambda model: None)
+
+    fault = fault_of(provider)
+
+    assert (fault.failure_type, fault.status, fault.reach) == (failure_type, status, "target")
+    assert fault.message == f"llama_cpp: {error}"
+    assert not fault.retryable
+
+
+def test_unknown_model_is_not_installed(provider):
+    """A name that is no file and not the embedded model says what to write."""
+    fault = fault_of(provider, Request(model="qwen3:8b", prompt="Hi"))
+
+    assert (fault.failure_type, fault.status) == ("not_installed", "skipped_unavailable")
+    assert fault.message == (
+        "llama_cpp: there is no embedded model 'qwen3:8b'. Name smollm2:135m, or the path of a .gguf file."
+    )
+
+
+@pytest.mark.parametrize(
+    ("says", "failure_type", "retryable", "raw"),
+    [
+        pytest.param(b"", "connect_error", True, "", id="before-any-token"),
+        pytest.param(TOKENS, "stream_error", False, "Hel", id="after-tokens"),
+    ],
+)
+def test_engine_that_dies_while_it_is_asked(says, failure_type, retryable, raw, provider, monkeypatch):
+    """A crash is told as one; it is worth another attempt only as long as no token had come."""
+    monkeypatch.setattr(llama_cpp, "find_weights", lambda model: None)
+    with server_that_dies(says) as url:
+        monkeypatch.setattr(llama_cpp, "acquire", engine_at(url, alive=False))
+        fault = fault_of(provider)
+
+    assert (fault.failure_type, fault.retryable, fault.raw) == (failure_type, retryable, raw)
+    assert fault.message == "llama_cpp: the embedded engine died while it was asked."
+    assert (fault.status, fault.reach) == ("error", "cell")
+    assert fault.timing is not None
+
+
+def test_broken_stream_of_a_living_engine_stays_what_it_is(provider, monkeypatch):
+    """Only a dead engine is called dead."""
+    monkeypatch.setattr(llama_cpp, "find_weights", lambda model: None)
+    with server_that_dies(TOKENS) as url:
+        monkeypatch.setattr(llama_cpp, "acquire", engine_at(url, alive=True))
+        fault = fault_of(provider)
+
+    assert fault.failure_type == "stream_error"
+    assert fault.message.startswith("llama_cpp: the stream broke: ")
+
+
+def test_fingerprint_without_an_engine_tells_what_is_known(provider, monkeypatch):
+    """A fingerprint is never the reason why a run breaks."""
+    monkeypatch.setattr(llama_cpp, "engine_version", lambda: "2026.10.1")
+
+    found = use(provider, provider.fingerprint("qwen3:8b"))
+
+    assert found == {"server_version": "xllamacpp 2026.10.1"}

@@ -1,0 +1,387 @@
+"""Chat completions: what is sent, and how every form of answer is read."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.errors import TargetError
+from pytest_openclaw.protocols import ProviderSetup
+from pytest_openclaw.providers import listening
+from pytest_openclaw.providers.exchange import Exchange
+from pytest_openclaw.providers.ollama_openai import OllamaOpenAI, chat_body, read_chat
+from pytest_openclaw.records import Request, ToolCall
+from tests.providers.servers.apis import CHAT, CHAT_USAGE, ask, chat_chunk, chat_usage
+from tests.providers.servers.misbehaving import Close, Hang, Script, sse
+
+
+def read(*payloads):
+    """The reply that these chunks, or one whole completion, make."""
+    exchange = Exchange(monotonic=lambda: 0.0, wall=lambda: 0.0)
+    for payload in payloads:
+        assert read_chat(payload, exchange) is None
+    return exchange.reply()
+
+
+def whole(message, finish_reason="stop", **more):
+    """A whole completion."""
+    return {"choices": [{"index": 0, "message": message, "finish_reason": finish_reason}], **more}
+
+
+# --- what is sent -------------------------------------------------------------------------------
+
+
+def test_body():
+    """The least that says what is asked, with the counts wanted at the stream's end."""
+    assert chat_body(Request(model="m", prompt="Hi")) == {
+        "model": "m",
+        "messages": [{"role": "user", "content": "Hi"}],
+        "temperature": 0.0,
+        "max_tokens": 1024,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+
+
+@pytest.mark.parametrize(
+    ("request_", "part"),
+    [
+        pytest.param({"stream": False}, {"stream": False}, id="whole"),
+        pytest.param({"max_output_tokens": 5}, {"max_tokens": 5}, id="max-tokens"),
+        pytest.param({"temperature": 0.5}, {"temperature": 0.5}, id="temperature"),
+        pytest.param(
+            {"thinking_level": "high"},
+            {"reasoning_effort": "high", "think": True, "temperature": 0.0},
+            id="thinking",
+        ),
+        pytest.param(
+            {"system": "Be brief."},
+            {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]},
+            id="system",
+        ),
+    ],
+)
+def test_body_of(request_, part):
+    """Each wish of a request has its place in the body."""
+    body = chat_body(Request(model="m", prompt="Hi", **request_))
+
+    assert body | part == body
+
+
+def test_no_counts_are_asked_for_without_a_stream():
+    """`stream_options` without `stream` is refused by some servers."""
+    assert "stream_options" not in chat_body(Request(model="m", prompt="Hi", stream=False))
+
+
+def test_the_request_on_the_wire(server):
+    """The body goes to the route under the base URL, with the key in its header."""
+    server.on(CHAT.path, Script.stream(CHAT.text("Hi."), CHAT.end()))
+
+    reply = ask(CHAT.provider(server.url, OLLAMA_API_KEY="a-key"), prompt="Grüße 🦞")
+
+    [request] = server.requests
+    assert (request.method, request.path) == ("POST", "/v1/chat/completions")
+    assert request.json["messages"] == [{"role": "user", "content": "Grüße 🦞"}]
+    assert request.headers["authorization"] == "Bearer a-key"
+    assert reply.text == "Hi."
+
+
+# --- how answers are read -----------------------------------------------------------------------
+
+
+def test_stream_of_llama_cpp():
+    """The role chunk's null content is no text; counts come in the last chunk, which has no choices."""
+    reply = read(
+        chat_chunk({"role": "assistant", "content": None}),
+        chat_chunk({"content": "The"}),
+        chat_chunk({"content": " end"}),
+        chat_chunk({}, "stop"),
+        chat_usage(**CHAT_USAGE),
+    )
+
+    assert (reply.text, reply.finish_reason, reply.effective_model) == ("The end", "stop", "m-served")
+    counts = (reply.input_tokens, reply.output_tokens, reply.reasoning_tokens, reply.cached_tokens)
+    assert counts == (11, 7, 5, 3)
+
+
+@pytest.mark.parametrize(
+    ("message", "text", "reasoning", "refusal"),
+    [
+        pytest.param({"content": "a"}, "a", "", None, id="text"),
+        pytest.param({"content": None}, "", "", None, id="null"),
+        pytest.param({"content": ""}, "", "", None, id="empty"),
+        pytest.param({}, "", "", None, id="nothing"),
+        pytest.param({"content": "a", "reasoning_content": "b"}, "a", "b", None, id="reasoning_content"),
+        pytest.param({"content": "a", "reasoning": "b"}, "a", "b", None, id="reasoning"),
+        pytest.param({"content": "a", "thinking": "b"}, "a", "b", None, id="thinking"),
+        pytest.param(
+            {"reasoning": "b", "reasoning_content": "b"}, "", "b", None, id="one-thought-under-two-names"
+        ),
+        pytest.param({"content": "", "reasoning": "b"}, "", "b", None, id="reasoning-only"),
+        pytest.param({"content": None, "refusal": "No."}, "", "", "No.", id="refusal"),
+        pytest.param({"content": "a", "refusal": None}, "a", "", None, id="null-refusal"),
+        pytest.param({"content": [{"type": "text", "text": "a"}, "b"]}, "ab", "", None, id="parts"),
+        pytest.param({"content": [{"type": "refusal", "refusal": "No."}]}, "", "", "No.", id="refusal-part"),
+        pytest.param(
+            {
+                "content": [
+                    {"type": "thinking", "thinking": [{"type": "text", "text": "b"}]},
+                    {"type": "text", "text": "a"},
+                ]
+            },
+            "a",
+            "b",
+            None,
+            id="thinking-part",
+        ),
+        pytest.param(
+            {"content": [{"type": "thinking", "thinking": "b"}]}, "", "b", None, id="thinking-part-of-text"
+        ),
+        pytest.param({"content": 5, "tool_calls": "x", "refusal": {}}, "", "", None, id="nonsense"),
+    ],
+)
+def test_channels(message, text, reasoning, refusal):
+    """Text, reasoning and refusal are kept apart, by whatever names, streamed or whole."""
+    for reply in (read(whole(message)), read(chat_chunk(message), chat_chunk({}, "stop"))):
+        assert (reply.text, reply.reasoning, reply.refusal) == (text, reasoning, refusal)
+
+
+@pytest.mark.parametrize("reason", ["stop", "length", "content_filter", "tool_calls", "end_turn"])
+def test_finish_reasons(reason):
+    """A finish reason is kept as the server said it."""
+    assert read(whole({"content": "a"}, reason)).finish_reason == reason
+
+
+@pytest.mark.parametrize(
+    ("calls", "expected"),
+    [
+        pytest.param(
+            [{"id": "a", "type": "function", "function": {"name": "read", "arguments": '{"p":1}'}}],
+            [("read", '{"p":1}', "a")],
+            id="one",
+        ),
+        pytest.param(
+            [
+                {"function": {"name": "read", "arguments": "{}"}},
+                {"function": {"name": "read", "arguments": "{}"}},
+            ],
+            [("read", "{}", None), ("read", "{}", None)],
+            id="two-alike-without-ids",
+        ),
+        pytest.param(
+            [{"function": {"name": "read", "arguments": {"p": "ü"}}}],
+            [("read", '{"p": "ü"}', None)],
+            id="an-object",
+        ),
+        pytest.param(
+            [{"function": {"name": "read", "arguments": {}}}], [("read", "{}", None)], id="empty-object"
+        ),
+        pytest.param([{"function": {"name": "read"}}], [("read", "", None)], id="no-arguments"),
+        pytest.param(
+            [{"function": {"name": "read", "arguments": None}}], [("read", "", None)], id="null-arguments"
+        ),
+        pytest.param([{"function": None}, None, 5, {}], [], id="nonsense"),
+    ],
+)
+def test_whole_tool_calls(calls, expected):
+    """Native calls are read from a message; arguments stay the raw JSON text."""
+    reply = read(whole({"content": None, "tool_calls": calls}, "tool_calls"))
+
+    assert reply.tool_calls == tuple(
+        ToolCall(name=name, arguments=args, id=id_) for name, args, id_ in expected
+    )
+
+
+def test_streamed_tool_calls():
+    """Fragments are joined by index; the name and id come once."""
+    fragments = [
+        {"index": 0, "id": "a", "type": "function", "function": {"name": "read", "arguments": ""}},
+        {"index": 1, "id": "b", "type": "function", "function": {"name": "exec", "arguments": "{"}},
+        {"index": 0, "function": {"arguments": '{"p"'}},
+        {"index": 0, "function": {"arguments": ":1}"}},
+        {"index": 1, "function": {"arguments": "}"}},
+    ]
+
+    reply = read(*(chat_chunk({"tool_calls": [fragment]}) for fragment in fragments))
+
+    assert reply.tool_calls == (
+        ToolCall(name="read", arguments='{"p":1}', id="a"),
+        ToolCall(name="exec", arguments="{}", id="b"),
+    )
+
+
+def test_a_function_call_of_old():
+    """The API's first form of a call is one too."""
+    reply = read(
+        whole({"content": None, "function_call": {"name": "read", "arguments": "{}"}}, "function_call")
+    )
+
+    assert reply.tool_calls == (ToolCall(name="read", arguments="{}"),)
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        {},
+        {"prompt_tokens": "11", "completion_tokens": True},
+        {"prompt_tokens": -1, "completion_tokens": 1.5},
+    ],
+    ids=["null", "empty", "no-numbers", "no-counts"],
+)
+def test_counts_that_are_none(usage):
+    """What the server did not say, or said wrongly, is None and never 0."""
+    reply = read(whole({"content": "a"}, usage=usage))
+
+    assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {},
+        {"choices": None},
+        {"choices": [None]},
+        {"choices": [{"delta": 5}]},
+        {"choices": [{"message": None}]},
+        {"model": 5},
+    ],
+)
+def test_odd_chunks_say_nothing(payload):
+    """A chunk of another form, as gateways send, is no token and no error."""
+    assert read(payload).raw == ""
+
+
+# --- streams as servers end them ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        pytest.param([sse(chat_chunk({}, "stop"), chat_usage(**CHAT_USAGE), "[DONE]")], id="in-order"),
+        pytest.param([sse(chat_chunk({}, "stop"), chat_usage(**CHAT_USAGE))], id="no-done"),
+        pytest.param(
+            [
+                sse(
+                    chat_chunk({}, "stop")
+                    | chat_usage(**CHAT_USAGE)
+                    | {"choices": chat_chunk({}, "stop")["choices"]}
+                )
+            ],
+            id="all-in-one",
+        ),
+        pytest.param([sse(chat_usage(**CHAT_USAGE), chat_chunk({}, "stop"), "[DONE]")], id="usage-first"),
+        pytest.param(
+            [sse(chat_chunk({}, "stop"), chat_usage(**CHAT_USAGE)), b"data: [DONE]"],
+            id="done-without-line-end",
+        ),
+        pytest.param(
+            [sse(chat_chunk({}, "stop")), b": ping\n\n", sse(chat_usage(**CHAT_USAGE)), Hang()], id="open-end"
+        ),
+    ],
+)
+def test_counts_after_the_end_mark(server, ending):
+    """The counts are heard wherever a server puts them."""
+    server.enqueue(Script.stream(CHAT.text("Hi."), *ending))
+
+    reply = ask(CHAT.provider(server.url))
+
+    assert (reply.text, reply.finish_reason, reply.output_tokens) == ("Hi.", "stop", 7)
+
+
+@pytest.mark.parametrize("end", [(), (Close(),), (Hang(),)], ids=["in-order", "closed", "open"])
+def test_a_finish_reason_is_enough(server, monkeypatch, end):
+    """Without counts and `[DONE]` a reply is whole; the counts are waited for, but not long."""
+    monkeypatch.setattr(listening, "USAGE_TIMEOUT_S", 0.1)
+    server.enqueue(Script.stream(sse(chat_chunk({"content": "Hi."}, "stop")), *end))
+
+    reply = ask(CHAT.provider(server.url))
+
+    assert (reply.text, reply.finish_reason, reply.output_tokens) == ("Hi.", "stop", None)
+
+
+def test_done_is_enough(server):
+    """`[DONE]` without any finish reason ends a reply too."""
+    server.enqueue(Script.stream(CHAT.text("Hi."), sse("[DONE]")))
+
+    reply = ask(CHAT.provider(server.url))
+
+    assert (reply.text, reply.finish_reason) == ("Hi.", None)
+
+
+def test_an_empty_stream_that_ends(server):
+    """A model may answer nothing; that is a reply, not a fault."""
+    server.enqueue(
+        Script.stream(sse(chat_chunk({"role": "assistant", "content": ""}), chat_chunk({}, "stop"), "[DONE]"))
+    )
+
+    reply = ask(CHAT.provider(server.url))
+
+    assert (reply.raw, reply.timing.ttft_ms) == ("", None)
+
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+_CALLS = st.lists(st.tuples(st.sampled_from(["read", "exec"]), _TEXT), max_size=3)
+
+
+@given(texts=st.lists(_TEXT, max_size=5), thoughts=st.lists(_TEXT, max_size=3), calls=_CALLS, data=st.data())
+def test_a_stream_reads_like_a_whole_answer(texts, thoughts, calls, data):
+    """However a reply is cut into deltas, it is the reply that one message would be."""
+    deltas = [{"reasoning_content": thought} for thought in thoughts] + [{"content": text} for text in texts]
+    for index, (name, arguments) in enumerate(calls):
+        cut = data.draw(st.integers(0, len(arguments)))
+        start = {"name": name, "arguments": arguments[:cut]}
+        deltas.append({"tool_calls": [{"index": index, "id": f"c{index}", "function": start}]})
+        deltas.append({"tool_calls": [{"index": index, "function": {"arguments": arguments[cut:]}}]})
+
+    streamed = read(*map(chat_chunk, deltas), chat_chunk({}, "stop"), chat_usage(**CHAT_USAGE))
+
+    at_once = read(CHAT.whole("".join(texts), "stop", "".join(thoughts), tuple(calls)))
+    # Times are of the clock, which stands still here; only a stream has a first token.
+    assert streamed == at_once
+
+
+# --- where it is --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("environ", "base_url", "expected"),
+    [
+        pytest.param({}, None, "http://127.0.0.1:11434/v1", id="default"),
+        pytest.param({}, "http://ini:1/v1", "http://ini:1/v1", id="ini"),
+        pytest.param({"OLLAMA_HOST": "box:1234"}, "http://ini:1/v1", "http://box:1234/v1", id="ollama-host"),
+        pytest.param(
+            {"OLLAMA_HOST": "box:1234", "OLLAMA_OPENAI_BASE": "localhost:9/v1"},
+            None,
+            "http://localhost:9/v1",
+            id="base",
+        ),
+        pytest.param(
+            {"OLLAMA_HOST": " ", "OLLAMA_OPENAI_BASE": ""}, None, "http://127.0.0.1:11434/v1", id="empty"
+        ),
+    ],
+)
+def test_address(environ, base_url, expected):
+    """The environment comes before the ini, and the ini before the default."""
+    provider = OllamaOpenAI(ProviderSetup(name="ollama_openai", base_url=base_url, environ=environ))
+
+    assert provider.lane == expected
+    assert provider.is_local is True
+
+
+def test_an_endpoint_has_its_own_address_only():
+    """What is meant for Ollama does not move another server."""
+    environ = {"OLLAMA_HOST": "box:1234", "OLLAMA_OPENAI_BASE": "http://other/v1"}
+
+    provider = OllamaOpenAI(ProviderSetup(name="vllm", base_url="http://gpu:8000/v1", environ=environ))
+
+    assert (provider.lane, provider.is_local) == ("http://gpu:8000/v1", False)
+
+
+def test_an_endpoint_without_an_address():
+    """An endpoint of the user's has no default."""
+    with pytest.raises(TargetError) as raised:
+        OllamaOpenAI(ProviderSetup(name="vllm"))
+
+    assert str(raised.value) == "vllm: has no address. Give it one in its line of openclaw_endpoints."

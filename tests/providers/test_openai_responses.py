@@ -1,0 +1,443 @@
+"""The Responses API: what is sent, and how events and whole responses are read."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.protocols import ProviderSetup
+from pytest_openclaw.providers.exchange import Exchange
+from pytest_openclaw.providers.openai_responses import OpenAIResponses, read_responses, responses_body
+from pytest_openclaw.records import Request, ToolCall
+from tests.providers.servers.apis import RESPONSES, RESPONSES_USAGE, ask, delta, event
+from tests.providers.servers.misbehaving import Script, sse
+
+
+def read(*payloads):
+    """The reply that these events, or one whole response, make."""
+    exchange = Exchange(monotonic=lambda: 0.0, wall=lambda: 0.0)
+    for payload in payloads:
+        assert read_responses(payload, exchange) is None
+    return exchange.reply()
+
+
+def deltas(kind, *texts, **more):
+    """Delta events of one kind."""
+    return [{"type": f"response.{kind}.delta", "delta": text, **more} for text in texts]
+
+
+def completed(**more):
+    """The event that ends a stream."""
+    response = {"object": "response", "status": "completed", "model": "m-served", "output": [], **more}
+    return {"type": f"response.{response['status']}", "response": response}
+
+
+# --- what is sent -------------------------------------------------------------------------------
+
+
+def test_body():
+    """The least that says what is asked; nothing is stored at the server."""
+    assert responses_body(Request(model="m", prompt="Hi")) == {
+        "model": "m",
+        "input": "Hi",
+        "max_output_tokens": 1024,
+        "temperature": 0.0,
+        "stream": True,
+        "store": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("request_", "part"),
+    [
+        pytest.param({"stream": False}, {"stream": False}, id="whole"),
+        pytest.param({"max_output_tokens": 5}, {"max_output_tokens": 5}, id="max-tokens"),
+        pytest.param({"system": "Be brief."}, {"instructions": "Be brief."}, id="system"),
+        pytest.param({"thinking_level": "xhigh"}, {"reasoning": {"effort": "xhigh"}}, id="thinking"),
+    ],
+)
+def test_body_of(request_, part):
+    """Each wish of a request has its place in the body."""
+    body = responses_body(Request(model="m", prompt="Hi", **request_))
+
+    assert body | part == body
+
+
+@pytest.mark.parametrize(
+    ("thinking_level", "with_temperature"), [("low", True), (None, False)], ids=["thinking", "refused"]
+)
+def test_no_temperature(thinking_level, with_temperature):
+    """Reasoning models refuse a temperature."""
+    request = Request(model="m", prompt="Hi", thinking_level=thinking_level)
+
+    assert "temperature" not in responses_body(request, with_temperature=with_temperature)
+
+
+def refuses_temperature(request):
+    """A model that answers, but not with a temperature."""
+    if "temperature" in request.json:
+        message = "Unsupported parameter: 'temperature' is not supported with this model."
+        return Script.answer({"error": {"message": message, "type": "invalid_request_error"}}, status=400)
+    return Script.answer(RESPONSES.whole())
+
+
+def test_a_refused_temperature_is_left_out_from_then_on(server):
+    """The question is asked again at once, and the model's later ones without the detour."""
+    server.on(RESPONSES.path, refuses_temperature)
+    provider = RESPONSES.provider(server.url)
+
+    replies = [ask(provider, stream=False) for _ in range(2)]
+
+    assert [reply.text for reply in replies] == ["Hi.", "Hi."]
+    assert ["temperature" in request.json for request in server.requests] == [True, False, False]
+
+
+def test_another_model_is_asked_with_a_temperature(server):
+    """One model's refusal says nothing about another."""
+    server.on(RESPONSES.path, refuses_temperature)
+    provider = RESPONSES.provider(server.url)
+
+    for model in ("a", "b"):
+        ask(provider, stream=False, model=model)
+
+    assert ["temperature" in request.json for request in server.requests] == [True, False, True, False]
+
+
+def test_another_400_is_no_refusal_of_the_temperature(server):
+    """An error that has nothing to do with it is not asked again."""
+    server.on(RESPONSES.path, Script.answer({"error": {"message": "Bad input"}}, status=400))
+
+    fault = ask(RESPONSES.provider(server.url))
+
+    assert (fault.failure_type, server.total) == ("http_400", 1)
+
+
+def test_the_request_on_the_wire(server):
+    """The body goes to the route under the base URL, with the key in its header."""
+    server.on(RESPONSES.path, Script.stream(RESPONSES.text("Hi."), RESPONSES.end()))
+
+    reply = ask(RESPONSES.provider(server.url, OPENAI_API_KEY="a-key"))
+
+    [request] = server.requests
+    assert (request.method, request.path) == ("POST", "/v1/responses")
+    assert request.json["input"] == "Say hi."
+    assert request.headers["authorization"] == "Bearer a-key"
+    assert reply.text == "Hi."
+
+
+# --- how answers are read -----------------------------------------------------------------------
+
+
+def test_stream_of_openai(server):
+    """A stream as OpenAI sends it, with an event for each beginning and end."""
+    item = {"id": "msg", "type": "message", "role": "assistant", "content": []}
+    done = item | {"content": [{"type": "output_text", "text": "Hello"}]}
+    usage = {"output": [done], "usage": RESPONSES_USAGE}
+    server.enqueue(
+        Script.stream(
+            event(
+                {
+                    "type": "response.created",
+                    "response": {"model": "m-served", "status": "in_progress", "error": None},
+                }
+            ),
+            event({"type": "response.in_progress", "response": {"model": "m-served", "error": None}}),
+            event({"type": "response.output_item.added", "output_index": 0, "item": item}),
+            event({"type": "response.content_part.added", "part": {"type": "output_text", "text": ""}}),
+            delta("output_text", "Hel", item_id="msg", logprobs=[]),
+            delta("output_text", "lo", item_id="msg", obfuscation="x7"),
+            event({"type": "response.output_text.done", "text": "Hello"}),
+            event({"type": "response.content_part.done", "part": {"type": "output_text", "text": "Hello"}}),
+            event({"type": "response.output_item.done", "item": done}),
+            event(completed(**usage)),
+        )
+    )
+
+    reply = ask(RESPONSES.provider(server.url))
+
+    assert (reply.text, reply.raw, reply.finish_reason, reply.effective_model) == (
+        "Hello",
+        "Hello",
+        "stop",
+        "m-served",
+    )
+    counts = (reply.input_tokens, reply.output_tokens, reply.reasoning_tokens, reply.cached_tokens)
+    assert counts == (11, 7, 5, 3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "channel"),
+    [
+        ("output_text", "text"),
+        ("refusal", "refusal"),
+        ("reasoning_text", "reasoning"),
+        ("reasoning_summary_text", "reasoning"),
+    ],
+)
+def test_channels(kind, channel):
+    """Each kind of delta goes to its channel."""
+    reply = read(*deltas(kind, "a", "", "b"), completed())
+
+    assert getattr(reply, channel) == "ab"
+    assert reply.raw in ("ab", "<think>\nab\n</think>\n\n")
+
+
+def test_other_events_say_nothing():
+    """Events of tools that were not offered, and of kinds to come, are no tokens."""
+    reply = read(
+        {"type": "response.web_search_call.searching"},
+        {"type": "response.audio.delta", "delta": "UklGRg=="},
+        {"type": "response.output_item.added", "item": {"type": "message"}},
+        {"type": "response.function_call_arguments.done"},
+        {"type": "response.output_text.delta", "delta": None},
+        {"type": 5},
+        {},
+    )
+
+    assert (reply.raw, reply.tool_calls) == ("", ())
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param(
+            [
+                {
+                    "type": "response.output_item.added",
+                    "output_index": 0,
+                    "item": {
+                        "type": "function_call",
+                        "id": "fc",
+                        "call_id": "c",
+                        "name": "read",
+                        "arguments": "",
+                    },
+                },
+                *deltas("function_call_arguments", '{"p"', ":1}", item_id="fc", output_index=0),
+                {"type": "response.function_call_arguments.done", "item_id": "fc", "arguments": '{"p":1}'},
+                {
+                    "type": "response.output_item.done",
+                    "item": {
+                        "type": "function_call",
+                        "id": "fc",
+                        "call_id": "c",
+                        "name": "read",
+                        "arguments": '{"p":1}',
+                    },
+                },
+            ],
+            id="openai",
+        ),
+        pytest.param(
+            [
+                {
+                    "type": "response.output_item.added",
+                    "item": {"type": "function_call", "call_id": "c", "name": "read", "arguments": ""},
+                },
+                *deltas("function_call_arguments", '{"p"', ":1}", item_id="c"),
+                {
+                    "type": "response.output_item.done",
+                    "item": {"type": "function_call", "call_id": "c", "name": "read", "arguments": '{"p":1}'},
+                },
+            ],
+            id="llama.cpp",
+        ),
+        pytest.param(
+            [
+                {
+                    "type": "response.output_item.added",
+                    "output_index": 0,
+                    "item": {"type": "function_call", "id": "fc", "call_id": "c", "name": "read"},
+                },
+                *deltas("function_call_arguments", '{"p"', ":1}", output_index=0),
+            ],
+            id="deltas-by-index-alone",
+        ),
+        pytest.param(
+            [
+                {
+                    "type": "response.output_item.done",
+                    "item": {
+                        "type": "function_call",
+                        "id": "fc",
+                        "call_id": "c",
+                        "name": "read",
+                        "arguments": '{"p":1}',
+                    },
+                }
+            ],
+            id="whole-items",
+        ),
+        pytest.param([], id="in-the-last-event-only"),
+    ],
+)
+def test_tool_calls(events):
+    """A call's pieces are joined once, however often a server repeats them."""
+    item = {"type": "function_call", "id": "fc", "call_id": "c", "name": "read", "arguments": '{"p":1}'}
+
+    reply = read(*events, completed(output=[item]))
+
+    assert reply.tool_calls == (ToolCall(name="read", arguments='{"p":1}', id="c"),)
+
+
+@pytest.mark.parametrize(
+    ("response", "finish_reason"),
+    [
+        pytest.param({"status": "completed"}, "stop", id="completed"),
+        pytest.param(
+            {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
+            "length",
+            id="length",
+        ),
+        pytest.param(
+            {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}},
+            "content_filter",
+            id="filter",
+        ),
+        pytest.param(
+            {"status": "incomplete", "incomplete_details": {"reason": "tired"}}, "tired", id="another-reason"
+        ),
+        pytest.param({"status": "incomplete", "incomplete_details": None}, "incomplete", id="no-reason"),
+        pytest.param({"incomplete_details": None}, "stop", id="no-status"),
+    ],
+)
+def test_finish_reasons(response, finish_reason):
+    """How a response ended is told in the words of chat completions."""
+    assert read({"object": "response", "output": [], **response}).finish_reason == finish_reason
+
+
+@pytest.mark.parametrize(
+    ("response", "failure_type", "message"),
+    [
+        pytest.param(
+            {"status": "failed", "error": {"code": "server_error", "message": "boom"}},
+            "http_500",
+            "openai_responses: HTTP 500: boom",
+            id="by-its-code",
+        ),
+        pytest.param(
+            {"status": "failed", "error": {"code": "rate_limit_exceeded", "message": "slow"}},
+            "http_429",
+            "openai_responses: HTTP 429: slow",
+            id="rate-limit",
+        ),
+        pytest.param(
+            {"status": "failed", "error": None},
+            "stream_error",
+            "openai_responses: the stream broke: the server says: the response is failed.",
+            id="unexplained",
+        ),
+        pytest.param(
+            {"status": "cancelled"},
+            "stream_error",
+            "openai_responses: the stream broke: the server says: the response is cancelled.",
+            id="cancelled",
+        ),
+    ],
+)
+def test_a_failed_response(server, stream, response, failure_type, message):
+    """A response that failed is classed by its own code."""
+    whole = {"object": "response", "output": [], **response}
+    failed = event({"type": "response.failed", "response": whole})
+    server.enqueue(Script.stream(failed) if stream else Script.answer(whole))
+
+    fault = ask(RESPONSES.provider(server.url), stream=stream)
+
+    assert (fault.failure_type, fault.message) == (failure_type, message)
+
+
+def test_an_error_event(server):
+    """An event `error` says what failed without an object around it."""
+    server.enqueue(
+        Script.stream(event({"type": "error", "code": "server_error", "message": "boom", "param": None}))
+    )
+
+    fault = ask(RESPONSES.provider(server.url))
+
+    assert (fault.failure_type, fault.retryable, fault.message) == (
+        "http_500",
+        True,
+        "openai_responses: HTTP 500: boom",
+    )
+
+
+def test_done_is_no_end_mark(server):
+    """`[DONE]` without `response.completed` is a stream that was cut."""
+    server.enqueue(Script.stream(RESPONSES.text("Hel"), sse("[DONE]")))
+
+    fault = ask(RESPONSES.provider(server.url))
+
+    assert (fault.failure_type, fault.raw) == ("stream_error", "Hel")
+
+
+def test_what_was_not_streamed_is_in_the_last_event():
+    """A server without deltas is heard by its last event; what came by deltas is not heard twice."""
+    output = [
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},
+        {
+            "type": "message",
+            "content": [{"type": "output_text", "text": "Hi"}, {"type": "refusal", "refusal": "No."}],
+        },
+    ]
+
+    unheard = read(completed(output=output))
+    heard = read(*deltas("reasoning_text", "hm"), *deltas("output_text", "Hi"), completed(output=output))
+
+    assert (unheard.reasoning, unheard.text, unheard.refusal) == ("hm", "Hi", "No.")
+    assert (heard.reasoning, heard.text, heard.refusal) == ("hm", "Hi", None)
+
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+_CALLS = st.lists(st.tuples(st.sampled_from(["read", "exec"]), _TEXT), max_size=3)
+
+
+@given(texts=st.lists(_TEXT, max_size=5), thoughts=st.lists(_TEXT, max_size=3), calls=_CALLS, data=st.data())
+def test_a_stream_reads_like_a_whole_answer(texts, thoughts, calls, data):
+    """However a reply is cut into deltas, it is the reply that one response would be."""
+    events = deltas("reasoning_summary_text", *thoughts) + deltas("output_text", *texts)
+    for index, (name, arguments) in enumerate(calls):
+        cut = data.draw(st.integers(0, len(arguments)))
+        item = {
+            "type": "function_call",
+            "id": f"fc{index}",
+            "call_id": f"c{index}",
+            "name": name,
+            "arguments": "",
+        }
+        events.append({"type": "response.output_item.added", "item": item})
+        events += deltas("function_call_arguments", arguments[:cut], arguments[cut:], item_id=f"fc{index}")
+    whole = RESPONSES.whole("".join(texts), "stop", "".join(thoughts), tuple(calls))
+
+    streamed = read(*events, {"type": "response.completed", "response": whole})
+
+    assert streamed == read(whole)
+
+
+# --- where it is --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("environ", "base_url", "expected"),
+    [
+        pytest.param({}, None, "https://api.openai.com/v1", id="default"),
+        pytest.param({}, "http://ini:1/v1", "http://ini:1/v1", id="ini"),
+        pytest.param(
+            {"OPENAI_BASE_URL": "http://gw/v1"}, "http://ini:1/v1", "http://gw/v1", id="environment"
+        ),
+    ],
+)
+def test_address(environ, base_url, expected):
+    """The environment comes before the ini, and the ini before OpenAI."""
+    provider = OpenAIResponses(ProviderSetup(name="openai_responses", base_url=base_url, environ=environ))
+
+    assert (provider.lane, provider.is_local) == (expected, False)
+
+
+def test_an_endpoint_has_its_own_address_only():
+    """What is meant for OpenAI does not move another server."""
+    environ = {"OPENAI_BASE_URL": "http://gw/v1"}
+
+    provider = OpenAIResponses(ProviderSetup(name="mine", base_url="http://127.0.0.1:9/v1", environ=environ))
+
+    assert (provider.lane, provider.is_local) == ("http://127.0.0.1:9/v1", True)

@@ -1,0 +1,163 @@
+"""What servers send instead of an answer: error objects of every make, pages, plain text, waits."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.faults import WireError
+from pytest_openclaw.providers.wire_errors import (
+    error_in,
+    error_of_body,
+    page_title,
+    retry_after_s,
+    shortened,
+)
+
+
+def body(**error):
+    """An error object in OpenAI's envelope."""
+    return json.dumps({"error": error}).encode()
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "type_", "message"),
+    [
+        pytest.param(
+            body(message="Bad key", type="invalid_request_error", param=None, code="invalid_api_key"),
+            "invalid_api_key",
+            "invalid_request_error",
+            "Bad key",
+            id="openai",
+        ),
+        pytest.param(b'{"error": "model \'x\' not found"}', "", "", "model 'x' not found", id="ollama-text"),
+        pytest.param(
+            body(message="model 'x' not found", type="api_error", param=None, code=None),
+            "",
+            "api_error",
+            "model 'x' not found",
+            id="ollama-object",
+        ),
+        pytest.param(
+            body(code=503, message="Loading model", type="unavailable_error"),
+            "503",
+            "unavailable_error",
+            "Loading model",
+            id="llama.cpp",
+        ),
+        pytest.param(
+            b'{"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}',
+            "",
+            "overloaded_error",
+            "Overloaded",
+            id="anthropic",
+        ),
+        pytest.param(
+            b'{"object": "error", "message": "No.", "type": "NotFoundError", "code": 404}',
+            "404",
+            "NotFoundError",
+            "No.",
+            id="vllm",
+        ),
+        pytest.param(b'{"detail": "Not Found"}', "", "", "Not Found", id="fastapi"),
+        pytest.param(b'{"detail": [{"msg": "no"}]}', "", "", '[{"msg": "no"}]', id="fastapi-list"),
+        pytest.param(
+            b'[{"error": {"code": 400, "message": "API key"}}]', "400", "", "API key", id="in-a-list"
+        ),
+        pytest.param(
+            b'{"error": {"message": {"de": "nein"}}}', "", "", '{"de": "nein"}', id="message-an-object"
+        ),
+        pytest.param(b"\xef\xbb\xbf" + body(message="bom"), "", "", "bom", id="byte-order-mark"),
+        pytest.param(
+            b"<!DOCTYPE html><html><head><title>502 Bad\n Gateway</title></head><body>nginx</body>",
+            "",
+            "",
+            "a web page, '502 Bad Gateway'",
+            id="html",
+        ),
+        pytest.param(b"upstream\r\n  gone\n", "", "", "upstream gone", id="plain-text"),
+        pytest.param(b"caf\xe9", "", "", "caf\ufffd", id="broken-bytes"),
+        pytest.param(b"", "", "", "Bad Gateway", id="empty-takes-the-status-line"),
+        pytest.param(b"{}", "", "", "Bad Gateway", id="empty-object"),
+        pytest.param(b"null", "", "", "Bad Gateway", id="null"),
+        pytest.param(b"[" * 100_000, "", "", f"{'[' * 150} … {'[' * 150}", id="nested-too-deep"),
+    ],
+)
+def test_error_of_body(data, code, type_, message):
+    """Code, type and message are found in every form, and the HTTP status is kept."""
+    error = error_of_body(502, data, phrase="Bad Gateway")
+
+    assert error == WireError(status=502, code=code, type=type_, message=message)
+
+
+@pytest.mark.parametrize(
+    ("payload", "message"),
+    [
+        pytest.param({"error": {"message": "no"}}, "no", id="object"),
+        pytest.param({"error": "no"}, "no", id="text"),
+        pytest.param({"object": "error", "message": "no"}, "no", id="vllm"),
+        pytest.param({"type": "error", "message": "no", "code": None}, "no", id="responses-event"),
+        pytest.param({"type": "error", "error": {"message": "no"}}, "no", id="anthropic"),
+        pytest.param({"error": None, "object": "response"}, None, id="null"),
+        pytest.param({"choices": []}, None, id="none"),
+    ],
+)
+def test_error_inside_a_200(payload, message):
+    """An error in the place of an answer is known by its object; `"error": null` is none."""
+    error = error_in(payload)
+
+    assert (error and error.message) == message
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        pytest.param({"retry-after": "7"}, 7.0, id="seconds"),
+        pytest.param({"retry-after": "0.5"}, 0.5, id="fraction"),
+        pytest.param({"retry-after": " 7 "}, 7.0, id="blanks"),
+        pytest.param({"retry-after": "-3"}, 0.0, id="negative"),
+        pytest.param({"retry-after": "Fri, 21 Nov 2025 10:00:30 GMT"}, 30.0, id="date"),
+        pytest.param({"retry-after": "Fri, 21 Nov 2025 09:00:00 GMT"}, 0.0, id="date-gone-by"),
+        pytest.param({"retry-after-ms": "250", "retry-after": "7"}, 0.25, id="milliseconds-first"),
+        pytest.param({"retry-after-ms": "soon", "retry-after": "7"}, 7.0, id="unreadable-milliseconds"),
+        pytest.param({"retry-after": "soon"}, None, id="words"),
+        pytest.param({"retry-after": "inf"}, None, id="infinite"),
+        pytest.param({"retry-after": "nan"}, None, id="nan"),
+        pytest.param({"retry-after": ""}, None, id="empty"),
+        pytest.param({}, None, id="not-said"),
+    ],
+)
+def test_retry_after(headers, seconds):
+    """A wait is asked for in seconds, as an HTTP date or in milliseconds; anything else is no wish."""
+    now_s = 1763719200.0  # Fri, 21 Nov 2025 10:00:00 GMT
+
+    assert retry_after_s(headers, now_s=now_s) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        pytest.param(
+            "<html><body><h1>Sorry <b>&amp;</b> bye</h1>", "a web page, 'Sorry & bye'", id="heading"
+        ),
+        pytest.param("<html><title> </title>", "a web page without a title", id="blank-title"),
+        pytest.param("<html>", "a web page without a title", id="no-title"),
+        pytest.param("no page", None, id="text"),
+    ],
+)
+def test_page_title(text, title):
+    """A page is told by its title or its first heading, not by its markup."""
+    assert page_title(text) == title
+
+
+@given(text=st.text(st.characters(), max_size=2000))
+def test_shortened_fits_into_a_message(text):
+    """Whatever a server sends becomes one printable line of bounded length."""
+    short = shortened(text)
+
+    assert len(short) <= 303
+    assert short.isprintable()
+    short.encode()

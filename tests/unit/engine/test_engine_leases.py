@@ -1,0 +1,134 @@
+"""Leases: the engine lives as long as one is held, and each side learns of the other's end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+
+import pytest
+
+from pytest_openclaw.engine.leases import LOOPBACK, LeaseDesk, give_back, is_held, take_lease
+
+TOKEN = "dummy-token"
+BOUND_S = 20.0
+
+
+@contextlib.contextmanager
+def open_desk(first_within_s=BOUND_S):
+    """A desk in a thread; leaving it ends whatever leases are left, then the desk."""
+    desk = LeaseDesk(TOKEN)
+    served = threading.Event()
+
+    def serve():
+        desk.serve_until_unused(first_within_s)
+        desk.close()
+        served.set()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield desk.port, served
+    finally:
+        thread.join(BOUND_S)
+        assert not thread.is_alive()
+
+
+def test_it_ends_with_the_last_lease():
+    """Of two leases the first may go; the desk ends with the second."""
+
+    async def use(port, served):
+        first = await take_lease(port, TOKEN)
+        second = await take_lease(port, TOKEN)
+        await give_back(first)
+        still_there = is_held(second) and not served.is_set()
+        await give_back(second)
+        return still_there
+
+    with open_desk() as (port, served):
+        assert asyncio.run(use(port, served))
+        assert served.wait(BOUND_S)
+
+
+def test_it_ends_when_a_holder_just_disappears():
+    """A holder that died closes without a word, which is all that the desk needs."""
+    with open_desk() as (port, served):
+        asyncio.run(take_lease(port, TOKEN)).close()
+
+        assert served.wait(BOUND_S)
+
+
+def test_it_ends_if_nobody_comes():
+    """Without a first lease the wait is bounded."""
+    with open_desk(first_within_s=0.05) as (_, served):
+        assert served.wait(BOUND_S)
+
+
+def test_a_lease_that_is_granted_in_time_ends_the_wait_for_the_first():
+    """The bound is for the first lease; a held one lives longer than that."""
+
+    async def use(port):
+        lease = await take_lease(port, TOKEN)
+        await asyncio.sleep(0.6)
+        held = is_held(lease)
+        await give_back(lease)
+        return held
+
+    with open_desk(first_within_s=0.5) as (port, _):
+        assert asyncio.run(use(port))
+
+
+def test_a_stranger_gets_no_lease_and_ends_nothing():
+    """Who does not know the token is sent away; neither that nor a silent caller ends the desk."""
+
+    async def use(port, served):
+        refused = await take_lease(port, "wrong")
+        lease = await take_lease(port, TOKEN)
+        held = is_held(lease) and not served.is_set()
+        await give_back(lease)
+        return refused, held
+
+    with open_desk() as (port, served), socket.create_connection((LOOPBACK, port)):
+        assert asyncio.run(use(port, served)) == (None, True)
+
+
+def test_nobody_there_is_no_lease():
+    """A port on which nobody listens gives None, not an exception."""
+    with socket.create_server((LOOPBACK, 0)) as listener:
+        port = listener.getsockname()[1]
+
+    assert asyncio.run(take_lease(port, TOKEN)) is None
+
+
+def test_a_listener_that_says_nothing_is_a_timeout():
+    """An engine that hangs is told from one that is gone."""
+    with socket.create_server((LOOPBACK, 0)) as listener, pytest.raises(TimeoutError):
+        asyncio.run(take_lease(listener.getsockname()[1], TOKEN, within_s=0.05))
+
+
+def test_holder_sees_the_end_of_the_engine():
+    """When the engine's side closes, the lease is no longer held."""
+
+    async def lose():
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            ours.setblocking(False)
+            before = is_held(ours)
+            theirs.close()
+            return before, is_held(ours)
+
+    assert asyncio.run(lose()) == (True, False)
+
+
+def test_giving_back_waits_for_an_engine_no_longer_than_its_bound():
+    """An engine that hangs cannot hold up the end of a run."""
+
+    async def return_to_nobody():
+        ours, theirs = socket.socketpair()
+        with theirs:
+            ours.setblocking(False)
+            await give_back(ours, within_s=0.05)
+            return ours.fileno()
+
+    assert asyncio.run(return_to_nobody()) == -1

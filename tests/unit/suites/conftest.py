@@ -1,0 +1,33 @@
+"""A registry of one rule, so that suites are tested without the built-in ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+
+from pytest_openclaw.records import Reply, Verdict
+from pytest_openclaw.validators.registry import Registry, build_registry
+
+
+@dataclass(frozen=True)
+class Says:
+    """The reply holds `word`, which may not be empty."""
+
+    type: ClassVar[str] = "says"
+    word: str
+
+    def __post_init__(self) -> None:
+        if not self.word:
+            raise ValueError('validator says: "word" is empty.\nWrite a word.')
+
+    def check(self, reply: Reply) -> Verdict:
+        """Look for the word."""
+        return Verdict(passed=self.word in reply.text)
+
+
+@pytest.fixture(scope="session")
+def registry() -> Registry:
+    """The rule `says`; an absent validator is `noop` without being in it."""
+    return build_registry([("the tests", Says)])

@@ -1,0 +1,84 @@
+"""Prompts × targets, and the prompts that are chosen."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.records import Prompt, Target
+from pytest_openclaw.suites import build_cells, select_prompts, unmatched
+
+
+def prompts(*ids, suite="benchmarks/prompts_x.toml"):
+    """Return prompts of which only the id matters."""
+    return [Prompt(suite=suite, id=one, name=one, prompt="Hi", validator=None) for one in ids]
+
+
+def targets(*models):
+    """Return targets of which only the model matters."""
+    return [Target(provider="ollama_openai", model=model) for model in models]
+
+
+def test_cells_are_target_major():
+    """All prompts of a target stand side by side, so that a local model is loaded once."""
+    cells = build_cells(prompts("P1", "P2"), targets("a", "b"))
+
+    assert [cell.id for cell in cells] == [
+        "P1[ollama_openai/a]",
+        "P2[ollama_openai/a]",
+        "P1[ollama_openai/b]",
+        "P2[ollama_openai/b]",
+    ]
+
+
+@given(
+    ids=st.lists(st.sampled_from("ABCDEF"), unique=True),
+    models=st.lists(st.sampled_from("abcd"), unique=True),
+)
+def test_every_pair_has_one_cell(ids, models):
+    """There is a cell for each prompt and target, and no cell has the id of another."""
+    cells = build_cells(prompts(*ids), targets(*models))
+
+    assert len({cell.id for cell in cells}) == len(cells) == len(ids) * len(models)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "expected"),
+    [
+        pytest.param([], ["P1", "P10", "p1", "Q*"], id="none-means-all"),
+        pytest.param(["P1"], ["P1"], id="exact"),
+        pytest.param(["P1*"], ["P1", "P10"], id="star"),
+        pytest.param(["P1?"], ["P10"], id="question-mark"),
+        pytest.param(["[Pp]1"], ["P1", "p1"], id="class"),
+        pytest.param(["Q*"], ["Q*"], id="an-id-that-looks-like-a-glob"),
+        pytest.param(["p1", "P1"], ["P1", "p1"], id="in-the-suite's-order"),
+        pytest.param(["P2"], [], id="no-such-prompt"),
+    ],
+)
+def test_select_prompts(patterns, expected):
+    """Ids and globs choose prompts, with regard to case and in the suite's order."""
+    chosen = select_prompts(prompts("P1", "P10", "p1", "Q*"), patterns)
+
+    assert [prompt.id for prompt in chosen] == expected
+
+
+def test_a_pattern_chooses_in_every_suite():
+    """The same id in two suites is chosen twice."""
+    both = [*prompts("P1", suite="a.toml"), *prompts("P1", "P2", suite="b.toml")]
+
+    assert [prompt.suite for prompt in select_prompts(both, ["P1"])] == ["a.toml", "b.toml"]
+
+
+def test_unmatched():
+    """Patterns that mean no id are told, each once and in order."""
+    assert unmatched(["P1", "x", "P*", "p1", "x"], ["P1", "P2"]) == ("x", "p1")
+
+
+@given(patterns=st.lists(st.text("P12*?", max_size=3), min_size=1), ids=st.lists(st.text("P12", min_size=1)))
+def test_a_pattern_either_chooses_or_is_told(patterns, ids):
+    """A pattern is unmatched exactly if it chooses no prompt."""
+    lost = unmatched(patterns, ids)
+
+    for pattern in patterns:
+        assert (pattern in lost) is not bool(select_prompts(prompts(*ids), [pattern]))

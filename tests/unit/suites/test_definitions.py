@@ -1,0 +1,60 @@
+"""Prompts as `config.json` keeps them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+
+import pytest
+
+from pytest_openclaw.records import Prompt
+from pytest_openclaw.suites import definition
+
+
+def test_every_field_is_there_with_its_default():
+    """A definition has all fields of a prompt, the rule as it was written, defaults included."""
+    prompt = Prompt(suite="benchmarks/prompts_x.toml", id="P1", name="hello", prompt="Hi", validator=None)
+
+    assert definition(prompt) == {
+        "suite": "benchmarks/prompts_x.toml",
+        "id": "P1",
+        "name": "hello",
+        "prompt": "Hi",
+        "validator": {"type": "noop"},
+        "expected_tool_calls": None,
+        "category": None,
+        "tags": [],
+        "system": None,
+        "max_output_tokens": 1024,
+        "timeout_s": None,
+        "extra": {},
+    }
+    assert set(definition(prompt)) == {field.name for field in fields(Prompt)} - {"validator_spec"}
+
+
+def test_it_equals_what_is_read_back():
+    """A definition is plain JSON of its own: equal after a journey through a file, not tied to the prompt."""
+    spec = {"type": "says", "words": ["ü", {"n": 1.5}]}
+    prompt = Prompt(
+        suite="s",
+        id="P1",
+        name="n",
+        prompt="p",
+        validator=None,
+        validator_spec=spec,
+        expected_tool_calls=("free",),
+    )
+
+    kept = definition(prompt)
+    assert json.loads(json.dumps(kept)) == kept
+    assert kept["expected_tool_calls"] == ["free"]
+    kept["validator"]["words"].clear()
+    assert spec == {"type": "says", "words": ["ü", {"n": 1.5}]}
+
+
+def test_what_json_cannot_hold_is_refused():
+    """A definition never becomes a file that JSON readers choke on."""
+    prompt = Prompt(suite="s", id="P1", name="n", prompt="p", validator=None, extra={"x": float("nan")})
+
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        definition(prompt)

@@ -1,0 +1,116 @@
+"""Suite files on disk."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_openclaw.errors import SuiteError
+from pytest_openclaw.suites import load_suite
+from pytest_openclaw.validators import BUILTIN, build_registry
+
+PLAIN_LIST = """[
+  {
+    "id": "E7",
+    "name": "tool_use_kernel",
+    "prompt": "Which kernel runs here? Call 'uname -r'.",
+    "validator": {"type": "tool_invocation", "expected_tools": ["uname", "exec"]},
+    "expected_tool_calls": ["uname", "exec"],
+    "variant": "enhanced"
+  },
+  {
+    "id": "P1",
+    "name": "router",
+    "prompt": "Answer in JSON: local or premium?",
+    "validator": {"type": "json_keys", "required_keys": ["route"]}
+  }
+]"""
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        pytest.param("prompts_a.toml", '[[prompts]]\nid = "P1"\nprompt = "Hi"\n', id="toml"),
+        pytest.param("prompts_a.json", '[{"id": "P1", "prompt": "Hi"}]', id="json"),
+        pytest.param("PROMPTS_A.JSON", '[{"id": "P1", "prompt": "Hi"}]', id="capitals"),
+    ],
+)
+def test_the_suffix_says_how_to_read_it(file, content, tmp_path, registry):
+    """A `.toml` and a `.json` file with the same prompts give the same suite, under the name given."""
+    path = tmp_path / file
+    path.write_text(content, encoding="utf-8")
+
+    suite = load_suite(path, name="benchmarks/a", registry=registry)
+
+    assert suite.path == "benchmarks/a"
+    assert [(prompt.suite, prompt.id, prompt.prompt) for prompt in suite.prompts] == [
+        ("benchmarks/a", "P1", "Hi")
+    ]
+
+
+def test_a_file_that_is_not_there(tmp_path, registry):
+    """A missing file is an error that names it and the system's reason."""
+    with pytest.raises(SuiteError) as caught:
+        load_suite(tmp_path / "prompts_x.toml", name="benchmarks/prompts_x.toml", registry=registry)
+
+    assert str(caught.value) == (
+        "benchmarks/prompts_x.toml: cannot be read (No such file or directory). "
+        "Check that it is a file you may read."
+    )
+
+
+def test_a_folder_is_no_suite(tmp_path, registry):
+    """A folder named like a suite is an error, not a traceback."""
+    (tmp_path / "prompts_x.json").mkdir()
+
+    with pytest.raises(SuiteError, match=r"\Abenchmarks/x: cannot be read \(.+\)\. Check that it is a file"):
+        load_suite(tmp_path / "prompts_x.json", name="benchmarks/x", registry=registry)
+
+
+def test_another_suffix(tmp_path, registry):
+    """Only TOML and JSON are suites."""
+    with pytest.raises(SuiteError) as caught:
+        load_suite(tmp_path / "prompts_x.yaml", name="benchmarks/prompts_x.yaml", registry=registry)
+
+    assert str(caught.value) == (
+        "benchmarks/prompts_x.yaml: is neither .toml nor .json. Rename it after what it holds."
+    )
+
+
+def test_an_error_inside_names_the_file(tmp_path, registry):
+    """What parsing complains of carries the name that the caller gave."""
+    path = tmp_path / "prompts_x.json"
+    path.write_bytes(b"[{}]")
+
+    with pytest.raises(SuiteError, match=r'\Aname of mine: prompt no\. 1: has no "id"'):
+        load_suite(path, name="name of mine", registry=registry)
+
+
+def test_the_built_in_rules_meet_a_plain_list_of_prompts(tmp_path):
+    """A JSON list of prompts runs as it is, with whatever other keys it has."""
+    path = tmp_path / "prompts_x.json"
+    path.write_text(PLAIN_LIST, encoding="utf-8")
+
+    tool, router = load_suite(path, name="x", registry=built_in()).prompts
+
+    assert (tool.validator.type, tool.expected_tool_calls) == ("tool_invocation", ("uname", "exec"))
+    assert tool.extra == {"variant": "enhanced"}
+    assert (router.name, router.validator.type) == ("router", "json_keys")
+
+
+def test_a_fault_of_a_built_in_rule_names_the_prompt(tmp_path):
+    """What a rule says about its keys stands behind file and prompt."""
+    path = tmp_path / "prompts_router.json"
+    path.write_text(PLAIN_LIST.replace("required_keys", "keys"), encoding="utf-8")
+
+    with pytest.raises(SuiteError) as caught:
+        load_suite(path, name="benchmarks/prompts_router.json", registry=built_in())
+
+    assert str(caught.value) == (
+        'benchmarks/prompts_router.json: prompt P1: validator json_keys has no "required_keys". '
+        'List the keys a reply must have, for example "required_keys": ["route"].'
+    )
+
+
+def built_in():
+    """Return the registry that a run has without guests."""
+    return build_registry(("pytest-openclaw", validator) for validator in BUILTIN)

@@ -1,0 +1,570 @@
+"""What a suite file may say, and what is said about one that may not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.errors import SuiteError
+from pytest_openclaw.records import Prompt
+from pytest_openclaw.suites import definition, parse_suite
+from pytest_openclaw.suites.prompt import read_prompt
+
+NAME = "benchmarks/prompts_x.json"
+ID_MEND = "Write letters, digits, _ or -, such as P1."
+JSON_FORM = 'Write a list of prompts: [{"id": "P1", "prompt": "…", "validator": {…}}].'
+TOML_FORM = "Write each prompt below a line [[prompts]], with id, prompt and validator."
+
+FULL_TOML = """
+title = "top-level keys beside prompts mean nothing"
+
+[[prompts]]
+id = "P1"
+name = "greeting"
+prompt = '''
+Say hello.
+'''
+validator = { type = "says", word = "hello" }
+expected_tool_calls = ["free", { name = "du" }]
+category = "chat"
+tags = ["short", "polite"]
+system = "Be kind."
+timeout_s = 2.5
+max_output_tokens = 64
+variant = "enhanced"
+weights = { a = [1, 2] }
+"""
+
+
+def parse(entries, registry):
+    """Parse what a JSON suite would hold."""
+    return parse_suite(json.dumps(entries), format="json", name=NAME, registry=registry)
+
+
+def read(text, registry, form="json"):
+    """Return the prompts of a suite and what is said about it; one of them is empty."""
+    try:
+        return parse_suite(text, format=form, name=NAME, registry=registry).prompts, ""
+    except SuiteError as error:
+        return (), str(error)
+
+
+def complaint(text, registry, form="json"):
+    """Return what is said about a suite that is refused."""
+    with pytest.raises(SuiteError) as caught:
+        parse_suite(text, format=form, name=NAME, registry=registry)
+    return str(caught.value)
+
+
+def test_every_key_of_a_prompt_arrives(registry):
+    """A TOML suite gives prompts with all their keys, unknown ones in `extra`."""
+    suite = parse_suite(FULL_TOML, format="toml", name="benchmarks/prompts_x.toml", registry=registry)
+
+    (prompt,) = suite.prompts
+    assert suite.path == prompt.suite == "benchmarks/prompts_x.toml"
+    assert (prompt.id, prompt.name, prompt.prompt) == ("P1", "greeting", "Say hello.\n")
+    assert (prompt.validator.type, prompt.validator_spec) == ("says", {"type": "says", "word": "hello"})
+    assert prompt.expected_tool_calls == ("free", "du")
+    assert (prompt.category, prompt.tags, prompt.system) == ("chat", ("short", "polite"), "Be kind.")
+    assert (prompt.timeout_s, prompt.max_output_tokens) == (2.5, 64)
+    assert prompt.extra == {"variant": "enhanced", "weights": {"a": [1, 2]}}
+
+
+@pytest.mark.parametrize(
+    "absent",
+    [
+        pytest.param({}, id="absent"),
+        pytest.param({"validator": {}, "name": ""}, id="empty"),
+        pytest.param(
+            dict.fromkeys(
+                (
+                    "name",
+                    "validator",
+                    "expected_tool_calls",
+                    "category",
+                    "tags",
+                    "system",
+                    "timeout_s",
+                    "max_output_tokens",
+                    "tools",
+                )
+            ),
+            id="null",
+        ),
+    ],
+)
+def test_id_and_prompt_are_enough(absent, registry):
+    """Without further keys a prompt is named after its id, judged by noop, and has the defaults."""
+    (prompt,) = parse([{"id": "P1", "prompt": "Hi", **absent}], registry).prompts
+
+    expected = Prompt(suite=NAME, id="P1", name="P1", prompt="Hi", validator=prompt.validator)
+    assert prompt == expected
+    assert prompt.validator.type == "noop"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param('[{"id": "P1", "prompt": "Hé"}]', id="a-list"),
+        pytest.param('{"prompts": [{"id": "P1", "prompt": "Hé"}]}', id="an-object"),
+        pytest.param('\ufeff[{"id": "P1", "prompt": "Hé"}]', id="byte-order-mark"),
+        pytest.param('[{"id": "P1", "prompt": "Hé"}]'.encode(), id="bytes"),
+        pytest.param('[{"id": "P1", "prompt": "Hé"}]'.encode("utf-8-sig"), id="bytes-with-a-mark"),
+        pytest.param('[\r\n{"id": "P1",\r\n"prompt": "H\\u00e9"}]\r\n', id="crlf-and-escapes"),
+    ],
+)
+def test_json_comes_in_these_forms(text, registry):
+    """A JSON suite is a list of prompts or an object with one, as text or as UTF-8 bytes."""
+    suite = parse_suite(text, format="json", name=NAME, registry=registry)
+
+    assert [(prompt.id, prompt.prompt) for prompt in suite.prompts] == [("P1", "Hé")]
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        pytest.param(
+            {"prompt": "p"}, 'no. 1: has no "id". Give it one of its own, such as "P1".', id="no-id"
+        ),
+        pytest.param(
+            {"id": None, "prompt": "p"}, f"no. 1: id is null, not a string. {ID_MEND}", id="null-id"
+        ),
+        pytest.param(
+            {"id": 7, "prompt": "p"}, f"no. 1: id is a number, not a string. {ID_MEND}", id="number-id"
+        ),
+        pytest.param({"id": " ", "prompt": "p"}, f"no. 1: id is blank. {ID_MEND}", id="blank-id"),
+        pytest.param(
+            {"id": "P 1", "prompt": "p"},
+            f'no. 1: id "P 1" holds a blank or an invisible character. {ID_MEND}',
+            id="blank-in-id",
+        ),
+        pytest.param(
+            {"id": "P\x1b1", "prompt": "p"},
+            f'no. 1: id "P\\u001b1" holds a blank or an invisible character. {ID_MEND}',
+            id="control-character-in-id",
+        ),
+        pytest.param(
+            {"id": "P[1", "prompt": "p"},
+            f'no. 1: id "P[1" holds [, which pytest\'s node ids cannot carry. {ID_MEND}',
+            id="bracket-in-id",
+        ),
+        pytest.param(
+            {"id": "P1]", "prompt": "p"},
+            f'no. 1: id "P1]" holds ], which pytest\'s node ids cannot carry. {ID_MEND}',
+            id="closing-bracket-in-id",
+        ),
+        pytest.param(
+            {"id": "a::b", "prompt": "p"},
+            f'no. 1: id "a::b" holds ::, which pytest\'s node ids cannot carry. {ID_MEND}',
+            id="colons-in-id",
+        ),
+        pytest.param(
+            {"id": "a/b", "prompt": "p"},
+            f'no. 1: id "a/b" holds /, which pytest\'s node ids cannot carry. {ID_MEND}',
+            id="slash-in-id",
+        ),
+        pytest.param(
+            {"id": "P1"}, 'P1: has no "prompt". Write the text that the model is asked.', id="no-prompt"
+        ),
+        pytest.param(
+            {"id": "P1", "prompt": "\n "},
+            "P1: prompt is blank. Write the text that the model is asked.",
+            id="blank-prompt",
+        ),
+        pytest.param(
+            {"id": "P1", "prompt": None},
+            "P1: prompt is null, not a string. Write a text in quotes.",
+            id="null-prompt",
+        ),
+        pytest.param(
+            {"id": "P1", "prompt": ["p"]},
+            "P1: prompt is a list, not a string. Write a text in quotes.",
+            id="list-prompt",
+        ),
+        pytest.param(
+            "P1",
+            "no. 1: is a string, not an object. Write an object with id, prompt and validator.",
+            id="string",
+        ),
+        pytest.param(
+            None, "no. 1: is null, not an object. Write an object with id, prompt and validator.", id="null"
+        ),
+    ],
+)
+def test_an_entry_without_a_usable_id_or_prompt(entry, expected, registry):
+    """A bad id is told by the entry's position, a bad prompt text by its id."""
+    assert complaint(json.dumps([entry]), registry) == f"{NAME}: prompt {expected}"
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        pytest.param({"name": 1}, "name is a number, not a string. Write a text in quotes.", id="name"),
+        pytest.param(
+            {"category": ["a"]}, "category is a list, not a string. Write a text in quotes.", id="category"
+        ),
+        pytest.param(
+            {"system": True}, "system is a boolean, not a string. Write a text in quotes.", id="system"
+        ),
+        pytest.param(
+            {"tags": "router"},
+            'tags is a string, not a list. Write strings in brackets, such as ["router"].',
+            id="tags-a-string",
+        ),
+        pytest.param(
+            {"tags": ["a", 1]}, "tags holds 1, which is a number. Write strings only.", id="tags-a-number"
+        ),
+        pytest.param(
+            {"expected_tool_calls": "free"},
+            'expected_tool_calls is a string, not a list. Write names in brackets, such as ["free"].',
+            id="tool-calls-a-string",
+        ),
+        pytest.param(
+            {"expected_tool_calls": [{"tool": "free"}]},
+            'expected_tool_calls holds {"tool": "free"}, which names no tool. '
+            'Write "free", or an object with a "name".',
+            id="tool-call-without-a-name",
+        ),
+        pytest.param(
+            {"expected_tool_calls": [" "]},
+            'expected_tool_calls holds " ", which names no tool. Write "free", or an object with a "name".',
+            id="blank-tool-call",
+        ),
+        pytest.param(
+            {"tools": []},
+            "tools is given, but native tools are not offered yet: this version asks for tool use in text. "
+            "Remove the key; a tool_invocation validator or expected_tool_calls says which tools are meant.",
+            id="tools",
+        ),
+        pytest.param(
+            {"validater": {"type": "noop"}},
+            'has "validater", which means nothing here. Rename it to "validator".',
+            id="misspelt-validator",
+        ),
+        pytest.param(
+            {"Validator": {"type": "noop"}},
+            'has "Validator", which means nothing here. Rename it to "validator".',
+            id="capital-validator",
+        ),
+        pytest.param(
+            {"validator": {"type": "says", "word": ""}},
+            'validator says: "word" is empty. Write a word.',
+            id="the-validator's-own-complaint-on-one-line",
+        ),
+    ],
+)
+def test_a_key_that_cannot_be_used(keys, expected, registry):
+    """The error names file, prompt and key, and says what to write."""
+    text = json.dumps([{"id": "P1", "prompt": "Hi", **keys}])
+
+    assert complaint(text, registry) == f"{NAME}: prompt P1: {expected}"
+
+
+@pytest.mark.parametrize("value", [0, -1, True, "60", [60], 10**400, {"s": 1}], ids=repr)
+def test_a_timeout_is_positive_seconds(value, registry):
+    """`timeout_s` is a finite number greater than 0, and a boolean is no number."""
+    text = complaint(json.dumps([{"id": "P1", "prompt": "Hi", "timeout_s": value}]), registry)
+
+    assert text.startswith(f"{NAME}: prompt P1: timeout_s is ")
+    assert "Write" in text or "Shorten" in text
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0, "0"),
+        (-5, "-5"),
+        (1.5, "1.5"),
+        (True, "true"),
+        (64.0, "64.0"),
+        (False, "false"),
+        ("64", '"64"'),
+        ([1], "[1]"),
+    ],
+)
+def test_max_output_tokens_is_a_positive_whole_number(value, shown, registry):
+    """`max_output_tokens` is a whole number greater than 0, and a boolean is no number."""
+    text = complaint(json.dumps([{"id": "P1", "prompt": "Hi", "max_output_tokens": value}]), registry)
+
+    mend = "Write a whole number greater than 0, such as 256."
+    assert text == f"{NAME}: prompt P1: max_output_tokens is {shown}. {mend}"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(
+            '[{"id": "P1", "prompt": "a", "prompt": "b"}]',
+            "prompt P1: prompt stands twice. Keep one of them.",
+            id="key-twice",
+        ),
+        pytest.param(
+            '[{"id": "P1", "prompt": "a", "validator": {"type": "says", "word": "a", "word": "b"}}]',
+            "prompt P1: validator.word stands twice. Keep one of them.",
+            id="key-twice-inside",
+        ),
+        pytest.param(
+            '{"prompts": [], "prompts": [{"id": "P1", "prompt": "a"}]}',
+            'the key "prompts" stands twice. Keep one of them.',
+            id="list-twice",
+        ),
+        pytest.param(
+            '[{"id": "P1", "prompt": "a", "timeout_s": NaN}]',
+            "prompt P1: timeout_s is NaN or infinite. Write a finite number.",
+            id="nan",
+        ),
+        pytest.param(
+            '[{"id": "P1", "prompt": "a", "x": [{"y z": 1e999}]}]',
+            'prompt P1: x[0]."y z" is NaN or infinite. Write a finite number.',
+            id="overflow-in-an-unknown-key",
+        ),
+        pytest.param(
+            '[{"id": "P1", "prompt": "half a face: \\ud83d"}]',
+            "prompt P1: prompt holds half a surrogate pair. Write the whole character.",
+            id="lone-surrogate",
+        ),
+        pytest.param(
+            '[{"id": "P1", "prompt": "a", "\\udc00": 1}]',
+            'prompt P1: the key "\\udc00" holds half a surrogate pair. Write the whole character.',
+            id="lone-surrogate-in-a-key",
+        ),
+        pytest.param(
+            '[{"id": "P1", "prompt": "a", "seed": 1' + "0" * 400 + "}]",
+            "prompt P1: seed is a number of more than 300 digits. Shorten it.",
+            id="huge-number",
+        ),
+        pytest.param(
+            '[{"id": "P1", "prompt": "a", "seed": 1' + "0" * 9000 + "}]",
+            "holds a number of thousands of digits. Shorten it.",
+            id="number-that-python-refuses",
+        ),
+        pytest.param(
+            '[{"id": "P1", "prompt": "a", "x": ' + "[" * 60 + "]" * 60 + "}]",
+            "prompt P1: x" + "[0]" * 40 + " is nested more than 40 deep. Flatten it.",
+            id="deep",
+        ),
+        pytest.param("[" * 200_000, "is nested too deeply to be read. Flatten it.", id="too-deep-to-read"),
+    ],
+)
+def test_values_that_no_prompt_may_hold(text, expected, registry):
+    """What a row or `config.json` could not carry is refused wherever it stands."""
+    assert complaint(text, registry) == f"{NAME}: {expected}"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("", f"is empty. {JSON_FORM}", id="empty"),
+        pytest.param("[]", f"has no prompts. {JSON_FORM}", id="empty-list"),
+        pytest.param('{"prompts": []}', f"has no prompts. {JSON_FORM}", id="empty-list-in-an-object"),
+        pytest.param('{"cases": []}', f"has no prompts. {JSON_FORM}", id="object-without-prompts"),
+        pytest.param(
+            '{"prompts": {"id": "P1"}}',
+            f"prompts is an object, not a list. {JSON_FORM}",
+            id="prompts-an-object",
+        ),
+        pytest.param('"P1"', f"the whole is a string, not a list of prompts. {JSON_FORM}", id="string"),
+        pytest.param("null", f"the whole is null, not a list of prompts. {JSON_FORM}", id="null"),
+    ],
+)
+def test_a_file_without_prompts(text, expected, registry):
+    """A suite needs a list of prompts with something in it."""
+    assert complaint(text, registry) == f"{NAME}: {expected}"
+
+
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        pytest.param('[\n{"id": "P1"\n"prompt": "a"}]', "line 3, column 1: ", id="no-comma"),
+        pytest.param("[\n// note\n]", "line 2, column 1: ", id="comment"),
+        pytest.param('[{"id": "P\n1"}]', "line 1, column ", id="line-break-in-a-string"),
+    ],
+)
+def test_a_json_syntax_error_names_its_line(text, start, registry):
+    """Line and column come from the reader, the mend from us."""
+    said = complaint(text, registry)
+
+    assert said.startswith(f"{NAME}: {start}")
+    assert said.endswith(". Mend the JSON there: no comments, and no comma after the last entry.")
+
+
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        pytest.param(
+            '[[prompts]]\nid = "P1"\nid = "P2"\n',
+            "line 3, column 10: Cannot overwrite a value",
+            id="key-twice",
+        ),
+        pytest.param("[[prompts]]\nid = P1\n", "line 2, column 6: Invalid value", id="no-quotes"),
+        pytest.param('[[prompts]]\nid = "P1', "at its end: ", id="unfinished"),
+    ],
+)
+def test_a_toml_syntax_error_names_its_line(text, start, registry):
+    """Line and column come from the reader, the mend from us."""
+    said = complaint(text, registry, form="toml")
+
+    assert said.startswith(f"{NAME}: {start}")
+    assert said.endswith(". Mend the TOML there: texts stand in quotes, and a key stands once.")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("# nothing yet\n", f"has no prompts. {TOML_FORM}", id="comment-only"),
+        pytest.param(
+            '[prompts]\nid = "P1"\n', f"prompts is an object, not a list. {TOML_FORM}", id="one-bracket"
+        ),
+        pytest.param(
+            '[[prompts]]\nid = "P1"\nprompt = "a"\n[[prompt]]\nid = "P2"\n',
+            'has a key "prompt". Prompts stand under the key prompts.',
+            id="misspelt-heading",
+        ),
+        pytest.param(
+            '[[prompts]]\nid = "P1"\nprompt = "a"\nsince = 2026-02-13\n',
+            "prompt P1: since is a date or time. Put it in quotes.",
+            id="date",
+        ),
+        pytest.param(
+            '[[prompts]]\nid = "P1"\nprompt = "a"\nat = [07:32:00]\n',
+            "prompt P1: at[0] is a date or time. Put it in quotes.",
+            id="time",
+        ),
+        pytest.param(
+            '[[prompts]]\nid = "P1"\nprompt = "a"\ntimeout_s = inf\n',
+            "prompt P1: timeout_s is NaN or infinite. Write a finite number.",
+            id="infinity",
+        ),
+        pytest.param(
+            "x = " + "[" * 5000 + "]" * 5000,
+            "is nested too deeply to be read. Flatten it.",
+            id="too-deep-to-read",
+        ),
+    ],
+)
+def test_a_toml_suite_that_is_refused(text, expected, registry):
+    """What TOML allows and a suite does not is told with its mend."""
+    assert complaint(text, registry, form="toml") == f"{NAME}: {expected}"
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        pytest.param(b'[\n{"id": "P1",\n"prompt": "caf\xe9"}\n]\n', 3, id="latin-1"),
+        pytest.param('[{"id": "P1"}]'.encode("utf-16"), 1, id="utf-16"),
+    ],
+)
+def test_bytes_must_be_utf8(content, line, registry):
+    """A file in another encoding is told by the line of its first wrong byte."""
+    assert complaint(content, registry) == f"{NAME}: line {line} is not UTF-8. Save the file as UTF-8."
+
+
+def test_all_errors_are_told_at_once(registry):
+    """One reading tells every fault of a suite, a line for each, in the order of the file."""
+    entries = [
+        {"id": "P1", "prompt": "a", "tags": 1, "timeout_s": 0},
+        {"id": "P1"},
+        7,
+        {"id": "P4", "prompt": "fine"},
+    ]
+
+    assert complaint(json.dumps(entries), registry).splitlines() == [
+        f'{NAME}: prompt P1: tags is a number, not a list. Write strings in brackets, such as ["router"].',
+        f"{NAME}: prompt P1: timeout_s is 0. Write seconds, a number greater than 0, such as 60.",
+        f'{NAME}: prompt no. 2: id "P1" is the id of prompt no. 1 too. Give each an id of its own.',
+        f'{NAME}: prompt no. 2: has no "prompt". Write the text that the model is asked.',
+        f"{NAME}: prompt no. 3: is a number, not an object. Write an object with id, prompt and validator.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("faults", "last"), [(20, "prompt no. 20: "), (21, "and 1 more."), (500, "and 480 more.")]
+)
+def test_at_most_twenty_errors_are_told(faults, last, registry):
+    """Beyond twenty faults the rest is counted."""
+    lines = complaint(json.dumps([None] * faults), registry).splitlines()
+
+    assert len(lines) == min(faults, 21)
+    assert lines[-1].startswith(f"{NAME}: {last}")
+
+
+def test_ids_that_differ_in_case_are_two(registry):
+    """`P1` and `p1` are different prompts."""
+    suite = parse([{"id": "P1", "prompt": "a"}, {"id": "p1", "prompt": "b"}], registry)
+
+    assert [prompt.id for prompt in suite.prompts] == ["P1", "p1"]
+
+
+@given(text=st.text() | st.binary(), form=st.sampled_from(["toml", "json"]))
+def test_any_text_is_a_suite_or_an_error_that_names_the_file(text, form, registry):
+    """No content of a file leads to anything but a suite or a `SuiteError`."""
+    prompts, said = read(text, registry, form)
+
+    assert bool(prompts) is not said.startswith(f"{NAME}: ")
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+known_keys = st.sampled_from(
+    [
+        "id",
+        "name",
+        "prompt",
+        "validator",
+        "tags",
+        "category",
+        "system",
+        "timeout_s",
+        "max_output_tokens",
+        "expected_tool_calls",
+    ]
+)
+
+
+@given(
+    entries=st.lists(
+        st.dictionaries(known_keys | st.text(st.characters()), json_values), min_size=1, max_size=3
+    )
+)
+def test_whatever_is_accepted_can_be_kept(entries, registry):
+    """Prompts that pass are unique and have a JSON definition; all others are refused with their place."""
+    prompts, said = read(json.dumps(entries), registry)
+
+    assert all(line.startswith(f"{NAME}: ") for line in said.splitlines())
+    assert len({prompt.id for prompt in prompts}) == (0 if said else len(entries))
+    assert [definition(prompt)["id"] for prompt in prompts] == [prompt.id for prompt in prompts]
+
+
+@given(
+    ids=st.lists(st.from_regex(r"[A-Za-z0-9_.-]{1,8}", fullmatch=True), unique=True, min_size=1, max_size=5),
+    text=st.text(st.characters(exclude_categories=["Cs"])).filter(str.strip),
+)
+def test_plain_prompts_come_through_unchanged(ids, text, registry):
+    """Ids keep their order, and a prompt's text is not touched, blanks at its ends included."""
+    suite = parse([{"id": prompt_id, "prompt": text} for prompt_id in ids], registry)
+
+    assert [(prompt.id, prompt.prompt) for prompt in suite.prompts] == [
+        (prompt_id, text) for prompt_id in ids
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tags", "kind"),
+    [
+        pytest.param({"router"}, "of type set", id="set"),
+        pytest.param(2.5, "a number", id="number"),
+        pytest.param({"a": 1}, "an object", id="object"),
+    ],
+)
+def test_a_mark_in_python_is_read_alike(tags, kind, registry):
+    """Values that no file could hold are called by their Python type."""
+    prompt, said = read_prompt({"prompt": "Hi", "tags": tags}, "P1", suite=NAME, registry=registry)
+
+    assert prompt is None
+    assert said == [f'tags is {kind}, not a list. Write strings in brackets, such as ["router"].']

@@ -1,0 +1,99 @@
+"""Thinking at the start of a reply is not its answer."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.tools.thinking import strip_thinking, without_thinking
+
+WORDS = st.text(alphabet=st.characters(exclude_characters="<`"))
+TAGS = ("think", "thinking", "thought", "antthinking")
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        pytest.param("OK", "OK", id="none"),
+        pytest.param("", "", id="empty"),
+        pytest.param("  OK\n", "  OK\n", id="blanks-of-the-answer-stay"),
+        pytest.param("<think>hm</think>OK", "OK", id="closed"),
+        pytest.param("<think>\nhm\n\nhm\n</think>\n\nOK\n", "OK\n", id="closed-over-lines"),
+        pytest.param(" \t\r\n<think>hm</think> OK", "OK", id="blanks-before"),
+        pytest.param("<think></think>\n\nOK", "OK", id="closed-empty"),
+        pytest.param("<think>a</think><think>b</think>\n<think>c</think>OK", "OK", id="several"),
+        pytest.param("<thinking>hm</thinking>OK", "OK", id="thinking"),
+        pytest.param("<thought>hm</thought>OK", "OK", id="thought"),
+        pytest.param("<antthinking>hm</antthinking>OK", "OK", id="antthinking"),
+        pytest.param("<THINK>hm</Think>OK", "OK", id="any-case"),
+        pytest.param("<think>hm</think>", "", id="nothing-after"),
+        pytest.param("<think>a <think> b</think>OK", "OK", id="opened-twice"),
+        pytest.param("<think>a</think>\n</think>\nOK", "OK", id="closed-twice"),
+        pytest.param("<think>say `</think>` or so</think>OK", "OK", id="tag-in-backticks-inside"),
+        pytest.param("<think>try `ls`</think>`du`", "`du`", id="code-on-both-sides"),
+        pytest.param("hm, hm\n</think>\n\nOK", "OK", id="orphan"),
+        pytest.param("</think>OK", "OK", id="orphan-first"),
+        pytest.param("hm</think>", "", id="orphan-last"),
+        pytest.param("<think>hm, hm. OK", "<think>hm, hm. OK", id="never-closed"),
+        pytest.param("<think>hm</thinking>OK", "<think>hm</thinking>OK", id="closed-by-another"),
+        pytest.param("OK <think>hm</think>", "OK <think>hm</think>", id="later"),
+        pytest.param("<think>a</think>Use </think> so", "Use </think> so", id="tag-in-the-answer"),
+        pytest.param("It ends with `</think>`.", "It ends with `</think>`.", id="orphan-in-backticks"),
+        pytest.param("`</think>`", "`</think>`", id="orphan-alone-in-backticks"),
+        pytest.param("<reasoning>a</reasoning>OK", "<reasoning>a</reasoning>OK", id="reasoning-is-an-answer"),
+        pytest.param("<thİnk>a</thınK>b", "<thİnk>a</thınK>b", id="foreign-letters"),
+        pytest.param("<b>a</b>", "<b>a</b>", id="other-tag"),
+        pytest.param("\xa0<think>a</think>b", "\xa0<think>a</think>b", id="no-break-space-is-text"),
+    ],
+)
+def test_strip_thinking(text, answer):
+    """The answer follows the closed thinking at the start; what is not surely thinking stays."""
+    assert strip_thinking(text) == answer
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        pytest.param("a <think>b</think> c", "a \n c", id="in-the-answer"),
+        pytest.param("a <think>b</think> c <thought>d</thought>", "a \n c \n", id="two"),
+        pytest.param("<think>b", "", id="never-closed"),
+        pytest.param("<think>a</think> <think>b", "", id="second-never-closed"),
+        pytest.param("a <think> b <think>c", "a <think> b <think>c", id="later-never-closed"),
+        pytest.param("a <thought> b <think>c</think>", "a <thought> b \n", id="one-of-two-closed"),
+        pytest.param("a", "a", id="none"),
+    ],
+)
+def test_without_thinking(text, left):
+    """For tools, thinking goes wherever it stands, and a reply that never stopped thinking says nothing."""
+    assert without_thinking(text) == left
+
+
+@given(thought=WORDS, answer=WORDS, tag=st.sampled_from(TAGS))
+def test_a_thought_leaves_no_trace(thought, answer, tag):
+    """Whatever was thought, the answer is what follows, without the blanks between."""
+    assert strip_thinking(f"<{tag}>{thought}</{tag}>{answer}") == answer.lstrip(" \t\r\n")
+
+
+@given(text=st.text())
+def test_the_answer_ends_the_text(text):
+    """Nothing is rewritten: the answer is the end of what came."""
+    assert text.endswith(strip_thinking(text))
+
+
+@pytest.mark.parametrize("unit", ["<think>", "<think>a</think>", "</think>", " ", "`</think>`", "a <think>"])
+def test_time_grows_with_the_length(unit):
+    """Four times the text takes about four times as long, not sixteen times."""
+    small, large = (_seconds(unit * (chars // len(unit))) for chars in (100_000, 400_000))
+
+    assert large < 10 * max(small, 0.001)
+
+
+def _seconds(text: str) -> float:
+    """Processor time of the fastest of three looks."""
+    times = []
+    for _ in range(3):
+        start = time.process_time()
+        without_thinking(text)
+        times.append(time.process_time() - start)
+    return min(times)

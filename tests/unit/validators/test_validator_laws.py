@@ -1,0 +1,143 @@
+"""Laws of all validators: always a verdict, whatever a model replies, in bounded time."""
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pytest_openclaw.records import Reply, ToolCall
+from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
+
+SPECS = [
+    {"type": "noop"},
+    {"type": "exact", "value": "up"},
+    {"type": "one_of", "values": ["yes", "no", 1]},
+    {"type": "regex_fullmatch", "pattern": r"(?i)[\w\s]+|\{.*\}"},
+    {"type": "contains", "value": "a", "ignore_case": True},
+    {"type": "max_words", "value": 4},
+    {"type": "max_sentences", "value": 1},
+    {"type": "exact_bullets", "value": 3},
+    {"type": "json_keys", "required_keys": ["a"], "key_rules": {"a": {"type": "number"}}},
+    {"type": "json_keys", "required_keys": [], "key_rules": {"a": {"type": "one_of", "values": [1]}}},
+    {"type": "json_keys", "required_keys": [], "strict": True},
+    {"type": "json_equals", "value": {"a": 1}},
+    {"type": "json_equals", "value": [1]},
+    {"type": "json_schema", "schema": {"properties": {"a": {"type": "number", "multipleOf": 0.1}}}},
+    {"type": "json_schema", "schema": {"type": "array", "uniqueItems": True}},
+    {"type": "tool_invocation", "expected_tools": ["free"]},
+    {"type": "openclaw_ack"},
+]
+SPECS += [
+    {"type": "all_of", "validators": SPECS[:]},
+    {"type": "any_of", "validators": SPECS[:]},
+    {"type": "not", "validator": {"type": "tool_invocation", "expected_tools": []}},
+]
+REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])
+VALIDATORS = [build_validator(spec, REGISTRY) for spec in SPECS]
+
+ANY_CHARACTER = st.characters(codec=None, categories=None)
+FRAGMENTS = st.sampled_from(
+    [
+        '{"a":',
+        "1e400",
+        "9" * 400,
+        '"\\ud800"',
+        "}",
+        "[",
+        "]",
+        ",",
+        "{}",
+        "NaN",
+        "```json\n",
+        "```",
+        "- ",
+        "\n",
+    ]
+    + [
+        "HEARTBEAT_OK",
+        "NO_REPLY",
+        "`free -h`",
+        "$ du",
+        "e.g. ",
+        "。",
+        "؟ ",
+        "\x00",
+        "\x1b[31m",
+        "\ud800",
+        "\u2028",
+    ]
+)
+TEXTS = st.text(alphabet=ANY_CHARACTER) | st.lists(
+    FRAGMENTS | st.text(alphabet=ANY_CHARACTER, max_size=3)
+).map("".join)
+
+
+@pytest.mark.parametrize("validator", VALIDATORS, ids=[spec["type"] for spec in SPECS])
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=60, deadline=None)
+@given(text=TEXTS)
+def test_always_a_verdict(validator, text):
+    """Whatever a model replies, a verdict is reached, and it can be written as JSON in UTF-8."""
+    verdict = validator.check(Reply(text=text))
+
+    assert verdict.passed in (True, False, None)
+    assert (verdict.violation is not None) is (verdict.passed is False)
+    assert verdict.parsed is None or isinstance(verdict.parsed, dict)
+    json.dumps([verdict.violation, verdict.parsed], allow_nan=False, ensure_ascii=False).encode()
+
+
+@given(name=st.text(alphabet=ANY_CHARACTER), arguments=st.text(alphabet=ANY_CHARACTER))
+def test_always_a_verdict_on_native_calls(name, arguments):
+    """Whatever tool a model calls, tool_invocation reaches a verdict."""
+    reply = Reply(tool_calls=(ToolCall(name=name, arguments=arguments),))
+    validator = build_validator({"type": "tool_invocation", "expected_tools": ["free"]}, REGISTRY)
+
+    assert validator.check(reply).passed in (True, False)
+
+
+@pytest.mark.parametrize("validator", VALIDATORS, ids=[spec["type"] for spec in SPECS])
+@settings(max_examples=20, deadline=None)
+@given(
+    text=TEXTS, before=st.text(alphabet=" \t\r\n", max_size=3), after=st.text(alphabet=" \t\r\n", max_size=3)
+)
+def test_blanks_around_do_not_count(validator, text, before, after):
+    """The four blanks around a reply change no verdict."""
+    plain = text.strip(" \t\r\n")
+
+    assert (
+        validator.check(Reply(text=before + plain + after)).passed
+        is validator.check(Reply(text=plain)).passed
+    )
+
+
+HOSTILE = {
+    "braces": "{",
+    "brackets": "[",
+    "nested-objects": '{"a":',
+    "open-keys": '{"',
+    "keys-without-colon": '{"a" ',
+    "open-arrays": "[1 ",
+    "escapes": '{\\"',
+    "quotes": '"',
+    "cjk-marks": "。",
+    "periods": ". ",
+    "abbreviations": "etc. ",
+    "bullets": "-\n",
+    "tokens": "HEARTBEAT_OK",
+    "tags": "<a",
+    "blanks": " ",
+    "backticks": "`",
+}
+
+
+@pytest.mark.parametrize("unit", [pytest.param(unit, id=name) for name, unit in HOSTILE.items()])
+def test_long_hostile_replies(unit):
+    """Half a megabyte of what tempts a scanner to go back and forth reaches every verdict.
+
+    A quadratic scan would take minutes, and so miss any patience of a test run.
+    """
+    reply = Reply(text=f"x{unit * (500_000 // len(unit))}x")
+
+    verdicts = [validator.check(reply) for validator in VALIDATORS[:17] if validator.type != "noop"]
+
+    assert {verdict.passed for verdict in verdicts} <= {True, False}

@@ -1,0 +1,93 @@
+"""tool_invocation, and what a validator says about the tools of its prompt."""
+
+import pytest
+
+from pytest_openclaw.records import Reply, ToolCall
+from pytest_openclaw.validators import expected_tools, restrains
+from pytest_openclaw.validators.combine import AllOf, AnyOf, Not
+from pytest_openclaw.validators.text import Noop
+from pytest_openclaw.validators.tool_invocation import ToolInvocation
+
+FREE = ToolInvocation(expected_tools=("free",))
+DU = ToolInvocation(expected_tools=("du", "free"))
+ANY = ToolInvocation(expected_tools=())
+
+
+def called(name):
+    """A reply that is one native call."""
+    return Reply(tool_calls=(ToolCall(name=name, arguments="{}"),))
+
+
+@pytest.mark.parametrize(
+    ("expected", "reply", "passed", "violation"),
+    [
+        pytest.param(["free"], Reply(text="`free -h`"), True, None, id="text"),
+        pytest.param(["exec"], called("exec"), True, None, id="native"),
+        pytest.param(["Exec"], called("EXEC"), True, None, id="any-case"),
+        pytest.param(["du", "free"], Reply(text="`free -h`"), True, None, id="one-is-enough"),
+        pytest.param(
+            ["du"], Reply(text="`free -h`"), False, 'invoked: "free"; expected: one of "du"', id="another"
+        ),
+        pytest.param(["du"], Reply(text="No."), False, 'invoked: no tool; expected: one of "du"', id="none"),
+        pytest.param(
+            ["free -h"],
+            Reply(text="`free -h`"),
+            False,
+            'invoked: "free"; expected: one of "free -h"',
+            id="blank",
+        ),
+        pytest.param([], Reply(text="`du`"), True, None, id="any-tool"),
+        pytest.param(
+            [], Reply(text="No."), False, "invoked: no tool; expected: any tool", id="any-tool-none"
+        ),
+    ],
+)
+def test_tool_invocation(expected, reply, passed, violation):
+    """tool_invocation passes if one of the expected tools is invoked, or any if none is named."""
+    verdict = ToolInvocation(expected_tools=expected).check(reply)
+
+    assert (verdict.passed, verdict.violation) == (passed, violation)
+
+
+def test_parsed_tools():
+    """parsed_output lists the tools invoked, each once."""
+    verdict = FREE.check(Reply(text="`free -h`, then `du`, then `free`"))
+
+    assert verdict.parsed == {"tools": ["free", "du"]}
+
+
+@pytest.mark.parametrize(
+    ("validator", "tools"),
+    [
+        pytest.param(Noop(), None, id="asks-for-none"),
+        pytest.param(FREE, ("free",), id="itself"),
+        pytest.param(ANY, (), id="any-tool"),
+        pytest.param(AllOf(validators=(Noop(), FREE)), ("free",), id="all_of"),
+        pytest.param(
+            AnyOf(validators=(FREE, AllOf(validators=(DU,)))), ("free", "du"), id="nested-each-once"
+        ),
+        pytest.param(AnyOf(validators=(FREE, ANY)), (), id="any_of-any-tool"),
+        pytest.param(AllOf(validators=(FREE, ANY)), ("free",), id="all_of-any-tool"),
+        pytest.param(AllOf(validators=(Noop(),)), None, id="all_of-without"),
+        pytest.param(Not(validator=FREE), None, id="not"),
+    ],
+)
+def test_expected_tools(validator, tools):
+    """The tools expected are those of tool_invocation, also within all_of and any_of, not within not."""
+    assert expected_tools(validator) == tools
+
+
+@pytest.mark.parametrize(
+    ("validator", "answer"),
+    [
+        pytest.param(Not(validator=ANY), True, id="no-tool-at-all"),
+        pytest.param(AllOf(validators=(Noop(), AllOf(validators=(Not(validator=ANY),)))), True, id="all_of"),
+        pytest.param(AnyOf(validators=(Not(validator=ANY),)), False, id="any_of"),
+        pytest.param(Not(validator=FREE), False, id="one-tool-forbidden"),
+        pytest.param(Not(validator=Noop()), False, id="not-something-else"),
+        pytest.param(ANY, False, id="asks-for-a-tool"),
+    ],
+)
+def test_restrains(validator, answer):
+    """A prompt restrains if no tool at all may be invoked."""
+    assert restrains(validator) is answer
