@@ -43,6 +43,7 @@ class Cells:
     ) -> Generator[None, object, object]:
         """Put cells target by target, and let an id in `-k` mean its prompt alone."""
         order_by_target(self._state, items)
+        name_prompts(items)
         with exact_ids(config, items):
             return (yield)
 
@@ -91,6 +92,17 @@ def order_by_target(state: State, collected: list[pytest.Item]) -> None:
     cells = [(item, cell) for item in collected if (cell := items.cell_of(item)) is not None]
     ordered = iter(sorted(cells, key=lambda pair: order[pair[1].target]))
     collected[:] = [next(ordered)[0] if items.cell_of(item) is not None else item for item in collected]
+
+
+def name_prompts(collected: list[pytest.Item]) -> None:
+    """Give every cell the words by which `-k` finds it: name, category, tags and the token of its id."""
+    from pytest_openclaw.suites import keyword_token
+
+    for item in collected:
+        if (cell := items.cell_of(item)) is not None:
+            prompt = cell.prompt
+            words = {prompt.name, prompt.category or "", *prompt.tags, keyword_token(prompt.id)}
+            item.extra_keyword_matches.update(words - {""})
 
 
 @contextmanager

@@ -37,7 +37,8 @@ class SuiteFile(pytest.File):
         for cell in build_cells(
             select_prompts(suite.prompts, state.settings.prompts), state.settings.targets
         ):
-            yield CellItem.from_parent(self, name=cell.id, cell=cell)
+            # pytest makes an id from a name without looking for parameters in it; `--lf` compares parsed ones.
+            yield CellItem.from_parent(self, name=cell.id, nodeid=f"{self.nodeid}::{cell.id}", cell=cell)
 
 
 class CellItem(pytest.Item):
@@ -46,7 +47,7 @@ class CellItem(pytest.Item):
     def __init__(self, *, cell: Cell, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.stash[CELL] = cell
-        mark_cell(self, cell)
+        self.add_marker(pytest.mark.openclaw)
 
     def setup(self) -> None:
         """Ask the target and judge the reply; skip or fail here if there is none."""
@@ -85,18 +86,6 @@ def assert_passed(item: pytest.Item, asked: Asked) -> None:
         failure_type=asked.outcome.failure_type,
     )
     pytest.fail(item.config.stash[STATE].redactor.text(text), pytrace=False)
-
-
-def mark_cell(item: pytest.Item, cell: Cell) -> None:
-    """Give an item the words by which `-k` and `-m` find a cell."""
-    from pytest_openclaw.suites import keyword_token
-
-    prompt = cell.prompt
-    item.extra_keyword_matches.update({prompt.name, *prompt.tags, keyword_token(prompt.id)})
-    if prompt.category:
-        item.extra_keyword_matches.add(prompt.category)
-    if item.get_closest_marker("openclaw") is None:
-        item.add_marker(pytest.mark.openclaw)
 
 
 def ask(item: pytest.Item) -> Asked:

@@ -25,16 +25,23 @@ def check_start(state: State) -> None:
     Raises:
         pytest.UsageError: says what is wrong and what to do.
     """
-    check_run_id(state)
+    check_run_name(state)
     check_prompt_ids(state)
     resolve_wildcards(state)
 
 
-def check_run_id(state: State) -> None:
-    """Refuse a run id that the user chose and that is taken."""
+def check_run_name(state: State) -> None:
+    """Refuse a folder that cannot hold runs, and a run id that the user chose and that is taken."""
     from pytest_openclaw.run.directory import taken
 
-    path = state.settings.runs_dir / state.settings.run_id
+    runs_dir = state.settings.runs_dir
+    try:
+        runs_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise pytest.UsageError(
+            f"--openclaw-runs-dir={runs_dir}: cannot write there ({error.strerror}); give a folder of yours"
+        ) from None
+    path = runs_dir / state.settings.run_id
     if state.settings.run_id_given and path.exists():
         raise pytest.UsageError(taken(path))
 

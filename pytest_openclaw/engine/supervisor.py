@@ -105,12 +105,15 @@ async def acquire(
         if known and (handle := await _join(known)):
             return handle
         crashes = _crashes(place, known)
-        if crashes > MOST_CRASHES:
-            raise EngineCrashError(checks.why_it_crashed(spec.alias, _read(place.with_suffix(".log"))))
-        checks.check_before_start()
-        arguments = _arguments(spec, ready_within_s)
+        _check(spec, place, crashes)
         ready = await start(
-            command, arguments, place, environ=environ, weights=spec.alias, within_s=ready_within_s
+            command,
+            _arguments(spec, ready_within_s),
+            place,
+            environ=environ,
+            weights=spec.weights,
+            alias=spec.alias,
+            within_s=ready_within_s,
         )
         write_json(place, {**ready, "crashes": crashes})
         handle = await _join(ready)
@@ -130,6 +133,14 @@ async def _join(known: JsonObject) -> EngineHandle | None:
     if lease is None:
         return None
     return EngineHandle(url=known["url"], pid=known["pid"], token=known["token"], lease=lease)
+
+
+def _check(spec: EngineSpec, place: Path, crashes: int) -> None:
+    """Raise if there is no use in starting the engine."""
+    if crashes > MOST_CRASHES:
+        log = _read(place.with_suffix(".log")).replace(str(spec.weights), spec.alias)
+        raise EngineCrashError(checks.why_it_crashed(spec.alias, log))
+    checks.check_before_start()
 
 
 def _crashes(place: Path, known: JsonObject | None) -> int:

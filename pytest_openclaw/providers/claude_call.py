@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from pytest_openclaw import faults
 from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.providers.address import Address, parse_address
 from pytest_openclaw.text import valid_text
 
 if TYPE_CHECKING:
@@ -103,52 +103,62 @@ class Access:
     """Which server the CLI is to ask, and as whom.
 
     Attributes:
-        endpoint: the base URL of an endpoint of the user's own, as the CLI wants it; empty for Anthropic.
+        is_endpoint: it is an endpoint of the user's own, not Anthropic or what stands for it.
+        address: the server's; None leaves it to the CLI.
         key_env: the variable that holds the key; an endpoint gets only the key that it names.
         environ: the user's environment.
     """
 
-    endpoint: str
-    key_env: str
+    is_endpoint: bool
+    address: Address | None
+    key_env: str | None
     environ: Mapping[str, str] = field(repr=False)
 
     @classmethod
     def of(cls, setup: ProviderSetup) -> Access:
-        """Read it from what the provider is made from."""
-        endpoint = (setup.base_url or "").rstrip("/").removesuffix("/v1")
-        key_env = setup.key_env or ("" if endpoint else KEY_ENV)
-        return cls(endpoint=endpoint, key_env=key_env, environ=setup.environ)
+        """Read it from what the provider is made from.
+
+        Raises:
+            TargetError: the address is none.
+        """
+        if setup.base_url is not None:
+            address = parse_address(setup.base_url, source=setup.name)
+            return cls(is_endpoint=True, address=address, key_env=setup.key_env, environ=setup.environ)
+        own = setup.environ.get(BASE_URL_ENV, "").strip()
+        return cls(
+            is_endpoint=False,
+            address=parse_address(own, source=BASE_URL_ENV) if own else None,
+            key_env=setup.key_env or KEY_ENV,
+            environ=setup.environ,
+        )
+
+    @property
+    def key(self) -> str:
+        """The key; empty if there is none."""
+        return self.environ.get(self.key_env, "").strip() if self.key_env else ""
 
     @property
     def is_bare(self) -> bool:
         """By key, with nothing of this machine; else by the user's own login."""
-        return bool(self.endpoint or self.environ.get(self.key_env))
+        return self.is_endpoint or bool(self.key)
 
     @property
-    def base_url(self) -> str:
-        """The server's address, which may hold a password; empty leaves it to the CLI."""
-        return self.endpoint or self.environ.get(BASE_URL_ENV, "")
-
-    @property
-    def shown_url(self) -> str:
+    def shown_url(self) -> str | None:
         """The server's address, without user and password."""
-        parts = urlsplit(self.base_url)
-        return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+        return self.address.root_url if self.address else None
 
     @property
     def login(self) -> str:
         """How to get credentials, as a sentence."""
-        if self.endpoint:
-            return (
-                f"Set {self.key_env}." if self.key_env else "Name its key's variable in openclaw_endpoints."
-            )
-        return f"Run `claude /login`, or set {self.key_env}."
+        if not self.key_env:
+            return "Name its key's variable in openclaw_endpoints."
+        return f"Set {self.key_env}." if self.is_endpoint else f"Run `claude /login`, or set {self.key_env}."
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The keys and tokens in the environment, and a password in the base URL."""
-        values = [self.environ.get(name) for name in (*_SECRET_ENVS, self.key_env)]
-        return tuple(value for value in (*values, urlsplit(self.base_url).password) if value)
+        """The keys and tokens in the environment, and a password in the address."""
+        values = (self.key, *(self.environ.get(name, "") for name in _SECRET_ENVS))
+        return tuple(filter(None, values)) + (self.address.secrets if self.address else ())
 
     def environment(self, scratch: Scratch) -> dict[str, str]:
         """Return the CLI's environment: an emptied one, or the user's own if it is to use their login."""
@@ -161,11 +171,15 @@ class Access:
         return kept | self._credentials() | switches
 
     def _credentials(self) -> dict[str, str]:
-        if self.endpoint:
-            key = self.environ.get(self.key_env, "") if self.key_env else NO_KEY
-            return {BASE_URL_ENV: self.endpoint} | ({KEY_ENV: key} if key else {})
-        own = {name: value for name, value in self.environ.items() if name.startswith("ANTHROPIC_")}
-        return own | {KEY_ENV: self.environ[self.key_env]}
+        if not (self.is_endpoint and self.address):
+            own = {name: value for name, value in self.environ.items() if name.startswith("ANTHROPIC_")}
+            return own | {KEY_ENV: self.key}
+        # The CLI adds /v1 itself.
+        scheme, _, rest = self.address.root_url.partition("://")
+        at = "@" if self.address.userinfo else ""
+        key = self.key if self.key_env else NO_KEY
+        url = {BASE_URL_ENV: f"{scheme}://{self.address.userinfo}{at}{rest}"}
+        return url | ({KEY_ENV: key} if key else {})
 
 
 def find_command(setup: ProviderSetup) -> tuple[str, ...]:

@@ -13,13 +13,11 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from pytest_openclaw import faults
 from pytest_openclaw.errors import CallFailed
 from pytest_openclaw.protocols import Provider, ProviderSetup
 from pytest_openclaw.providers import processes
-from pytest_openclaw.providers.address import is_loopback
 from pytest_openclaw.providers.claude_call import (
     Access,
     arguments,
@@ -53,6 +51,11 @@ class ClaudeCodeCLI(Provider):
     name = "claude_code_cli"
 
     def __init__(self, setup: ProviderSetup) -> None:
+        """Find the address and the way in.
+
+        Raises:
+            TargetError: ANTHROPIC_BASE_URL, or the endpoint's address, is none.
+        """
         super().__init__(setup)
         self._access = Access.of(setup)
         self._version: str | None = None
@@ -60,12 +63,13 @@ class ClaudeCodeCLI(Provider):
     @property
     def lane(self) -> str:
         """The CLI, or the endpoint's base URL."""
-        return self._access.endpoint or self.name
+        return (self._access.is_endpoint and self._access.shown_url) or self.name
 
     @property
     def is_local(self) -> bool:
         """Whether the CLI was sent to a server on this machine; else the models are elsewhere."""
-        return is_loopback(urlsplit(self._access.base_url).hostname or "")
+        address = self._access.address
+        return address is not None and address.is_loopback
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -76,8 +80,8 @@ class ClaudeCodeCLI(Provider):
         """The way in: by key or by login, and where to."""
         return {
             "auth": "api_key" if self._access.is_bare else "login",
-            "key_env": self._access.key_env or None,
-            "base_url": self._access.shown_url or None,
+            "key_env": self._access.key_env,
+            "base_url": self._access.shown_url,
         }
 
     async def models(self) -> tuple[str, ...]:

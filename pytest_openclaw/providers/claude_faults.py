@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw import faults
 from pytest_openclaw.faults import WireError
 from pytest_openclaw.providers import processes
+from pytest_openclaw.providers.json_values import count_in
 from pytest_openclaw.providers.wire_errors import shortened
 
 if TYPE_CHECKING:
@@ -75,16 +76,14 @@ def meaning_of(stream: Stream, asked: Asked) -> Reply | Fault:
         return reply
     said = _said(result)
     if "refusal" in (stream.stop_reason, result.get("stop_reason")):
-        return replace(reply, finish_reason="refusal", refusal=reply.refusal or said)
+        return replace(reply, finish_reason="refusal", refusal=_PREFIX.sub("", said))
     if stream.error == "max_output_tokens":
         cut = stream.exchange.has_tokens
         return replace(reply, finish_reason="length") if cut else faults.cli_failed(asked.name, said)
     if stream.error or result.get("is_error") or result.get("api_error_status") is not None:
         return _error(stream, result, said, asked)
     if result.get("subtype") != "success" or _spoke_by_itself(stream, result):
-        return faults.cli_failed(
-            asked.name, f"the CLI ended with: {said.rstrip('.')}.", stream.exchange.raw()
-        )
+        return _failed(stream, said, asked)
     return reply
 
 
@@ -111,9 +110,7 @@ def _error(stream: Stream, result: JsonObject, said: str, asked: Asked) -> Reply
         # We allow one turn. A model that called a tool wanted another one, and has answered with the call.
         return stream.exchange.reply()
     if result.get("subtype") != "success" and result.get("api_error_status") is None and not stream.error:
-        return faults.cli_failed(
-            asked.name, f"the CLI ended with: {said.rstrip('.')}.", stream.exchange.raw()
-        )
+        return _failed(stream, said, asked)
     status = _status(result, said)
     if stream.exchange.has_tokens:
         return faults.stream_broken(asked.name, said, stream.exchange.raw())
@@ -149,7 +146,7 @@ def _without_status(error: str, said: str, asked: Asked) -> Fault | None:
 
 def _wire_type(stream: Stream, result: JsonObject, said: str) -> str:
     """The API's own word for what the CLI says in its words."""
-    if stream.limit_reached or _QUOTA.search(said):
+    if _QUOTA.search(said) or (stream.limit_reached and _status(result, said) in (None, 429)):
         return "billing_error"
     if result.get("terminal_reason") == "prompt_too_long" or _OVERFLOW.search(said):
         return "context_length_exceeded"
@@ -159,8 +156,8 @@ def _wire_type(stream: Stream, result: JsonObject, said: str) -> str:
 
 
 def _status(result: JsonObject, said: str) -> int | None:
-    status = result.get("api_error_status")
-    if isinstance(status, int) and not isinstance(status, bool):
+    status = count_in(result.get("api_error_status"))
+    if status is not None and 400 <= status <= 599:
         return status
     found = _STATUS.search(said)
     return int(found[1] or found[2]) if found else None

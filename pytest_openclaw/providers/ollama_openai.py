@@ -10,7 +10,7 @@ from pytest_openclaw.providers.fingerprint import fingerprint
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
 from pytest_openclaw.providers.listening import Dialect
 from pytest_openclaw.providers.over_http import OverHttp
-from pytest_openclaw.providers.wire_errors import error_in
+from pytest_openclaw.providers.wire_errors import error_in, error_of_object
 
 if TYPE_CHECKING:
     from pytest_openclaw.faults import WireError
@@ -55,7 +55,11 @@ def read_chat(payload: JsonObject, exchange: Exchange) -> WireError | None:
     exchange.hear_model(text_in(payload.get("model")))
     for choice in objects_in(payload.get("choices"))[:1]:
         _read_message(object_in(choice.get("delta") or choice.get("message")), exchange)
-        if reason := text_in(choice.get("finish_reason")):
+        reason = text_in(choice.get("finish_reason"))
+        if choice.get("error") or reason == "error":
+            # OpenRouter says so that the server behind it failed in the middle.
+            return error_of_object(choice.get("error") or "its finish_reason is 'error'")
+        if reason:
             exchange.hear_end(reason)
     if usage := object_in(payload.get("usage")):
         _read_usage(usage, exchange)

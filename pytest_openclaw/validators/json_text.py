@@ -88,6 +88,8 @@ def identity(value: Any) -> Any:
 
 def to_text(value: Any) -> str:
     """Return a value as JSON for a message."""
+    if isinstance(value, HugeNumber):
+        return value.written
     return json.dumps(_plain(value), ensure_ascii=False)
 
 

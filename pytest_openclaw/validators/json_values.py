@@ -39,8 +39,11 @@ class JsonEquals:
             raise ValueError(f'validator {self.type}: "value" is {what(self.value)}. {mend}')
         try:
             json.dumps(self.value, allow_nan=False)
-        except (TypeError, ValueError, RecursionError) as error:
+        except TypeError as error:
             raise ValueError(f'validator {self.type}: "value" is no JSON: {error}.') from error
+        except (ValueError, RecursionError) as error:
+            why = "NaN, infinity and endless nesting cannot be written"
+            raise ValueError(f'validator {self.type}: "value" is no JSON: {why}.') from error
 
     def check(self, reply: Reply) -> Verdict:
         """Find the JSON and compare it."""

@@ -4,8 +4,8 @@ Patterns mean what Python's `re` makes of them, but `regex` matches them, becaus
 after a time and lets other threads run. Where the two disagree, the pattern is rewritten first:
 
 - `{e}` is fuzzy matching and `[[:alpha:]]` a POSIX class in `regex`; in `re` they are plain characters.
-- `\s` and `\w` differ in a few characters: the separators U+001C to U+001F, fractions, combining marks.
-  (`\b`, and `\W` or `\S` inside brackets, keep the meaning that `regex` gives them.)
+- `\s`, `\w` and `\b` differ in a few characters: the separators U+001C to U+001F, fractions, combining
+  marks. (`\W` and `\S` inside brackets keep the meaning that `regex` gives them.)
 """
 
 from __future__ import annotations
@@ -36,10 +36,12 @@ _PART = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _PART_OF_SET = re.compile(r"(?P<escape>\\.)|(?P<bracket>\[)", re.DOTALL)
+_WORD = r"[\p{L}\p{N}_]"
 _OUTSIDE = {
+    r"\b": rf"(?:(?<={_WORD})(?!{_WORD})|(?<!{_WORD})(?={_WORD}))",
     r"\s": r"[\s\x1c-\x1f]",
     r"\S": r"[^\s\x1c-\x1f]",
-    r"\w": r"[\p{L}\p{N}_]",
+    r"\w": _WORD,
     r"\W": r"[^\p{L}\p{N}_]",
 }
 _INSIDE = {r"\s": r"\s\x1c-\x1f", r"\w": r"\p{L}\p{N}_"}

@@ -244,6 +244,7 @@ def test_broken_weights_are_one_clear_sentence(content, reason, tmp_path, monkey
     )
     assert fault.message.startswith("llama_cpp: bad.gguf is no GGUF file that the engine can load (")
     assert fault.message.endswith(f"{reason}). Download it again.")
+    assert str(tmp_path) not in fault.message
 
 
 def test_killed_engine_is_restarted_once(tmp_path):

@@ -151,7 +151,9 @@ class Project:
         path.write_text(prompts, "utf-8")
         return path
 
-    def run(self, *args: str | Path, models: str | None = "scripted/m", target: str = "benchmarks") -> Session:
+    def run(
+        self, *args: str | Path, models: str | None = "scripted/m", target: str = "benchmarks"
+    ) -> Session:
         """Run pytest on the benchmarks."""
         chosen = [f"--openclaw-models={models}"] if models else []
         named = [target] if target else []
@@ -170,7 +172,9 @@ MODES = [pytest.param((), id="plain"), pytest.param(("-n", "2"), id="workers", m
 @pytest.fixture
 def _emptied(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
-        if name.endswith(("_API_KEY", "_BASE_URL")) or name.startswith(("OLLAMA", "OPENAI", "ANTHROPIC", "CLAUDE")):
+        if name.endswith(("_API_KEY", "_BASE_URL")) or name.startswith(
+            ("OLLAMA", "OPENAI", "ANTHROPIC", "CLAUDE")
+        ):
             monkeypatch.delenv(name)
     for name in ("GITHUB_STEP_SUMMARY", "PYTEST_ADDOPTS", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)

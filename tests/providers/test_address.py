@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_openclaw.errors import TargetError
@@ -156,6 +156,7 @@ def test_root_url(base_url, root_url):
     assert Address(base_url=base_url).root_url == root_url
 
 
+@settings(deadline=None)
 @given(text=st.text(max_size=30))
 def test_any_text_is_an_address_or_an_error(text):
     """Nothing a user writes breaks the reading, and an address stays itself when it is read again."""

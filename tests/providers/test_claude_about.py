@@ -7,10 +7,10 @@ import json
 import sys
 
 import pytest
-from fake_claude import DUMMY_KEY, ask, environ_of, provider_of
 
-from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.errors import CallFailed, TargetError
 from pytest_openclaw.records import Request
+from tests.providers.fake_claude import DUMMY_KEY, ask, environ_of, provider_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the fake is named in POSIX quoting")
 
@@ -57,6 +57,42 @@ def test_what_it_tells_about_itself(environ, setup, described, lane, is_local):
     provider = provider_of(environ, **setup)
 
     assert (provider.describe(), provider.lane, provider.is_local) == (described, lane, is_local)
+
+
+@pytest.mark.parametrize(
+    ("environ", "setup", "source"),
+    [
+        pytest.param({"ANTHROPIC_BASE_URL": "ftp://x"}, {}, "ANTHROPIC_BASE_URL", id="environment"),
+        pytest.param({}, {"name": "mine", "base_url": "http://[x"}, "mine", id="endpoint"),
+    ],
+)
+def test_an_address_that_is_none_is_refused(environ, setup, source):
+    """A wrong address is told with its source when the provider is made."""
+    with pytest.raises(TargetError) as refused:
+        provider_of(environ, **setup)
+
+    assert str(refused.value) == (
+        f"{source}: this is no http:// or https:// address. Write for example http://127.0.0.1:8000/v1."
+    )
+
+
+@pytest.mark.parametrize(
+    ("key_env", "mend"),
+    [
+        pytest.param("LOCAL_KEY", "Set LOCAL_KEY.", id="named"),
+        pytest.param(None, "Name its key's variable in openclaw_endpoints.", id="not-named"),
+    ],
+)
+def test_an_endpoint_without_its_key_names_the_mend(key_env, mend):
+    """The way to credentials is the endpoint's own, not a login with Anthropic."""
+    told = json.dumps({"word": "authentication_failed", "text": "Not logged in"})
+    provider = provider_of(
+        environ_of("error", told), name="mine", base_url="http://127.0.0.1:9", key_env=key_env
+    )
+    with pytest.raises(CallFailed) as failed:
+        asyncio.run(provider.ask(Request(model="m", prompt="hi")))
+
+    assert str(failed.value) == f"mine: the Claude CLI says: Not logged in. {mend}"
 
 
 def test_secrets_are_named():

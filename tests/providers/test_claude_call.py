@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from fake_claude import DUMMY_KEY, ask, command, environ_of, provider_of
 
 from pytest_openclaw.records import Reply, Request
+from tests.providers.fake_claude import DUMMY_KEY, ask, command, environ_of, provider_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the fake is named in POSIX quoting")
 

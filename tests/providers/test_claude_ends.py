@@ -9,10 +9,10 @@ import sys
 import tempfile
 
 import pytest
-from fake_claude import ask, dies, environ_of, provider_of
 
 from pytest_openclaw.providers import processes
 from pytest_openclaw.records import Reply, Request
+from tests.providers.fake_claude import ask, dies, environ_of, provider_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the fake is named in POSIX quoting")
 

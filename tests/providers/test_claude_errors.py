@@ -6,9 +6,9 @@ import json
 import sys
 
 import pytest
-from fake_claude import ask, environ_of
 
 from pytest_openclaw.records import Fault
+from tests.providers.fake_claude import ask, environ_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the fake is named in POSIX quoting")
 

@@ -9,12 +9,12 @@ import sys
 from itertools import pairwise
 
 import pytest
-from fake_claude import dies, is_alive
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.providers import processes
 from pytest_openclaw.providers.processes import Program, Running
+from tests.providers.fake_claude import dies, is_alive
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="process groups are POSIX")
 

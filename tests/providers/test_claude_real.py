@@ -12,10 +12,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from fake_claude import DUMMY_KEY, ask, provider_of
-from servers.messages import MessagesServer
 
 from pytest_openclaw.records import Reply, ToolCall
+from tests.providers.fake_claude import DUMMY_KEY, ask, provider_of
+from tests.providers.servers.messages import MessagesServer
 
 pytestmark = pytest.mark.claude
 

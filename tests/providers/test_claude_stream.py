@@ -6,13 +6,13 @@ import json
 from itertools import count
 
 import pytest
-from fake_claude.cli import assistant, event, result, synthetic
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.stream_json import Stream, hear_line
 from pytest_openclaw.records import ToolCall
+from tests.providers.fake_claude.cli import assistant, event, result, synthetic
 
 REQUESTING = {"type": "system", "subtype": "status", "status": "requesting"}
 USAGE = {

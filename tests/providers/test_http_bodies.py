@@ -7,7 +7,6 @@ import gzip
 import pytest
 
 from pytest_openclaw.providers import listening
-from pytest_openclaw.records import Reply
 from tests.providers.servers.apis import APIS, as_json, ask, told
 from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, head, sse
 
@@ -231,19 +230,3 @@ def test_a_stream_of_another_type(api, server, content_type):
     server.enqueue(Script.stream(api.text("Grüße"), api.end(), content_type=content_type))
 
     assert ask(api.provider(server.url)).text == "Grüße"
-
-
-def test_connections_are_used_again(api, stream, server):
-    """One provider's calls, one after the other, share a connection; its failures end theirs."""
-    scripts = [Script.stream(api.text("Hi."), api.end()) if stream else Script.answer(api.whole())] * 3
-    server.enqueue(*scripts)
-    provider = api.provider(server.url)
-
-    async def three_times(request):
-        return [await ask_once(request) for _ in range(3)]
-
-    ask_once, provider.ask = provider.ask, three_times
-    replies = ask(provider, stream=stream)
-
-    assert [type(reply) for reply in replies] == [Reply] * 3
-    assert (server.total, server.connections) == (3, 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_openclaw.errors import TargetError
@@ -238,6 +238,26 @@ def test_counts_that_are_none(usage):
 
 
 @pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        pytest.param(
+            {"error": {"code": 502, "message": "gone"}, "finish_reason": "error"}, "gone", id="explained"
+        ),
+        pytest.param(
+            {"delta": {"content": ""}, "finish_reason": "error"}, "its finish_reason is 'error'", id="bare"
+        ),
+    ],
+)
+def test_an_error_in_a_choice(choice, message):
+    """A gateway tells of the server behind it in the choice; that is no way for a reply to end."""
+    exchange = Exchange()
+
+    error = read_chat({"choices": [choice]}, exchange)
+
+    assert (error.message, exchange.ended) == (message, False)
+
+
+@pytest.mark.parametrize(
     "payload",
     [
         {},
@@ -325,6 +345,7 @@ _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 _CALLS = st.lists(st.tuples(st.sampled_from(["read", "exec"]), _TEXT), max_size=3)
 
 
+@settings(deadline=None)
 @given(texts=st.lists(_TEXT, max_size=5), thoughts=st.lists(_TEXT, max_size=3), calls=_CALLS, data=st.data())
 def test_a_stream_reads_like_a_whole_answer(texts, thoughts, calls, data):
     """However a reply is cut into deltas, it is the reply that one message would be."""

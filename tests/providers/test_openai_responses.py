@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_openclaw.protocols import ProviderSetup
@@ -392,6 +392,7 @@ _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 _CALLS = st.lists(st.tuples(st.sampled_from(["read", "exec"]), _TEXT), max_size=3)
 
 
+@settings(deadline=None)
 @given(texts=st.lists(_TEXT, max_size=5), thoughts=st.lists(_TEXT, max_size=3), calls=_CALLS, data=st.data())
 def test_a_stream_reads_like_a_whole_answer(texts, thoughts, calls, data):
     """However a reply is cut into deltas, it is the reply that one response would be."""

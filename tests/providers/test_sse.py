@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_openclaw.providers.sse import Event, EventStream
@@ -79,6 +79,7 @@ _LINES = st.sampled_from(["data: é🦞", "data: b", "data:", "event: x", ": c",
 _ENDS = st.sampled_from(["\n", "\r\n", "\r"])
 
 
+@settings(deadline=None)
 @given(
     lines=st.lists(st.tuples(_LINES, _ENDS), max_size=12),
     rest=st.sampled_from(["", "data: é"]),
@@ -91,6 +92,7 @@ def test_chunked_reads_like_whole(lines, rest, cuts):
     assert read(*pieces(data, cuts)) == read(data)
 
 
+@settings(deadline=None)
 @given(data=st.binary(max_size=200))
 def test_any_bytes_are_read(data):
     """No byte sequence breaks the reader, and every text it gives can be encoded."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_openclaw.text import valid_text
@@ -26,6 +26,7 @@ def test_valid_text(text, valid):
     assert valid_text(text) == valid
 
 
+@settings(deadline=None)
 @given(text=st.text(st.characters()))
 def test_valid_text_can_be_encoded_and_stays(text):
     """The result is valid UTF-8, and making it valid again changes nothing."""
@@ -34,6 +35,7 @@ def test_valid_text_can_be_encoded_and_stays(text):
     assert once.encode().decode() == once == valid_text(once)
 
 
+@settings(deadline=None)
 @given(text=st.text(st.characters(exclude_categories=["Cs"])))
 def test_valid_text_keeps_what_is_valid(text):
     """A text without surrogates is itself."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_openclaw.faults import WireError
@@ -153,6 +153,7 @@ def test_page_title(text, title):
     assert page_title(text) == title
 
 
+@settings(deadline=None)
 @given(text=st.text(st.characters(), max_size=2000))
 def test_shortened_fits_into_a_message(text):
     """Whatever a server sends becomes one printable line of bounded length."""

@@ -15,7 +15,8 @@ Steps: `Send` bytes, `Pause` for seconds, `Wait` for an event that the test sets
 the connection for the next request.
 
 What was seen: `requests` in order of arrival, `total`, `in_flight` now, `most_in_flight` so far, and
-`connections` accepted; `wait_for` waits until they are as a test wants them. Everything binds to 127.0.0.1 and ends with the `with` block.
+`connections` accepted; `wait_for` waits until they are as a test wants them. Everything binds to
+127.0.0.1 and ends with the `with` block.
 """
 
 from __future__ import annotations

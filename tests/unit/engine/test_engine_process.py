@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from pathlib import Path
 
 import pytest
 from fake_engine import FAKE, NEVER_READY, dying, end, engine_of, failing, is_gone, wait_until
@@ -15,7 +16,9 @@ from pytest_openclaw.errors import EngineError
 async def start_it(command, folder, within_s=60.0):
     """Start an engine and return the object of its READY line."""
     place = folder / "engine-x.json"
-    return await start(command, (), place, environ={}, weights="a.gguf", within_s=within_s)
+    return await start(
+        command, (), place, environ={}, weights=Path("/private/a.gguf"), alias="a.gguf", within_s=within_s
+    )
 
 
 def pid_in(folder):
@@ -57,6 +60,11 @@ def test_ready_line_is_returned(tmp_path):
             failing("first\nlast", status=7),
             "the embedded engine ended with status 7 before it was ready. Last words: last",
             id="another-reason",
+        ),
+        pytest.param(
+            failing("cannot read /private/a.gguf"),
+            "the embedded engine ended with status 1 before it was ready. Last words: cannot read a.gguf",
+            id="private-path",
         ),
         pytest.param(
             engine_of("import sys; sys.stdout.write('READY {')"),
@@ -118,11 +126,11 @@ def test_engine_that_ends_later_is_no_zombie(tmp_path):
 
 
 def test_environment_of_the_user_does_not_shape_the_engine():
-    """Proxies and llama.cpp's, OpenMP's and Python's variables stay out; the way to libraries comes in."""
-    shaping = ("http_proxy", "ALL_PROXY", "OMP_NUM_THREADS", "LLAMA_ARG_CTX_SIZE", "GGML_X", "PYTHONSTARTUP")
+    """Proxies and llama.cpp's and OpenMP's variables stay out; the way to libraries comes in."""
+    shaping = ("http_proxy", "ALL_PROXY", "OMP_NUM_THREADS", "LLAMA_ARG_CTX_SIZE", "GGML_X", "GOMP_SPINCOUNT")
     needed = {"PATH": "/bin", "LD_LIBRARY_PATH": "/opt/lib"}
 
     environ = child_environ({**dict.fromkeys(shaping, "x"), **needed})
 
     assert environ.pop("PYTHONPATH")
-    assert environ == needed
+    assert environ == {**needed, "GOMP_SPINCOUNT": "1000"}

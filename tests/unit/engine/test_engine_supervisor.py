@@ -123,14 +123,14 @@ def test_crashed_engine_is_restarted_once(tmp_path):
     end(first.pid)
     second = take(tmp_path)
     end(second.pid)
-    place(tmp_path).with_suffix(".log").write_text("GGML_ASSERT(n > 0) failed\n")
+    place(tmp_path).with_suffix(".log").write_text("assert failed in /models/a.gguf\n")
 
     assert (first.alive, second.alive) == (False, False)
     for _ in range(2):
         with pytest.raises(EngineCrashError) as caught:
             take(tmp_path)
         assert str(caught.value) == (
-            "the embedded engine died twice while serving a.gguf. Last words: GGML_ASSERT(n > 0) failed"
+            "the embedded engine died twice while serving a.gguf. Last words: assert failed in a.gguf"
         )
     first.lease.close()
     second.lease.close()
@@ -172,6 +172,19 @@ def test_engine_that_cannot_start_is_an_error_each_time(tmp_path):
             take(tmp_path, dying("SIGILL"))
 
     assert not place(tmp_path).exists()
+
+
+def test_machine_that_cannot_run_it_is_told_without_a_start(tmp_path, monkeypatch):
+    """What the checks find is said before any process is started."""
+
+    def complain():
+        raise EngineError("no AVX2")
+
+    monkeypatch.setattr("pytest_openclaw.engine.checks.check_before_start", complain)
+
+    with pytest.raises(EngineError, match="no AVX2"):
+        take(tmp_path)
+    assert {path.suffix for path in tmp_path.iterdir()} <= {".lock"}
 
 
 def test_engine_that_dies_as_soon_as_it_is_ready(tmp_path):

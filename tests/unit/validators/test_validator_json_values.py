@@ -83,6 +83,7 @@ def test_json_schema(text, violation):
     [
         pytest.param({"pattern": "^a+$"}, "b", '$.x: "b" does not match "^a+$"', id="pattern"),
         pytest.param({"pattern": "a"}, "bab", None, id="pattern-searches"),
+        pytest.param({"pattern": "^[[q]$"}, "[", None, id="pattern-that-re-warns-of"),
         pytest.param({"pattern": "a"}, 5, None, id="pattern-for-texts-only"),
         pytest.param(
             {"patternProperties": {"^n_": {"type": "number"}}},
@@ -205,25 +206,29 @@ def test_endless_reference_is_a_fault():
     )
 
 
+RUNAWAY = "^(x+x+)+y$"
+LONG = "x" * 3000
+
+
 @pytest.mark.parametrize(
-    "schema",
+    ("schema", "value"),
     [
-        pytest.param({"properties": {"a": {"pattern": "^(x+x+)+y$"}}}, id="pattern"),
-        pytest.param({"propertyNames": {"pattern": "^(x+x+)+y$"}}, id="property-names"),
-        pytest.param({"patternProperties": {"^(x+x+)+y$": {}}}, id="pattern-properties"),
+        pytest.param({"properties": {"a": {"pattern": RUNAWAY}}}, {"a": LONG}, id="pattern"),
+        pytest.param({"propertyNames": {"pattern": RUNAWAY}}, {LONG: 1}, id="property-names"),
+        pytest.param({"patternProperties": {RUNAWAY: {}}}, {LONG: 1}, id="pattern-properties"),
         pytest.param(
-            {"patternProperties": {"^(x+x+)+y$": {}}, "additionalProperties": False},
+            {"patternProperties": {RUNAWAY: {}}, "additionalProperties": False},
+            {LONG: 1},
             id="additional-properties",
         ),
     ],
 )
-def test_runaway_patterns_in_a_schema_are_a_fault(monkeypatch, schema):
+def test_runaway_patterns_in_a_schema_are_a_fault(monkeypatch, schema, value):
     """A pattern in a schema is bounded as one in regex_fullmatch is."""
     monkeypatch.setattr("pytest_openclaw.validators.patterns.PATTERN_TIMEOUT_S", 0.05)
-    key = "x" * 3000
 
     with pytest.raises(OpenClawError, match="cannot be decided on a reply of 3000 characters"):
-        JsonSchema(schema=schema).check(Reply(text=json.dumps({"a": key, key: 1})))
+        JsonSchema(schema=schema).check(Reply(text=json.dumps(value)))
 
 
 SCALAR = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from([0.0, 1.0, 1.5, "", "1"])

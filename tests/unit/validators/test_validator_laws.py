@@ -53,8 +53,6 @@ FRAGMENTS = st.sampled_from(
         "```",
         "- ",
         "\n",
-    ]
-    + [
         "HEARTBEAT_OK",
         "NO_REPLY",
         "`free -h`",
@@ -132,11 +130,11 @@ HOSTILE = {
 
 @pytest.mark.parametrize("unit", [pytest.param(unit, id=name) for name, unit in HOSTILE.items()])
 def test_long_hostile_replies(unit):
-    """Half a megabyte of what tempts a scanner to go back and forth reaches every verdict.
+    """A long reply of what tempts a scanner to go back and forth reaches every verdict.
 
     A quadratic scan would take minutes, and so miss any patience of a test run.
     """
-    reply = Reply(text=f"x{unit * (500_000 // len(unit))}x")
+    reply = Reply(text=f"x{unit * (200_000 // len(unit))}x")
 
     verdicts = [validator.check(reply) for validator in VALIDATORS[:17] if validator.type != "noop"]
 

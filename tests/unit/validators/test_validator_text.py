@@ -9,7 +9,7 @@ FOUR_BLANKS = " \t\r\n"
 
 
 def test_noop():
-    """noop leaves every reply unjudged."""
+    """Noop leaves every reply unjudged."""
     assert Noop().check(Reply(text="anything")) == Verdict(passed=None)
 
 

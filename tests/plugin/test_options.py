@@ -1,0 +1,237 @@
+"""Options and their ini twins: what they do, and what a wrong one says before anybody is called."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+NOOP = {"type": "noop"}
+
+WRONG = [
+    pytest.param(
+        ["--openclaw-timeout=0"], "--openclaw-timeout=0: give seconds greater than 0", id="timeout-0"
+    ),
+    pytest.param(["--openclaw-timeout=inf"], "give seconds greater than 0", id="timeout-inf"),
+    pytest.param(["--openclaw-timeout=abc"], "give seconds greater than 0", id="timeout-words"),
+    pytest.param(["--openclaw-retries=-1"], "give a whole number, 0 or more", id="retries-negative"),
+    pytest.param(["--openclaw-retries=1.5"], "give a whole number, 0 or more", id="retries-fraction"),
+    pytest.param(["--openclaw-concurrency=0"], "give a number from 1 to 9999", id="concurrency-0"),
+    pytest.param(
+        ["--openclaw-concurrency=nobody=2"], "there is no provider 'nobody'", id="concurrency-unknown"
+    ),
+    pytest.param(["--openclaw-stream=yes"], "give on or off", id="stream"),
+    pytest.param(["--openclaw-verdict=both"], "give cells or gate", id="verdict"),
+    pytest.param(["--openclaw-min-pass-rate=90"], "give a rate from 0 to 1", id="rate"),
+    pytest.param(["--openclaw-min-tool-rate=nan"], "give a rate from 0 to 1", id="rate-nan"),
+    pytest.param(["--openclaw-require-tier=0"], "give tier 1, 2 or 3", id="tier"),
+    pytest.param(["--openclaw-thinking=deep"], "give low, medium, high, xhigh or none", id="thinking"),
+    pytest.param(
+        ["--openclaw-providers=ollama"], "--openclaw-providers=ollama: no such provider", id="provider"
+    ),
+    pytest.param(["--openclaw-models=scripted/"], "--openclaw-models", id="no-model"),
+    pytest.param(["--openclaw-models=a,,b"], "--openclaw-models", id="empty-spec"),
+    pytest.param(["--openclaw-run-id=../x"], "give up to 128 letters", id="run-id-path"),
+    pytest.param(["--openclaw-run-id=.hidden"], "give up to 128 letters", id="run-id-hidden"),
+    pytest.param(["--openclaw-prompts=P99"], "--openclaw-prompts: no prompt has the id P99", id="prompt-id"),
+    pytest.param(["--openclaw-runs-dir=/proc/nowhere"], "cannot write", id="runs-dir"),
+]
+
+
+@pytest.mark.parametrize(("args", "message"), WRONG)
+def test_a_wrong_option_is_a_usage_error(plain_project: Any, args: list[str], message: str) -> None:
+    """Exit status 4, one message without a traceback, no run directory."""
+    plain_project.suite({"P1": ("say yes", NOOP)})
+
+    session = plain_project.run(*args, models=None if "models" in args[0] else "scripted/m")
+
+    assert session.status == pytest.ExitCode.USAGE_ERROR
+    assert message in session.text
+    assert "Traceback" not in session.text
+    assert not session.has_run
+
+
+def test_a_wrong_ini_value_names_its_key(plain_project: Any) -> None:
+    """A mistake in the ini is told by the ini's key."""
+    plain_project.pytester.makeini("[pytest]\nopenclaw_timeout = soon\n")
+    plain_project.suite({"P1": ("say yes", NOOP)})
+
+    session = plain_project.run()
+
+    assert session.status == pytest.ExitCode.USAGE_ERROR
+    assert "openclaw_timeout=soon" in session.text
+
+
+def test_a_taken_run_id_is_refused(plain_project: Any) -> None:
+    """A second run with the same id is refused before it starts, and the first stays as it was."""
+    plain_project.suite({"P1": ("say yes", NOOP)})
+    first = plain_project.run("--openclaw-run-id=mine")
+
+    again = plain_project.run("--openclaw-run-id=mine")
+
+    assert (first.status, again.status) == (0, 4)
+    assert "the run mine exists already" in again.text
+    assert len(again.rows) == 1
+
+
+def test_runs_of_the_same_second_get_directories_of_their_own(plain_project: Any) -> None:
+    """Without a chosen id no run is refused for its name."""
+    plain_project.suite({"P1": ("say yes", NOOP)})
+
+    for _ in range(3):
+        assert plain_project.run().status == 0
+
+    runs = list((plain_project.folder / "runs").iterdir())
+    assert len(runs) == 3
+    assert all(re.fullmatch(r"\d{8}_\d{6}(_\d)?", run.name) for run in runs)
+
+
+def test_ini_twins_and_the_command_line_above_them(project: Any) -> None:
+    """Each ini key means what its option means; the command line goes first."""
+    project.pytester.makeini(
+        "[pytest]\n"
+        "openclaw_models = scripted/a\n    scripted/b\n"
+        "openclaw_thinking = high\n"
+        "openclaw_timeout = 7\n"
+        "openclaw_retries = 2\n"
+        "openclaw_runs_dir = runs\n"
+        "openclaw_stream = off\n"
+        "openclaw_run_id = from-ini\n"
+    )
+    project.suite({"P1": ("level", {"type": "exact", "value": "high"})})
+
+    session = project.run("--openclaw-retries=3", models=None)
+
+    session.outcomes(passed=2)
+    config = session.load("config.json")
+    assert [target["model"] for target in config["targets"]] == ["a", "b"]
+    assert (config["timeout_s"], config["retries"], config["stream"]) == (7.0, 3, False)
+    assert session.run_dir.name == "from-ini"
+
+
+def test_models_are_crossed_with_providers_and_levels(project: Any) -> None:
+    """model × provider × thinking is one command line; a level or provider in the spec stays."""
+    project.suite({"P1": ("say yes", NOOP)})
+
+    session = project.run(
+        "--openclaw-providers=scripted", "--openclaw-thinking=low,none", models="one,scripted/two@high"
+    )
+
+    labels = sorted((row["model"], str(row["thinking_level"])) for row in session.rows)
+    assert labels == [("one", "None"), ("one", "low"), ("two", "high")]
+
+
+def test_a_wildcard_asks_the_provider(project: Any) -> None:
+    """`provider/*` is resolved once, by the controller."""
+    project.suite({"P1": ("say yes", NOOP)})
+
+    session = project.run(models="scripted/*a*")
+
+    assert {row["model"] for row in session.rows} == {"alpha", "beta", "gamma:1b"}
+
+
+def test_collect_only_calls_nobody_and_writes_nothing(project: Any) -> None:
+    """`--collect-only` shows one placeholder for a wildcard and leaves no trace."""
+    project.suite({"P1": ("crash", NOOP)})
+
+    session = project.run("--collect-only", "-q", models="scripted/*")
+
+    assert "P1[scripted/*]" in session.text
+    assert session.status == 0
+    assert not (session.folder / "runs").exists()
+
+
+def test_prompts_select_by_id_and_glob(project: Any) -> None:
+    """`--openclaw-prompts` takes ids and globs."""
+    project.suite({key: ("say yes", NOOP) for key in ("P1", "P2", "P10", "R1")})
+
+    session = project.run("--openclaw-prompts=P1*,R1")
+
+    assert sorted(row["prompt_id"] for row in session.rows) == ["P1", "P10", "R1"]
+    assert sorted(prompt["id"] for prompt in session.load("config.json")["prompts"]) == ["P1", "P10", "R1"]
+
+
+def test_the_timeout_bounds_an_attempt(plain_project: Any) -> None:
+    """A guest's provider that does not watch the time is cut off all the same."""
+    plain_project.suite({"P1": ("wait 60", NOOP)})
+
+    session = plain_project.run("--openclaw-timeout=0.2")
+
+    assert session.row("P1")["failure_type"] == "timeout"
+
+
+def test_a_plain_session_is_left_alone(plain_project: Any) -> None:
+    """Without models and without naming a benchmark, a project's own tests run and nothing else does."""
+    plain_project.suite({"P1": ("crash", NOOP)})
+    plain_project.pytester.makepyfile(test_own="def test_own(): pass")
+
+    session = plain_project.run(models=None, target="")
+
+    session.outcomes(passed=1)
+    assert "openclaw" not in session.text.replace("openclaw-0.1.0", "")
+    assert not (session.folder / "runs").exists()
+
+
+def test_the_plugin_can_be_switched_off(plain_project: Any) -> None:
+    """`-p no:openclaw` leaves pytest as it is."""
+    plain_project.pytester.makeconftest("")
+    plain_project.pytester.makepyfile(test_own="def test_own(): pass")
+
+    result = plain_project.pytester.runpytest_subprocess("-p", "no:openclaw")
+
+    result.assert_outcomes(passed=1)
+
+
+def test_without_the_terminal_the_files_are_written(project: Any) -> None:
+    """`-p no:terminal` costs the lines on screen, not the run."""
+    project.suite({"P1": ("say yes", NOOP)})
+
+    session = project.run("-p", "no:terminal")
+
+    assert session.summary["n_rows"] == 1
+    assert session.status == 0
+
+
+def test_endpoints_of_the_users_own(plain_project: Any) -> None:
+    """An ini line makes a provider of that name, of a built-in kind, at its own address."""
+    plain_project.pytester.makeini(
+        "[pytest]\nopenclaw_endpoints =\n    lab = ollama_openai http://127.0.0.1:9/v1 LAB_KEY\n"
+    )
+    plain_project.suite({"P1": ("hello", NOOP)})
+
+    session = plain_project.run(models="lab/m")
+
+    row = session.row("P1")
+    assert (row["provider"], row["availability_status"]) == ("lab", "skipped_unavailable")
+    assert session.load("config.json")["providers"]["lab"]["key_env"] == "LAB_KEY"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        pytest.param("lab", "openclaw_endpoints", id="no-equals"),
+        pytest.param("lab = nokind http://127.0.0.1/v1", "nokind", id="unknown-kind"),
+        pytest.param("lab = ollama_openai ftp://x", "http", id="no-http"),
+        pytest.param("scripted = ollama_openai http://127.0.0.1/v1", "is a provider already", id="taken"),
+    ],
+)
+def test_a_wrong_endpoint_is_a_usage_error(plain_project: Any, line: str, message: str) -> None:
+    """An endpoint line that cannot be used names the key and the mend."""
+    plain_project.pytester.makeini(f"[pytest]\nopenclaw_endpoints =\n    {line}\n")
+    plain_project.suite({"P1": ("hello", NOOP)})
+
+    session = plain_project.run()
+
+    assert session.status == pytest.ExitCode.USAGE_ERROR
+    assert message in session.text
+
+
+def test_the_help_lists_every_option(plain_project: Any) -> None:
+    """`--help` shows options and ini keys with their descriptions."""
+    text = plain_project.pytester.runpytest_inprocess("--help").stdout.str()
+
+    for name in ("models", "providers", "thinking", "prompts", "timeout", "retries", "concurrency", "stream",
+                 "runs-dir", "run-id", "verdict", "fail-unavailable", "min-pass-rate", "min-tool-rate", "require-tier"):  # fmt: skip
+        assert f"--openclaw-{name}" in text
+        assert "openclaw_" + name.replace("-", "_") in text

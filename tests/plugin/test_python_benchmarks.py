@@ -1,0 +1,137 @@
+"""Benchmarks written in Python: the mark, the `reply`, their rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+MODULE = """
+import pytest
+
+@pytest.mark.openclaw(id="R1", prompt="say `read` and then `edit --all`", expected_tools=["edit"], category="tools")
+def test_reads_before_editing(reply):
+    assert reply.tool_names[-1:] == ("edit",)
+
+@pytest.mark.openclaw(id="R2", prompt="say no")
+def test_agrees(reply):
+    assert reply.text == "yes", "it does not agree"
+
+@pytest.mark.openclaw(id="R3", prompt="say yes")
+def test_breaks(reply):
+    raise ValueError("the benchmark is broken")
+
+@pytest.mark.openclaw(id="R4", prompt="say ")
+def test_says_something(reply):
+    pass
+
+@pytest.mark.openclaw(id="R5", prompt="timeout")
+def test_never_runs(reply):
+    assert 0
+"""
+
+
+def _write(project: Any, text: str = MODULE) -> None:
+    folder = project.folder / "benchmarks"
+    folder.mkdir(exist_ok=True)
+    (folder / "test_bench.py").write_text(text)
+
+
+def test_each_ending_of_a_python_benchmark(project: Any) -> None:
+    """An assertion is a verdict, another exception is our breakage, a fault or silence ends it before the test."""
+    _write(project)
+
+    session = project.run()
+
+    session.outcomes(passed=1, failed=3, errors=1)
+    r1, r2, r3, r4, r5 = (session.row(f"R{n}") for n in range(1, 6))
+    assert (r1["objective_pass"], r1["tool_use_success"], r1["tool_outcome"]) == (True, True, "valid")
+    assert (r1["prompt_name"], r1["category"]) == ("test_reads_before_editing", "tools")
+    assert (r2["objective_pass"], r2["success"]) == (False, True)
+    assert "it does not agree" in r2["violation"]
+    assert (r3["availability_status"], r3["failure_type"], r3["raw_output"]) == (
+        "error",
+        "harness_error",
+        "yes",
+    )
+    assert (r4["success"], r4["failure_type"]) == (False, "empty_response")
+    assert r5["failure_type"] == "timeout"
+    assert {row["suite"] for row in session.rows} == {"benchmarks/test_bench.py"}
+
+
+def test_python_benchmarks_are_in_the_config(project: Any) -> None:
+    """`config.json` names a Python benchmark's prompt and says who judges it."""
+    _write(project)
+
+    session = project.run("-k", "R1")
+
+    (prompt,) = session.load("config.json")["prompts"]
+    assert prompt["id"] == "R1"
+    assert prompt["validator"] == {"type": "python"}
+
+
+def test_python_benchmarks_run_once_a_target(project: Any) -> None:
+    """The test is parametrized over the same targets as suites."""
+    _write(project)
+
+    session = project.run("-k", "R2", models="scripted/a,scripted/b@low")
+
+    assert sorted((row["model"], row["thinking_level"]) for row in session.rows) == [
+        ("a", None),
+        ("b", "low"),
+    ]
+
+
+def test_without_models_a_python_benchmark_is_left_out(plain_project: Any) -> None:
+    """A plain session deselects benchmarks, wherever they stand."""
+    plain_project.pytester.makepyfile(test_bench=MODULE)
+
+    session = plain_project.run(models=None, target="")
+
+    session.outcomes(deselected=5)
+    assert not session.has_run
+
+
+@pytest.mark.parametrize(
+    ("mark", "message"),
+    [
+        pytest.param('prompt="x"', 'has no "id"', id="no-id"),
+        pytest.param('id="R1"', 'has no "prompt"', id="no-prompt"),
+        pytest.param('"R1", "x"', "takes keywords only", id="positional"),
+        pytest.param(
+            'id="R1", prompt="x", expected_tool="read"', "does not know expected_tool", id="unknown"
+        ),
+        pytest.param('id="R1", prompt="x", timeout_s=-1', "timeout_s", id="bad-value"),
+    ],
+)
+def test_a_wrong_mark_is_a_collection_error(plain_project: Any, mark: str, message: str) -> None:
+    """The error names the test, the key and the mend, without a traceback."""
+    _write(plain_project, f"import pytest\n@pytest.mark.openclaw({mark})\ndef test_x(reply): pass\n")
+
+    session = plain_project.run()
+
+    assert message in session.text
+    assert "benchmarks/test_bench.py::test_x" in session.text
+    assert "Traceback" not in session.text
+    assert session.status == pytest.ExitCode.INTERRUPTED
+
+
+def test_reply_without_a_mark_says_so(plain_project: Any) -> None:
+    """A test that takes `reply` without a prompt is told what is missing."""
+    _write(plain_project, "def test_x(reply): pass\n")
+
+    session = plain_project.run()
+
+    session.outcomes(errors=1)
+    assert "needs @pytest.mark.openclaw" in session.text
+
+
+def test_a_fixture_reply_of_the_users_own_goes_first(plain_project: Any) -> None:
+    """A project that has a fixture of that name keeps it."""
+    plain_project.pytester.makepyfile(
+        test_own="import pytest\n@pytest.fixture\ndef reply(): return 7\ndef test_x(reply): assert reply == 7\n"
+    )
+
+    session = plain_project.run(models=None, target="")
+
+    session.outcomes(passed=1)

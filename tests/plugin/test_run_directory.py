@@ -1,0 +1,149 @@
+"""What a run leaves on disk."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+NOOP = {"type": "noop"}
+
+
+def test_every_file_of_the_seed_is_there(project: Any) -> None:
+    """A run directory holds the seed's files and nothing temporary."""
+    project.suite({"P1": ("say yes", NOOP), "P2": ("say no", {"type": "exact", "value": "yes"})})
+
+    session = project.run(models="scripted/llama3.2:3b,scripted/b@low")
+
+    assert sorted(path.name for path in session.run_dir.iterdir()) == [
+        "config.json",
+        "inventory.json",
+        "resources_scripted__b__low_after.txt",
+        "resources_scripted__b__low_before.txt",
+        "resources_scripted__llama3.2_3b_after.txt",
+        "resources_scripted__llama3.2_3b_before.txt",
+        "results.jsonl",
+        "summary.json",
+        "summary.md",
+    ]
+
+
+def test_the_config_tells_what_was_asked(project: Any) -> None:
+    """`config.json` holds targets, settings and the definition of every selected prompt."""
+    project.suite({"P1": ("say yes", {"type": "exact", "value": "yes"}), "P2": ("say no", NOOP)})
+
+    session = project.run("-k", "P1")
+
+    config = session.load("config.json")
+    (prompt,) = config["prompts"]
+    assert (prompt["id"], prompt["prompt"], prompt["validator"]) == (
+        "P1",
+        "say yes",
+        {"type": "exact", "value": "yes"},
+    )
+    assert prompt["max_output_tokens"] == 1024
+    assert config["targets"] == [{"provider": "scripted", "model": "m", "thinking_level": None, "n_cells": 1}]
+    assert config["temperature"] == 0
+
+
+def test_the_inventory_tells_what_measured(plain_project: Any) -> None:
+    """`inventory.json` names host, Python, packages and memory."""
+    plain_project.suite({"P1": ("say yes", NOOP)})
+
+    inventory = plain_project.run().load("inventory.json")
+
+    assert inventory["memory_total_bytes"] > 0
+    assert inventory["packages"]["pytest"]
+    assert inventory["python"]["version"]
+    assert isinstance(inventory["gpus"], list)
+
+
+def test_the_summary_counts_every_status(project: Any) -> None:
+    """Each group counts its rows by status; rates leave out what was not answered."""
+    project.suite(
+        {
+            "P1": ("say yes", {"type": "exact", "value": "yes"}),
+            "P2": ("say no", {"type": "exact", "value": "yes"}),
+            "P3": ("timeout", NOOP),
+            "P4": ("busy", NOOP),
+            "P5": ("nologin", NOOP),
+        }
+    )
+
+    session = project.run("--openclaw-retries=0", "--openclaw-concurrency=1")
+
+    (group,) = session.summary["groups"]
+    counted = {key: group[key] for key in group if key.startswith("n_")}
+    assert counted == {
+        "n_total": 5, "n_ok": 2, "n_success": 2, "n_skipped_unavailable": 0, "n_rate_limited": 1, "n_error": 1,
+        "n_auth_error": 1,
+    }  # fmt: skip
+    assert (group["success_rate_ok"], group["objective_pass_rate"]) == (1.0, 0.5)
+    assert group["resources_before"]["memory_total_bytes"] > 0
+    assert group["resources_after"]["taken_at_ms"] >= group["resources_before"]["taken_at_ms"]
+
+
+def test_an_unavailable_target_reports_null(project: Any) -> None:
+    """A group without data has null, never 0."""
+    project.suite({"P1": ("refused", NOOP)})
+
+    (group,) = project.run().summary["groups"]
+
+    assert group["success_rate_ok"] is None
+    assert group["objective_pass_rate"] is None
+    assert group["latency_ms"] == {"p50": None, "p95": None, "p99": None, "mean": None}
+    assert group["tool_use"]["tier"] is None
+
+
+def test_an_answer_of_megabytes_is_cut_in_its_row(project: Any) -> None:
+    """`raw_output` stays within 64 KiB and says that it was cut; the validator saw the whole."""
+    project.pytester.makeconftest(
+        (project.folder / "conftest.py")
+        .read_text()
+        .replace("return Reply(text=rest, ", "return Reply(text=rest * 3_000_000 + 'end', ")
+    )
+    project.suite({"P1": ("say é", {"type": "contains", "value": "end"})})
+
+    session = project.run()
+
+    row = session.row("P1")
+    assert row["truncated"] is True
+    assert len(row["raw_output"].encode()) <= 64 * 1024
+    assert row["objective_pass"] is True
+
+
+def test_hostile_answers_make_valid_rows(project: Any) -> None:
+    """NUL, escapes, lone surrogates and mixed newlines end in a UTF-8 row; the terminal shows them spelled out."""
+    project.pytester.makeconftest(
+        (project.folder / "conftest.py")
+        .read_text()
+        .replace("return Reply(text=rest, ", "return Reply(text='a\\x00\\x1b[31m\\ud800\\r\\n\\u202eb', ")
+    )
+    project.suite({"P1": ("say x", {"type": "exact", "value": "yes"})})
+
+    session = project.run()
+
+    assert session.row("P1")["raw_output"] == "a\x00\x1b[31m\ufffd\r\n\u202eb"
+    assert "\x1b[31m\ufffd" not in session.text
+    assert "\\x1b[31m" in session.text
+
+
+def test_a_hostile_pattern_ends_in_bounded_time(project: Any) -> None:
+    """A catastrophic expression is a fault of the benchmark, not a hang."""
+    project.suite({"P1": ("say " + "a" * 60 + "!", {"type": "regex_fullmatch", "pattern": "(a+)+b|(a|a)*c"})})
+
+    session = project.run()
+
+    row = session.row("P1")
+    assert row["failure_type"] == "harness_error" or row["objective_pass"] is False
+
+
+def test_rows_are_lines_of_their_own(project: Any) -> None:
+    """Every line is one JSON object, complete with its newline."""
+    project.suite({f"P{n}": ("say yes", NOOP) for n in range(5)})
+
+    session = project.run()
+
+    text = (session.run_dir / "results.jsonl").read_bytes()
+    assert text.endswith(b"\n")
+    assert len([json.loads(line) for line in text.splitlines()]) == 5
+    assert {row["run_id"] for row in session.rows} == {session.run_dir.name}

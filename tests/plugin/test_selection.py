@@ -1,0 +1,163 @@
+"""Choosing cells the pytest way: `-k`, node ids, `-m`, `-x`, `--lf`, order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+NOOP = {"type": "noop"}
+TOML = """
+[[prompts]]
+id = "P1"
+name = "router_json"
+category = "json"
+tags = ["fast"]
+prompt = "say one"
+
+[[prompts]]
+id = "P10"
+name = "long"
+category = "prose"
+prompt = "say ten"
+
+[[prompts]]
+id = "P3"
+name = "third"
+prompt = "say three"
+"""
+
+
+@pytest.mark.parametrize(
+    ("keyword", "ids"),
+    [
+        pytest.param("P1", ["P1"], id="id"),
+        pytest.param("p1", ["P1"], id="id-in-lower-case"),
+        pytest.param("P1 or P3", ["P1", "P3"], id="or"),
+        pytest.param("not P1", ["P10", "P3"], id="not"),
+        pytest.param("router", ["P1"], id="part-of-a-name"),
+        pytest.param("json", ["P1"], id="category"),
+        pytest.param("fast", ["P1"], id="tag"),
+        pytest.param("P", ["P1", "P10", "P3"], id="substring"),
+        pytest.param("scripted", ["P1", "P10", "P3"], id="target"),
+        pytest.param("(P10 or P3) and not third", ["P10"], id="expression"),
+    ],
+)
+def test_k_selects_prompts(project: Any, keyword: str, ids: list[str]) -> None:
+    """An id in `-k` means its prompt alone; everything else is pytest's substring."""
+    project.suite(TOML)
+
+    session = project.run("-k", keyword)
+
+    assert sorted(row["prompt_id"] for row in session.rows) == sorted(ids)
+
+
+def test_k_by_id_goes_over_all_suites(project: Any) -> None:
+    """The same id in two suites is selected in both."""
+    project.suite(TOML)
+    project.suite({"P1": ("say b", NOOP)}, name="prompts_b.toml")
+
+    session = project.run("-k", "P1")
+
+    assert sorted(row["suite"] for row in session.rows) == [
+        "benchmarks/prompts_a.toml",
+        "benchmarks/prompts_b.json",
+    ]
+
+
+@pytest.mark.parametrize("node", ["P10", "P10[scripted/m]"])
+def test_node_ids_select(project: Any, node: str) -> None:
+    """`file::P10` and the full node id run that prompt."""
+    project.suite(TOML)
+
+    session = project.run(target=f"benchmarks/prompts_a.toml::{node}")
+
+    assert [row["prompt_id"] for row in session.rows] == ["P10"]
+
+
+def test_a_suite_outside_the_folder_runs_when_named(project: Any) -> None:
+    """A named prompt file is a suite wherever it stands."""
+    path = project.suite(TOML)
+    moved = path.rename(project.folder / "prompts_elsewhere.toml")
+
+    session = project.run(target=moved.name)
+
+    assert {row["suite"] for row in session.rows} == {"prompts_elsewhere.toml"}
+    assert len(session.rows) == 3
+
+
+def test_cells_go_target_by_target(plain_project: Any) -> None:
+    """Over all suites a target is asked to its end before the next one, so that a model is loaded once."""
+    plain_project.suite(TOML)
+    plain_project.suite({"B1": ("say b", NOOP)}, name="prompts_b.toml")
+
+    session = plain_project.run(models="scripted/x,scripted/y")
+
+    assert [row["model"] for row in session.rows] == ["x"] * 4 + ["y"] * 4
+
+
+def test_m_selects_cells(plain_project: Any) -> None:
+    """`-m openclaw` means the cells, under strict markers too."""
+    plain_project.suite(TOML)
+    plain_project.pytester.makepyfile(**{"benchmarks/test_plain": "def test_plain(): pass"})
+
+    session = plain_project.run("-m", "openclaw", "--strict-markers")
+
+    session.outcomes(passed=3, deselected=1)
+
+
+def test_x_stops_the_asking(project: Any, tmp_path: Any) -> None:
+    """After `-x` no further cell is asked; the summary covers what was and says that it is not all."""
+    log = tmp_path / "log"
+    suite = {"P1": ("broken", NOOP), **{f"Q{n}": (f"log {log}", NOOP) for n in range(40)}}
+    project.suite(suite)
+
+    session = project.run("-x", "--openclaw-concurrency=1")
+
+    asked = len(log.read_text().splitlines()) if log.exists() else 0
+    assert asked < 40
+    assert session.summary["state"] == "interrupted"
+    assert session.summary["n_cells"] == 41
+    assert session.status in {1, 2}
+
+
+def test_lf_asks_the_failed_again(plain_project: Any) -> None:
+    """`--lf` runs the failed cells, in a run of their own."""
+    plain_project.suite({"P1": ("say no", {"type": "exact", "value": "yes"}), "P2": ("say yes", NOOP)})
+    plain_project.run("--openclaw-run-id=first")
+
+    session = plain_project.run("--lf", "--openclaw-run-id=second")
+
+    rows = (session.folder / "runs" / "second" / "results.jsonl").read_text().splitlines()
+    assert len(rows) == 1
+    assert '"prompt_id": "P1"' in rows[0]
+
+
+def test_other_tests_run_beside_cells(project: Any) -> None:
+    """Ordinary tests in the same session stay what they are."""
+    project.suite(TOML)
+    project.pytester.makepyfile(
+        **{"benchmarks/test_plain": "def test_plain(): pass\ndef test_bad(): assert 0"}
+    )
+
+    session = project.run()
+
+    session.outcomes(passed=4, failed=1)
+    assert len(session.rows) == 3
+
+
+def test_a_cell_that_a_mark_skips_is_not_asked(plain_project: Any) -> None:
+    """A skip by the user is no row and no interruption."""
+    plain_project.suite(TOML)
+    conftest = plain_project.folder / "conftest.py"
+    conftest.write_text(
+        conftest.read_text()
+        + "\nimport pytest\ndef pytest_collection_modifyitems(items):\n"
+        + "    items[0].add_marker(pytest.mark.skip(reason='not today'))\n"
+    )
+
+    session = plain_project.run()
+
+    session.outcomes(passed=2, skipped=1)
+    assert len(session.rows) == 2
+    assert session.summary["state"] == "finished"

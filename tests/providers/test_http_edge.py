@@ -1,0 +1,119 @@
+"""Connections: proxies, many at once, one after the other, and giving up."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from pytest_openclaw.providers import listening
+from pytest_openclaw.records import Reply, Request
+from tests.providers.servers.apis import CHAT, ask
+from tests.providers.servers.misbehaving import Hang, Script, Wait, head
+
+MANY = 64
+
+
+def together(provider, work):
+    """Let a provider do something in a loop of its own, and close it."""
+
+    async def doing():
+        try:
+            return await work()
+        finally:
+            await provider.aclose()
+
+    return asyncio.run(doing())
+
+
+def test_no_proxy_sees_what_stays_on_this_machine(api, stream, server, monkeypatch):
+    """A proxy of the environment is for servers elsewhere."""
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    server.on("*", Script.answer(api.whole()))
+
+    assert ask(api.provider(server.url), stream=stream).text == "Hi."
+
+
+def test_a_proxy_is_used_for_a_server_elsewhere(api, server, monkeypatch):
+    """Whoever set a proxy needs it."""
+    monkeypatch.setenv("HTTP_PROXY", server.origin)
+    server.on("*", Script.answer(api.whole()))
+
+    reply = ask(api.provider("http://box.invalid/v1", **{api.key_env: "a-key"}))
+
+    assert reply.text == "Hi."
+    assert server.requests[0].path == f"http://box.invalid/v1{api.kind.path}"
+
+
+def test_many_at_once(api, server):
+    """Each of many requests in flight gets its own answer; only a lane limits their number."""
+    go_on = threading.Event()
+    server.on(
+        api.path,
+        lambda request: Script.of(Wait(go_on), *Script.answer(api.whole(request.body.decode())).steps),
+    )
+    provider = api.provider(server.url)
+
+    async def all_of_them():
+        asked = [
+            asyncio.create_task(provider.ask(Request(model="m", prompt=f"<{n}>", stream=False, timeout_s=60)))
+            for n in range(MANY)
+        ]
+        await asyncio.to_thread(server.wait_for, lambda: server.in_flight == MANY, timeout_s=50)
+        go_on.set()
+        return await asyncio.gather(*asked)
+
+    replies = together(provider, all_of_them)
+
+    assert all(f"<{n}>" in reply.text for n, reply in enumerate(replies))
+
+
+def test_connections_are_used_again(api, stream, server):
+    """One provider's calls, one after the other, share a connection."""
+    answer = Script.stream(api.text("Hi."), api.end()) if stream else Script.answer(api.whole())
+    server.on(api.path, answer)
+    provider = api.provider(server.url)
+
+    async def three_times():
+        return [await provider.ask(Request(model="m", prompt="Hi", stream=stream)) for _ in range(3)]
+
+    replies = together(provider, three_times)
+
+    assert [type(reply) for reply in replies] == [Reply] * 3
+    assert (server.total, server.connections) == (3, 1)
+
+
+def test_a_closed_provider_can_ask_again(api, server):
+    """Closing gives connections back; it is no end, as another loop may ask later."""
+    server.on(api.path, Script.answer(api.whole()))
+    provider = api.provider(server.url)
+
+    assert [ask(provider, stream=False).text for _ in range(2)] == ["Hi.", "Hi."]
+    assert server.connections == 2
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(Script.of(Hang()), id="before-the-headers"),
+        pytest.param(Script.stream(CHAT.text("Hel"), Hang()), id="in-the-stream"),
+        pytest.param(Script.of(head(500, content_length="9"), Hang()), id="in-an-error"),
+        pytest.param(Script.stream(CHAT.text("Hi."), CHAT.end(), Hang()), id="after-the-end-mark"),
+    ],
+)
+def test_a_cancelled_request_ends_at_once(server, monkeypatch, script):
+    """Whoever stops the run is obeyed, wherever the request is; it is no fault and no reply."""
+    monkeypatch.setattr(listening, "LINGER_TIMEOUT_S", 60.0)
+    server.on(CHAT.path, script)
+    provider = CHAT.provider(server.url)
+
+    async def cancelled():
+        asked = asyncio.create_task(provider.ask(Request(model="m", prompt="Hi")))
+        await asyncio.to_thread(server.wait_for, lambda: server.in_flight == 1)
+        asked.cancel()
+        await asyncio.wait([asked])
+        return asked.cancelled()
+
+    assert together(provider, cancelled)

@@ -1,0 +1,188 @@
+"""The suites in `benchmarks/`: right replies pass, wrong ones and echoes fail, and the bench stays short."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from pytest_openclaw.judge import judge
+from pytest_openclaw.records import Reply
+from pytest_openclaw.suites import load_suite
+from pytest_openclaw.validators import BUILTIN, build_registry, restrains
+
+HERE = Path(__file__).parent
+BENCHMARKS = HERE.parents[1] / "benchmarks"
+REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])
+SUITES = {
+    path.stem.removeprefix("prompts_"): load_suite(path, name=f"benchmarks/{path.name}", registry=REGISTRY)
+    for path in sorted(BENCHMARKS.glob("prompts_*.toml"))
+}
+REPLIES = {suite: tomllib.loads((HERE / f"replies_{suite}.toml").read_text("utf-8")) for suite in SUITES}
+PROMPTS = {prompt.id: prompt for suite in SUITES.values() for prompt in suite.prompts}
+EVERY_PROMPT = [pytest.param(prompt, id=prompt.id) for prompt in PROMPTS.values()]
+
+CORE_CATEGORIES = {
+    "exact",
+    "json",
+    "extraction",
+    "dates_units",
+    "rewriting",
+    "logs",
+    "triage",
+    "planning",
+    "ambiguity",
+}
+TOOL_CATEGORIES = {"shell", "tool_choice", "restraint"}
+
+
+def replies(verdict):
+    """Return a parameter for each reply of the tables that must come to this verdict, right or wrong."""
+    return [
+        pytest.param(PROMPTS[prompt_id], text, id=f"{prompt_id}-{number}")
+        for table in REPLIES.values()
+        for prompt_id, entry in table.items()
+        for number, text in enumerate([entry[verdict], *entry.get(f"also_{verdict}", [])])
+    ]
+
+
+def passed(prompt, text):
+    """Return what the prompt's validator says of a reply."""
+    return judge(prompt, Reply(text=text)).verdict.passed
+
+
+def is_tool_prompt(prompt):
+    """Return whether the prompt counts for the tier: some tool is asked for, and none is forbidden."""
+    return judge(prompt, Reply(text="Hm.")).tool_outcome == "no_call"
+
+
+def masked(text):
+    """Return the words of a prompt in order, with every number, name, path and quotation made equal."""
+    text = re.sub(r"`[^`]*`|\"[^\"]*\"", "Q", text)
+    text = re.sub(r"\S*[\d/\\]\S*", "0", text)
+    return ["X" if word[0].isupper() else word for word in re.findall(r"\w+", text)]
+
+
+@pytest.mark.parametrize(("prompt", "text"), replies("right"))
+def test_a_right_reply_passes(prompt, text):
+    """What a careful reader would accept, the validator accepts."""
+    verdict = judge(prompt, Reply(text=text)).verdict
+
+    assert (verdict.passed, verdict.violation) == (True, None)
+
+
+@pytest.mark.parametrize(("prompt", "text"), replies("wrong"))
+def test_a_wrong_reply_fails(prompt, text):
+    """A wrong answer in the right form fails, and so does the right answer in a wrong form."""
+    assert passed(prompt, text) is False
+
+
+@pytest.mark.parametrize("prompt", EVERY_PROMPT)
+def test_an_echo_fails(prompt):
+    """Neither the whole prompt sent back, nor one of its lines or sentences, is a right reply."""
+    pieces = re.split(r"\n+|(?<=[.!?:]) ", prompt.prompt.strip())
+
+    assert [text for text in [prompt.prompt, *pieces] if passed(prompt, text) is not False] == []
+
+
+@pytest.mark.parametrize("prompt", EVERY_PROMPT)
+def test_an_echo_invokes_no_expected_tool(prompt):
+    """No prompt shows the tool that it asks for, so an echo never counts for the tier."""
+    assert judge(prompt, Reply(text=prompt.prompt)).tool_use_success is False
+
+
+@pytest.mark.parametrize("prompt", EVERY_PROMPT)
+def test_a_prompt_is_short_and_plain(prompt):
+    """Prompt and reply are short enough for a whole bench on two cores, and no stray blanks are sent."""
+    assert 1 <= prompt.max_output_tokens <= 256
+    assert len(prompt.prompt.split()) <= 120
+    assert prompt.prompt == prompt.prompt.strip()
+    assert re.fullmatch("[a-z][a-z0-9_]*", prompt.name)
+
+
+@pytest.mark.parametrize(
+    "prompt", [pytest.param(prompt, id=prompt.id) for prompt in PROMPTS.values() if is_tool_prompt(prompt)]
+)
+def test_a_right_tool_reply_counts_for_the_tier(prompt):
+    """A right reply to a tool prompt is a successful tool use."""
+    judgement = judge(prompt, Reply(text=REPLIES["tools"][prompt.id]["right"]))
+
+    assert (judgement.tool_use_success, judgement.tool_outcome) == (True, "valid")
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [pytest.param(prompt, id=prompt.id) for prompt in PROMPTS.values() if restrains(prompt.validator)],
+)
+def test_restraint_is_told_from_a_needless_call(prompt):
+    """The right reply to a restraint prompt is restrained; its echo, which shows a command, is not."""
+    right = judge(prompt, Reply(text=REPLIES["tools"][prompt.id]["right"]))
+    echo = judge(prompt, Reply(text=prompt.prompt))
+
+    assert (right.tool_outcome, echo.tool_outcome) == ("restrained", "called_needlessly")
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_every_prompt_has_its_replies(suite):
+    """Each prompt of a suite has a right and a wrong reply, and no reply is left without a prompt."""
+    assert list(REPLIES[suite]) == [prompt.id for prompt in SUITES[suite].prompts]
+    assert all({"right", "wrong"} <= entry.keys() for entry in REPLIES[suite].values())
+
+
+@pytest.mark.parametrize(
+    ("suite", "letter"), [pytest.param("core", "P", id="core"), pytest.param("tools", "T", id="tools")]
+)
+def test_ids_are_numbered_in_order(suite, letter):
+    """Ids count up from 0 behind the suite's letter, so that a gap or a repeat shows."""
+    prompts = SUITES[suite].prompts
+
+    assert [prompt.id for prompt in prompts] == [f"{letter}{number}" for number in range(len(prompts))]
+
+
+def test_ids_and_names_never_collide():
+    """An id or a name means one prompt in all shipped suites, so that `-k` is never ambiguous."""
+    prompts = [prompt for suite in SUITES.values() for prompt in suite.prompts]
+
+    assert len({prompt.id for prompt in prompts}) == len(prompts)
+    assert len({prompt.name for prompt in prompts}) == len(prompts)
+
+
+def test_no_two_prompts_ask_the_same():
+    """Two prompts share less than half of their wording, once names and numbers are masked."""
+    words = {
+        prompt.id: set(zip(m := masked(prompt.prompt), m[1:], strict=False)) for prompt in PROMPTS.values()
+    }
+    alike = {
+        (one, other): len(words[one] & words[other]) / min(len(words[one]), len(words[other]))
+        for one, other in combinations(words, 2)
+    }
+
+    assert {pair: share for pair, share in alike.items() if share >= 0.5} == {}
+
+
+def test_masking_sees_through_names_and_numbers():
+    """Prompts that differ only in names and numbers look the same to the test above."""
+    assert masked("Did Ada pay 12 euros for /srv?") == masked("Did Bob pay 130 euros for ~/mail?")
+
+
+def test_the_core_suite_covers_what_an_assistant_is_asked():
+    """Every category has at least four prompts, and P0 and P1 are the ones that everybody knows."""
+    prompts = SUITES["core"].prompts
+    categories = [prompt.category for prompt in prompts]
+
+    assert len(prompts) >= 30
+    assert set(categories) == CORE_CATEGORIES
+    assert {name: count for name in CORE_CATEGORIES if (count := categories.count(name)) < 4} == {}
+    assert [prompt.name for prompt in prompts[:2]] == ["sanity_heartbeat", "router_json"]
+
+
+def test_the_tools_suite_can_settle_a_tier():
+    """There are at least the 16 tool prompts that make Tier 1 conclusive, and four restraint prompts."""
+    prompts = SUITES["tools"].prompts
+
+    assert {prompt.category for prompt in prompts} == TOOL_CATEGORIES
+    assert sum(map(is_tool_prompt, prompts)) >= 16
+    assert sum(restrains(prompt.validator) for prompt in prompts) >= 4
