@@ -37,7 +37,7 @@ class SuiteFile(pytest.File):
         for cell in build_cells(
             select_prompts(suite.prompts, state.settings.prompts), state.settings.targets
         ):
-            # pytest makes an id from a name without looking for parameters in it; `--lf` compares parsed ones.
+            # pytest would make an id from the name without seeing its parameters, and `--lf` compares those.
             yield CellItem.from_parent(self, name=cell.id, nodeid=f"{self.nodeid}::{cell.id}", cell=cell)
 
 

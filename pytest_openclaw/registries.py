@@ -64,7 +64,11 @@ def validator_registry(config: pytest.Config) -> Registry:
 def make_providers(
     classes: dict[str, type[Provider]], settings: Settings, shared_dir: Path
 ) -> dict[str, Provider]:
-    """Return the providers that this run's targets name, ready to be asked."""
+    """Return the providers that this run's targets name, ready to be asked.
+
+    Raises:
+        pytest.UsageError: the address of one cannot be used.
+    """
     endpoints = {endpoint.name: endpoint for endpoint in settings.endpoints}
     providers: dict[str, Provider] = {}
     for name in dict.fromkeys(target.provider for target in settings.targets):
@@ -77,7 +81,10 @@ def make_providers(
             options=settings.provider_options,
             shared_dir=shared_dir,
         )
-        providers[name] = classes[endpoint.kind if endpoint else name](setup)
+        try:
+            providers[name] = classes[endpoint.kind if endpoint else name](setup)
+        except OpenClawError as error:
+            raise pytest.UsageError(str(error)) from None
     return providers
 
 

@@ -27,6 +27,7 @@ def check_start(state: State) -> None:
     """
     check_run_name(state)
     check_prompt_ids(state)
+    state.check_providers()
     resolve_wildcards(state)
 
 

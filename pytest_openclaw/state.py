@@ -81,6 +81,14 @@ class State:
 
         return make_providers(self.classes, self.settings, self.shared_path)
 
+    def check_providers(self) -> None:
+        """Make the providers, so that a wrong address is told before anybody is called.
+
+        Raises:
+            pytest.UsageError: an address or an ini line cannot be used.
+        """
+        self.providers.keys()
+
     @property
     def shared_path(self) -> Path:
         """The run's folder on this machine: the controller's, or of one's own on another machine."""

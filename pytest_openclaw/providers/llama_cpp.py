@@ -43,7 +43,6 @@ class LlamaCpp(OllamaOpenAI):
     """
 
     name: ClassVar[str] = "llama_cpp"
-    own_key_env: ClassVar[str] = ""
 
     def __init__(self, setup: ProviderSetup) -> None:
         """Prepare; the engine is started when it is first asked.
@@ -110,7 +109,7 @@ class LlamaCpp(OllamaOpenAI):
             async with self._serving(model):
                 found = {**await super().fingerprint(model), **found}
             found["digest"] = await asyncio.to_thread(self._digest, model)
-        except CallFailed:
+        except (CallFailed, EngineError):
             return found  # the cells say why; a fingerprint holds what can be known
         return found
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MOST_OUTPUT_BYTES = 64 << 20
 STDERR_TAIL_BYTES = 4096
-# After the program's end its output is in the pipe already; only who escaped its group still holds it open.
+# After the program's end its output is in the pipe already; only what it left behind still holds that open.
 DRAIN_S = 0.5
 GRACE_S = 2.0
 
@@ -75,10 +75,10 @@ class Running(asyncio.SubprocessProtocol):
         """End its whole group: asked politely first, killed after `GRACE_S`; then close the pipes."""
         try:
             if not self._exited.is_set():
-                self._signal(signal.SIGTERM)
+                self._end(kill=False)
                 await self.exits_within(GRACE_S)
         finally:
-            self._kill()
+            self._end(kill=True)
             await self.exits_within(GRACE_S)
             self._transport.close()
 
@@ -112,10 +112,9 @@ class Running(asyncio.SubprocessProtocol):
             self._end_lines()
 
     def process_exited(self) -> None:
-        """The program has ended; what it started may not outlive it, nor hold its pipes."""
+        """The program has ended; whoever else holds its pipes does not keep the lines open."""
         self.exit_status = self._transport.get_returncode()
         self._exited.set()
-        self._kill()
         asyncio.get_running_loop().call_later(DRAIN_S, self._end_lines)
 
     # --- how ----------------------------------------------------------------------------------
@@ -131,12 +130,9 @@ class Running(asyncio.SubprocessProtocol):
             self.flooded = True
             self._begun = []
             self._lines.put_nowait(None)
-            self._kill()
+            self._end(kill=True)
 
-    def _kill(self) -> None:
-        self._signal(signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
-
-    def _signal(self, number: signal.Signals) -> None:
+    def _end(self, *, kill: bool) -> None:
         if sys.platform == "win32":  # no process groups; its descendants are found through itself
             with contextlib.suppress(psutil.NoSuchProcess):
                 program = psutil.Process(self._pid)
@@ -145,7 +141,7 @@ class Running(asyncio.SubprocessProtocol):
         else:
             # Nobody is left, or (macOS) nobody but zombies: there is nothing to end.
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._pid, number)
+                os.killpg(self._pid, signal.SIGKILL if kill else signal.SIGTERM)
 
 
 async def start(program: Program) -> Running:

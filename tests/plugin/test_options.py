@@ -111,7 +111,7 @@ def test_ini_twins_and_the_command_line_above_them(project: Any) -> None:
 
 
 def test_models_are_crossed_with_providers_and_levels(project: Any) -> None:
-    """model × provider × thinking is one command line; a level or provider in the spec stays."""
+    """Model × provider × thinking is one command line; a level or provider in the spec stays."""
     project.suite({"P1": ("say yes", NOOP)})
 
     session = project.run(
@@ -144,7 +144,7 @@ def test_collect_only_calls_nobody_and_writes_nothing(project: Any) -> None:
 
 def test_prompts_select_by_id_and_glob(project: Any) -> None:
     """`--openclaw-prompts` takes ids and globs."""
-    project.suite({key: ("say yes", NOOP) for key in ("P1", "P2", "P10", "R1")})
+    project.suite(dict.fromkeys(("P1", "P2", "P10", "R1"), ("say yes", NOOP)))
 
     session = project.run("--openclaw-prompts=P1*,R1")
 

@@ -1,0 +1,159 @@
+"""Percentiles, intervals and tiers against known figures and laws."""
+
+from __future__ import annotations
+
+import statistics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.stats.intervals import wilson_95
+from pytest_openclaw.stats.percentiles import percentile
+from pytest_openclaw.stats.tiers import cells_to_settle, classify_tier, excludes_worse, is_conclusive
+
+counts = st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
+
+
+@pytest.mark.parametrize(
+    ("values", "q", "expected"),
+    [
+        pytest.param([1.0], 99, 1.0, id="one-value"),
+        pytest.param([1, 2, 3, 4], 50, 2.5, id="between-ranks"),
+        # NIST/SEMATECH e-Handbook of Statistical Methods, 7.2.6.2, the data set; type 7 by hand.
+        pytest.param(
+            [95.1772, 95.1567, 95.1937, 95.1959, 95.1442, 95.0610, 95.1591, 95.1195, 95.1065, 95.0925, 95.1990, 95.1682],
+            90,
+            95.19568,
+            id="nist",
+        ),
+        pytest.param([5, 1, 3], 0, 1, id="lowest"),
+        pytest.param([5, 1, 3], 100, 5, id="highest"),
+    ],
+)  # fmt: skip
+def test_percentile(values: list[float], q: float, expected: float) -> None:
+    """Percentiles interpolate linearly between closest ranks."""
+    assert percentile(values, q) == pytest.approx(expected)
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=2, max_size=50))
+def test_percentile_agrees_with_the_standard_library(values: list[float]) -> None:
+    """`statistics.quantiles(method="inclusive")` is the same definition."""
+    expected = statistics.quantiles(values, n=100, method="inclusive")
+
+    for q in (1, 50, 95, 99):
+        assert percentile(values, q) == pytest.approx(expected[q - 1], rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize(("values", "q"), [([], 50), ([1], 101), ([1], -1)])
+def test_percentile_refuses_the_impossible(values: list[float], q: float) -> None:
+    """No values and no such percentile are errors, not zeros."""
+    with pytest.raises(ValueError, match=r"percentile|not from 0"):
+        percentile(values, q)
+
+
+@pytest.mark.parametrize(
+    ("successes", "n", "low", "high"),
+    [
+        # Newcombe (1998), Statistics in Medicine 17, table I: method 3 (Wilson) for these four.
+        pytest.param(81, 263, 0.2553, 0.3662, id="newcombe-81-of-263"),
+        pytest.param(15, 148, 0.0624, 0.1605, id="newcombe-15-of-148"),
+        pytest.param(0, 20, 0.0, 0.1611, id="newcombe-0-of-20"),
+        pytest.param(1, 29, 0.0061, 0.1718, id="newcombe-1-of-29"),
+        pytest.param(6, 6, 0.6097, 1.0, id="6-of-6"),
+        pytest.param(5, 6, 0.4365, 0.9699, id="5-of-6"),
+    ],
+)
+def test_wilson(successes: int, n: int, low: float, high: float) -> None:
+    """The interval is the published one to four digits."""
+    interval = wilson_95(successes, n)
+
+    assert interval is not None
+    assert (interval.low, interval.high) == (pytest.approx(low, abs=6e-5), pytest.approx(high, abs=6e-5))
+
+
+def test_wilson_without_data_is_none() -> None:
+    """Nothing counted, nothing known."""
+    assert wilson_95(0, 0) is None
+
+
+def test_wilson_refuses_the_impossible() -> None:
+    """More successes than cells is a mistake of the caller."""
+    with pytest.raises(ValueError, match="7 successes of 6 are impossible"):
+        wilson_95(7, 6)
+
+
+@given(counts)
+def test_wilson_holds_the_rate(count: tuple[int, int]) -> None:
+    """The rate lies in its interval, which lies in 0 to 1."""
+    successes, n = count
+    interval = wilson_95(successes, n)
+
+    assert interval is not None
+    assert 0 <= interval.low <= successes / n <= interval.high <= 1
+
+
+@pytest.mark.parametrize(
+    ("successes", "n", "tier"),
+    [
+        pytest.param(4, 5, 1, id="80-exactly"),
+        pytest.param(799, 1000, 2, id="79.9-is-not-rounded-up"),
+        pytest.param(1, 2, 2, id="50-exactly"),
+        pytest.param(499, 1000, 3, id="49.9"),
+        pytest.param(0, 3, 3, id="none"),
+        pytest.param(0, 0, None, id="no-tool-cells"),
+    ],
+)
+def test_classify_tier(successes: int, n: int, tier: int | None) -> None:
+    """The seed's thresholds, compared without rounding."""
+    assert classify_tier(successes, n) == tier
+
+
+@given(counts)
+def test_a_higher_rate_earns_no_worse_tier(count: tuple[int, int]) -> None:
+    """One success more never costs a tier."""
+    successes, n = count
+    better = classify_tier(min(successes + 1, n), n)
+    now = classify_tier(successes, n)
+
+    assert better is not None
+    assert now is not None
+    assert better <= now
+
+
+@pytest.mark.parametrize(
+    ("successes", "n", "conclusive"),
+    [
+        pytest.param(6, 6, False, id="6-of-6"),
+        pytest.param(15, 15, False, id="15-of-15"),
+        pytest.param(16, 16, True, id="16-of-16"),
+        pytest.param(24, 25, True, id="24-of-25"),
+        pytest.param(65, 100, True, id="tier-2"),
+        pytest.param(1, 6, False, id="1-of-6"),
+        pytest.param(0, 6, True, id="0-of-6"),
+    ],
+)
+def test_conclusive(successes: int, n: int, conclusive: bool) -> None:
+    """A tier is conclusive if the whole interval lies inside it; 16 of 16 is the smallest for tier 1."""
+    tier, interval = classify_tier(successes, n), wilson_95(successes, n)
+
+    assert tier is not None
+    assert interval is not None
+    assert is_conclusive(tier, interval) is conclusive
+
+
+@given(counts)
+def test_a_conclusive_tier_excludes_worse_ones(count: tuple[int, int]) -> None:
+    """What is settled leaves no room below."""
+    tier, interval = classify_tier(*count), wilson_95(*count)
+
+    assert tier is not None
+    assert interval is not None
+    assert excludes_worse(tier, interval) or not is_conclusive(tier, interval)
+
+
+def test_cells_to_settle() -> None:
+    """6 of 6 needs 10 more without a miss; 16 of 16 none; a hopeless count is not promised."""
+    assert cells_to_settle(6, 6) == 10
+    assert cells_to_settle(16, 16) == 0
+    assert cells_to_settle(0, 400, limit=100) is None

@@ -1,0 +1,190 @@
+"""Rows → groups: what counts, what does not, what is null."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import jsonschema
+import pytest
+
+from pytest_openclaw.records import Record, Target
+from pytest_openclaw.schema import from_row, load_schema, to_row
+from pytest_openclaw.settings import Gates
+from pytest_openclaw.stats.findings import missed_by_all, slowest
+from pytest_openclaw.stats.gates import check_gates, overall
+from pytest_openclaw.stats.summary import (
+    Snapshots,
+    Summary,
+    group_records,
+    summarise_group,
+    summary_to_json,
+)
+
+TARGET = Target(provider="p", model="m")
+
+
+def _record(**changes: Any) -> Record:
+    base = Record(
+        run_id="r",
+        provider="p",
+        model="m",
+        thinking_level=None,
+        prompt_id="P1",
+        prompt_name="one",
+        availability_status="ok",
+        started_at_ms=1000,
+        ended_at_ms=1100,
+        e2e_ms=100,
+        success=True,
+        suite="s",
+    )
+    return replace(base, **changes)
+
+
+def _group(*records: Record) -> Any:
+    return summarise_group(TARGET, records, Snapshots())
+
+
+def test_a_row_round_trips() -> None:
+    """`from_row(to_row(r)) == r`, and the row satisfies the published schema."""
+    record = _record(
+        tool_calls=("a",),
+        tool_call_details=({"id": None, "name": "a", "arguments": ""},),
+        parsed_output={"x": 1},
+    )
+
+    row = to_row(record)
+
+    jsonschema.validate(row, load_schema("row"))
+    assert from_row(row) == record
+
+
+def test_the_seed_fields_come_first() -> None:
+    """A row begins with the seed's fields in the seed's order."""
+    assert list(to_row(_record()))[:23] == [
+        "record_type", "run_id", "provider", "model", "thinking_level", "prompt_id", "prompt_name",
+        "availability_status", "started_at_ms", "ended_at_ms", "e2e_ms", "ttft_ms", "success", "failure_type",
+        "objective_pass", "violation", "input_tokens", "output_tokens", "raw_output", "parsed_output",
+        "tool_calls", "tool_call_count", "tool_use_success",
+    ]  # fmt: skip
+
+
+def test_unknown_keys_pass_through() -> None:
+    """A row of a later version keeps what this one does not know."""
+    row = {**to_row(_record()), "new_field": [1]}
+
+    assert to_row(from_row(row)) == row
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"record_type": "event"}, "not a result"), ({"schema_version": 99}, "upgrade pytest-openclaw")],
+)
+def test_foreign_rows_are_refused(change: dict[str, Any], message: str) -> None:
+    """What is no row, or a newer one, is an error that says so."""
+    with pytest.raises(ValueError, match=message):
+        from_row({**to_row(_record()), **change})
+
+
+def test_latencies_are_of_successful_rows() -> None:
+    """Faults and empty answers have no part in a latency."""
+    group = _group(
+        _record(e2e_ms=100),
+        _record(e2e_ms=300),
+        _record(e2e_ms=9000, availability_status="error", success=False),
+        _record(e2e_ms=8000, success=False),
+    )
+
+    assert group.latency_ms == {"p50": 200.0, "p95": 290.0, "p99": 298.0, "mean": 200.0}
+
+
+def test_rates_leave_out_what_was_not_answered() -> None:
+    """The seed's rates, and ours that counts silence as no pass."""
+    group = _group(
+        _record(objective_pass=True),
+        _record(objective_pass=False, violation="no"),
+        _record(objective_pass=None),
+        _record(success=False, failure_type="empty_response"),
+        _record(success=False, availability_status="skipped_unavailable"),
+    )
+
+    assert group.success_rate_ok == 0.75
+    assert group.objective_pass_rate == 0.5
+    assert (group.passed.n_success, group.passed.n) == (1, 3)
+
+
+def test_tool_use_counts_tool_cells_alone() -> None:
+    """Restraint stands beside use, ordinary cells in neither."""
+    group = _group(
+        _record(tool_outcome="valid", tool_use_success=True),
+        _record(tool_outcome="no_call"),
+        _record(tool_outcome="restrained"),
+        _record(tool_outcome="called_needlessly"),
+        _record(),
+        _record(tool_outcome=None, availability_status="error", success=False),
+    )
+
+    use = group.tool_use
+    assert (use.n, use.n_success, use.rate, use.tier, use.conclusive) == (2, 1, 0.5, 2, False)
+    assert (use.restraint.n, use.restraint.n_success) == (2, 1)
+    assert use.outcomes == {"valid": 1, "no_call": 1, "restrained": 1, "called_needlessly": 1}
+
+
+def test_wall_clock_spans_the_rows() -> None:
+    """From the first start to the last end."""
+    assert _group(_record(), _record(started_at_ms=3000, ended_at_ms=3500)).wall_clock_ms == 2500
+
+
+def test_speed_is_measured_after_the_first_token() -> None:
+    """9 tokens in the 900 ms after the first one are 10 a second."""
+    assert _group(_record(e2e_ms=1000, ttft_ms=100, output_tokens=10)).tokens_per_s == 10.0
+    assert _group(_record(e2e_ms=1000, ttft_ms=None, output_tokens=10)).tokens_per_s is None
+
+
+def test_a_summary_satisfies_its_schema() -> None:
+    """Also of a target without a row."""
+    groups = (_group(_record(violation="v", objective_pass=False)), _group())
+    gates = check_gates(Gates(min_pass_rate=0.5, require_tier=1), groups, {TARGET: 1})
+    summary = Summary(
+        run_id="r",
+        state="finished",
+        generated_at_ms=1,
+        n_cells=1,
+        n_rows=1,
+        groups=groups,
+        gates=gates,
+        verdict=overall(gates),
+    )
+
+    jsonschema.validate(summary_to_json(summary), load_schema("summary"))
+
+
+def test_groups_keep_the_order_of_their_rows() -> None:
+    """Targets stand in the order in which they were met."""
+    assert [
+        target.model for target in group_records([_record(model="b"), _record(model="a"), _record(model="b")])
+    ] == ["b", "a"]
+
+
+def test_missed_by_all_wants_every_target_to_fail() -> None:
+    """A prompt that one target passed is not missed; one that nobody judged neither."""
+    records = [
+        _record(prompt_id="A", objective_pass=False, violation="x"),
+        _record(prompt_id="A", model="n", objective_pass=True),
+        _record(prompt_id="B", objective_pass=False, violation="y"),
+        _record(prompt_id="C", objective_pass=None),
+    ]
+
+    assert [(missed.prompt_id, missed.violation) for missed in missed_by_all(records)] == [("B", "y")]
+
+
+def test_slowest_is_a_successful_row() -> None:
+    """A timeout is not the slowest answer."""
+    records = [_record(e2e_ms=5), _record(e2e_ms=9, prompt_id="S"), _record(e2e_ms=99, success=False)]
+
+    found = slowest(records)
+
+    assert found is not None
+    assert found.prompt_id == "S"
+    assert slowest([]) is None
