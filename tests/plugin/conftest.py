@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import json
 import os
@@ -14,13 +15,31 @@ import jsonschema
 import pytest
 
 import pytest_openclaw
+from pytest_openclaw import CallFailed, ProviderSetup, Request
+from pytest_openclaw.providers import BUILTIN
 from pytest_openclaw.schema import load_schema
 
-# A session inside this process forgets what it imported, but a package keeps its attributes; with
-# everything imported beforehand there is one copy of each module.
-for _module in pkgutil.walk_packages(pytest_openclaw.__path__, "pytest_openclaw."):
-    if _module.name != "pytest_openclaw.engine.server":
-        importlib.import_module(_module.name)
+
+def _import_everything() -> None:
+    """Import what a session may import, so that there is one copy of each module.
+
+    A session inside this process forgets the modules that it imported, while those imported before keep
+    what they hold of them. The HTTP library imports more when it is first asked; a closed port will do.
+    """
+    for module in pkgutil.walk_packages(pytest_openclaw.__path__, "pytest_openclaw."):
+        if module.name != "pytest_openclaw.engine.server":
+            importlib.import_module(module.name)
+    provider = BUILTIN[0](ProviderSetup(name="lab", base_url="http://127.0.0.1:9/v1"))
+
+    async def ask_nobody() -> None:
+        with pytest.raises(CallFailed):
+            await provider.ask(Request(model="m", prompt="hello"))
+        await provider.aclose()
+
+    asyncio.run(ask_nobody())
+
+
+_import_everything()
 
 # Says what its prompt asks for: "say X", "fault NAME", "wait S", "crash", "names", …
 PROVIDER = '''
