@@ -9,12 +9,19 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_openclaw.records import Target
+    from pytest_openclaw.records import Target, ThinkingLevel
 
 VerdictMode = Literal["cells", "gate"]
 
 DEFAULT_PROVIDER = "ollama_openai"
 EMBEDDED_TARGET = "llama_cpp/smollm2:135m"
+THINKING_ROOM_TOKENS: Mapping[ThinkingLevel, int] = {
+    "low": 2048,
+    "medium": 8192,
+    "high": 16384,
+    "xhigh": 32768,
+}
+"""What a thinking level adds to a prompt's `max_output_tokens`, which is meant for the answer alone."""
 LOCAL_LANE_LIMIT = 1
 CLOUD_LANE_LIMIT = 8
 

@@ -21,6 +21,7 @@ from pytest_openclaw.once import once
 from pytest_openclaw.records import Ending, Fault, Reply, Request, Timing
 from pytest_openclaw.run.lanes import Lanes
 from pytest_openclaw.run.retry import wait_before_retry
+from pytest_openclaw.settings import THINKING_ROOM_TOKENS
 from pytest_openclaw.text import valid_text
 
 if TYPE_CHECKING:
@@ -219,13 +220,15 @@ class Executor:
 
 def request_for(cell: Cell, settings: Settings) -> Request:
     """Return what every provider is asked for this cell."""
-    prompt = cell.prompt
+    prompt, level = cell.prompt, cell.target.thinking_level
+    # Every API counts thinking as output; without room for it no answer would be reached.
+    room = THINKING_ROOM_TOKENS[level] if level else 0
     return Request(
         model=cell.target.model,
         prompt=prompt.prompt,
         system=prompt.system,
-        thinking_level=cell.target.thinking_level,
-        max_output_tokens=prompt.max_output_tokens,
+        thinking_level=level,
+        max_output_tokens=prompt.max_output_tokens + room,
         stream=settings.stream,
         timeout_s=prompt.timeout_s or settings.timeout_s,
     )

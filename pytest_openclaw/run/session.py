@@ -10,6 +10,7 @@ from pytest_openclaw.reports.markdown import render_markdown
 from pytest_openclaw.run.inventory import collect_inventory
 from pytest_openclaw.run.resources import collect_snapshot, render_snapshot
 from pytest_openclaw.schema import from_row
+from pytest_openclaw.settings import THINKING_ROOM_TOKENS
 from pytest_openclaw.stats.findings import missed_by_all, slowest
 from pytest_openclaw.stats.gates import check_gates, overall
 from pytest_openclaw.stats.summary import Snapshots, Summary, group_records, summarise_group, summary_to_json
@@ -136,6 +137,7 @@ class RunSession:
                 "targets": [{**asdict(target), "n_cells": n} for target, n in self.plan.n_selected.items()],
                 "providers": dict(self.plan.providers),
                 "temperature": 0,
+                "thinking_room_tokens": dict(THINKING_ROOM_TOKENS),
                 "stream": settings.stream,
                 "timeout_s": settings.timeout_s,
                 "retries": settings.retries,
