@@ -35,6 +35,14 @@ class Distributed:
         """Keep a lane within its limit over all workers, unless the user chose how to distribute."""
         return None if _chose_dist(config) else CellScheduling(config, log, self._lane_slot())
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Stop for a malformed suite before anybody is called, as pytest does; xdist would ask the others."""
+        from pytest_openclaw.options import SUITE_NAME
+
+        option, name = self._state.config.option, report.nodeid.rpartition("/")[2]
+        if report.failed and SUITE_NAME.match(name) and not option.continue_on_collection_errors:
+            self._state.config.pluginmanager.get_plugin("dsession").shouldstop = "error during collection"
+
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
         """Begin the run, as soon as the first worker tells what is selected."""
         state = self._state

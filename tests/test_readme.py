@@ -1,0 +1,92 @@
+"""What the README shows is what there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.options import OPTIONS
+from pytest_openclaw.providers import BUILTIN as PROVIDERS
+from pytest_openclaw.schema import load_schema
+from pytest_openclaw.suites import parse_suite
+from pytest_openclaw.validators import BUILTIN as VALIDATORS
+from pytest_openclaw.validators.registry import build_registry
+
+README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
+REGISTRY = build_registry(("built-in", validator) for validator in VALIDATORS)
+
+
+def _blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def test_the_suite_loads() -> None:
+    """The TOML suite in the README is a suite."""
+    (text,) = _blocks("toml")
+
+    suite = parse_suite(text, format="toml", name="README.md", registry=REGISTRY)
+
+    assert [prompt.id for prompt in suite.prompts] == ["P1", "T1"]
+
+
+def test_the_options_exist() -> None:
+    """Every option that the README names is one."""
+    named = set(re.findall(r"--openclaw-[a-z-]+[a-z]", README)) - {"--openclaw-x"}
+
+    assert named <= {option.flag for option in OPTIONS}
+
+
+def test_providers_and_validators_are_all_named() -> None:
+    """The tables miss no built-in."""
+    for name in [*(provider.name for provider in PROVIDERS), *(validator.type for validator in VALIDATORS)]:
+        assert f"`{name}`" in README
+
+
+def test_the_row_fields_are_all_named() -> None:
+    """The table of row fields is complete, and names no field that is none."""
+    table = README.split("A row has the fields of")[1].split("The JSON Schemas")[0]
+    named = {
+        word
+        for line in table.splitlines()
+        if line.startswith("| `")
+        for word in re.findall(r"`(\w+)`", line.split("|")[1])
+    }
+
+    assert named == set(load_schema("row")["properties"]) - {"record_type", "schema_version"}
+
+
+def test_the_validator_snippet_works(pytester: pytest.Pytester) -> None:
+    """The guest validator of the README judges a cell when it is pasted into a conftest."""
+    snippet = next(block for block in _blocks("python") if "MentionsTicket" in block)
+    provider = (
+        "\nfrom pytest_openclaw import Provider, Reply\n"
+        "class Parrot(Provider):\n    name = 'parrot'\n"
+        "    async def ask(self, request):\n        return Reply(text=request.prompt)\n"
+        "def pytest_openclaw_providers():\n    return [Parrot]\n"
+    )
+    pytester.makeconftest(snippet + provider)
+    suite = (
+        '[{"id": "P1", "prompt": "see OC-12", "validator": {"type": "mentions_ticket", "ticket": "OC-12"}}]'
+    )
+    folder = pytester.mkdir("benchmarks")
+    (folder / "prompts_a.json").write_text(suite)
+
+    result = pytester.runpytest_subprocess("benchmarks", "--openclaw-models=parrot/any")
+
+    result.assert_outcomes(passed=1)
+
+
+def test_the_python_benchmark_works(pytester: pytest.Pytester) -> None:
+    """The Python benchmark of the README is collected once for each target."""
+    snippet: Any = next(block for block in _blocks("python") if "reads_before" in block)
+    pytester.makepyfile("import pytest\n" + snippet)
+
+    result = pytester.runpytest_subprocess(
+        "--collect-only", "-q", "--openclaw-models=llama_cpp/a,llama_cpp/b"
+    )
+
+    assert "test_reads_before_editing[llama_cpp/a]" in result.stdout.str()
+    assert "test_reads_before_editing[llama_cpp/b]" in result.stdout.str()
