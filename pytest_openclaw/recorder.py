@@ -39,7 +39,12 @@ class Recorder:
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Tell the progress which item is awaited."""
         if self._state.progress:
-            self._state.progress.asking(nodeid.rsplit("::", 1)[-1])
+            self._state.progress.started(nodeid)
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """Tell the progress that an item is awaited no longer."""
+        if self._state.progress:
+            self._state.progress.ended(nodeid)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -212,7 +212,7 @@ class State:
         if report.failed and record.availability_status == "ok" and record.objective_pass is not True:
             self.n_verdicts_failed += 1
         if self.progress:
-            self.progress.done()
+            self.progress.count()
 
     def close(self) -> None:
         """End the asking; the run directory stays open until its summary is written."""

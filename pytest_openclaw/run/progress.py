@@ -31,8 +31,9 @@ class Progress:
         self._total = total
         self._every_s = every_s
         self._done = 0
-        self._asked = ""
-        self._since = self._last = time.monotonic()
+        self._awaited: dict[str, float] = {}
+        self._line_is_open = True
+        self._began = time.monotonic()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._tick, name="openclaw-progress", daemon=True)
         self._thread.start()
@@ -52,12 +53,18 @@ class Progress:
             return None  # in-process callers replace stdout by something without a descriptor
         return cls(file, total, EVERY_S if file.isatty() else EVERY_S_IN_A_LOG)
 
-    def asking(self, what: str) -> None:
-        """Say which cell is awaited from now on."""
-        self._asked, self._since = what, time.monotonic()
+    def started(self, nodeid: str) -> None:
+        """Await an item from now on."""
+        self._awaited[nodeid] = time.monotonic()
+        self._line_is_open = True
 
-    def done(self) -> None:
-        """Count a cell."""
+    def ended(self, nodeid: str) -> None:
+        """Await an item no longer."""
+        self._awaited.pop(nodeid, None)
+        self._line_is_open = True
+
+    def count(self) -> None:
+        """Count a cell as done."""
         self._done += 1
 
     def stop(self) -> None:
@@ -68,9 +75,15 @@ class Progress:
 
     def _tick(self) -> None:
         while not self._stop.wait(self._every_s):
+            # Workers ask side by side; the one that is awaited longest is the one to tell of.
+            nodeid, since = next(iter(dict(self._awaited).items()), ("", self._began))
             line = render_progress(
-                done=self._done, total=self._total, asked=self._asked, waited_s=time.monotonic() - self._since
+                done=self._done,
+                total=self._total,
+                asked=nodeid.rpartition("::")[2],
+                waited_s=time.monotonic() - since,
             )
             # pytest leaves its row of dots open, so this begins and ends a line of its own.
-            self._file.write(f"\n{line}\n")
+            self._file.write(f"\n{line}\n" if self._line_is_open else f"{line}\n")
             self._file.flush()
+            self._line_is_open = False

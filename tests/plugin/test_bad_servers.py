@@ -1,0 +1,290 @@
+"""Servers that misbehave, through whole sessions: each ends in its row, pytest's outcome and the exit status."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.plugin.bad_servers import Behaviour, ModelServer, outcomes_by_cell, point_at
+from tests.providers.servers.apis import APIS, CHAT, CHAT_USAGE, RESPONSES, Api, chat_chunk, chat_usage
+from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, chunk, head, pieces, sse
+
+TEXT = "Grüß dich 🦞."
+FITS = {"type": "regex_fullmatch", "pattern": "Grüß dich 🦞\\."}
+NOOP = {"type": "noop"}
+ANSWERED = {"availability_status": "ok", "success": True, "failure_type": None}
+PASSED = {**ANSWERED, "objective_pass": True, "raw_output": TEXT}
+TEN_MB = 10_000_000
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model of this name, what its server does, and what its row must say."""
+
+    model: str
+    behaviour: Behaviour
+    row: dict[str, Any] = field(default_factory=dict)
+    apis: tuple[Api, ...] = APIS
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the outcomes table, with everything that leads there."""
+
+    cases: tuple[Case, ...]
+    outcome: str
+    row: dict[str, Any]
+    status: int = 1
+    validator: dict[str, Any] = field(default_factory=lambda: FITS)
+    options: tuple[str, ...] = ()
+
+
+def says(api: Api, *texts: str, end: str = "stop") -> bytes:
+    """A stream's bytes: these texts and its end."""
+    return b"".join(api.text(text) for text in texts or ("Grüß ", "dich 🦞.")) + api.end(end)
+
+
+def unescaped(stream: bytes) -> bytes:
+    """The same events with every character as UTF-8 and not as an escape."""
+    lines = []
+    for line in stream.decode().split("\n"):
+        name, _, value = line.partition(": ")
+        is_json = name == "data" and value.startswith("{")
+        lines.append(
+            f"data: {json.dumps(json.loads(value), ensure_ascii=False, separators=(',', ':'))}"
+            if is_json
+            else line
+        )
+    return "\n".join(lines).encode()
+
+
+def over_lines(stream: bytes) -> bytes:
+    """The same events, each one's JSON over many `data:` lines."""
+    events = []
+    for event in stream.decode().split("\n\n"):
+        lines = []
+        for line in event.split("\n"):
+            name, _, value = line.partition(": ")
+            is_json = name == "data" and value.startswith("{")
+            parts = json.dumps(json.loads(value), indent=1).split("\n") if is_json else [value]
+            lines += [f"{name}: {part}" for part in parts] if line else []
+        events.append("\n".join(lines))
+    return "\n\n".join(events).encode()
+
+
+def refuses(status: int, error: Any, **headers: str) -> Behaviour:
+    """An error answer with an error object."""
+    return lambda api: Script.answer({"error": error}, status=status, **headers)
+
+
+def streams(*steps: Any) -> Behaviour:
+    """A stream of these texts and steps, without an end of its own."""
+    return lambda api: Script.stream(*(api.text(step) if isinstance(step, str) else step for step in steps))
+
+
+ODD_BUT_RIGHT = (
+    Case("plain", lambda api: Script.stream(says(api)), {"finish_reason": "stop"}),
+    Case("not-streamed", lambda api: Script.answer(api.whole(TEXT)), {"ttft_ms": None, "output_tokens": 7}),
+    Case("crlf", lambda api: Script.stream(says(api).replace(b"\n", b"\r\n"))),
+    Case("comments", lambda api: Script.stream(b": hello\n\nretry: 9\n\n", api.text("Grüß "), b":\n\n", says(api, "dich 🦞."))),
+    Case("data-over-lines", lambda api: Script.stream(over_lines(says(api)))),
+    Case("bytes-one-by-one", lambda api: Script.stream(*pieces(unescaped(says(api)), range(9999)))),
+    Case("surrogates-in-two-events", lambda api: Script.stream(says(api, "Grüß dich \ud83e", "\udd9e."))),
+    Case("no-type", lambda api: Script.stream(says(api), content_type="application/octet-stream")),
+    Case("gzip", lambda api: Script.stream(gzip.compress(says(api)), content_encoding="gzip")),
+    Case(
+        "redirect-on-its-origin",
+        lambda api: [Script.answer(status=307, location=f"/elsewhere{api.path}"), Script.stream(says(api))],
+        {"attempts": 1},
+    ),
+    Case("reset-after-the-end", lambda api: Script.stream(says(api), Pause(0.05), Reset())),
+    Case("usage-at-the-end", lambda api: Script.stream(says(api)), {"input_tokens": 11, "output_tokens": 7, "reasoning_tokens": 5, "cached_tokens": 3}),
+    Case(
+        "no-usage",
+        lambda api: Script.stream(api.text(TEXT), sse(chat_chunk({}, "stop"), "[DONE]")),
+        {"input_tokens": None, "output_tokens": None, "reasoning_tokens": None, "cached_tokens": None},
+        apis=(CHAT,),
+    ),
+    Case(
+        "no-usage",
+        lambda api: Script.stream(api.text(TEXT), api.end().replace(b'"usage"', b'"nothing"')),
+        {"input_tokens": None, "output_tokens": None, "reasoning_tokens": None, "cached_tokens": None},
+        apis=(RESPONSES,),
+    ),
+    Case(
+        "no-done",
+        lambda api: Script.stream(api.text(TEXT), sse(chat_chunk({}, "stop"), chat_usage(**CHAT_USAGE))),
+        {"finish_reason": "stop"},
+        apis=(CHAT,),
+    ),
+    Case(
+        "done-alone",
+        lambda api: Script.stream(api.text(TEXT), sse("[DONE]")),
+        {"finish_reason": None},
+        apis=(CHAT,),
+    ),
+    Case(
+        "thinks-first",
+        lambda api: Script.stream(api.reasoning("Hm."), says(api)),
+        {"raw_output": f"<think>\nHm.\n</think>\n\n{TEXT}"},
+    ),
+)
+
+ERROR = {"availability_status": "error", "success": False, "objective_pass": None, "ttft_ms": None}
+RESET = {"failure_type": "connect_error", "attempts": 2, "raw_output": ""}
+BROKEN = {"failure_type": "stream_error", "attempts": 1}
+UNREADABLE = {"failure_type": "malformed_response", "attempts": 1}
+NOW = {"retry_after": "0"}
+
+LINES = {
+    "verdict-passed": Line(ODD_BUT_RIGHT, "passed", PASSED, status=0),
+    "noop": Line(
+        (
+            Case("half-a-character", lambda api: Script.stream(says(api, "a\ud83eb")), {"raw_output": "a\ufffdb"}),
+            Case("broken-bytes", lambda api: Script.stream(says(api, "aXb").replace(b"aXb", b"a\xffb")), {"raw_output": "a\ufffdb"}),
+            Case("ten-megabytes", lambda api: Script.stream(*[api.text("x" * 100_000)] * 100, api.end()), {"raw_output": "x" * 65536, "truncated": True}),
+            Case("cut-by-length", lambda api: Script.stream(says(api, "a", end="length")), {"finish_reason": "length"}),
+        ),
+        "passed",
+        {**ANSWERED, "objective_pass": None},
+        status=0,
+        validator=NOOP,
+    ),
+    "verdict-failed": Line(
+        (
+            Case("wrong", lambda api: Script.stream(says(api, "no")), {"raw_output": "no"}),
+            Case("half-a-character", lambda api: Script.stream(says(api, "Grüß dich \ud83e."))),
+            Case("cut-by-length", lambda api: Script.stream(says(api, "Grüß", end="length")), {"finish_reason": "length"}),
+            Case("ten-megabytes", lambda api: Script.answer(api.whole("y" * TEN_MB)), {"truncated": True, "ttft_ms": None}),
+        ),
+        "failed",
+        {**ANSWERED, "objective_pass": False},
+    ),
+    "no-answer": Line(
+        (
+            Case("empty", lambda api: Script.stream(says(api, "")), {"failure_type": "empty_response"}),
+            Case("empty-not-streamed", lambda api: Script.answer(api.whole("")), {"failure_type": "empty_response"}),
+            Case("null", lambda api: Script.answer(api.whole(None)), {"failure_type": "empty_response"}),
+            Case("null-in-a-stream", lambda api: Script.stream(sse(chat_chunk({"content": None})), api.end()), {"failure_type": "empty_response"}, apis=(CHAT,)),
+            Case("blanks", lambda api: Script.stream(says(api, " \n", "\t ")), {"failure_type": "empty_response", "raw_output": " \n\t "}),
+            Case("reasoning-only", lambda api: Script.stream(api.reasoning("Hm."), api.end()), {"failure_type": "empty_response", "raw_output": "<think>\nHm.\n</think>\n\n"}),
+            Case("all-tokens-thought", lambda api: Script.stream(api.reasoning("Hm."), api.end("length")), {"failure_type": "empty_response", "finish_reason": "length"}),
+            Case("refusal", lambda api: Script.stream(api.refusal("I will "), api.refusal("not."), api.end()), {"failure_type": "refusal", "raw_output": "I will not."}),
+            Case("filtered", lambda api: Script.stream(says(api, "Gr", end="content_filter")), {"failure_type": "content_filter", "raw_output": "Gr"}),
+            Case("filtered-at-once", refuses(400, {"message": "It was filtered.", "code": "content_filter"}), {"failure_type": "content_filter"}),
+        ),
+        "failed",
+        {"availability_status": "ok", "success": False, "objective_pass": None, "attempts": 1},
+    ),
+    "nothing-there": Line(
+        (
+            Case("ollama-model", refuses(404, {"message": "model 'ollama-model' not found", "type": "api_error"})),
+            Case("ollama-text", refuses(404, "model 'ollama-text' not found, try pulling it first")),
+            Case("openai-model", refuses(404, {"message": "The model `openai-model` does not exist", "type": "invalid_request_error", "code": "model_not_found"})),
+            Case("in-a-200", lambda api: Script.stream(sse({"error": {"code": "model_not_found", "message": "no"}}))),
+        ),
+        "skipped",
+        {"availability_status": "skipped_unavailable", "success": False, "failure_type": "model_not_found", "objective_pass": None, "attempts": 1},
+    ),
+    "no-access": Line(
+        (
+            Case("wrong-key", refuses(401, {"message": "Incorrect API key provided", "code": "invalid_api_key"}), {"failure_type": "http_401"}),
+            Case("ollama-key", refuses(401, "unauthorized"), {"failure_type": "http_401"}),
+            Case("forbidden", lambda api: Script.answer("<html><h1>403 Forbidden</h1></html>", status=403, content_type="text/html"), {"failure_type": "http_403"}),
+            Case("in-a-200", lambda api: Script.stream(sse({"error": {"type": "authentication_error", "message": "no"}})), {"failure_type": "http_401"}),
+        ),
+        "error",
+        {"availability_status": "auth_error", "success": False, "objective_pass": None, "attempts": 1},
+    ),
+    "too-much": Line(
+        (
+            Case("busy", refuses(429, {"message": "slow down", "type": "rate_limit_error"}, **NOW), {"failure_type": "http_429", "attempts": 2}),
+            Case("busy-plain-text", lambda api: Script.answer("Too Many Requests", status=429, **NOW), {"failure_type": "http_429", "attempts": 2}),
+            Case("no-quota", refuses(429, {"message": "You exceeded your current quota", "type": "insufficient_quota", "code": "insufficient_quota"}, **NOW), {"failure_type": "quota_exhausted", "attempts": 1}),
+            Case("no-credit", refuses(400, {"message": "Your credit balance is too low", "type": "billing_error"}), {"failure_type": "quota_exhausted", "attempts": 1}),
+            Case("pay-first", refuses(402, {"message": "Insufficient credits", "code": 402}), {"failure_type": "quota_exhausted", "attempts": 1}),
+        ),
+        "error",
+        {"availability_status": "rate_limited", "success": False, "objective_pass": None},
+        options=("--openclaw-retries=1",),
+    ),
+    "broken": Line(
+        (
+            Case("reset-before-headers", lambda api: Script.of(Reset()), RESET),
+            Case("closed-in-headers", lambda api: Script.of(b"HTTP/1.1 200 OK\r\nserv", Close()), RESET),
+            Case("reset-in-stream", streams("Grüß ", "dich", Pause(0.05), Reset()), {**BROKEN, "raw_output": "Grüß dich"}),
+            Case("closed-in-stream", streams("Grüß ", Close()), {**BROKEN, "raw_output": "Grüß "}),
+            Case("reset-in-body", lambda api: Script.of(head(content_length="99", content_type="application/json"), b'{"a', Pause(0.05), Reset()), BROKEN),
+            Case("no-end-mark", streams("Grüß ", "dich"), {**BROKEN, "raw_output": "Grüß dich"}),
+            Case("event-cut", lambda api: Script.stream(api.text("Grüß "), api.text("dich")[:-9]), {**BROKEN, "raw_output": "Grüß "}),
+            Case("error-after-tokens", streams("Grüß ", sse({"error": {"message": "busy", "type": "overloaded_error"}})), {**BROKEN, "raw_output": "Grüß "}),
+            Case("error-in-a-200", lambda api: Script.stream(sse({"error": {"message": "boom"}})), BROKEN),
+            Case("overloaded-in-a-200", lambda api: Script.answer({"error": {"message": "busy", "type": "overloaded_error"}}), {"failure_type": "http_529", "attempts": 2}),
+            Case("no-json-in-an-event", lambda api: Script.stream(api.text("Grüß "), sse('{"oops'), says(api, "dich")), {**UNREADABLE, "raw_output": "Grüß "}),
+            Case("a-page", lambda api: Script.answer("<html><title>Log in</title></html>", content_type="text/html"), {**UNREADABLE, "raw_output": "<html><title>Log in</title></html>"}),
+            Case("nothing", lambda api: Script.answer(b"", content_type="application/json"), UNREADABLE),
+            Case("a-list", lambda api: Script.answer([1]), {**UNREADABLE, "raw_output": "[1]"}),
+            Case("no-http", lambda api: Script.of(b"220 mail.example ESMTP\r\n\r\n", Close()), UNREADABLE),
+            Case("no-gzip", lambda api: Script.answer(b"Grrr", content_type="application/json", content_encoding="gzip"), UNREADABLE),
+            Case("too-long", lambda api: Script.of(head(content_length="99999999999", content_type="application/json"), b"{", Hang()), UNREADABLE),
+            Case("a-page-with-502", lambda api: Script.answer("<html><title>Bad Gateway</title></html>", status=502, content_type="text/html", **NOW), {"failure_type": "http_502", "attempts": 2}),
+            Case("ollama-500", refuses(500, "llama runner process has terminated", **NOW), {"failure_type": "http_500", "attempts": 2}),
+            Case("openai-503", refuses(503, {"message": "The server is overloaded", "type": "server_error"}, **NOW), {"failure_type": "http_503", "attempts": 2}),
+            Case("wrong-route", lambda api: Script.answer("404 page not found", status=404, content_type="text/plain"), {"failure_type": "http_404", "attempts": 1}),
+            Case("bad-request", refuses(400, {"message": "unknown field"}), {"failure_type": "http_400", "attempts": 1}),
+            Case("too-long-for-it", refuses(400, {"message": "This model's maximum context length is 5 tokens."}), {"failure_type": "context_overflow", "attempts": 1}),
+            Case("redirected-elsewhere", lambda api: Script.answer(status=307, location="http://127.0.0.1:9/v1"), {"failure_type": "http_307", "attempts": 1}),
+        ),
+        "error",
+        {"availability_status": "error", "success": False, "objective_pass": None},
+        options=("--openclaw-retries=1",),
+    ),
+    "too-slow": Line(
+        (
+            Case("silent", lambda api: Script.of(Hang()), {"ttft_ms": None}),
+            Case("stalled", streams("Grüß ", "dich", Hang()), {"raw_output": "Grüß dich"}),
+            Case("drips", streams(*["a", Pause(0.05)] * 200)),
+            Case("comments-only", streams(*[b": still here\n\n", Pause(0.05)] * 200), {"ttft_ms": None, "raw_output": ""}),
+            Case("drips-one-object", lambda api: Script.of(head(content_length="9999", content_type="application/json"), *[b" ", Pause(0.05)] * 200), {"ttft_ms": None}, apis=(CHAT,)),
+        ),
+        "error",
+        {"availability_status": "error", "failure_type": "timeout", "success": False, "objective_pass": None, "attempts": 1},
+        options=("--openclaw-timeout=1",),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("line", [pytest.param(line, id=name) for name, line in LINES.items()])
+def test_each_misbehaviour_has_its_row_outcome_and_status(
+    project: Any, monkeypatch: pytest.MonkeyPatch, line: Line
+) -> None:
+    """Whatever a server does, its cell alone ends so, in one row, one outcome and one exit status."""
+    project.suite({"P1": ("Greet me.", line.validator)})
+    wanted = {f"{api.kind.name}/{case.model}": (api, case) for case in line.cases for api in case.apis}
+
+    def behave(model: str) -> Behaviour:
+        return lambda api: wanted[f"{api.kind.name}/{model}"][1].behaviour(api)
+
+    with ModelServer({case.model: behave(case.model) for case in line.cases}) as server:
+        point_at(monkeypatch, server)
+        session = project.run("--junitxml=junit.xml", *line.options, models=",".join(wanted))
+
+    rows = {f"{row['provider']}/{row['model']}": row for row in session.rows}
+    assert len(session.rows) == len(rows) == len(wanted)
+    differing = {
+        name: {key: row[key] for key, value in {**line.row, **case.row}.items() if row[key] != value}
+        for name, (_, case) in wanted.items()
+        if (row := rows[name])
+    }
+    assert {name: found for name, found in differing.items() if found} == {}
+    assert outcomes_by_cell(project.folder / "junit.xml") == {f"P1[{name}]": line.outcome for name in wanted}
+    assert session.status == line.status
+    assert {name: server.times(case.model, api) for name, (api, case) in wanted.items()} == {
+        name: rows[name]["attempts"] + (case.model == "redirect-on-its-origin")
+        for name, (_, case) in wanted.items()
+    }
+    assert server.most_asked_at_once == 1
