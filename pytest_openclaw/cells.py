@@ -51,10 +51,13 @@ class Cells:
     def pytest_runtest_protocol(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
-        """Note where a target ends, for the snapshot after it."""
+        """Note where a target ends, for the snapshot after it; keep no reply longer than its item runs."""
         cell, following = items.cell_of(item), nextitem and items.cell_of(nextitem)
         item.stash[LAST_OF_TARGET] = cell is not None and (not following or following.target != cell.target)
-        return (yield)
+        try:
+            return (yield)
+        finally:
+            items.forget(item)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> None:

@@ -56,7 +56,7 @@ def load_settings(
         retries=_read(config, "retries", _whole_number, 5),
         concurrency=_concurrency(config, names),
         stream=_read(config, "stream", _on_off, True),
-        runs_dir=_runs_dir(config),
+        runs_dir=_runs_dir(config, is_worker=targets is not None),
         run_id=run_id,
         run_id_given=run_id_given,
         verdict=_read(config, "verdict", _verdict, "cells"),
@@ -130,7 +130,6 @@ def _tier(text: str) -> int:
 
 
 def _gates(config: pytest.Config) -> Gates:
-
     return Gates(
         min_pass_rate=_read(config, "min-pass-rate", _rate, None),
         min_tool_rate=_read(config, "min-tool-rate", _rate, None),
@@ -139,7 +138,6 @@ def _gates(config: pytest.Config) -> Gates:
 
 
 def _concurrency(config: pytest.Config, providers: Collection[str]) -> Concurrency:
-
     def parse(text: str) -> Concurrency:
         everywhere = None
         by_provider: dict[str, int] = {}
@@ -161,7 +159,6 @@ def _concurrency(config: pytest.Config, providers: Collection[str]) -> Concurren
 
 
 def _endpoints(config: pytest.Config, kinds: Collection[str]) -> tuple[Endpoint, ...]:
-
     endpoints: list[Endpoint] = []
     for line in config.getini("openclaw_endpoints") or ():
         if not line.strip():
@@ -185,7 +182,6 @@ def _endpoints(config: pytest.Config, kinds: Collection[str]) -> tuple[Endpoint,
 def _targets(
     config: pytest.Config, providers: Collection[str], resolved: Sequence[str] | None
 ) -> tuple[Target, ...]:
-
     specs, where = lookup(config, "models")
     default_providers, where_providers = lookup(config, "providers")
     levels: list[ThinkingLevel | None] = list(_levels(config))
@@ -209,7 +205,6 @@ def _targets(
 
 
 def _levels(config: pytest.Config) -> list[ThinkingLevel | None]:
-
     values, where = lookup(config, "thinking")
     levels: list[ThinkingLevel | None] = []
     for text in _split(values or ()):
@@ -248,10 +243,12 @@ def _run_id(config: pytest.Config) -> tuple[str, bool]:
     return given or datetime.now().astimezone().strftime("%Y%m%d_%H%M%S"), bool(given)
 
 
-def _runs_dir(config: pytest.Config) -> Path:
+def _runs_dir(config: pytest.Config, *, is_worker: bool) -> Path:
     value, where = lookup(config, "runs-dir")
     base = config.invocation_params.dir if where.startswith("--") else base_dir(config)
     path = (base / Path(str(value or "runs")).expanduser()).resolve()
+    if is_worker:  # which writes nothing, and may be on another machine
+        return path
     parent = next(folder for folder in (path, *path.parents) if folder.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
         raise pytest.UsageError(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    import pytest
     from xdist.remote import Producer
     from xdist.workermanage import WorkerController
 
@@ -41,7 +43,8 @@ class Distributed:
 
         option, name = self._state.config.option, report.nodeid.rpartition("/")[2]
         if report.failed and SUITE_NAME.match(name) and not option.continue_on_collection_errors:
-            self._state.config.pluginmanager.get_plugin("dsession").shouldstop = "error during collection"
+            dsession: Any = self._state.config.pluginmanager.get_plugin("dsession")
+            dsession.shouldstop = "error during collection"
 
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
         """Begin the run, as soon as the first worker tells what is selected."""
@@ -53,12 +56,17 @@ class Distributed:
 
     def _target_of(self, nodeid: str) -> Target | None:
         parameters = nodeid.partition("[")[2].removesuffix("]")
-        # A Python benchmark may have parameters of its own beside the target's label.
-        fitting = [target for target in self._state.settings.targets if target.label in parameters]
+        # A Python benchmark may have parameters of its own beside the label; pytest writes them in ASCII.
+        fitting = [
+            target
+            for target in self._state.settings.targets
+            if target.label in parameters or _in_ascii(target.label) in parameters
+        ]
         return max(fitting, key=lambda target: len(target.label), default=None)
 
     def _definitions(self, ids: Sequence[str]) -> list[JsonObject]:
         """Read the selected prompts from their suites; those of Python benchmarks come with their rows."""
+        from pytest_openclaw.errors import SuiteError
         from pytest_openclaw.options import SUITE_NAME
         from pytest_openclaw.suites import definition
 
@@ -66,9 +74,15 @@ class Distributed:
         definitions = []
         for name in dict.fromkeys(nodeid.split("::", 1)[0] for nodeid in ids):
             path = self._state.config.rootpath / name
-            if SUITE_NAME.match(path.name):
+            if not SUITE_NAME.match(path.name):
+                continue
+            try:
                 prompts = self._state.load_suite(path).prompts
-                definitions += [definition(prompt) for prompt in prompts if (name, prompt.id) in wanted]
+            except SuiteError as error:
+                # The workers could read it: they see conftest files that a controller never loads.
+                mend = "Under xdist, validators and providers come from the root conftest.py or a plugin."
+                raise pytest.UsageError(f"{error}\n{mend}") from None
+            definitions += [definition(prompt) for prompt in prompts if (name, prompt.id) in wanted]
         return definitions
 
     def _lane_slot(self) -> Callable[[str], str]:
@@ -109,5 +123,15 @@ class CellScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no
 
 
 def _chose_dist(config: pytest.Config) -> bool:
-    words: list[Any] = [*config.invocation_params.args, *config.getini("addopts")]
+    if config.getvalue("dist") != "load":  # which `-n` alone means
+        return True
+    words: list[Any] = [
+        *config.invocation_params.args,
+        *config.getini("addopts"),
+        *shlex.split(os.environ.get("PYTEST_ADDOPTS", "")),
+    ]
     return any(str(word) in {"--dist", "-d"} or str(word).startswith("--dist=") for word in words)
+
+
+def _in_ascii(label: str) -> str:
+    return label.encode("unicode_escape").decode("ascii")

@@ -6,6 +6,7 @@ above it name each failure once; providers call them and decide nothing.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
@@ -37,6 +38,20 @@ FAILURE_TYPES = frozenset(
 
 RETRYABLE_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 STATUSES: tuple[AvailabilityStatus, ...] = get_args(AvailabilityStatus)
+
+
+def checked(fault: Fault) -> Fault:
+    """Return a guest's fault, which may have been made without the functions below.
+
+    Raises:
+        ValueError: its failure type or its status is none.
+    """
+    failure_type = fault.failure_type
+    if failure_type not in FAILURE_TYPES and not re.fullmatch(r"http_[1-5][0-9][0-9]", failure_type):
+        raise ValueError(f"{failure_type!r} is no failure type; make faults by pytest_openclaw.faults")
+    if fault.status not in STATUSES:
+        raise ValueError(f"{fault.status!r} is no availability status; make faults by pytest_openclaw.faults")
+    return fault
 
 
 # --- what happened on the way -------------------------------------------------------------------

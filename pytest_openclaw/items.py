@@ -27,13 +27,14 @@ class SuiteFile(pytest.File):
 
     def collect(self) -> Iterator[CellItem]:
         """Yield an item for each selected prompt on each target, target by target."""
+        from pytest_openclaw.reports.numbers import printable
         from pytest_openclaw.suites import build_cells, select_prompts
 
         state = self.config.stash[STATE]
         try:
             suite = state.load_suite(self.path)
         except SuiteError as error:
-            raise self.CollectError(str(error)) from None
+            raise self.CollectError(printable(str(error))) from None
         for cell in build_cells(
             select_prompts(suite.prompts, state.settings.prompts), state.settings.targets
         ):
@@ -55,9 +56,13 @@ class CellItem(pytest.Item):
         state = self.config.stash[STATE]
         try:
             asked = state.asker.judge(asked)
-        except Exception as error:
+        except (Exception, pytest.fail.Exception) as error:
             self.stash[ASKED] = _broken(asked, error)
             raise
+        except pytest.skip.Exception as error:
+            wrong = TypeError("a validator returns a Verdict; it cannot skip")
+            self.stash[ASKED] = _broken(asked, wrong)
+            raise wrong from error
         self.stash[ASKED] = asked
 
     def runtest(self) -> None:
@@ -97,6 +102,8 @@ def ask(item: pytest.Item) -> Asked:
     from pytest_openclaw.records import Fault
 
     state, cell = item.config.stash[STATE], item.stash[CELL]
+    if state.calls_nobody:
+        pytest.skip("no model is asked here")
     try:
         asked = state.asker.ask(cell)
     except Exception as error:
@@ -218,6 +225,12 @@ def asked_of(item: pytest.Item, call: pytest.CallInfo[None]) -> Asked | None:
         assert cell is not None, "only cells are asked"
         return _broken(_never_asked(cell), error)
     return asked if isinstance(item, CellItem) else judged_by_test(item, call)
+
+
+def forget(item: pytest.Item) -> None:
+    """Drop the reply: pytest keeps every item to the end, and an answer may have megabytes."""
+    if ASKED in item.stash:
+        del item.stash[ASKED]
 
 
 def payload(item: pytest.Item, asked: Asked, *, last: bool) -> JsonObject:

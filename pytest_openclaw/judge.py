@@ -6,6 +6,7 @@ takes the same steps apart: `prepare` before the test, `conclude` after it.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,7 @@ def judge(prompt: Prompt, reply: Reply) -> Judgement:
     answer = prepare(reply)
     if not outcome_of(answer).success:
         return conclude(prompt, answer, Verdict(passed=None))
-    return conclude(prompt, answer, prompt.validator.check(answer))
+    return conclude(prompt, answer, _checked(prompt.validator.check(answer)))
 
 
 def prepare(reply: Reply) -> Reply:
@@ -80,6 +81,25 @@ def expected_tools_of(prompt: Prompt) -> tuple[str, ...] | None:
         return None
     named = expected_tools(prompt.validator)
     return prompt.expected_tool_calls if named is None else named
+
+
+def _checked(verdict: object) -> Verdict:
+    """Return a guest's verdict, if a row can hold it.
+
+    Raises:
+        TypeError, ValueError: it cannot.
+    """
+    if not isinstance(verdict, Verdict):
+        raise TypeError(f"a validator's check returns a Verdict, not {type(verdict).__name__}")
+    if verdict.passed is not None and not isinstance(verdict.passed, bool):
+        raise TypeError(f"Verdict.passed is True, False or None, not {verdict.passed!r}")
+    if verdict.violation is not None and not isinstance(verdict.violation, str):
+        raise TypeError(f"Verdict.violation is a text or None, not {verdict.violation!r}")
+    if verdict.parsed is not None:
+        if not isinstance(verdict.parsed, dict):
+            raise TypeError(f"Verdict.parsed is a dict or None, not {type(verdict.parsed).__name__}")
+        json.dumps(verdict.parsed, allow_nan=False)
+    return verdict
 
 
 def _any_expected(expected: Sequence[str], invoked: Sequence[str]) -> bool:

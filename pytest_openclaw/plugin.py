@@ -2,7 +2,7 @@
 
 Imported by every pytest session in every project. A session without benchmarks gets the options and
 nothing else; otherwise `pytest_configure` registers the parts that do the work: `Cells` where cells
-run, `Recorder` where their reports arrive, `Distributed` where xdist's workers are led.
+run, `Recorder` where their reports arrive, which brings `Distributed` where xdist's workers are led.
 """
 
 from __future__ import annotations
@@ -69,10 +69,6 @@ def pytest_configure(config: pytest.Config) -> None:
     if not state.calls_nobody:
         check_start(state)
     config.pluginmanager.register(Recorder(state), "openclaw-recorder")
-    if config.pluginmanager.hasplugin("dsession"):
-        from pytest_openclaw.distributed import Distributed
-
-        config.pluginmanager.register(Distributed(state), "openclaw-distributed")
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import pytest
 
 from pytest_openclaw.cells import PAYLOAD
 from pytest_openclaw.items import cell_of
+from pytest_openclaw.state import cannot_record
 
 if TYPE_CHECKING:
     from pytest_openclaw.state import State
@@ -21,6 +22,15 @@ class Recorder:
 
     def __init__(self, state: State) -> None:
         self._state = state
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self) -> None:
+        """Lead xdist's workers, if there are any; not sooner, because xdist may be configured after us."""
+        plugins = self._state.config.pluginmanager
+        if plugins.hasplugin("dsession"):
+            from pytest_openclaw.distributed import Distributed
+
+            plugins.register(Distributed(self._state), "openclaw-distributed")
 
     def pytest_report_header(self) -> str:
         """Say in one line what is measured."""
@@ -49,7 +59,8 @@ class Recorder:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Write the row before anything else is done with the report."""
-        if payload := getattr(report, PAYLOAD, None):
+        # Taken off, because pytest keeps every report: ten thousand answers stay on disk alone.
+        if payload := vars(report).pop(PAYLOAD, None):
             self._state.take(report, payload)
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
@@ -58,19 +69,23 @@ class Recorder:
         state.close()
         if state.run is None:
             return
-        state.summary = summary = state.run.finish()
+        try:
+            state.summary = summary = state.run.finish()
+        except OSError as error:
+            cannot_record(state.run.directory.path, error)
         session.exitstatus = exit_status(
             int(exitstatus),
             gate_alone=state.settings.verdict == "gate",
             others_failed=session.testsfailed > state.n_verdicts_failed,
             gates=summary.verdict,
-            answered=bool(summary.n_answered),
+            # Where every cell was skipped by a mark, nobody was to answer.
+            answered=bool(summary.n_answered or not summary.n_cells),
         )
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show the table, the findings and the paths."""
         summary, run = self._state.summary, self._state.run
-        if summary is None or run is None or not summary.n_rows:
+        if summary is None or run is None or not (summary.n_rows or summary.gates):
             return
         from pytest_openclaw.reports.terminal import TITLE, render_terminal
 

@@ -77,7 +77,12 @@ def suite_files(state: State) -> Iterator[Path]:
         if path.is_file():
             yield path
         elif path.is_dir():
-            yield from sorted(file for file in path.rglob("prompts_*") if options.SUITE_NAME.match(file.name))
+            yield from sorted(
+                file
+                for file in path.rglob("prompts_*")
+                # Reading a pipe would wait for ever; pytest collects none either.
+                if options.SUITE_NAME.match(file.name) and file.is_file()
+            )
 
 
 def _may_hold_python(state: State) -> bool:
@@ -92,6 +97,7 @@ def resolve_wildcards(state: State) -> None:
 
     if not any(is_wildcard(target) for target in state.settings.targets):
         return
+    state.hide_secrets_in_logs()
     with Executor(state.providers, state.settings, state.shared_path) as executor:
         targets = [served for target in state.settings.targets for served in _resolve(executor, target)]
     state.choose_targets(tuple(dict.fromkeys(targets)))

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
@@ -30,6 +30,17 @@ if TYPE_CHECKING:
     from pytest_openclaw.validators.registry import Registry
 
 STATE = pytest.StashKey["State"]()
+# pytest's options after which no test runs to its end.
+LISTING = (
+    "collectonly",
+    "help",
+    "markers",
+    "showfixtures",
+    "show_fixtures_per_test",
+    "cacheshow",
+    "setuponly",
+    "setupplan",
+)
 
 
 class State:
@@ -56,6 +67,7 @@ class State:
         self._shared: SharedDir | None = None
         self._suites: dict[Path, Suite] = {}
         self._open = ExitStack()
+        self._logs_are_safe = False
 
     @property
     def is_worker(self) -> bool:
@@ -64,8 +76,8 @@ class State:
 
     @property
     def calls_nobody(self) -> bool:
-        """Whether this session only lists its items."""
-        return bool(self.config.option.collectonly)
+        """Whether this session only lists or explains something."""
+        return any(getattr(self.config.option, name, None) for name in LISTING)
 
     @cached_property
     def registry(self) -> Registry:
@@ -112,12 +124,19 @@ class State:
 
         return Redactor.of(secret for provider in self.providers.values() for secret in provider.secrets)
 
+    def hide_secrets_in_logs(self) -> None:
+        """Do so from now on, before anybody is asked."""
+        if not self._logs_are_safe:
+            self._open.enter_context(self.redactor.over_logs())
+            self._logs_are_safe = True
+
     @property
     def asker(self) -> Asker:
         """The side that asks, started with the first cell."""
         from pytest_openclaw.run.asking import Asker
 
         if self._asker is None:
+            self.hide_secrets_in_logs()
             self._asker = Asker(self.providers, self.settings, self.shared_path, self.redactor)
         return self._asker
 
@@ -135,14 +154,17 @@ class State:
 
     def holds_suite(self, path: Path) -> bool:
         """Whether a prompt file is a suite: it stands in a folder of suites, or is named."""
-        return path in options.named_benchmarks(self.config) or any(
-            path.is_relative_to(folder) for folder in self.settings.suite_dirs
+        # pytest keeps symbolic links in its paths.
+        places = {path, path.resolve()}
+        return not places.isdisjoint(options.named_benchmarks(self.config)) or any(
+            place.is_relative_to(folder) for place in places for folder in self.settings.suite_dirs
         )
 
     def choose_targets(self, targets: tuple[Target, ...]) -> None:
         """Replace the targets by those that the wildcards among them stand for."""
         # The providers' connections belong to the event loop that asked, which has ended.
-        self.__dict__.pop("providers", None)
+        for name in ("providers", "redactor"):
+            self.__dict__.pop(name, None)
         self.settings = replace(self.settings, targets=targets)
 
     def begin(self, cells: Sequence[Cell]) -> None:
@@ -203,12 +225,17 @@ class State:
 
     def take(self, report: pytest.TestReport, payload: JsonObject) -> None:
         """Record what a report brought."""
+        if self.calls_nobody:
+            return
         assert self.run is not None, "a run begins before its first report"
         if target := payload.get("left_out"):
             self.run.leave_out(target)
             return
         payload["row"]["run_id"] = self.run.directory.run_id
-        record = self.run.add(payload)
+        try:
+            record = self.run.add(payload)
+        except OSError as error:
+            cannot_record(self.run.directory.path, error)
         if report.failed and record.availability_status == "ok" and record.objective_pass is not True:
             self.n_verdicts_failed += 1
         if self.progress:
@@ -226,6 +253,15 @@ class State:
         """Give back what is left."""
         self.close()
         self._open.close()
+
+
+def cannot_record(where: Path, error: OSError) -> NoReturn:
+    """End the session, because what it measures would be lost; the rows so far are on disk."""
+    pytest.exit(
+        f"openclaw: cannot write in {where} ({error.strerror or error}). "
+        "Every row before this is kept there; make room, then run again.",
+        returncode=pytest.ExitCode.INTERNAL_ERROR,
+    )
 
 
 def suite_name(config: pytest.Config, path: Path) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 def valid_text(text: str) -> str:
     r"""Return `text` without surrogates: pairs become their character, lone ones U+FFFD.
@@ -15,3 +17,14 @@ def valid_text(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
+
+
+def valid_value(value: Any) -> Any:
+    """Return a JSON value, or tuples and mappings like one, with every text in it made valid."""
+    if isinstance(value, str):
+        return valid_text(value)
+    if isinstance(value, dict):
+        return {valid_text(key): valid_value(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(valid_value(item) for item in value)
+    return value

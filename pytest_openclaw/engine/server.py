@@ -81,6 +81,7 @@ def _serve(arguments: argparse.Namespace, token: str) -> str:
     params.n_ctx, params.n_parallel = arguments.context, 1
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = _threads_here()
     params.cache_prompt, params.cache_ram_mib = False, 0
+    params.sampling.temp = 0.0  # also for who cannot ask for it, as the Claude CLI
     params.use_jinja = True
     params.endpoint_metrics = params.endpoint_slots = params.endpoint_props = True
     params.ui = params.fit_params = False

@@ -37,10 +37,11 @@ class Address:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The password, as written and as meant; the user's name where it stands alone, as a token does."""
+        """The password, as written, as meant and as sent; the user's name where it stands alone, as a token."""
         user, colon, password = self.userinfo.partition(":")
         secret = password if colon else user
-        return tuple({secret: None, unquote(secret): None}) if secret else ()
+        sent = (self.basic_authorization() or "").removeprefix("Basic ")
+        return tuple(dict.fromkeys((secret, unquote(secret), sent))) if secret else ()
 
     def basic_authorization(self) -> str | None:
         """The header that stands for the user info."""

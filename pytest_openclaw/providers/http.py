@@ -105,9 +105,18 @@ class HttpEdge:
         client = self._client(url)
         content = None if call.body is None else json.dumps(call.body).encode()
         method = "GET" if content is None else "POST"
+        connecting = _Connecting()
         try:
             request = client.build_request(method, url, content=content, headers=dict(call.headers))
-            return await client.send(request, stream=True)
+            request.extensions["trace"] = connecting.note
+            try:
+                return await client.send(request, stream=True)
+            except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
+                # Servers close a kept connection when they like (llama.cpp after each stream), also in the
+                # moment in which it is used again. No server was lost by that: it is asked over a new one.
+                if connecting.noted or not _is_loss(error):
+                    raise
+                return await client.send(request, stream=True)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             # Without the cause: tracebacks are written, and the cause's locals hold the headers.
             raise CallFailed(self._no_answer(call, error)) from None
@@ -135,7 +144,7 @@ class HttpEdge:
                 return faults.unreachable(self.name, where, why)
             case httpx2.NetworkError():
                 return faults.connection_lost(self.name, "reset by the server")
-            case httpx2.RemoteProtocolError() if "without sending" in why:
+            case httpx2.RemoteProtocolError() if _is_loss(error):
                 return faults.connection_lost(self.name, "closed by the server")
         return faults.malformed(self.name, f"no HTTP answer: {why}")
 
@@ -151,6 +160,22 @@ class HttpEdge:
         )
         wait = retry_after_s(response.headers, now_s=time.time())
         return faults.refused_by_server(self.name, call.model, error, retry_after_s=wait)
+
+
+class _Connecting:
+    """Whether a request opened a connection, or was sent over one that an earlier request had left."""
+
+    def __init__(self) -> None:
+        self.noted = False
+
+    async def note(self, event: str, _: object) -> None:
+        """Hear what the transport does."""
+        self.noted = self.noted or event.startswith("connection.")
+
+
+def _is_loss(error: Exception) -> bool:
+    """Whether the connection was reset, or closed before any byte of an answer."""
+    return isinstance(error, httpx2.NetworkError) or "without sending" in str(error)
 
 
 def _new_client(*, secure: bool, loopback: bool) -> httpx2.AsyncClient:

@@ -48,5 +48,5 @@ def render_failure(
 
 
 def _block(label: str, text: str, width: int) -> str:
-    first, *rest = printable(shorten(text.strip(), width)).split("\n") or [""]
+    first, *rest = printable(shorten(text.strip(), width)).split("\n")
     return "\n".join([f"  {label:<7} {first}".rstrip(), *(f"          {line}".rstrip() for line in rest)])

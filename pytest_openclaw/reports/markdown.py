@@ -48,7 +48,7 @@ def render_markdown(summary: Summary) -> str:
         *_section(
             "Missed by all targets",
             (
-                f"- {missed.prompt_id} {missed.prompt_name}: {_cell(missed.violation or '')}"
+                f"- {_cell(f'{missed.prompt_id} {missed.prompt_name}')}: {_cell(missed.violation or '')}"
                 for missed in summary.missed
             ),
         ),

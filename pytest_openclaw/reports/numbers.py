@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import unicodedata
 from typing import TYPE_CHECKING
 
@@ -49,7 +50,7 @@ def shorten(text: str, width: int) -> str:
     """Cut the middle out of a text that is longer than `width` characters."""
     if len(text) <= width:
         return text
-    head = (width - 1 + 1) // 2
+    head = width // 2
     return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
 
 
@@ -66,6 +67,28 @@ def printable(text: str) -> str:
     )
 
 
+def columns(text: str) -> int:
+    """Return how many columns of a terminal a printable text takes: wide characters two, combining ones none."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_columns_of, text))
+
+
+def _columns_of(character: str) -> int:
+    if unicodedata.category(character) in {"Mn", "Me"}:
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
+
+
 def one_line(text: str, width: int) -> str:
-    """Return a foreign text on one line, printable and at most `width` characters long."""
-    return shorten(printable(" ".join(text.split())), width)
+    """Return a foreign text on one line, printable and at most `width` columns wide, without its middle."""
+    line = printable(" ".join(text.split()))
+    kept = len(line) if columns(line) <= width else width
+    while columns(shorten(line, kept)) > width:
+        kept -= 1
+    return shorten(line, kept)
+
+
+def lines_of(text: str, width: int) -> list[str]:
+    """Return a foreign text as printable lines of at most `width` columns, broken between words."""
+    return [one_line(line, width) for line in textwrap.wrap(one_line(text, 6 * width), width)]

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tabulate import tabulate
-
 from pytest_openclaw.reports.numbers import (
     DASH,
+    columns,
+    lines_of,
     one_line,
     render_count,
     render_interval,
     render_ms,
     render_tier,
-    shorten,
 )
 from pytest_openclaw.stats.tiers import cells_to_settle
 
@@ -27,6 +26,7 @@ WIDTH = 80
 TARGET_WIDTH = 27
 LABEL_WIDTH = 18
 HEADERS = ("target", "pass", "", "p50", "p95", "TTFT", "tok/s", "tier", "")
+ON_THE_LEFT = (True, False, False, False, False, False, False, True, False)
 
 
 def render_terminal(summary: Summary, where: str) -> list[str]:
@@ -44,25 +44,35 @@ def render_terminal(summary: Summary, where: str) -> list[str]:
 def _table(summary: Summary) -> Iterator[str]:
     answered = [group for group in summary.groups if group.n_ok]
     if answered:
-        table = tabulate(
-            [_row(group) for group in answered],
-            HEADERS,
-            tablefmt="plain",
-            disable_numparse=True,
-            colalign=("left", "right", "right", "right", "right", "right", "right", "left", "right"),
-        )
-        yield from (line.rstrip() for line in table.splitlines())
+        rows = _fitted([[*HEADERS], *(_row(group) for group in answered)])
+        # Not by tabulate, which counts a wide character as one column.
+        widths = [max(map(columns, column)) for column in zip(*rows, strict=True)]
+        for row in rows:
+            cells = zip(row, widths, ON_THE_LEFT, strict=True)
+            yield " ".join(_padded(text, width, left=left) for text, width, left in cells).rstrip()
     for group in summary.groups:
         if not group.n_ok:
             reason = next(iter(group.reasons.values()), "not asked")
-            label = shorten(group.target.label, TARGET_WIDTH)
-            yield f"{label:<{TARGET_WIDTH}} {one_line(reason, WIDTH - TARGET_WIDTH - 1)}"
+            label = _padded(one_line(group.target.label, TARGET_WIDTH), TARGET_WIDTH, left=True)
+            yield f"{label} {one_line(reason, WIDTH - TARGET_WIDTH - 1)}"
+
+
+def _padded(text: str, width: int, *, left: bool) -> str:
+    blanks = " " * (width - columns(text))
+    return text + blanks if left else blanks + text
+
+
+def _fitted(rows: list[list[str]]) -> list[list[str]]:
+    """Shorten the targets, so that all columns with a blank between them fit the width."""
+    figures = sum(max(map(columns, column)) + 1 for column in list(zip(*rows, strict=True))[1:])
+    width = min(TARGET_WIDTH, WIDTH - figures)
+    return [[one_line(target, width), *others] for target, *others in rows]
 
 
 def _row(group: Group) -> list[str]:
     use = group.tool_use
     return [
-        one_line(group.target.label, TARGET_WIDTH),
+        group.target.label,
         f"{group.passed.n_success}/{group.passed.n}" if group.passed.n else DASH,
         render_interval(group.passed.interval_95),
         render_ms(group.latency_ms["p50"]),
@@ -84,7 +94,8 @@ def _findings(summary: Summary, where: str) -> Iterator[tuple[str, str]]:
         ruling = {"passed": "gate passed", "failed": "gate FAILED", "no_verdict": "gate NO VERDICT"}[
             gate.ruling
         ]
-        yield ruling, f"{gate.gate} {gate.wanted:g}, {gate.target}: {gate.reason}"
+        yield ruling, one_line(f"{gate.gate} {gate.wanted:g}, {gate.target}", width)
+        yield from (("", line) for line in lines_of(gate.reason, width))
     for group in summary.groups:
         yield from _of_group(group, width)
     if summary.missed and summary.n_answered:
@@ -92,7 +103,10 @@ def _findings(summary: Summary, where: str) -> Iterator[tuple[str, str]]:
         yield "missed by all" if len(summary.groups) > 1 else "missed", one_line(names, width)
     if summary.slowest:
         row = summary.slowest
-        yield "slowest", f"{row.prompt_id} {row.prompt_name}: {render_ms(row.e2e_ms)} on {row.target.label}"
+        time = f": {render_ms(row.e2e_ms)}"
+        yield "slowest", one_line(f"{row.prompt_id} {row.prompt_name}", width - len(time)) + time
+        if len(summary.groups) > 1:
+            yield "", one_line(f"on {row.target.label}", width)
     yield "wrote", where
 
 
@@ -100,10 +114,15 @@ def _of_group(group: Group, width: int) -> Iterator[tuple[str, str]]:
     label = group.target.label
     use = group.tool_use
     if use.tier == 1 and not use.conclusive and (more := cells_to_settle(use.n_success, use.n)):
-        yield "not conclusive", f"{label}: {more} more tool cells without a miss would settle tier 1"
+        yield "not conclusive", one_line(label, width)
+        yield "", f"{_cells(more, 'more tool ')} without a miss would settle tier 1"
     if group.effective_models:
         yield "answered by", one_line(f"{', '.join(group.effective_models)} instead of {label}", width)
     unanswered = group.n_total - group.n_ok
     if unanswered and group.n_ok:
         reason = next(iter(group.reasons.values()), "")
-        yield "not answered", one_line(f"{unanswered} cells of {label}: {reason}", width)
+        yield "not answered", one_line(f"{_cells(unanswered)} of {label}: {reason}", width)
+
+
+def _cells(n: int, kind: str = "") -> str:
+    return f"{n} {kind}cell{'' if n == 1 else 's'}"

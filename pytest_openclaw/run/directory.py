@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
@@ -13,10 +12,12 @@ from filelock import FileLock, Timeout
 from pytest_openclaw.errors import OpenClawError
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import TracebackType
 
 RESULTS = "results.jsonl"
 LOCK = ".lock"
+BINARY: int = getattr(os, "O_BINARY", 0)  # Windows alone has it
 
 
 class RunDirectory:
@@ -62,27 +63,41 @@ class RunDirectory:
             self._lock.acquire()
         except Timeout:
             raise OpenClawError(taken(self.path)) from None
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
-        self._results = os.open(self.path / RESULTS, flags, 0o644)
+        try:
+            self._results = os.open(
+                self.path / RESULTS, os.O_WRONLY | os.O_CREAT | os.O_APPEND | BINARY, 0o666
+            )
+        except BaseException:
+            self._unlock()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._results is not None:
-            os.fsync(self._results)
-            os.close(self._results)
-            self._results = None
-        self._lock.release()
-        (self.path / LOCK).unlink(missing_ok=True)
+        results, self._results = self._results, None
+        try:
+            if results is not None:
+                _close(results)
+        finally:
+            self._unlock()
 
     def append(self, row: dict[str, Any]) -> None:
-        """Append one row: one line, one write."""
+        """Append one row: one line, one write; a row that does not fit on the disk leaves no part of it.
+
+        Raises:
+            OSError: it cannot be written; the rows before it are there.
+        """
         assert self._results is not None, "the directory is open"
         line = json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n"
-        written = os.write(self._results, line)
-        while written < len(line):
-            written += os.write(self._results, line[written:])
+        end = os.fstat(self._results).st_size
+        try:
+            written = os.write(self._results, line)
+            while written < len(line):
+                written += os.write(self._results, line[written:])
+        except OSError:
+            os.ftruncate(self._results, end)
+            raise
 
     def write_json(self, name: str, value: Any) -> None:
         """Write a whole file of JSON, atomically."""
@@ -90,17 +105,32 @@ class RunDirectory:
 
     def write_text(self, name: str, text: str) -> None:
         """Write a whole file, atomically: a reader finds the old one or the new one, never a part."""
-        descriptor, temporary = tempfile.mkstemp(dir=self.path, prefix=f".{name}.")
+        temporary = self.path / f".{name}.tmp"
         try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+            with temporary.open("w", encoding="utf-8", newline="\n") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            Path(temporary).chmod(0o644)
-            Path(temporary).replace(self.path / name)
+            temporary.replace(self.path / name)
         except BaseException:
-            Path(temporary).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
+
+    def _unlock(self) -> None:
+        # Removed while it is held: whoever waits for it notices, and never shares it with a third one.
+        with contextlib.suppress(OSError):  # Windows removes no open file
+            (self.path / LOCK).unlink()
+        self._lock.release()
+        with contextlib.suppress(OSError):
+            if os.name == "nt":
+                (self.path / LOCK).unlink()
+
+
+def _close(descriptor: int) -> None:
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def taken(path: Path) -> str:

@@ -11,18 +11,17 @@ import random
 import threading
 import time
 from concurrent.futures import CancelledError as FutureCancelled
-from concurrent.futures import Future
-from dataclasses import replace
+from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING
 
 from pytest_openclaw import faults
 from pytest_openclaw.errors import CallFailed, OpenClawError
 from pytest_openclaw.once import once
 from pytest_openclaw.records import Ending, Fault, Reply, Request, Timing
+from pytest_openclaw.run.attempt import ask_once, within
 from pytest_openclaw.run.lanes import Lanes
 from pytest_openclaw.run.retry import wait_before_retry
 from pytest_openclaw.settings import THINKING_ROOM_TOKENS
-from pytest_openclaw.text import valid_text
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-# A provider bounds its own attempt, so that it can keep what came; this is for one that does not.
-GRACE_S = 5.0
 CLOSING_S = 10.0
 # Faults that a provider finds before it sends anything.
 NEVER_SENT = frozenset({"auth_missing", "not_installed"})
@@ -67,11 +64,13 @@ class Executor:
     def __exit__(self, *_: object) -> None:
         if not self._thread.is_alive():
             return
+        closing = self._submit(self._close())
         try:
-            self._submit(self._close()).result(CLOSING_S)
+            # What a provider raises now, or that it does not end, must not cost the run its summary.
+            wait([closing], CLOSING_S)
         finally:
             self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join(CLOSING_S)
+            self._thread.join(1.0)
 
     def ask(self, cell: Cell) -> Ending:
         """Ask the cell's target, with retries, and return how that ended.
@@ -87,7 +86,8 @@ class Executor:
         """Warm the target up, once over all processes of the run.
 
         Returns:
-            `{"warm_up": {"e2e_ms", "ok", "message"}}`, or {} where nothing needs warming up.
+            `{"warm_up": {"e2e_ms", "ok", "message"}}`, or {} where nothing needs warming up. Its failure is
+            told there and nowhere else: the cells will say why.
         """
         provider = self._providers[target.provider]
         if not provider.warms_up or self._lanes.down(provider.lane, target):
@@ -102,13 +102,23 @@ class Executor:
         return done
 
     def fingerprint(self, target: Target) -> JsonObject:
-        """Return what the target's server says that it serves, asked once over all processes of the run."""
+        """Return what the target's server says that it serves, asked once over all processes of the run.
+
+        A question that fails gives `{"error": …}`, because the cell that was answered before it counts.
+        """
         provider = self._providers[target.provider]
-        return once(
-            self._shared_dir,
-            f"fingerprint {target.label}",
-            lambda: self._wait(self._submit(provider.fingerprint(target.model))),
-        )
+
+        async def question() -> JsonObject:
+            return await within(self._settings.timeout_s, provider.fingerprint(target.model))
+
+        try:
+            return once(
+                self._shared_dir,
+                f"fingerprint {target.label}",
+                lambda: self._wait(self._submit(question())),
+            )
+        except Exception as error:
+            return {"error": f"{type(error).__name__}: {error}"}
 
     def served(self, target: Target) -> tuple[str, ...]:
         """Return the names of the models that the target's provider serves.
@@ -116,7 +126,16 @@ class Executor:
         Raises:
             CallFailed: it cannot be asked.
         """
-        return self._wait(self._submit(self._providers[target.provider].models()))
+        provider = self._providers[target.provider]
+
+        async def question() -> tuple[str, ...]:
+            try:
+                return await within(self._settings.timeout_s, provider.models())
+            except TimeoutError:
+                fault = faults.timed_out(target.provider, self._settings.timeout_s)
+                raise CallFailed(fault) from None
+
+        return self._wait(self._submit(question()))
 
     # --- the test thread's side ---
 
@@ -133,8 +152,8 @@ class Executor:
                 try:
                     return future.result(timeout=1.0)
                 except TimeoutError:
-                    if future.done():
-                        raise
+                    if future.done():  # in this very moment, or with a TimeoutError of its own
+                        return future.result()
                     if not self._thread.is_alive():
                         raise OpenClawError("the executor died while a cell was being asked") from None
         except FutureCancelled:
@@ -153,18 +172,26 @@ class Executor:
             self._loop.close()
 
     async def _close(self) -> None:
-        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        """Give up what is under way, let it end what it started, and close the providers."""
+        under_way = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in under_way:
             task.cancel()
-        for provider in self._providers.values():
-            await provider.aclose()
+        if under_way:
+            await asyncio.wait(under_way, timeout=CLOSING_S / 2)
+        closings = (provider.aclose() for provider in self._providers.values())
+        await asyncio.gather(*closings, return_exceptions=True)
+        await self._loop.shutdown_asyncgens()
 
     async def _ask(self, cell: Cell, wished: float) -> Ending:
         provider = self._providers[cell.target.provider]
-        if fault := self._lanes.down(provider.lane, cell.target):
-            return never_asked(faults.not_asked(fault))
-        limit = self._settings.concurrency.limit(cell.target.provider, is_local=provider.is_local)
-        async with self._lanes.slot(provider.lane, limit):
+        async with self._lanes.slot(provider.lane, self._limit(cell.target)):
+            if fault := self._lanes.down(provider.lane, cell.target):
+                return never_asked(faults.not_asked(fault))
             return await self._attempts(provider, cell, wished)
+
+    def _limit(self, target: Target) -> int:
+        provider = self._providers[target.provider]
+        return self._settings.concurrency.limit(target.provider, is_local=provider.is_local)
 
     async def _attempts(self, provider: Provider, cell: Cell, wished: float) -> Ending:
         request = request_for(cell, self._settings)
@@ -176,7 +203,7 @@ class Executor:
         while True:
             attempt += 1
             in_flight = self._lanes.in_flight(provider.lane)
-            result, timing = await _attempt(provider, request)
+            result, timing = await ask_once(provider, request)
             wait_s = None
             if isinstance(result, Fault):
                 self._lanes.mark(provider.lane, cell.target, result)
@@ -212,8 +239,12 @@ class Executor:
             stream=False,
             timeout_s=self._settings.timeout_s,
         )
-        async with self._lanes.slot(provider.lane, 1):
-            result, timing = await _attempt(provider, request)
+        async with self._lanes.slot(provider.lane, self._limit(target)):
+            try:
+                result, timing = await ask_once(provider, request)
+            except Exception as error:
+                broken = f"{type(error).__name__}: {error}"
+                return {"warm_up": {"ok": False, "e2e_ms": None, "message": broken}}
         message = None if isinstance(result, Reply) else result.message
         return {"warm_up": {"ok": message is None, "e2e_ms": round(timing.e2e_ms), "message": message}}
 
@@ -231,40 +262,6 @@ def request_for(cell: Cell, settings: Settings) -> Request:
         max_output_tokens=prompt.max_output_tokens + room,
         stream=settings.stream,
         timeout_s=prompt.timeout_s or settings.timeout_s,
-    )
-
-
-async def _attempt(provider: Provider, request: Request) -> tuple[Reply | Fault, Timing]:
-    """Ask once; a provider's own times go before those taken here, around the call."""
-    started_at_ms = time.time_ns() // 1_000_000
-    started = time.perf_counter()
-    result: Reply | Fault
-    try:
-        result = _tidy(await asyncio.wait_for(provider.ask(request), request.timeout_s + GRACE_S))
-    except CallFailed as failed:
-        fault = failed.fault
-        result = replace(fault, message=valid_text(fault.message), raw=valid_text(fault.raw))
-    except TimeoutError:
-        result = faults.timed_out(provider.setup.name, request.timeout_s)
-    e2e_ms = (time.perf_counter() - started) * 1000
-    outside = Timing(started_at_ms=started_at_ms, ended_at_ms=started_at_ms + round(e2e_ms), e2e_ms=e2e_ms)
-    return result, result.timing or outside
-
-
-def _tidy(reply: Reply) -> Reply:
-    """Make a guest's texts valid too: a lone surrogate on a report would end an xdist worker."""
-    return replace(
-        reply,
-        text=valid_text(reply.text),
-        raw=valid_text(reply.raw or reply.text),
-        reasoning=valid_text(reply.reasoning),
-        refusal=None if reply.refusal is None else valid_text(reply.refusal),
-        finish_reason=None if reply.finish_reason is None else valid_text(reply.finish_reason),
-        effective_model=None if reply.effective_model is None else valid_text(reply.effective_model),
-        tool_calls=tuple(
-            replace(call, name=valid_text(call.name), arguments=valid_text(call.arguments))
-            for call in reply.tool_calls
-        ),
     )
 
 

@@ -83,11 +83,11 @@ def _gpus() -> list[JsonObject]:
         return []
     query = [command, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader,nounits"]
     try:
-        answer = subprocess.run(query, capture_output=True, text=True, timeout=10, check=True).stdout  # noqa: S603 - a fixed command
+        answer = subprocess.run(  # noqa: S603 - a fixed command
+            query, capture_output=True, encoding="utf-8", errors="replace", timeout=10, check=True
+        ).stdout
     except (OSError, subprocess.SubprocessError) as error:
         return [{"error": f"nvidia-smi: {error}"}]
-    gpus = []
-    for line in answer.splitlines():
-        name, memory_mib, driver = (part.strip() for part in line.rsplit(",", 2))
-        gpus.append({"name": name, "memory_mib": memory_mib, "driver": driver})
-    return gpus
+    rows = [[part.strip() for part in line.rsplit(",", 2)] for line in answer.splitlines()]
+    # It may answer with a sentence instead.
+    return [dict(zip(("name", "memory_mib", "driver"), row, strict=True)) for row in rows if len(row) == 3]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -71,7 +72,8 @@ class Progress:
         """Write nothing more."""
         self._stop.set()
         self._thread.join(timeout=5)
-        self._file.close()
+        with contextlib.suppress(OSError):  # whoever read it has gone
+            self._file.close()
 
     def _tick(self) -> None:
         while not self._stop.wait(self._every_s):
@@ -83,7 +85,10 @@ class Progress:
                 asked=nodeid.rpartition("::")[2],
                 waited_s=time.monotonic() - since,
             )
-            # pytest leaves its row of dots open, so this begins and ends a line of its own.
-            self._file.write(f"\n{line}\n" if self._line_is_open else f"{line}\n")
-            self._file.flush()
+            try:
+                # pytest leaves its row of dots open, so this begins and ends a line of its own.
+                self._file.write(f"\n{line}\n" if self._line_is_open else f"{line}\n")
+                self._file.flush()
+            except (OSError, ValueError):
+                return  # whoever read it has gone
             self._line_is_open = False

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.faults import outcome_of
-from pytest_openclaw.records import Fault, Record, Reply
+from pytest_openclaw.judge import conclude
+from pytest_openclaw.records import Fault, Record, Reply, Verdict
+from pytest_openclaw.text import valid_value
 
 if TYPE_CHECKING:
     from pytest_openclaw.judge import Judgement
@@ -67,16 +69,19 @@ def record_of(
         "in_flight": ending.in_flight,
     }
     if isinstance(ending.result, Fault):
-        specific = _of_fault(ending.result)
+        specific = _of_fault(cell, ending.result)
     else:
         assert judgement is not None, "a reply is always judged"
         specific = _of_reply(ending.result, judgement)
-    return Record(**common, **redactor.value(specific))
+    # A guest's validator or a test's assertion may quote half a surrogate pair; no file or wire takes that.
+    return Record(**common, **redactor.value(valid_value(specific)))
 
 
-def _of_fault(fault: Fault) -> dict[str, Any]:
+def _of_fault(cell: Cell, fault: Fault) -> dict[str, Any]:
     outcome = outcome_of(fault)
     raw = clip(fault.raw)
+    # A filtered answer is the model's, so it ends a tool cell as an empty one does.
+    silence = conclude(cell.prompt, Reply(), Verdict(passed=None)) if outcome.status == "ok" else None
     return {
         "availability_status": outcome.status,
         "success": outcome.success,
@@ -84,6 +89,7 @@ def _of_fault(fault: Fault) -> dict[str, Any]:
         "raw_output": raw.text,
         "truncated": raw.truncated,
         "fault_message": fault.message,
+        "tool_outcome": silence and silence.tool_outcome,
     }
 
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import time
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import psutil
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytest_openclaw.records import JsonObject
 
+T = TypeVar("T")
+
 GIB = 1024**3
+LOADS = ("load_1m", "load_5m", "load_15m")
 
 
 def collect_snapshot() -> JsonObject:
@@ -21,30 +27,40 @@ def collect_snapshot() -> JsonObject:
         Bytes in `…_bytes`, load averages over 1, 5 and 15 min, `cpu_percent` since the last snapshot of
         this process; null where the system does not say.
     """
-    memory, swap, space = psutil.virtual_memory(), psutil.swap_memory(), psutil.disk_usage(str(Path.cwd()))
-    load = psutil.getloadavg()
+    memory, swap = _asked(psutil.virtual_memory), _asked(psutil.swap_memory)
+    space = _asked(lambda: psutil.disk_usage(str(Path.cwd())))
+    load = _asked(psutil.getloadavg) or (None, None, None)
+    pids = _asked(psutil.pids)
     return {
         "taken_at_ms": time.time_ns() // 1_000_000,
-        "memory_total_bytes": memory.total,
-        "memory_used_bytes": memory.used,
-        "memory_available_bytes": memory.available,
-        "swap_total_bytes": swap.total,
-        "swap_used_bytes": swap.used,
-        "disk_total_bytes": space.total,
-        "disk_used_bytes": space.used,
-        "disk_free_bytes": space.free,
-        "load_1m": round(load[0], 2),
-        "load_5m": round(load[1], 2),
-        "load_15m": round(load[2], 2),
-        "cpu_percent": psutil.cpu_percent(interval=None),
-        "processes": len(psutil.pids()),
+        "memory_total_bytes": getattr(memory, "total", None),
+        "memory_used_bytes": getattr(memory, "used", None),
+        "memory_available_bytes": getattr(memory, "available", None),
+        "swap_total_bytes": getattr(swap, "total", None),
+        "swap_used_bytes": getattr(swap, "used", None),
+        "disk_total_bytes": getattr(space, "total", None),
+        "disk_used_bytes": getattr(space, "used", None),
+        "disk_free_bytes": getattr(space, "free", None),
+        **{name: value and round(value, 2) for name, value in zip(LOADS, load, strict=True)},
+        "cpu_percent": _asked(lambda: psutil.cpu_percent(interval=None)),
+        "processes": None if pids is None else len(pids),
     }
+
+
+def _asked(question: Callable[[], T]) -> T | None:
+    """Return the answer, or None where this system does not give one: a container may hide what it likes."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            return question()
+    except (OSError, RuntimeError, NotImplementedError, psutil.Error):
+        return None
 
 
 def render_snapshot(target: str, moment: str, snapshot: JsonObject) -> str:
     """Return a snapshot as text: a `# target, moment` line, then one `name value` a line."""
     lines = [f"# {target}, {moment}"]
     for name, value in snapshot.items():
-        human = f"  ({value / GIB:.1f} GiB)" if name.endswith("_bytes") else ""
+        human = f"  ({value / GIB:.1f} GiB)" if name.endswith("_bytes") and value is not None else ""
         lines.append(f"{name:<24}{value}{human}")
     return "\n".join(lines) + "\n"

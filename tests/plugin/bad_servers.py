@@ -1,4 +1,4 @@
-"""A server for whole sessions: it treats each model as that model's script says, and keeps who was asked when."""
+"""A server for whole sessions: it treats each model, or each prompt, as its script says, and keeps who asked when."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import threading
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tests.providers.servers.apis import APIS, CHAT, Api
-from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script
+from tests.providers.servers.misbehaving import MisbehavingServer, Pause, Request, Script
 
 if TYPE_CHECKING:
     import pytest
@@ -39,10 +38,12 @@ class ModelServer(MisbehavingServer):
     """Serves both APIs at one base URL; everything that is no question to a model is answered by 404.
 
     Attributes:
+        behaviours: by prompt, else by model; one with several scripts goes through them for each cell.
         asked: the questions in order of arrival, without warm-ups.
         warm_ups: targets that were asked for one token.
         warm_up: how a warm-up is answered.
-        most_asked_at_once: of questions and warm-ups together.
+        most_paused_at_once: scripts that were in a `Pause` together; what comes after it holds the client,
+            so that requests one after the other never overlap here.
     """
 
     def __init__(self, behaviours: Mapping[str, Behaviour]) -> None:
@@ -51,8 +52,8 @@ class ModelServer(MisbehavingServer):
         self.asked: list[Asked] = []
         self.warm_ups: list[str] = []
         self.warm_up = Script.answer(CHAT.whole("Hi"))
-        self.most_asked_at_once = 0
-        self._asked_now = 0
+        self.most_paused_at_once = 0
+        self._paused_now = 0
         self._left: dict[str, list[Script]] = {}
         self._mutex = threading.Lock()
         self.on("*", self._script)
@@ -72,27 +73,25 @@ class ModelServer(MisbehavingServer):
                 self.warm_ups.append(asked.target)
                 return self.warm_up
             self.asked.append(asked)
-            if asked.target not in self._left:
-                scripts = self.behaviours[asked.model](api)
-                self._left[asked.target] = [scripts] if isinstance(scripts, Script) else list(scripts)
-            left = self._left[asked.target]
+            key = f"{asked.target} {asked.prompt}"
+            if key not in self._left:
+                behave = self.behaviours.get(asked.prompt) or self.behaviours[asked.model]
+                scripts = behave(api)
+                self._left[key] = [scripts] if isinstance(scripts, Script) else list(scripts)
+            left = self._left[key]
             return left.pop(0) if len(left) > 1 else left[0]
 
-    def _answer(self, connection: Any, request: Request) -> bool:
-        with self._counting(request):
-            return super()._answer(connection, request)
-
-    @contextmanager
-    def _counting(self, request: Request):
-        step = int(_api_of(request) is not None)
+    def _do(self, connection: Any, step: Any) -> bool:
+        if not isinstance(step, Pause):
+            return super()._do(connection, step)
         with self._mutex:
-            self._asked_now += step
-            self.most_asked_at_once = max(self.most_asked_at_once, self._asked_now)
+            self._paused_now += 1
+            self.most_paused_at_once = max(self.most_paused_at_once, self._paused_now)
         try:
-            yield
+            return super()._do(connection, step)
         finally:
             with self._mutex:
-                self._asked_now -= step
+                self._paused_now -= 1
 
 
 def _api_of(request: Request) -> Api | None:

@@ -287,4 +287,144 @@ def test_each_misbehaviour_has_its_row_outcome_and_status(
         name: rows[name]["attempts"] + (case.model == "redirect-on-its-origin")
         for name, (_, case) in wanted.items()
     }
-    assert server.most_asked_at_once == 1
+
+
+NOT_STREAMED = {
+    "plain": (Script.answer(CHAT.whole(TEXT)), ("passed", None)),
+    "a-stream-all-the-same": (Script.stream(says(CHAT)), ("passed", None)),
+    "gzip": (
+        Script.answer(
+            gzip.compress(json.dumps(CHAT.whole(TEXT)).encode()),
+            content_type="application/json",
+            content_encoding="gzip",
+        ),
+        ("passed", None),
+    ),
+    "null": (Script.answer(CHAT.whole(None)), ("failed", "empty_response")),
+    "thought": (Script.answer(CHAT.whole(None, reasoning="Hm.")), ("failed", "empty_response")),
+    "a-page": (Script.answer("<html></html>", content_type="text/html"), ("error", "malformed_response")),
+    "cut": (Script.of(head(content_length="99"), b'{"choices', Close()), ("error", "stream_error")),
+    "error-in-a-200": (Script.answer({"error": "boom"}), ("error", "stream_error")),
+    "no-choices": (
+        Script.answer({"object": "chat.completion", "choices": []}),
+        ("error", "malformed_response"),
+    ),
+}
+
+
+def test_without_streaming(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `--openclaw-stream=off` an answer comes whole, and only a stream that came unasked has a first token."""
+    plain_project.suite({"P1": ("Greet me.", FITS)})
+    behaviours = {model: (lambda api, script=script: script) for model, (script, _) in NOT_STREAMED.items()}
+
+    with ModelServer(behaviours) as server:
+        point_at(monkeypatch, server)
+        session = plain_project.run(
+            "--junitxml=junit.xml", "--openclaw-stream=off", models=",".join(NOT_STREAMED)
+        )
+
+    outcomes = outcomes_by_cell(plain_project.folder / "junit.xml")
+    found = {
+        row["model"]: (outcomes[f"P1[ollama_openai/{row['model']}]"], row["failure_type"])
+        for row in session.rows
+    }
+    assert found == {model: ending for model, (_, ending) in NOT_STREAMED.items()}
+    timed = {row["model"] for row in session.rows if row["ttft_ms"] is not None}
+    assert timed == {"a-stream-all-the-same"}
+
+
+BY_PROMPT = {
+    "good": lambda api: Script.stream(says(api)),
+    "wrong": lambda api: Script.stream(says(api, "no")),
+    "empty": lambda api: Script.stream(says(api, "")),
+    "reset": streams("Gr", Pause(0.05), Reset()),
+    "closed": streams("Gr", Close()),
+    "busy": refuses(503, {"message": "later"}),
+}
+
+
+def test_a_bad_answer_spoils_no_other_cell(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Good cells between bad ones pass, every cell has one row, and rates count answers alone."""
+    order = ("good", "reset", "good", "empty", "closed", "good", "busy", "wrong", "good")
+    project.suite({f"P{n}": (word, FITS) for n, word in enumerate(order)})
+
+    with ModelServer(BY_PROMPT) as server:
+        point_at(monkeypatch, server)
+        session = project.run("--openclaw-retries=0", models="m")
+
+    session.outcomes(passed=4, failed=2, errors=3)
+    assert session.status == 1
+    assert sorted(row["prompt_id"] for row in session.rows) == [f"P{n}" for n in range(len(order))]
+    (group,) = session.summary["groups"]
+    assert (group["n_total"], group["n_error"]) == (9, 3)
+    assert group["objective_pass_rate"] == pytest.approx(4 / 5)
+
+
+def test_what_is_not_there_beside_what_answers(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing model is skipped and does not fail a session in which another model answers."""
+    project.suite({"P1": ("Greet me.", FITS)})
+    missing = refuses(404, {"message": "model 'missing' not found"})
+
+    with ModelServer({"good": BY_PROMPT["good"], "missing": missing}) as server:
+        point_at(monkeypatch, server)
+        session = project.run(models="missing,good")
+        strict = project.run("--openclaw-run-id=strict", "--openclaw-fail-unavailable", models="missing,good")
+
+    session.outcomes(passed=1, skipped=1)
+    assert "model 'missing' not found" in session.text
+    assert session.status == 0
+    strict.outcomes(passed=1, errors=1)
+    assert strict.status == 1
+
+
+def test_without_a_key_nobody_is_asked(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server elsewhere without its key is an error of access, told with the variable to set."""
+    project.suite({"P1": ("Greet me.", FITS), "P2": ("Greet me.", FITS)})
+    project.pytester.makeini(
+        "[pytest]\nopenclaw_endpoints = far = openai_responses https://far.invalid/v1 FAR_KEY"
+    )
+
+    session = project.run(models="far/m")
+
+    session.outcomes(errors=2)
+    told = {"availability_status": "auth_error", "failure_type": "auth_missing", "attempts": 0, "e2e_ms": 0}
+    assert [{key: row[key] for key in told} for row in session.rows] == [told] * 2
+    assert "far: there is no key. Set FAR_KEY." in session.text
+    assert session.status == 1
+
+
+CRASHING = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+@dataclass(frozen=True)
+class Crashing:
+    type: ClassVar[str] = "crashing"
+
+    def check(self, reply):
+        raise ZeroDivisionError("the validator is broken")
+
+def pytest_openclaw_validators():
+    return [Crashing]
+"""
+
+
+def test_a_broken_validator_is_no_fault_of_the_model(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A validator that breaks is an error with its traceback; the row keeps what the model had answered."""
+    project.pytester.makeconftest(CRASHING)
+    project.suite({"P1": ("Greet me.", {"type": "crashing"})})
+
+    with ModelServer({"good": BY_PROMPT["good"]}) as server:
+        point_at(monkeypatch, server)
+        session = project.run(models="good")
+
+    session.outcomes(errors=1)
+    row = session.row("P1")
+    assert (row["availability_status"], row["failure_type"], row["raw_output"]) == (
+        "error",
+        "harness_error",
+        TEXT,
+    )
+    assert "ZeroDivisionError: the validator is broken" in session.text
+    assert "conftest.py" in session.text
+    assert session.status == 1

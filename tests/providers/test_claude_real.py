@@ -1,6 +1,6 @@
 """`claude_code_cli` with the real CLI, against a Messages API on loopback; never with a real key.
 
-The CLI is the command in OPENCLAW_TEST_CLAUDE, which `tests/e2e/install_claude.py` installs.
+The CLI is the one that `tests/e2e/install_claude.py` installs.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from pytest_openclaw.records import Reply, ToolCall
+from tests.conftest import require_claude
 from tests.providers.fake_claude import DUMMY_KEY, ask, provider_of
 from tests.providers.servers.messages import MessagesServer
 
@@ -23,9 +24,7 @@ pytestmark = pytest.mark.claude
 @pytest.fixture(scope="module")
 def real_claude():
     """The real CLI's command."""
-    if not (command := os.environ.get("OPENCLAW_TEST_CLAUDE")):
-        pytest.skip("OPENCLAW_TEST_CLAUDE names no Claude CLI; tests/e2e/install_claude.py installs one")
-    return command
+    return require_claude()
 
 
 @pytest.fixture(autouse=True)

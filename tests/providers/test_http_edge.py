@@ -7,10 +7,11 @@ import threading
 
 import pytest
 
+from pytest_openclaw.errors import CallFailed
 from pytest_openclaw.providers import listening
 from pytest_openclaw.records import Reply, Request
 from tests.providers.servers.apis import CHAT, ask
-from tests.providers.servers.misbehaving import Hang, Script, Wait, head
+from tests.providers.servers.misbehaving import Close, Hang, Reset, Script, Wait, head
 
 MANY = 64
 
@@ -83,6 +84,39 @@ def test_connections_are_used_again(api, stream, server):
 
     assert [type(reply) for reply in replies] == [Reply] * 3
     assert (server.total, server.connections) == (3, 1)
+
+
+@pytest.mark.parametrize("end", [Reset(), Close()], ids=["reset", "closed"])
+def test_a_kept_connection_that_ends_when_it_is_used_again_is_no_loss(api, server, end):
+    """What was sent over a connection that the server gave up is sent over a new one: no fault, no retry."""
+    server.enqueue(Script.answer(api.whole()), Script.of(end), Script.answer(api.whole()))
+    provider = api.provider(server.url)
+
+    async def twice():
+        return [await provider.ask(Request(model="m", prompt="Hi", stream=False)) for _ in range(2)]
+
+    replies = together(provider, twice)
+
+    assert [reply.text for reply in replies] == ["Hi.", "Hi."]
+    assert (server.total, server.connections) == (3, 2)
+
+
+@pytest.mark.parametrize("end", [Reset(), Close()], ids=["reset", "closed"])
+def test_a_new_connection_that_is_lost_is_not_asked_twice(api, server, end):
+    """A server that gives up a new connection is told as it is; whether to retry is the run's business."""
+    server.enqueue(Script.answer(api.whole()), *[Script.of(end)] * 3)
+    provider = api.provider(server.url)
+
+    async def twice():
+        await provider.ask(Request(model="m", prompt="Hi", stream=False))
+        with pytest.raises(CallFailed) as caught:
+            await provider.ask(Request(model="m", prompt="Hi", stream=False))
+        return caught.value.fault
+
+    fault = together(provider, twice)
+
+    assert (fault.failure_type, fault.retryable) == ("connect_error", True)
+    assert (server.total, server.connections) == (3, 2)
 
 
 def test_a_closed_provider_can_ask_again(api, server):

@@ -1,0 +1,41 @@
+"""Processes that a session starts, and whether they are gone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import psutil
+
+#: against hangs only; no test says how fast anything is
+BOUND_S = 60.0
+POLL_S = 0.02
+
+
+def is_gone(pid: int) -> bool:
+    """Whether no such process runs any more; one that only waits to be collected counts as gone."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def wait_until(condition: Callable[[], bool], within_s: float = BOUND_S) -> bool:
+    """Wait for a condition with a generous bound; False if it never came true."""
+    deadline = time.monotonic() + within_s
+    while not (met := condition()) and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+    return met
+
+
+def children(pid: int) -> Iterator[tuple[int, str]]:
+    """Yield the process and the command line of everything that a process has started, at any depth."""
+    try:
+        found = psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return
+    for process in found:
+        try:
+            yield process.pid, " ".join(process.cmdline())
+        except (psutil.NoSuchProcess, psutil.ZombieProcess):
+            continue  # it has ended meanwhile

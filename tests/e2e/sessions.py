@@ -1,0 +1,201 @@
+"""Whole pytest sessions as a user starts them, and what they leave on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from pytest_openclaw.schema import load_schema
+from tests.e2e.processes import POLL_S, children, is_gone, wait_until
+
+RUN = "run"
+SESSION_BOUND_S = 600.0
+ENGINE = "pytest_openclaw.engine.server"
+# What Python and the CLI need to start; everything else is left out, keys above all.
+KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A run directory, read back."""
+
+    path: Path
+
+    @property
+    def files(self) -> list[str]:
+        return sorted(path.name for path in self.path.iterdir())
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """All rows, each held against the published schema."""
+        rows = [json.loads(line) for line in (self.path / "results.jsonl").read_text("utf-8").splitlines()]
+        for row in rows:
+            jsonschema.validate(row, load_schema("row"))
+        return rows
+
+    @property
+    def n_rows(self) -> int:
+        results = self.path / "results.jsonl"
+        return results.read_bytes().count(b"\n") if results.exists() else 0
+
+    def rows_of(self, provider: str) -> dict[str, dict[str, Any]]:
+        """The rows of one provider by prompt id, of which there must be one each."""
+        rows = [row for row in self.rows if row["provider"] == provider]
+        by_id = {row["prompt_id"]: row for row in rows}
+        assert len(by_id) == len(rows), "a cell has one row"
+        return by_id
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The summary, held against the published schema."""
+        summary = self.load("summary.json")
+        jsonschema.validate(summary, load_schema("summary"))
+        return summary
+
+    def group(self, provider: str) -> dict[str, Any]:
+        (group,) = (group for group in self.summary["groups"] if group["provider"] == provider)
+        return group
+
+    def load(self, name: str) -> dict[str, Any]:
+        value = json.loads((self.path / name).read_text("utf-8"))
+        assert isinstance(value, dict)
+        return value
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A session that has ended.
+
+    Attributes:
+        engines: the processes of all engines that were seen under it while it ran.
+        left: what it left in the folder for temporary files, pytest's own apart.
+    """
+
+    status: int
+    text: str
+    run: RunFolder
+    engines: frozenset[int]
+    left: list[str]
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """As pytest counts them in its last line."""
+        return pytest.RunResult.parse_summary_nouns(self.text.splitlines())
+
+    @property
+    def page(self) -> list[str]:
+        """The lines that we add to pytest's terminal, without the title."""
+        lines = self.text.splitlines()
+        start = next(n for n, line in enumerate(lines) if "which model may hold the tools?" in line)
+        end = next(n for n, line in enumerate(lines) if line.startswith("wrote"))
+        return lines[start + 1 : end + 1]
+
+
+class Session:
+    """A session under way, the leader of a process group of its own as in a terminal; use it with `with`."""
+
+    def __init__(self, command: Sequence[str], cwd: Path, environ: Mapping[str, str], run: Path) -> None:
+        self.run = RunFolder(run)
+        self._tmp = Path(environ["TMPDIR"])
+        self._out = self._tmp.parent / "out.txt"
+        with self._out.open("wb") as out:
+            self.process = subprocess.Popen(
+                command, cwd=cwd, env=dict(environ), stdin=subprocess.DEVNULL, stdout=out,
+                stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+        self.engines: set[int] = set()
+
+    def started(self, what: str) -> set[int]:
+        """The processes under this session that have `what` in their command line."""
+        return {pid for pid, command in children(self.process.pid) if what in command}
+
+    def wait_until(self, condition: Any) -> None:
+        """Wait for something to happen while the session runs."""
+        met = wait_until(lambda: bool(condition()) or self.process.poll() is not None)
+        assert met, "it did not come about"
+        assert self.process.poll() is None, f"the session has ended:\n{self._text()}"
+
+    def signal(self, number: int, *, group: bool = False) -> None:
+        """Send a signal to pytest alone, or to its whole group as a terminal does."""
+        if group:
+            os.killpg(self.process.pid, number)
+        else:
+            self.process.send_signal(number)
+
+    def end(self) -> Ended:
+        """Wait for the end."""
+        deadline = time.monotonic() + SESSION_BOUND_S
+        while self.process.poll() is None:
+            assert time.monotonic() < deadline, f"the session hangs:\n{self._text()}"
+            self.engines |= self.started(ENGINE)
+            time.sleep(POLL_S)
+        return Ended(
+            status=self.process.returncode,
+            text=self._text(),
+            run=self.run,
+            engines=frozenset(self.engines),
+            left=sorted(path.name for path in self._tmp.iterdir() if not path.name.startswith("pytest-of-")),
+        )
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # A test has failed in the middle.
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+    def _text(self) -> str:
+        return self._out.read_text("utf-8", "replace")
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project of a user's with suites, in an emptied environment."""
+
+    folder: Path
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def create(cls, folder: Path, ini: str = "") -> Project:
+        for name in ("benchmarks", "home", "tmp"):
+            (folder / name).mkdir(parents=True)
+        (folder / "pytest.ini").write_text(f"[pytest]\nfilterwarnings = error\n{ini}", "utf-8")
+        kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+        return cls(folder, kept | {"HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp")})
+
+    def where(self, **environ: str) -> Project:
+        """The same with more in the environment."""
+        return replace(self, environ={**self.environ, **environ})
+
+    def suite(self, *prompts: Mapping[str, Any], name: str = "prompts_real.json") -> None:
+        (self.folder / "benchmarks" / name).write_text(json.dumps(prompts), "utf-8")
+
+    def start(self, *words: str, models: str, cwd: Path | None = None) -> Session:
+        """Start `pytest benchmarks/`."""
+        runs = self.folder / "runs"
+        chosen = [f"--openclaw-models={models}", f"--openclaw-runs-dir={runs}", f"--openclaw-run-id={RUN}"]
+        command = [sys.executable, "-m", "pytest", "benchmarks/", "-p", "no:cacheprovider", *chosen, *words]
+        return Session(command, cwd or self.folder, self.environ, runs / RUN)
+
+    def run(self, *words: str, models: str, cwd: Path | None = None) -> Ended:
+        """Run `pytest benchmarks/` to its end."""
+        with self.start(*words, models=models, cwd=cwd) as session:
+            return session.end()
+
+
+def all_gone(pids: set[int] | frozenset[int]) -> bool:
+    """Whether all of these processes end, within a generous bound."""
+    return wait_until(lambda: all(is_gone(pid) for pid in pids))

@@ -1,0 +1,189 @@
+"""One command for a local server, a cloud API and a CLI: all there, absent, unauthorised or overloaded."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+
+from tests.e2e.sessions import Ended, Project
+from tests.providers.servers.messages import MessagesServer
+from tests.providers.servers.misbehaving import MisbehavingServer, Script
+
+pytestmark = pytest.mark.workers
+
+TARGETS = {
+    "ollama_openai": "ollama_openai/llama3.2:3b",
+    "openai_responses": "openai_responses/gpt-5.3-codex@high",
+    "claude_code_cli": "claude_code_cli/claude-opus",
+}
+PROMPTS: list[dict[str, Any]] = [
+    {"id": "P1", "name": "hello", "prompt": "Say hello.", "max_output_tokens": 8},
+    {"id": "P10", "name": "other", "prompt": "Say goodbye.", "max_output_tokens": 8},
+]
+DUMMY = "sk-dummy-1234567890"
+
+
+def ask_all(project: Project, *words: str) -> Ended:
+    """Run the command."""
+    project.suite(*PROMPTS)
+    ended = project.run("-k", "P1", "-n", "2", *words, models=",".join(TARGETS.values()))
+    assert {(row["provider"], row["prompt_id"]) for row in ended.run.rows} == {
+        (provider, "P1") for provider in TARGETS
+    }
+    assert [line for line in ended.page if len(line) > 80] == []
+    return ended
+
+
+def told(ended: Ended, key: str) -> dict[str, Any]:
+    """One field of each provider's row."""
+    return {row["provider"]: row[key] for row in ended.run.rows}
+
+
+def closed_port() -> str:
+    """An address at which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return f"http://127.0.0.1:{free.getsockname()[1]}"
+
+
+@pytest.mark.engine
+@pytest.mark.claude
+def test_all_answer(project: Project, served: dict[str, str], claude: str) -> None:
+    """Three answers pass; where another model than the one named has answered, row and page say so."""
+    ended = ask_all(project.where(**served, OPENCLAW_CLAUDE_COMMAND=claude))
+
+    assert (ended.status, ended.outcomes) == (0, {"passed": 3})
+    assert told(ended, "effective_model") == dict.fromkeys(TARGETS, "smollm2:135m")
+    assert told(ended, "thinking_level") == {
+        "ollama_openai": None,
+        "openai_responses": "high",
+        "claude_code_cli": None,
+    }
+    assert told(ended, "success") == dict.fromkeys(TARGETS, True)
+    answered_by = [line for line in ended.page if line.startswith("answered by")]
+    assert [line.split("instead of ")[1] for line in answered_by] == list(TARGETS.values())
+
+
+def test_nobody_is_there(project: Project) -> None:
+    """Two closed ports and no CLI: three skips with their reasons, and no green run."""
+    ollama, openai = closed_port(), closed_port()
+
+    ended = ask_all(
+        project.where(
+            OLLAMA_HOST=ollama,
+            OPENAI_BASE_URL=f"{openai}/v1",
+            OPENAI_API_KEY=DUMMY,
+            OPENCLAW_CLAUDE_COMMAND=str(project.folder / "no-such-claude"),
+        ),
+        "-rs",
+    )
+
+    assert (ended.status, ended.outcomes) == (1, {"skipped": 3})
+    assert set(told(ended, "availability_status").values()) == {"skipped_unavailable"}
+    assert told(ended, "failure_type") == {
+        "ollama_openai": "connect_error",
+        "openai_responses": "connect_error",
+        "claude_code_cli": "not_installed",
+    }
+    assert told(ended, "attempts") == {"ollama_openai": 1, "openai_responses": 1, "claude_code_cli": 0}
+    assert f"ollama_openai: nothing answers at {ollama}/v1 (connection refused)." in ended.text
+    assert f"openai_responses: nothing answers at {openai}/v1 (connection refused)." in ended.text
+    assert "no-such-claude'. Install the Claude CLI" in ended.text
+    assert any(line.split(None, 1) == ["no", "verdict         no cell was answered"] for line in ended.page)
+    assert [group["n_skipped_unavailable"] for group in ended.run.summary["groups"]] == [1, 1, 1]
+
+
+def test_nobody_is_there_and_that_fails(project: Project) -> None:
+    """With `--openclaw-fail-unavailable` the same is three errors; the rows stay what they are."""
+    ended = ask_all(
+        project.where(
+            OLLAMA_HOST=closed_port(),
+            OPENAI_BASE_URL=f"{closed_port()}/v1",
+            OPENAI_API_KEY=DUMMY,
+            OPENCLAW_CLAUDE_COMMAND=str(project.folder / "no-such-claude"),
+        ),
+        "--openclaw-fail-unavailable",
+    )
+
+    assert (ended.status, ended.outcomes) == (1, {"errors": 3})
+    assert set(told(ended, "availability_status").values()) == {"skipped_unavailable"}
+
+
+@pytest.mark.claude
+def test_nobody_is_let_in(project: Project, claude: str) -> None:
+    """A wrong key, no key and no login: three errors that say how to get in, and no key leaves the machine."""
+    with MisbehavingServer() as ollama:
+        refusal = {"error": {"message": "Invalid API Key", "type": "authentication_error", "code": 401}}
+        ollama.on("*", Script.answer(refusal, status=401))
+        ended = ask_all(
+            project.where(
+                OLLAMA_OPENAI_BASE=ollama.url,
+                OLLAMA_API_KEY=DUMMY,
+                OPENAI_BASE_URL="http://openai.invalid/v1",
+                OPENCLAW_CLAUDE_COMMAND=claude,
+            )
+        )
+
+    assert (ended.status, ended.outcomes) == (1, {"errors": 3})
+    assert set(told(ended, "availability_status").values()) == {"auth_error"}
+    assert told(ended, "failure_type") == {
+        "ollama_openai": "http_401",
+        "openai_responses": "auth_missing",
+        "claude_code_cli": "auth_missing",
+    }
+    assert told(ended, "attempts")["openai_responses"] == 0
+    assert "openai_responses: there is no key. Set OPENAI_API_KEY." in ended.text
+    assert "claude_code_cli: the Claude CLI says: Not logged in" in ended.text
+    assert [group["n_auth_error"] for group in ended.run.summary["groups"]] == [1, 1, 1]
+    assert DUMMY not in ended.text + "".join(path.read_text("utf-8") for path in ended.run.path.iterdir())
+
+
+@pytest.mark.claude
+def test_nobody_has_time(project: Project, claude: str) -> None:
+    """Who answers 429 to every attempt is rate-limited: an error, after the retries that were allowed."""
+    with MisbehavingServer() as server, MessagesServer("429") as messages:
+        busy = {"error": {"message": "Rate limit reached", "type": "rate_limit_error", "code": "rate_limit"}}
+        server.on("*", Script.answer(busy, status=429, retry_after="0"))
+        ended = ask_all(
+            project.where(
+                OLLAMA_OPENAI_BASE=server.url,
+                OPENAI_BASE_URL=server.url,
+                OPENAI_API_KEY=DUMMY,
+                ANTHROPIC_BASE_URL=messages.url,
+                ANTHROPIC_API_KEY=DUMMY,
+                OPENCLAW_CLAUDE_COMMAND=claude,
+            ),
+            "--openclaw-retries=1",
+        )
+
+    assert (ended.status, ended.outcomes) == (1, {"errors": 3})
+    assert set(told(ended, "availability_status").values()) == {"rate_limited"}
+    assert set(told(ended, "failure_type").values()) == {"http_429"}
+    assert set(told(ended, "attempts").values()) == {2}
+    assert len(messages.requests) == 2
+    assert [group["n_rate_limited"] for group in ended.run.summary["groups"]] == [1, 1, 1]
+    assert all(group["latency_ms"]["p50"] is None for group in ended.run.summary["groups"])
+
+
+@pytest.mark.claude
+def test_one_answers_and_the_others_do_not(project: Project, claude: str) -> None:
+    """What is missing takes nothing from what is there: one answer, one skip, one error."""
+    with MessagesServer("ok") as messages:
+        ended = ask_all(
+            project.where(
+                OLLAMA_HOST=closed_port(),
+                OPENAI_BASE_URL="http://openai.invalid/v1",
+                ANTHROPIC_BASE_URL=messages.url,
+                ANTHROPIC_API_KEY=DUMMY,
+                OPENCLAW_CLAUDE_COMMAND=claude,
+            )
+        )
+
+    assert (ended.status, ended.outcomes) == (1, {"passed": 1, "skipped": 1, "errors": 1})
+    assert told(ended, "availability_status") == {
+        "ollama_openai": "skipped_unavailable",
+        "openai_responses": "auth_error",
+        "claude_code_cli": "ok",
+    }
+    assert not any(line.startswith("no verdict") for line in ended.page)

@@ -1,0 +1,416 @@
+"""Hostile texts in suites, answers and model names: rows keep them whole, people see them harmless."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from typing import Any
+
+import pytest
+
+NOOP = {"type": "noop"}
+
+TEXTS = {
+    "nul": "a\0b",
+    "ansi": "\x1b[31mred\x1b[0m \x1b]0;title\x07 \x9b31m",
+    "bidi": "abc\u202etxt.exe\u202c \u2066x\u2069 \u200f",
+    "invisible": "a\u200bb\ufeffc\u00add",
+    "newlines": "one\r\ntwo\rthree\nfour\x0bfive\x0csix\x85seven\u2028eight\u2029nine",
+    "backspace": "safe\b\b\b\bevil\x7f",
+    "html": '<script>alert("x")</script> <img src=x onerror=y> &lt; <!-- ',
+    "markdown": "| a | b |\n|---|---|\n# title\n```\n[link](javascript:x) ![](x) **b** `c` \\| \\",
+    "unicode": "日本語 🎉 e\u0301 \U0001f468\u200d\U0001f469 \ufdfa",
+    "braces": "{0} {x} %s %(y)s $HOME $(id) `id` ; rm -rf",
+    "json": "[" * 3000 + "]" * 3000,
+}
+
+
+def write(project: Any, prompts: list[dict[str, Any]], name: str = "prompts_a.json") -> None:
+    """Write a JSON suite with whatever keys the prompts have."""
+    path = project.folder / "benchmarks" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(prompts))
+
+
+def assert_harmless(session: Any) -> None:
+    """Nothing on the terminal moves its cursor, rings its bell or turns its direction."""
+    hidden = "[\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
+    lines = [
+        line
+        for line in session.text.split("\n")
+        if re.search(hidden, line) or not line.replace("\t", "").isprintable()
+    ]
+    assert lines == []
+
+
+def tables_of(page: str) -> list[list[int]]:
+    """Return for each table of a Markdown page the number of cells of its lines."""
+    tables: list[list[int]] = [[]]
+    for line in page.split("\n"):
+        if line.startswith("|"):
+            tables[-1].append(len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)))
+        elif tables[-1]:
+            tables.append([])
+    return [table for table in tables if table]
+
+
+def assert_sound_page(session: Any, rows: int = 1) -> str:
+    """`summary.md` has one table, whole, without HTML of foreign origin and control characters; return it."""
+    page: str = (session.run_dir / "summary.md").read_bytes().decode("utf-8")
+    ((first, *others),) = tables_of(page)
+    assert others == [first] * (rows + 1)
+    assert "<" not in page
+    assert [line for line in page.split("\n") if not line.isprintable()] == []
+    # Nothing foreign begins a heading, a fence or a list of its own.
+    assert all(
+        re.match(r"# OpenClaw benchmark |## [A-Z]|\||- |\d+ cells\.|$", line) for line in page.split("\n")
+    )
+    return page
+
+
+def test_hostile_texts_everywhere_in_a_suite(project: Any) -> None:
+    """Prompt, name, category, tags and system prompt may hold anything; rows have it whole, the terminal harmless."""
+    write(
+        project,
+        [
+            {
+                "id": f"{key}-{verdict}",
+                "name": text,
+                "category": text,
+                "tags": [text, "common"],
+                "system": text,
+                "prompt": f"say {text}",
+                "validator": NOOP if verdict == "any" else {"type": "exact", "value": "not this"},
+                "note": {text: [text]},
+            }
+            for key, text in TEXTS.items()
+            for verdict in ("any", "miss")
+        ],
+    )
+
+    session = project.run("-v", "-ra", "--junitxml=report.xml", "-k", "common")
+
+    session.outcomes(passed=len(TEXTS), failed=len(TEXTS))
+    found = {row["prompt_id"]: row for row in session.rows}
+    for key, text in TEXTS.items():
+        for row in (found[f"{key}-any"], found[f"{key}-miss"]):
+            assert (row["prompt_name"], row["category"], row["raw_output"]) == (text, text, text)
+    prompts = {prompt["id"]: prompt for prompt in session.load("config.json")["prompts"]}
+    assert [prompts[f"{key}-any"]["extra"]["note"] for key in TEXTS] == [
+        {text: [text]} for text in TEXTS.values()
+    ]
+    assert_harmless(session)
+    assert_sound_page(session)
+    assert len(ET.parse(project.folder / "report.xml").findall(".//testcase")) == 2 * len(TEXTS)
+
+
+def test_violations_that_quote_hostile_answers(project: Any) -> None:
+    """A violation may quote the answer; what shows it stays harmless and on its line."""
+    texts = [text for key, text in TEXTS.items() if key != "json"]
+    rules = [
+        {"type": "one_of", "values": ["yes"]},
+        {"type": "json_keys", "required_keys": ["<b>|x"], "key_rules": {"<b>|x": {"type": "number"}}},
+    ]
+    write(
+        project,
+        [
+            {"id": f"P{number}", "name": text, "prompt": f"say {text}", "validator": rules[0]}
+            for number, text in enumerate(texts)
+        ]
+        + [
+            {
+                "id": f"J{number}",
+                "name": text,
+                "prompt": "say " + json.dumps({"<b>|x": text}),
+                "validator": rules[1],
+            }
+            for number, text in enumerate(texts)
+        ],
+    )
+
+    session = project.run()
+
+    session.outcomes(failed=2 * len(texts))
+    assert all(row["objective_pass"] is False and row["violation"] for row in session.rows)
+    assert_harmless(session)
+    assert "alert" in assert_sound_page(session)
+
+
+@pytest.mark.parametrize(
+    ("prompt_id", "in_page"),
+    [
+        pytest.param("<b>P|1</b>", r"&lt;b&gt;P\|1&lt;/b&gt;", id="html-and-table"),
+        pytest.param("`*_#P", r"\`\*\_\#P", id="markdown"),
+        pytest.param("日本🎉", "日本🎉", id="unicode"),
+        pytest.param("P" * 300, "P" * 40, id="long"),
+        pytest.param("../../P", None, id="path"),
+    ],
+)
+def test_odd_ids(plain_project: Any, prompt_id: str, in_page: str | None) -> None:
+    """An id that pytest can carry runs, whatever it looks like in Markdown; one that it cannot is refused."""
+    write(
+        plain_project, [{"id": prompt_id, "prompt": "say no", "validator": {"type": "exact", "value": "yes"}}]
+    )
+
+    session = plain_project.run()
+
+    assert_harmless(session)
+    if in_page is None:
+        assert session.status == pytest.ExitCode.INTERRUPTED
+        assert "which pytest's node ids cannot carry" in session.text
+    else:
+        session.outcomes(failed=1)
+        assert [row["prompt_id"] for row in session.rows] == [prompt_id]
+        assert in_page in assert_sound_page(session)
+        again = plain_project.run(
+            "--collect-only", "-q", target=f"benchmarks/prompts_a.json::{prompt_id}[scripted/m]"
+        )
+        assert again.status == 0
+
+
+def test_ten_megabytes(project: Any) -> None:
+    """A prompt and an answer of 10 MB run; the row keeps 64 KiB and every screen a few lines."""
+    long = "é" * 5_000_000
+    write(
+        project,
+        [
+            {"id": "P1", "prompt": f"say {long}", "validator": {"type": "exact", "value": long}},
+            {"id": "P2", "prompt": f"say {long}x", "validator": {"type": "exact", "value": long}},
+            {"id": "P3", "prompt": "say yes", "system": long, "tags": [long], "validator": NOOP},
+        ],
+    )
+
+    session = project.run()
+
+    session.outcomes(passed=2, failed=1)
+    assert {row["prompt_id"]: row["truncated"] for row in session.rows} == {
+        "P1": True,
+        "P2": True,
+        "P3": False,
+    }
+    assert all(len(row["raw_output"].encode()) <= 64 * 1024 for row in session.rows)
+    assert session.row("P2")["violation"]
+    assert len(session.text) < 20_000
+    assert (session.run_dir / "results.jsonl").stat().st_size < 1_000_000
+    assert (session.run_dir / "summary.md").stat().st_size < 20_000
+
+
+def test_answers_that_would_hang_a_judge(project: Any) -> None:
+    """A catastrophic pattern and a tower of brackets end in time, as a fault and as misses, beside good cells."""
+    tower = '{"a":' * 50_000
+    write(
+        project,
+        [
+            {
+                "id": "P1",
+                "prompt": "say " + "a" * 60,
+                "validator": {"type": "regex_fullmatch", "pattern": "(a|aa)+b"},
+            },
+            {
+                "id": "P2",
+                "prompt": f"say {tower}",
+                "validator": {"type": "json_keys", "required_keys": ["a"]},
+            },
+            {
+                "id": "P3",
+                "prompt": "say " + "[" * 100_000,
+                "validator": {"type": "json_schema", "schema": {"type": "object"}},
+            },
+            {
+                "id": "P4",
+                "prompt": "say " + "`a" * 100_000,
+                "validator": {"type": "tool_invocation", "expected_tools": ["b"]},
+            },
+            {"id": "P5", "prompt": "say yes", "validator": {"type": "exact", "value": "yes"}},
+        ],
+    )
+
+    session = project.run()
+
+    found = {row["prompt_id"]: (row["failure_type"], row["objective_pass"]) for row in session.rows}
+    assert found.pop("P1") in [("harness_error", None), (None, False)]
+    assert found == {"P2": (None, False), "P3": (None, False), "P4": (None, False), "P5": (None, True)}
+
+
+ODD_MODELS = [
+    "m[0]",
+    "m]x[",
+    "a::b",
+    "a::b[c]::d",
+    "|a|b|",
+    "<b>x</b>",
+    "`*_#",
+    "../../up",
+    "/abs/olute",
+    "a\\b",
+    "日本🎉",
+    "e\u0301",
+    "M",
+    "m",
+    "x" * 600,
+    "x" * 599 + "y",
+    "$(id);&",
+    "'q'\"r\"",
+    "{0}%s",
+    "-n",
+    "@highest",
+    "m-r1",
+    "CON",
+    "a@low@b",
+]
+
+
+def test_odd_model_names(project: Any) -> None:
+    """Every name without blanks and hidden characters is a model: its row, its files, its line in each report."""
+    write(project, [{"id": "P1", "prompt": "say no", "validator": {"type": "exact", "value": "yes"}}])
+    specs = [f"--openclaw-models=scripted/{model}" for model in ODD_MODELS]
+
+    session = project.run(*specs, "-v", models=None)
+
+    session.outcomes(failed=len(ODD_MODELS))
+    assert sorted(row["model"] for row in session.rows) == sorted(ODD_MODELS)
+    assert [(target["model"], target["n_cells"]) for target in session.load("config.json")["targets"]] == [
+        (model, 1) for model in ODD_MODELS
+    ]
+    assert sorted(group["model"] for group in session.summary["groups"]) == sorted(ODD_MODELS)
+    assert all(group["n_total"] == 1 for group in session.summary["groups"])
+    snapshots = [path.name for path in session.run_dir.iterdir() if path.name.startswith("resources_")]
+    assert len({name.casefold() for name in snapshots}) == 2 * len(ODD_MODELS)
+    assert all(
+        re.fullmatch(r"resources_[A-Za-z0-9_.-]{1,160}_(before|after)\.txt", name) for name in snapshots
+    )
+    assert_harmless(session)
+    assert_sound_page(session, rows=len(ODD_MODELS))
+
+
+@pytest.mark.parametrize("model", ["m[0]", "m]x[", "a::b", "a::b[c]::d", "../../up", "日本🎉", "a\\b"])
+def test_an_odd_model_is_chosen_by_its_node_id(plain_project: Any, model: str) -> None:
+    """The node id that pytest shows for a cell names that cell again."""
+    write(plain_project, [{"id": "P1", "prompt": "say yes", "validator": NOOP}])
+    specs = [f"--openclaw-models=scripted/{name}" for name in ODD_MODELS]
+
+    session = plain_project.run(
+        *specs, models=None, target=f"benchmarks/prompts_a.json::P1[scripted/{model}]"
+    )
+
+    assert [row["model"] for row in session.rows] == [model]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param("a\nb", id="newline"),
+        pytest.param("a b", id="blank"),
+        pytest.param("\x1b[31mm", id="ansi"),
+        pytest.param("m\u202e", id="bidi"),
+        pytest.param("m\u200b", id="invisible"),
+        pytest.param("\ud800", id="half-a-character"),
+        pytest.param("m\0", id="nul"),
+    ],
+)
+def test_names_that_no_model_has(plain_project: Any, model: str) -> None:
+    """A name with a blank or a hidden character is a usage error, before anybody is asked."""
+    write(plain_project, [{"id": "P1", "prompt": "say yes", "validator": NOOP}])
+
+    session = plain_project.run(models=f"scripted/{model}")
+
+    assert session.status == pytest.ExitCode.USAGE_ERROR
+    assert (
+        "holds a blank or an invisible character. Write for example ollama_openai/llama3.2:3b."
+        in session.text
+    )
+    assert_harmless(session)
+    assert not session.has_run
+
+
+@pytest.mark.parametrize("served", ["a\nb", "\x1b[31mm", "m\u202e", "a,b", "m@low"])
+def test_names_that_a_server_makes_up(plain_project: Any, served: str) -> None:
+    """What stands behind a `*` is the server's word, and held to the same rule."""
+    conftest = plain_project.folder / "conftest.py"
+    conftest.write_text(conftest.read_text().replace('"gamma:1b"', repr(served)))
+    write(plain_project, [{"id": "P1", "prompt": "say yes", "validator": NOOP}])
+
+    session = plain_project.run(models="scripted/*")
+
+    assert session.status == pytest.ExitCode.USAGE_ERROR
+    assert "which no spec can name" in session.text
+    assert_harmless(session)
+    assert not session.has_run
+
+
+def test_what_a_server_says_of_itself(project: Any) -> None:
+    """The model that answers, the reason it stopped and a fault's words are foreign texts too."""
+    hostile = "\x1b[31m<b>|x\u202e\n# y"
+    conftest = project.folder / "conftest.py"
+    conftest.write_text(
+        conftest.read_text()
+        .replace('finish_reason="stop"', f"finish_reason={hostile!r}, effective_model={hostile!r}")
+        .replace('message="bad"', f"message={hostile!r}")
+    )
+    write(
+        project,
+        [
+            {"id": "P1", "prompt": "say no", "validator": {"type": "exact", "value": "yes"}},
+            {"id": "P2", "prompt": "broken", "validator": NOOP},
+        ],
+    )
+
+    session = project.run("-v", "-ra")
+
+    session.outcomes(failed=1, errors=1)
+    assert (session.row("P1")["effective_model"], session.row("P1")["finish_reason"]) == (hostile, hostile)
+    assert_harmless(session)
+    assert_sound_page(session)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("assert False, reply.text", id="assertion"),
+        pytest.param("assert reply.text == 'yes'", id="comparison"),
+        pytest.param("assert reply.text.splitlines() == ['yes'] * 5", id="lists"),
+        pytest.param("raise ValueError(reply.text)", id="exception"),
+        pytest.param("raise ValueError(reply.text + chr(0xD800))", id="exception-with-half-a-character"),
+        pytest.param("__import__('pytest').fail(reply.text)", id="fail"),
+        pytest.param("__import__('pytest').fail(reply.text, pytrace=False)", id="fail-without-trace"),
+        pytest.param("__import__('pytest').skip(reply.text)", id="skip"),
+    ],
+)
+def test_a_python_benchmark_that_quotes_the_answer(plain_project: Any, body: str) -> None:
+    """What a test says of a hostile answer reaches the row whole and the terminal harmless."""
+    answer = TEXTS["ansi"] + TEXTS["bidi"]
+    folder = plain_project.folder / "benchmarks"
+    folder.mkdir()
+    (folder / "test_hostile.py").write_text(
+        "import pytest\n\n"
+        f"@pytest.mark.openclaw(id='R1', prompt={'say ' + answer!r})\n"
+        f"def test_answer(reply):\n    {body}\n"
+    )
+
+    session = plain_project.run("-ra")
+
+    assert session.row("R1")["raw_output"] == answer
+    assert_harmless(session)
+
+
+def test_half_a_character_in_a_traceback_under_workers(project: Any) -> None:
+    """An exception that holds half a surrogate pair reaches the controller, and the next cell is asked."""
+    conftest = project.folder / "conftest.py"
+    conftest.write_text(
+        conftest.read_text().replace('"the provider is broken"', '"broken: \\ud800 \\x1b[31m"')
+    )
+    write(
+        project,
+        [
+            {"id": "P1", "prompt": "crash", "validator": NOOP},
+            {"id": "P2", "prompt": "say yes", "validator": NOOP},
+        ],
+    )
+
+    session = project.run("--openclaw-concurrency=1")
+
+    session.outcomes(errors=1, passed=1)
+    assert session.row("P1")["failure_type"] == "harness_error"
+    assert "RuntimeError: broken: " in session.text
+    assert_harmless(session)

@@ -1,0 +1,221 @@
+"""Prompt files in the original harness's JSON form run together, as they are."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DATA = Path(__file__).parent / "data"
+FILES = ("prompts_answers.json", "prompts_tools.json", "prompts_variants.json")
+
+# What the model of these tests answers, and what the row then says: objective_pass, tools, tool_use_success.
+ANSWERS: dict[tuple[str, str], tuple[str, bool | None, list[str], bool]] = {
+    ("answers", "P0"): ("READY_NOW\n", True, [], False),
+    ("answers", "P1"): ('{"route": "near", "why": "a lamp"}', True, [], False),
+    ("answers", "P2"): ("It runs at set times. Every day.", False, [], False),
+    ("answers", "P3"): ("Urgent", False, [], False),
+    ("answers", "P4"): ("17", True, [], False),
+    ("answers", "P5"): ("Good morning, operator", True, [], False),
+    ("answers", "P6"): ("- disks\n- memory\n- network", True, [], False),
+    ("answers", "P7"): ('{"ram_gb": "16", "swap": true}', False, [], False),
+    ("answers", "P8"): ('{"host": "a", "port": null}', True, [], False),
+    ("answers", "P9"): ("Once it rained.", None, [], False),
+    ("answers", "P10"): ("The backup ran; two hosts are slow.", None, [], False),
+    ("tools", "P0"): ("I run `free -h`.", True, ["free"], True),
+    ("tools", "P1"): ("It is large.", False, [], False),
+    ("tools", "P2"): ("$ uptime\n$ date", True, ["uptime", "date"], True),
+    ("tools", "P3"): ("`ping -c 1 gateway` says that it is up.", True, ["ping"], True),
+    ("variants", "E0"): ("<tool>exec</tool>", True, ["exec"], True),
+    ("variants", "E1"): ("[tool: df]", False, ["df"], False),
+    ("variants", "3B_P1_SHORT"): ("near", True, [], False),
+    ("variants", "3B_P1_LONG"): ("near and far", False, [], False),
+}
+
+CANNED = """
+
+import json
+
+
+class Canned(Provider):
+    name = "canned"
+
+    async def ask(self, request):
+        with open(ANSWERS) as file:
+            return Reply(text=json.load(file)[request.prompt], finish_reason="stop")
+
+
+_providers = pytest_openclaw_providers
+
+
+def pytest_openclaw_providers():
+    return [*_providers(), Canned]
+"""
+
+
+@pytest.fixture
+def originals(project: Any) -> Any:
+    """A project that holds the three files and a model that knows their answers."""
+    lay_out(project)
+    return project
+
+
+def lay_out(project: Any, folder: str = "benchmarks") -> None:
+    """Copy the three files into a folder, and bring in the model."""
+    (project.folder / folder).mkdir()
+    answers = {}
+    for file in FILES:
+        shutil.copy(DATA / file, project.folder / folder / file)
+        for prompt in read(file):
+            answers[prompt["prompt"]] = ANSWERS[short(file), prompt["id"]][0]
+    path = project.folder / "answers.json"
+    path.write_text(json.dumps(answers))
+    conftest = project.folder / "conftest.py"
+    conftest.write_text(conftest.read_text() + CANNED.replace("ANSWERS", repr(str(path))))
+
+
+def read(file: str) -> list[dict[str, Any]]:
+    """Return the prompts of one of the files, as JSON has them."""
+    prompts: list[dict[str, Any]] = json.loads((DATA / file).read_text("utf-8"))
+    return prompts
+
+
+def short(suite: str) -> str:
+    """`benchmarks/prompts_tools.json` → `tools`."""
+    return Path(suite).stem.removeprefix("prompts_")
+
+
+def asked(session: Any) -> list[tuple[str, str]]:
+    """Return suite and id of every row, sorted."""
+    return sorted((short(row["suite"]), row["prompt_id"]) for row in session.rows)
+
+
+def test_three_files_run_together(originals: Any) -> None:
+    """Every prompt of every file has a row of its own, although ids stand in two of them."""
+    session = originals.run(models="canned/m")
+
+    verdicts = [expected for _, expected, _, _ in ANSWERS.values()]
+    session.outcomes(passed=len(verdicts) - verdicts.count(False), failed=verdicts.count(False))
+    assert session.status == pytest.ExitCode.TESTS_FAILED
+    found = {
+        (short(row["suite"]), row["prompt_id"]): (
+            row["raw_output"],
+            row["objective_pass"],
+            row["tool_calls"],
+            row["tool_use_success"],
+        )
+        for row in session.rows
+    }
+    assert found == ANSWERS
+    assert len(session.rows) == len(ANSWERS)
+
+
+def test_each_row_names_its_suite_and_prompt(plain_project: Any) -> None:
+    """`suite` is the file as the user names it, and the name is the prompt's own."""
+    lay_out(plain_project)
+
+    session = plain_project.run(models="canned/m")
+
+    names = {(row["suite"], row["prompt_id"], row["prompt_name"]) for row in session.rows}
+    assert names == {
+        (f"benchmarks/{file}", prompt["id"], prompt["name"]) for file in FILES for prompt in read(file)
+    }
+
+
+def test_the_tier_counts_the_tool_prompts_of_all_files(plain_project: Any) -> None:
+    """A prompt is a tool prompt by its validator or its `expected_tool_calls`, whatever file it stands in."""
+    lay_out(plain_project)
+
+    session = plain_project.run(models="canned/m")
+
+    (group,) = session.summary["groups"]
+    assert (group["tool_use"]["n"], group["tool_use"]["n_success"], group["n_total"]) == (6, 4, len(ANSWERS))
+
+
+def test_unknown_keys_are_kept_with_the_definition(originals: Any) -> None:
+    """Keys that mean nothing here stand in `config.json`, a definition for each prompt of each file."""
+    config = originals.run(models="canned/m").load("config.json")
+
+    prompts = {(short(prompt["suite"]), prompt["id"]): prompt for prompt in config["prompts"]}
+    assert (len(config["prompts"]), set(prompts)) == (len(ANSWERS), set(ANSWERS))
+    assert prompts["answers", "P8"]["extra"] == {"added_by": "nobody", "revision": 3}
+    assert prompts["variants", "E0"]["extra"] == {
+        "base_prompt": "P0",
+        "technique": {"kind": "few_shot", "examples": 1},
+    }
+    assert prompts["answers", "P8"]["validator"] == {"type": "json_keys", "required_keys": ["host", "port"]}
+    assert prompts["answers", "P9"]["validator"] == {"type": "noop"}
+    assert prompts["tools", "P3"]["expected_tool_calls"] == ["ping"]
+
+
+@pytest.mark.parametrize(
+    ("keyword", "expected"),
+    [
+        pytest.param("P1", [("answers", "P1"), ("tools", "P1")], id="an-id-in-both-files"),
+        pytest.param("P10", [("answers", "P10")], id="an-id-that-begins-with-another"),
+        pytest.param("E0", [("variants", "E0")], id="an-id-of-one-file"),
+        pytest.param("3B_P1_SHORT", [("variants", "3B_P1_SHORT")], id="a-long-id"),
+        pytest.param("3b", [("variants", "3B_P1_LONG"), ("variants", "3B_P1_SHORT")], id="the-start-of-ids"),
+        pytest.param("P1 and tools", [("tools", "P1")], id="an-id-in-one-file"),
+        pytest.param("variants and not (E0 or 3B_P1_LONG)", [("variants", "3B_P1_SHORT"), ("variants", "E1")], id="without"),
+        pytest.param("memory", [("tools", "P0"), ("variants", "E0")], id="a-part-of-names"),
+    ],
+)  # fmt: skip
+def test_keywords_over_all_files(plain_project: Any, keyword: str, expected: list[tuple[str, str]]) -> None:
+    """An id in `-k` means that prompt in every file and no other; all else is a substring."""
+    lay_out(plain_project)
+
+    session = plain_project.run("-k", keyword, models="canned/m")
+
+    assert asked(session) == expected
+
+
+def test_an_id_in_two_files_under_workers(originals: Any) -> None:
+    """`-k P1` is P1 of both files, never P10 nor 3B_P1_SHORT, on every target."""
+    session = originals.run("-k", "P1", models="canned/m,canned/n")
+
+    cells = sorted((short(row["suite"]), row["prompt_id"], row["model"]) for row in session.rows)
+    assert cells == [(suite, "P1", model) for suite in ("answers", "tools") for model in ("m", "n")]
+    assert len(session.load("config.json")["prompts"]) == 2
+
+
+@pytest.mark.parametrize("pattern", ["P1", "3B_P1_*", "E[01]"])
+def test_chosen_prompts_over_all_files(plain_project: Any, pattern: str) -> None:
+    """`--openclaw-prompts` takes exact ids and globs, in every file."""
+    lay_out(plain_project)
+
+    session = plain_project.run(f"--openclaw-prompts={pattern}", models="canned/m")
+
+    assert (
+        asked(session)
+        == {
+            "P1": [("answers", "P1"), ("tools", "P1")],
+            "3B_P1_*": [("variants", "3B_P1_LONG"), ("variants", "3B_P1_SHORT")],
+            "E[01]": [("variants", "E0"), ("variants", "E1")],
+        }[pattern]
+    )
+
+
+def test_a_file_elsewhere_runs_when_it_is_named(project: Any) -> None:
+    """The files need not be moved: a named one runs where it lies, and none of its neighbours does."""
+    lay_out(project, folder="old")
+
+    session = project.run(models="canned/m", target="old/prompts_variants.json")
+
+    assert [row["suite"] for row in session.rows] == ["old/prompts_variants.json"] * 4
+
+
+def test_last_failed_tells_the_files_apart(plain_project: Any) -> None:
+    """`--lf` asks P1 of the file in which it failed, and not its namesake."""
+    lay_out(plain_project)
+    plain_project.run("-k", "P1", "--openclaw-run-id=first", models="canned/m")
+
+    session = plain_project.run(
+        "--lf", "--openclaw-runs-dir=again", "--collect-only", "-q", models="canned/m"
+    )
+
+    assert "benchmarks/prompts_tools.json::P1[canned/m]" in session.text
+    assert "prompts_answers" not in session.text

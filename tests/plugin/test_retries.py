@@ -1,0 +1,382 @@
+"""Further attempts, waits, what stops the asking, warm-ups and lanes: counted at the server, read in the rows."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+
+from tests.plugin.bad_servers import Behaviour, ModelServer, point_at
+from tests.providers.servers.apis import APIS, CHAT, RESPONSES, Api
+from tests.providers.servers.misbehaving import Close, Hang, MisbehavingServer, Pause, Reset, Script, sse
+
+NOOP = {"type": "noop"}
+RETRIED = (408, 409, 429, 500, 502, 503, 504, 529)
+FINAL = (400, 401, 403, 404, 413, 422)
+
+
+def answers(api: Api) -> Script:
+    """A plain answer."""
+    return Script.stream(api.text("Hi."), api.end())
+
+
+def refuses(status: int, error: Any = "later", **headers: str) -> Behaviour:
+    """An error, each time."""
+    return lambda api: Script.answer({"error": error}, status=status, **headers)
+
+
+def at_first(*scripts: Script) -> Behaviour:
+    """These, one an attempt, and then an answer."""
+    return lambda api: [*scripts, answers(api)]
+
+
+def row_of(session: Any, model: str, api: Api = CHAT) -> dict[str, Any]:
+    """The only row of a model."""
+    (row,) = (row for row in session.rows if (row["provider"], row["model"]) == (api.kind.name, model))
+    return row
+
+
+def crossed(behaviours: dict[str, Behaviour]) -> str:
+    """Every model through both APIs."""
+    return ",".join(f"{api.kind.name}/{model}" for model in behaviours for api in APIS)
+
+
+def test_what_is_tried_again(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server counts as many requests as the row says attempts: some failures pass, others do not."""
+    later = {"retry_after": "0"}
+    repeated = {f"status-{status}": refuses(status, **later) for status in RETRIED}
+    repeated["in-a-200"] = lambda api: Script.answer({"error": {"type": "rate_limit_error", "message": "later"}})
+    final = {f"status-{status}": refuses(status, **later) for status in FINAL}
+    final |= {
+        "quota": refuses(429, {"message": "none left", "code": "insufficient_quota"}, **later),
+        "after-tokens": lambda api: Script.stream(api.text("Hi"), Close()),
+        "after-thoughts": lambda api: Script.stream(api.reasoning("Hm"), Pause(0.05), Reset()),
+        "busy-after-tokens": lambda api: Script.stream(
+            api.text("Hi"), sse({"error": {"type": "overloaded_error", "message": "later"}})
+        ),
+        "unreadable": lambda api: Script.answer("{", content_type="application/json"),
+        "redirected": lambda api: Script.answer(status=302, location="/elsewhere"),
+    }
+    behaviours = repeated | final
+    project.suite({"P1": ("Hi", NOOP)})
+
+    with ModelServer(behaviours) as server:
+        point_at(monkeypatch, server)
+        session = project.run("--openclaw-retries=1", models=crossed(behaviours))
+
+    expected = {(api.kind.name, model): 2 if model in repeated else 1 for model in behaviours for api in APIS}
+    attempts = {(row["provider"], row["model"]): row["attempts"] for row in session.rows}
+    assert attempts == expected
+    assert {(api.kind.name, model): server.times(model, api) for model in behaviours for api in APIS} == expected
+
+
+def test_a_timeout_is_not_tried_again(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that was too slow once would be so again, and take as long."""
+    plain_project.suite({"P1": ("Hi", NOOP)})
+
+    with ModelServer({"slow": lambda api: Script.of(Hang())}) as server:
+        point_at(monkeypatch, server)
+        session = plain_project.run("--openclaw-timeout=0.5", models="slow")
+        assert server.times("slow") == 1
+
+    assert (session.rows[0]["failure_type"], session.rows[0]["attempts"]) == ("timeout", 1)
+
+
+def test_a_lost_connection_is_tried_again(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that resets at first and then answers has answered, and the row tells the attempts."""
+    behaviours = {"reset": at_first(Script.of(Reset())), "closed": at_first(Script.of(Close()))}
+    project.suite({"P1": ("Hi", NOOP)})
+
+    with ModelServer(behaviours) as server:
+        point_at(monkeypatch, server)
+        session = project.run(models=crossed(behaviours))
+
+    session.outcomes(passed=4)
+    assert [(row["attempts"], row["raw_output"]) for row in session.rows] == [(2, "Hi.")] * 4
+    assert session.status == 0
+
+
+def test_no_retries(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--openclaw-retries=0` asks once."""
+    plain_project.suite({"P1": ("Hi", NOOP)})
+
+    with ModelServer({"m": refuses(503, retry_after="0")}) as server:
+        point_at(monkeypatch, server)
+        session = plain_project.run("--openclaw-retries=0", models="m")
+        assert server.times("m") == 1
+
+    assert session.rows[0]["attempts"] == 1
+
+
+def test_the_server_says_how_long_to_wait(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`Retry-After` in each of its forms is obeyed, and the wait stands in the row's own field."""
+    behaviours = {
+        "seconds": (at_first(Script.answer(status=429, retry_after="1")), 1000),
+        "milliseconds": (at_first(Script.answer(status=503, retry_after_ms="300")), 300),
+        # A date has whole seconds, so that two from now on may be just over one.
+        "date": (lambda api: at_first(Script.answer(status=503, retry_after=formatdate(time.time() + 2, usegmt=True)))(api), 900),
+    }  # fmt: skip
+    project.suite({"P1": ("Hi", NOOP)})
+
+    with ModelServer({model: behave for model, (behave, _) in behaviours.items()}) as server:
+        point_at(monkeypatch, server)
+        session = project.run(models=",".join(behaviours))
+
+    session.outcomes(passed=3)
+    for model, (_, least_ms) in behaviours.items():
+        row = row_of(session, model)
+        first, second = (asked.at_s for asked in server.asked if asked.model == model)
+        assert row["attempts"] == 2
+        assert row["retry_wait_ms"] >= least_ms
+        # The server's clock is the wall's, and both ends were rounded.
+        assert (second - first) * 1000 >= row["retry_wait_ms"] - 50
+
+
+def test_a_wait_beyond_the_timeout_is_not_waited(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that asks for more than the cell's time is not asked again; waits add up towards that time."""
+    behaviours = {
+        "an-hour": refuses(429, retry_after="3600"),
+        "bit-by-bit": refuses(503, retry_after_ms="700"),
+    }
+    project.suite({"P1": ("Hi", NOOP)})
+
+    with ModelServer(behaviours) as server:
+        point_at(monkeypatch, server)
+        session = project.run("--openclaw-timeout=2", "--openclaw-retries=9", models=",".join(behaviours))
+
+    hour, bits = row_of(session, "an-hour"), row_of(session, "bit-by-bit")
+    assert (hour["attempts"], hour["retry_wait_ms"], hour["availability_status"]) == (1, 0, "rate_limited")
+    assert (bits["attempts"], bits["availability_status"]) == (3, "error")
+    assert 1400 <= bits["retry_wait_ms"] <= 2000
+    assert [server.times(model) for model in ("an-hour", "bit-by-bit")] == [1, 3]
+
+
+def test_a_retry_does_not_pollute_a_latency(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times describe the attempt that counted: it began after the earlier one had ended, and the wait too."""
+    slow_s = 0.8
+    behaviours = {
+        "answered": at_first(Script.of(Pause(slow_s), _busy(200))),
+        "failed": lambda api: [Script.of(Pause(slow_s), _busy(200)), Script.of(_busy(200))],
+    }
+    project.suite({"P1": ("Hi", NOOP)})
+
+    with ModelServer(behaviours) as server:
+        point_at(monkeypatch, server)
+        session = project.run("--openclaw-retries=1", models=",".join(behaviours))
+
+    for model in behaviours:
+        row = row_of(session, model)
+        first = next(asked.at_s for asked in server.asked if asked.model == model)
+        assert row["attempts"] == 2
+        assert row["started_at_ms"] >= (first + slow_s) * 1000 + 200 - 50
+        assert abs(row["ended_at_ms"] - row["started_at_ms"] - row["e2e_ms"]) <= 1
+    assert (row_of(session, "answered")["ttft_ms"] or 0) <= row_of(session, "answered")["e2e_ms"]
+
+
+def _busy(wait_ms: int) -> bytes:
+    return b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\nretry-after-ms: %d\r\n\r\n" % wait_ms
+
+
+# --- what stops the asking ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("refusal", "status", "failure_type"),
+    [
+        pytest.param(refuses(404, {"message": "model 'bad' not found"}), "skipped_unavailable", "model_not_found", id="model"),
+        pytest.param(refuses(429, {"message": "no", "code": "insufficient_quota"}), "rate_limited", "quota_exhausted", id="quota"),
+        pytest.param(refuses(401, {"message": "Incorrect API key"}), "auth_error", "http_401", id="key"),
+    ],
+)  # fmt: skip
+def test_a_target_that_cannot_be_asked_is_asked_once(
+    project: Any, monkeypatch: pytest.MonkeyPatch, refusal: Behaviour, status: str, failure_type: str
+) -> None:
+    """Its other cells are recorded without a call, and the other target on the lane is asked on."""
+    project.suite({f"P{n}": ("Hi", NOOP) for n in range(4)})
+
+    with ModelServer({"bad": refusal, "good": answers}) as server:
+        point_at(monkeypatch, server)
+        session = project.run(models="openai_responses/bad,openai_responses/good")
+
+    assert server.times("bad", RESPONSES) == 1
+    assert server.times("good", RESPONSES) == 4
+    bad = [row for row in session.rows if row["model"] == "bad"]
+    assert [(row["availability_status"], row["failure_type"]) for row in bad] == [(status, failure_type)] * 4
+    assert sorted(row["attempts"] for row in bad) == [0, 0, 0, 1]
+    for row in bad:
+        if not row["attempts"]:
+            assert (row["e2e_ms"], row["ttft_ms"], row["retry_wait_ms"]) == (0, None, 0)
+            assert row["started_at_ms"] == row["ended_at_ms"]
+            assert "not asked, because an earlier cell ended like this" in row["fault_message"]
+
+
+def test_forbidden_and_broken_cells_stop_nothing(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A 403, a 500 or a lost stream may be the prompt's own, so the next cell is asked."""
+    behaviours = {
+        "forbidden": refuses(403),
+        "broken": refuses(500),
+        "lost": lambda api: Script.stream(api.text("Hi"), Close()),
+    }
+    plain_project.suite({f"P{n}": ("Hi", NOOP) for n in range(3)})
+
+    with ModelServer(behaviours) as server:
+        point_at(monkeypatch, server)
+        plain_project.run("--openclaw-retries=0", models=",".join(behaviours))
+
+    assert [server.times(model) for model in behaviours] == [3, 3, 3]
+
+
+# Counts the connections and look-ups that a session tries, in whichever process.
+COUNTING = """
+import os, socket
+from pathlib import Path
+
+LOG = Path(__file__).with_name("tried.log")
+real = {"connect": socket.socket.connect, "look_up": socket.getaddrinfo}
+
+
+def note(text):
+    with LOG.open("a") as file:
+        file.write(text + "\\n")
+
+
+def connect(self, address):
+    if isinstance(address, tuple):
+        note(f"connect {address[1]}")
+    return real["connect"](self, address)
+
+
+def look_up(host, *args, **kwargs):
+    name = host.decode() if isinstance(host, bytes) else str(host)
+    if name.endswith(".invalid"):
+        note(f"look up {name}")
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+    return real["look_up"](host, *args, **kwargs)
+
+
+def pytest_configure():
+    socket.socket.connect, socket.getaddrinfo = connect, look_up
+
+
+def pytest_unconfigure():
+    socket.socket.connect, socket.getaddrinfo = real["connect"], real["look_up"]
+"""
+
+
+@pytest.mark.parametrize("where", ["refused-port", "unknown-host"])
+def test_a_server_that_is_not_there_is_tried_once(
+    project: Any, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """Every model at that base URL is skipped after one connection; the server beside it is asked on."""
+    project.pytester.makeconftest(COUNTING)
+    project.suite({f"P{n}": ("Hi", NOOP) for n in range(3)})
+    with MisbehavingServer() as gone:
+        port = gone.port
+    url = f"http://127.0.0.1:{port}/v1" if where == "refused-port" else "http://gone.invalid/v1"
+    project.pytester.makeini(f"[pytest]\nopenclaw_endpoints = gone = openai_responses {url} GONE_KEY")
+
+    with ModelServer({"good": answers}) as server:
+        point_at(monkeypatch, server, GONE_KEY="dummy-gone-key")
+        session = project.run(
+            "--openclaw-concurrency=1", models="gone/a,gone/b,openai_responses/good", target="benchmarks"
+        )
+
+    tried = (project.folder / "tried.log").read_text().splitlines()
+    assert tried.count(f"connect {port}" if where == "refused-port" else "look up gone.invalid") == 1
+    session.outcomes(passed=3, skipped=6)
+    rows = [row for row in session.rows if row["provider"] == "gone"]
+    told = ("skipped_unavailable", "connect_error", 0)
+    assert [(row["availability_status"], row["failure_type"], row["retry_wait_ms"]) for row in rows] == [
+        told
+    ] * 6
+    assert sorted(row["attempts"] for row in rows) == [0, 0, 0, 0, 0, 1]
+    assert session.status == 0
+
+
+# --- warm-ups and lanes ---------------------------------------------------------------------------
+
+
+def test_each_local_target_is_warmed_up_once(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One request of one token a target, over all workers, outside the rows and in the inventory."""
+    project.suite({f"P{n}": ("Hi", NOOP) for n in range(6)})
+
+    with ModelServer({"a": answers, "b": answers, "c": answers}) as server:
+        point_at(monkeypatch, server)
+        session = project.run("--openclaw-concurrency=2", models="a,b,openai_responses/c")
+
+    assert sorted(server.warm_ups) == ["ollama_openai/a", "ollama_openai/b"]
+    assert len(session.rows) == len(server.asked) == 18
+    targets = session.load("inventory.json")["targets"]
+    for name in ("ollama_openai/a", "ollama_openai/b"):
+        warm_up = targets[name]["warm_up"]
+        assert (warm_up["ok"], warm_up["message"]) == (True, None)
+        assert warm_up["e2e_ms"] >= 0
+    assert "warm_up" not in targets["openai_responses/c"]
+    assert {row["cold_start"] for row in session.rows if row["model"] in "ab"} == {False}
+
+
+@pytest.mark.parametrize(
+    "warm_up",
+    [
+        pytest.param(Script.answer({"error": "llama runner has died"}, status=500, retry_after="0"), id="500"),
+        pytest.param(Script.of(Reset()), id="reset"),
+        pytest.param(Script.answer({"error": "model 'm' not found"}, status=404), id="404"),
+    ],
+)  # fmt: skip
+def test_a_warm_up_that_fails(project: Any, monkeypatch: pytest.MonkeyPatch, warm_up: Script) -> None:
+    """It makes no row and is not repeated; the cells are asked as if nothing had been, the first of them cold."""
+    project.suite({f"P{n}": ("Hi", NOOP) for n in range(3)})
+
+    with ModelServer({"m": answers}) as server:
+        server.warm_up = warm_up
+        point_at(monkeypatch, server)
+        session = project.run(models="m")
+
+    session.outcomes(passed=3)
+    assert server.warm_ups == ["ollama_openai/m"]
+    assert [row["attempts"] for row in session.rows] == [1, 1, 1]
+    rows = sorted(session.rows, key=lambda row: row["started_at_ms"])
+    assert [row["cold_start"] for row in rows] == [True, False, False]
+    told = session.load("inventory.json")["targets"]["ollama_openai/m"]["warm_up"]
+    assert told["ok"] is False
+    assert told["message"].startswith("ollama_openai: ")
+    assert session.status == 0
+
+
+def test_a_local_lane_has_one_request_at_a_time(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither two models nor two APIs at one address, nor two workers, bring a second request beside the first."""
+    project.suite({f"P{n}": ("Hi", NOOP) for n in range(4)})
+
+    def slowly(api: Api) -> Script:
+        return Script.stream(api.text("Hi"), Pause(0.05), api.end())
+
+    with ModelServer({"a": slowly, "b": slowly, "c": slowly}) as server:
+        server.warm_up = Script((Pause(0.05), *Script.answer(CHAT.whole()).steps))
+        point_at(monkeypatch, server)
+        session = project.run(models="a,b,openai_responses/c")
+
+    session.outcomes(passed=12)
+    assert server.most_paused_at_once == 1
+    assert {row["in_flight"] for row in session.rows} == {1}
+    rows = sorted(session.rows, key=lambda row: row["started_at_ms"])
+    # A row's end is its rounded start plus its rounded time.
+    assert all(later["started_at_ms"] >= row["ended_at_ms"] - 2 for row, later in itertools.pairwise(rows))
+
+
+@pytest.mark.workers
+def test_a_limit_of_two_holds_over_both_workers(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With two requests allowed on a lane, both workers ask, and never more than two at once."""
+    plain_project.suite({f"P{n}": ("Hi", NOOP) for n in range(8)})
+
+    def slowly(api: Api) -> Script:
+        return Script.stream(api.text("Hi"), Pause(0.4), api.end())
+
+    with ModelServer({"m": slowly}) as server:
+        point_at(monkeypatch, server)
+        session = plain_project.run("-n", "2", "--openclaw-concurrency=2", models="openai_responses/m")
+
+    session.outcomes(passed=8)
+    assert server.most_paused_at_once == 2
