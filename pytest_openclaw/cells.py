@@ -81,12 +81,31 @@ class Cells:
             else:
                 setattr(report, PAYLOAD, items.payload(item, asked, last=item.stash[LAST_OF_TARGET]))
         self._state.redact(report)
+        make_harmless(report)
         return report
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
         """Stop asking."""
         self._state.close()
+
+
+def make_harmless(report: pytest.TestReport) -> None:
+    """Spell out what a terminal would obey and what no wire takes: a test may quote a hostile answer."""
+    from pytest_openclaw.reports.numbers import printable
+    from pytest_openclaw.text import valid_text
+
+    shown = "" if report.longrepr is None else str(report.longrepr)
+    if isinstance(report.longrepr, tuple):  # where it was skipped, and why
+        path, line, reason = report.longrepr
+        report.longrepr = (path, line, printable(reason))
+    elif printable(shown) != shown:
+        report.longrepr = printable(shown)
+    report.sections = [
+        # pytest colours the lines of a log itself.
+        (name, valid_text(text) if name.startswith("Captured log") else printable(text))
+        for name, text in report.sections
+    ]
 
 
 def order_by_target(state: State, collected: list[pytest.Item]) -> None:

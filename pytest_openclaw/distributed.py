@@ -70,9 +70,11 @@ class Distributed:
         from pytest_openclaw.options import SUITE_NAME
         from pytest_openclaw.suites import definition
 
-        wanted = {tuple(nodeid.partition("[")[0].split("::", 1)) for nodeid in ids}
+        # A folder's name may hold brackets too.
+        places = [nodeid.partition("::") for nodeid in ids]
+        wanted = {(name, cell.partition("[")[0]) for name, _, cell in places}
         definitions = []
-        for name in dict.fromkeys(nodeid.split("::", 1)[0] for nodeid in ids):
+        for name in dict.fromkeys(name for name, _, _ in places):
             path = self._state.config.rootpath / name
             if not SUITE_NAME.match(path.name):
                 continue

@@ -34,7 +34,10 @@ FAILURE_TYPES = frozenset(
         "exception",
     }
 )
-"""The closed set of `failure_type`; beside it stands `http_<status>`."""
+"""The closed set of `failure_type`; beside it stands `http_<status>`.
+
+`exception` is the original harness's word, for rows that are read; what breaks here is a `harness_error`.
+"""
 
 RETRYABLE_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 STATUSES: tuple[AvailabilityStatus, ...] = get_args(AvailabilityStatus)
@@ -213,7 +216,7 @@ def refused_by_server(
 
 def _status_of(error: WireError) -> int | None:
     for word in (error.code, error.type):
-        if word.isdigit() and 400 <= int(word) <= 599:
+        if re.fullmatch(r"[45][0-9][0-9]", word):
             return int(word)
         if status := _STATUS_OF_WORD.get(word.lower()):
             return status
@@ -227,6 +230,8 @@ def _lacks_model(status: int | None, words: str, model: str) -> bool:
 
 
 def _by_status(name: str, status: int, said: str, retry_after_s: float | None) -> Fault:
+    if not 100 <= status <= 599:
+        return malformed(name, f"there is no HTTP status {status} ({said})")
     failure_type = f"http_{status}"
     message = f"{name}: HTTP {status}: {said}"
     if status == 401:

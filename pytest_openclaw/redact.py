@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ _CUT = re.compile(r"\s?(?:…|\.\.\.)|\Z")
 class Redactor:
     """Replaces known secrets in texts; the longest first, because one may hold another.
 
-    A secret that was shortened away in part is replaced too, as long as `SHORTEST_SECRET` characters are left.
+    What a shortened text has left of a secret is replaced too, if it is `SHORTEST_SECRET` characters or more.
     """
 
     secrets: tuple[str, ...] = ()
@@ -33,7 +32,14 @@ class Redactor:
     @classmethod
     def of(cls, secrets: Iterable[str]) -> Redactor:
         """Return a redactor for the secrets that are long enough to be some, in all their spellings."""
-        unique = {form for secret in secrets if len(secret) >= SHORTEST_SECRET for form in _spellings(secret)}
+        # Twice, because a traceback may show the repr of a text that holds a repr or JSON.
+        unique = {
+            again
+            for secret in secrets
+            if len(secret) >= SHORTEST_SECRET
+            for spelling in _spellings(secret)
+            for again in _spellings(spelling)
+        }
         return cls(tuple(sorted(unique, key=lambda secret: (-len(secret), secret))))
 
     def text(self, text: str) -> str:
@@ -108,9 +114,11 @@ def _without_start(text: str, secret: str, hidden: str) -> str:
     """Replace what is left of a secret where the text was cut within it."""
     at = text.find(secret[:SHORTEST_SECRET])
     while at >= 0:
-        piece = os.path.commonprefix([secret, text[at : at + len(secret)]])
-        if _CUT.match(text, at + len(piece)):
-            text = text[:at] + hidden + text[at + len(piece) :]
+        end = at + SHORTEST_SECRET
+        while end < len(text) and text[end] == secret[end - at : end - at + 1]:
+            end += 1
+        if _CUT.match(text, end):
+            text = text[:at] + hidden + text[end:]
             at += len(hidden)
         else:
             at += 1

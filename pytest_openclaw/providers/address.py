@@ -37,7 +37,7 @@ class Address:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The password, as written, as meant and as sent; the user's name where it stands alone, as a token."""
+        """The password, as written, as meant and as sent; the user's name where it stands alone."""
         user, colon, password = self.userinfo.partition(":")
         secret = password if colon else user
         sent = (self.basic_authorization() or "").removeprefix("Basic ")

@@ -68,7 +68,7 @@ def printable(text: str) -> str:
 
 
 def columns(text: str) -> int:
-    """Return how many columns of a terminal a printable text takes: wide characters two, combining ones none."""
+    """Return how wide a printable text is: a wide character takes two columns, a combining one none."""
     if text.isascii():
         return len(text)
     return sum(map(_columns_of, text))
@@ -90,5 +90,5 @@ def one_line(text: str, width: int) -> str:
 
 
 def lines_of(text: str, width: int) -> list[str]:
-    """Return a foreign text as printable lines of at most `width` columns, broken between words."""
-    return [one_line(line, width) for line in textwrap.wrap(one_line(text, 6 * width), width)]
+    """Return a foreign text as a few printable lines of at most `width` columns, broken between words."""
+    return [one_line(line, width) for line in textwrap.wrap(one_line(text, 3 * width), width)] or [""]

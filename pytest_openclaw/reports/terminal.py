@@ -54,7 +54,9 @@ def _table(summary: Summary) -> Iterator[str]:
         if not group.n_ok:
             reason = next(iter(group.reasons.values()), "not asked")
             label = _padded(one_line(group.target.label, TARGET_WIDTH), TARGET_WIDTH, left=True)
-            yield f"{label} {one_line(reason, WIDTH - TARGET_WIDTH - 1)}"
+            first, *rest = lines_of(reason, WIDTH - TARGET_WIDTH - 1)
+            yield f"{label} {first}"
+            yield from (f"{'':<{TARGET_WIDTH}} {line}" for line in rest)
 
 
 def _padded(text: str, width: int, *, left: bool) -> str:
@@ -95,7 +97,7 @@ def _findings(summary: Summary, where: str) -> Iterator[tuple[str, str]]:
             gate.ruling
         ]
         yield ruling, one_line(f"{gate.gate} {gate.wanted:g}, {gate.target}", width)
-        yield from (("", line) for line in lines_of(gate.reason, width))
+        yield from _wrapped("", gate.reason, width)
     for group in summary.groups:
         yield from _of_group(group, width)
     if summary.missed and summary.n_answered:
@@ -103,25 +105,29 @@ def _findings(summary: Summary, where: str) -> Iterator[tuple[str, str]]:
         yield "missed by all" if len(summary.groups) > 1 else "missed", one_line(names, width)
     if summary.slowest:
         row = summary.slowest
-        time = f": {render_ms(row.e2e_ms)}"
-        yield "slowest", one_line(f"{row.prompt_id} {row.prompt_name}", width - len(time)) + time
-        if len(summary.groups) > 1:
-            yield "", one_line(f"on {row.target.label}", width)
+        where_and_when = f"{render_ms(row.e2e_ms)} on {row.target.label}"
+        yield from _wrapped("slowest", f"{row.prompt_id} {row.prompt_name}: {where_and_when}", width)
     yield "wrote", where
+
+
+def _wrapped(label: str, text: str, width: int) -> Iterator[tuple[str, str]]:
+    first, *rest = lines_of(text, width)
+    yield label, first
+    yield from (("", line) for line in rest)
 
 
 def _of_group(group: Group, width: int) -> Iterator[tuple[str, str]]:
     label = group.target.label
     use = group.tool_use
     if use.tier == 1 and not use.conclusive and (more := cells_to_settle(use.n_success, use.n)):
-        yield "not conclusive", one_line(label, width)
-        yield "", f"{_cells(more, 'more tool ')} without a miss would settle tier 1"
+        settled = f"{_cells(more, 'more tool ')} without a miss would settle tier 1"
+        yield from _wrapped("not conclusive", f"{label}: {settled}", width)
     if group.effective_models:
         yield "answered by", one_line(f"{', '.join(group.effective_models)} instead of {label}", width)
     unanswered = group.n_total - group.n_ok
     if unanswered and group.n_ok:
         reason = next(iter(group.reasons.values()), "")
-        yield "not answered", one_line(f"{_cells(unanswered)} of {label}: {reason}", width)
+        yield from _wrapped("not answered", f"{_cells(unanswered)} of {label}: {reason}", width)
 
 
 def _cells(n: int, kind: str = "") -> str:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 RESULTS = "results.jsonl"
 LOCK = ".lock"
+# JSON may hold them as they are, but readers such as `str.splitlines` end a line there.
+OTHER_LINE_ENDS = {ord(character): f"\\u{ord(character):04x}" for character in "\x85\u2028\u2029"}
 BINARY: int = getattr(os, "O_BINARY", 0)  # Windows alone has it
 
 
@@ -89,7 +91,8 @@ class RunDirectory:
             OSError: it cannot be written; the rows before it are there.
         """
         assert self._results is not None, "the directory is open"
-        line = json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        text = json.dumps(row, ensure_ascii=False, allow_nan=False)
+        line = text.translate(OTHER_LINE_ENDS).encode() + b"\n"
         end = os.fstat(self._results).st_size
         try:
             written = os.write(self._results, line)

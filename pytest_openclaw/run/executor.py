@@ -54,6 +54,7 @@ class Executor:
         self._shared_dir = shared_dir
         self._lanes = Lanes()
         self._asked: set[str] = set()
+        self._under_way: set[asyncio.Task[Any]] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, name="openclaw-executor", daemon=True)
 
@@ -143,7 +144,7 @@ class Executor:
         if not self._thread.is_alive():
             work.close()
             raise OpenClawError("the executor has ended; no more cells can be asked")
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+        return asyncio.run_coroutine_threadsafe(self._noted(work), self._loop)
 
     def _wait(self, future: Future[T]) -> T:
         """Wait for the result, but never for a dead thread."""
@@ -171,13 +172,24 @@ class Executor:
         finally:
             self._loop.close()
 
+    async def _noted(self, work: Coroutine[Any, Any, T]) -> T:
+        task = asyncio.current_task()
+        assert task is not None, "submitted work runs as a task"
+        self._under_way.add(task)
+        try:
+            return await work
+        finally:
+            self._under_way.discard(task)
+
     async def _close(self) -> None:
         """Give up what is under way, let it end what it started, and close the providers."""
-        under_way = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in under_way:
-            task.cancel()
-        if under_way:
-            await asyncio.wait(under_way, timeout=CLOSING_S / 2)
+        own = asyncio.current_task()
+        # Each once: a second cancellation would end the cleaning up that the first one began.
+        for task in self._under_way - {own}:
+            if not task.cancelling():
+                task.cancel()
+        if others := asyncio.all_tasks() - {own}:
+            await asyncio.wait(others, timeout=CLOSING_S / 2)
         closings = (provider.aclose() for provider in self._providers.values())
         await asyncio.gather(*closings, return_exceptions=True)
         await self._loop.shutdown_asyncgens()

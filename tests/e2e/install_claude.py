@@ -62,7 +62,9 @@ def ensure_npm() -> None:
             [sys.executable, "-m", "pip", "install", NODE_PACKAGE], capture_output=True, text=True
         )
         if done.returncode:
-            raise InstallError(f"pip could not install {NODE_PACKAGE}:\n{done.stderr.strip()[-2000:]}") from None
+            raise InstallError(
+                f"pip could not install {NODE_PACKAGE}:\n{done.stderr.strip()[-2000:]}"
+            ) from None
         importlib.invalidate_caches()
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -110,7 +110,7 @@ def test_ctrl_c_ends_the_engine(project: Project, embedded_model: str, words: tu
 @pytest.mark.parametrize("words", MODES)
 def test_ctrl_c_ends_the_cli(project: Project, claude: str, words: tuple[str, ...]) -> None:
     """A CLI that waits for its server ends with the run that started it."""
-    program = os.path.basename(claude)
+    program = Path(claude).name
     project.suite(*prompts())
     with ThenHangs() as server:
         environ = {

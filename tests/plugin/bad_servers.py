@@ -40,14 +40,17 @@ class ModelServer(MisbehavingServer):
     Attributes:
         behaviours: by prompt, else by model; one with several scripts goes through them for each cell.
         asked: the questions in order of arrival, without warm-ups.
+        keeps: whether a connection stays for the next request. A request that is lost on a kept connection
+            is sent again over a new one within the same attempt, so counts of resets need new ones.
         warm_ups: targets that were asked for one token.
         warm_up: how a warm-up is answered.
         most_paused_at_once: scripts that were in a `Pause` together; what comes after it holds the client,
             so that requests one after the other never overlap here.
     """
 
-    def __init__(self, behaviours: Mapping[str, Behaviour]) -> None:
+    def __init__(self, behaviours: Mapping[str, Behaviour], *, keeps: bool = True) -> None:
         super().__init__()
+        self.keeps = keeps
         self.behaviours = behaviours
         self.asked: list[Asked] = []
         self.warm_ups: list[str] = []
@@ -80,6 +83,9 @@ class ModelServer(MisbehavingServer):
                 self._left[key] = [scripts] if isinstance(scripts, Script) else list(scripts)
             left = self._left[key]
             return left.pop(0) if len(left) > 1 else left[0]
+
+    def _answer(self, connection: Any, request: Request) -> bool:
+        return super()._answer(connection, request) and self.keeps
 
     def _do(self, connection: Any, step: Any) -> bool:
         if not isinstance(step, Pause):

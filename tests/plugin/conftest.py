@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import importlib
 import json
 import os
@@ -95,6 +96,13 @@ def pytest_openclaw_providers():
 '''
 
 
+@functools.cache
+def validator_of(name: str) -> Any:
+    """Return the validator of a published schema; checking the schema itself is the slow part."""
+    schema = load_schema(name)
+    return jsonschema.validators.validator_for(schema)(schema)
+
+
 @dataclass(frozen=True)
 class Session:
     """A finished session: pytest's result and what the run left on disk."""
@@ -120,7 +128,7 @@ class Session:
         lines = (self.run_dir / "results.jsonl").read_text("utf-8").splitlines()
         rows = [json.loads(line) for line in lines]
         for row in rows:
-            jsonschema.validate(row, load_schema("row"))
+            validator_of("row").validate(row)
         return rows
 
     def row(self, prompt_id: str) -> dict[str, Any]:
@@ -130,7 +138,7 @@ class Session:
     @property
     def summary(self) -> dict[str, Any]:
         summary = self.load("summary.json")
-        jsonschema.validate(summary, load_schema("summary"))
+        validator_of("summary").validate(summary)
         return summary
 
     def load(self, name: str) -> dict[str, Any]:

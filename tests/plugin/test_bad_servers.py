@@ -11,7 +11,7 @@ import pytest
 
 from tests.plugin.bad_servers import Behaviour, ModelServer, outcomes_by_cell, point_at
 from tests.providers.servers.apis import APIS, CHAT, CHAT_USAGE, RESPONSES, Api, chat_chunk, chat_usage
-from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, chunk, head, pieces, sse
+from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, head, pieces, sse
 
 TEXT = "Grüß dich 🦞."
 FITS = {"type": "regex_fullmatch", "pattern": "Grüß dich 🦞\\."}
@@ -41,6 +41,7 @@ class Line:
     status: int = 1
     validator: dict[str, Any] = field(default_factory=lambda: FITS)
     options: tuple[str, ...] = ()
+    keeps: bool = True
 
 
 def says(api: Api, *texts: str, end: str = "stop") -> bytes:
@@ -90,7 +91,12 @@ ODD_BUT_RIGHT = (
     Case("plain", lambda api: Script.stream(says(api)), {"finish_reason": "stop"}),
     Case("not-streamed", lambda api: Script.answer(api.whole(TEXT)), {"ttft_ms": None, "output_tokens": 7}),
     Case("crlf", lambda api: Script.stream(says(api).replace(b"\n", b"\r\n"))),
-    Case("comments", lambda api: Script.stream(b": hello\n\nretry: 9\n\n", api.text("Grüß "), b":\n\n", says(api, "dich 🦞."))),
+    Case(
+        "comments",
+        lambda api: Script.stream(
+            b": hello\n\nretry: 9\n\n", api.text("Grüß "), b":\n\n", says(api, "dich 🦞.")
+        ),
+    ),
     Case("data-over-lines", lambda api: Script.stream(over_lines(says(api)))),
     Case("bytes-one-by-one", lambda api: Script.stream(*pieces(unescaped(says(api)), range(9999)))),
     Case("surrogates-in-two-events", lambda api: Script.stream(says(api, "Grüß dich \ud83e", "\udd9e."))),
@@ -102,7 +108,11 @@ ODD_BUT_RIGHT = (
         {"attempts": 1},
     ),
     Case("reset-after-the-end", lambda api: Script.stream(says(api), Pause(0.05), Reset())),
-    Case("usage-at-the-end", lambda api: Script.stream(says(api)), {"input_tokens": 11, "output_tokens": 7, "reasoning_tokens": 5, "cached_tokens": 3}),
+    Case(
+        "usage-at-the-end",
+        lambda api: Script.stream(says(api)),
+        {"input_tokens": 11, "output_tokens": 7, "reasoning_tokens": 5, "cached_tokens": 3},
+    ),
     Case(
         "no-usage",
         lambda api: Script.stream(api.text(TEXT), sse(chat_chunk({}, "stop"), "[DONE]")),
@@ -242,6 +252,7 @@ LINES = {
         "error",
         {"availability_status": "error", "success": False, "objective_pass": None},
         options=("--openclaw-retries=1",),
+        keeps=False,
     ),
     "too-slow": Line(
         (
@@ -269,7 +280,8 @@ def test_each_misbehaviour_has_its_row_outcome_and_status(
     def behave(model: str) -> Behaviour:
         return lambda api: wanted[f"{api.kind.name}/{model}"][1].behaviour(api)
 
-    with ModelServer({case.model: behave(case.model) for case in line.cases}) as server:
+    behaviours = {case.model: behave(case.model) for case in line.cases}
+    with ModelServer(behaviours, keeps=line.keeps) as server:
         point_at(monkeypatch, server)
         session = project.run("--junitxml=junit.xml", *line.options, models=",".join(wanted))
 

@@ -140,7 +140,7 @@ def test_violations_that_quote_hostile_answers(project: Any) -> None:
 @pytest.mark.parametrize(
     ("prompt_id", "in_page"),
     [
-        pytest.param("<b>P|1</b>", r"&lt;b&gt;P\|1&lt;/b&gt;", id="html-and-table"),
+        pytest.param("<b>P|1", r"&lt;b&gt;P\|1", id="html-and-table"),
         pytest.param("`*_#P", r"\`\*\_\#P", id="markdown"),
         pytest.param("日本🎉", "日本🎉", id="unicode"),
         pytest.param("P" * 300, "P" * 40, id="long"),
@@ -240,7 +240,7 @@ ODD_MODELS = [
     "a::b[c]::d",
     "|a|b|",
     "<b>x</b>",
-    "`*_#",
+    "`_#",
     "../../up",
     "/abs/olute",
     "a\\b",
@@ -370,6 +370,7 @@ def test_what_a_server_says_of_itself(project: Any) -> None:
         pytest.param("assert False, reply.text", id="assertion"),
         pytest.param("assert reply.text == 'yes'", id="comparison"),
         pytest.param("assert reply.text.splitlines() == ['yes'] * 5", id="lists"),
+        pytest.param("print(reply.text); assert False", id="captured-output"),
         pytest.param("raise ValueError(reply.text)", id="exception"),
         pytest.param("raise ValueError(reply.text + chr(0xD800))", id="exception-with-half-a-character"),
         pytest.param("__import__('pytest').fail(reply.text)", id="fail"),
@@ -414,3 +415,37 @@ def test_half_a_character_in_a_traceback_under_workers(project: Any) -> None:
     assert session.row("P1")["failure_type"] == "harness_error"
     assert "RuntimeError: broken: " in session.text
     assert_harmless(session)
+
+
+def test_a_folder_with_brackets(project: Any) -> None:
+    """A suite in a folder that looks like a parameter has its rows and its definitions."""
+    folder = project.folder / "bench[m]"
+    folder.mkdir()
+    (folder / "prompts_a.json").write_text(json.dumps([{"id": "P1", "prompt": "say yes"}]))
+    project.pytester.makeini("[pytest]\nopenclaw_suites = bench[m]\n")
+
+    session = project.run(target="")
+
+    session.outcomes(passed=1)
+    assert session.row("P1")["suite"] == "bench[m]/prompts_a.json"
+    assert [prompt["id"] for prompt in session.load("config.json")["prompts"]] == ["P1"]
+
+
+def test_a_terminal_that_knows_ascii_alone(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing but ASCII can be shown, everything else is spelled out, and the files are UTF-8 all the same."""
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    write(
+        plain_project,
+        [{"id": "日本", "name": "é🎉", "prompt": "say 🎉", "validator": {"type": "exact", "value": "ü"}}],
+    )
+
+    # `-n 0` asks for a process of its own, without workers.
+    session = plain_project.run("-n", "0", "-v", models="scripted/日本")
+
+    session.outcomes(failed=1)
+    assert session.text.isascii()
+    assert "INTERNALERROR" not in session.text
+    assert [(row["prompt_id"], row["model"], row["raw_output"]) for row in session.rows] == [
+        ("日本", "日本", "🎉")
+    ]
+    assert "日本" in assert_sound_page(session)

@@ -13,8 +13,17 @@ from urllib.parse import quote
 import pytest
 
 from tests.plugin.bad_servers import Behaviour, ModelServer, point_at
-from tests.providers.servers.apis import Api
-from tests.providers.servers.misbehaving import Close, Hang, MisbehavingServer, Pause, Reset, Script, chunk, head, sse
+from tests.providers.servers.misbehaving import (
+    Close,
+    Hang,
+    MisbehavingServer,
+    Pause,
+    Reset,
+    Script,
+    chunk,
+    head,
+    sse,
+)
 
 KEYS = {
     "OPENAI_API_KEY": "sk-proj-Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4zAb7cDe0fGh",
@@ -153,8 +162,8 @@ LOUD = (
 )
 
 
-def leaks(folder: Path, *texts: str, but: tuple[str, ...] = ("pytest.ini",)) -> Iterator[str]:
-    """Where a secret, or a long piece of one, is found: in which file or text, and which piece."""
+def leaks(folder: Path, *texts: str, but: tuple[str, ...] = ("tox.ini",)) -> Iterator[str]:
+    """Where a secret, or a long piece of one, is found: in which file or text, and what stands around it."""
     found = {f"text {number}": text for number, text in enumerate(texts)}
     for path in folder.rglob("*"):
         if path.is_file() and path.name not in but:
@@ -179,24 +188,21 @@ def _unescaped(text: str) -> str:
 
 
 @pytest.fixture
-def secretive(project: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A project with four ways to a server, each with a secret of its own, and benchmarks that break."""
-    with ModelServer(BEHAVIOURS) as server:
-        point_at(monkeypatch, server, **KEYS)
-        with_password = server.url.replace("//", f"//me:{quote(PASSWORD, safe='')}@")
-        project.pytester.makeini(
-            "[pytest]\nopenclaw_endpoints =\n"
-            f"    box = ollama_openai {server.url} BOX_KEY\n"
-            f"    gate = openai_responses {with_password}\n"
-        )
-        project.pytester.makeconftest(CONFTEST)
-        project.suite({"P1": ("Hi", {"type": "exact", "value": "no"})})
-        yield project
-    sent = {asked.headers.get("authorization") for asked in server.asked}
-    assert sent >= {*(f"Bearer {key}" for key in KEYS.values()), f"Basic {BASIC}"}, "the secrets were in use"
+def server() -> Iterator[ModelServer]:
+    """A server that echoes every secret; by the end it has been shown each of them."""
+    with ModelServer(BEHAVIOURS) as running:
+        yield running
+    sent = {asked.headers.get("authorization") for asked in running.asked}
+    assert sent == {*(f"Bearer {key}" for key in KEYS.values()), f"Basic {BASIC}"}, "the secrets were in use"
 
 
-PROVIDERS = ("openai_responses", "ollama_openai", "box", "gate")
+PROVIDERS = {
+    "openai_responses": f"Bearer {KEYS['OPENAI_API_KEY']}",
+    "ollama_openai": f"Bearer {KEYS['OLLAMA_API_KEY']}",
+    "box": f"Bearer {KEYS['BOX_KEY']}",
+    "gate": f"Basic {BASIC}",
+}
+"""Four ways to the server, each with its own secret."""
 
 
 def every(*models: str) -> str:
@@ -204,12 +210,151 @@ def every(*models: str) -> str:
     return ",".join(f"{provider}/{model}" for provider in PROVIDERS for model in models)
 
 
-def test_no_secret_is_written_when_things_go_wrong(secretive: Any) -> None:
+def prepare(project: Any, monkeypatch: pytest.MonkeyPatch, server: MisbehavingServer) -> None:
+    """Give the project the four ways, guests that break, and a suite."""
+    point_at(monkeypatch, server, **KEYS)
+    with_password = server.url.replace("//", f"//me:{quote(PASSWORD, safe='')}@")
+    project.pytester.makeini(
+        "[pytest]\nopenclaw_endpoints =\n"
+        f"    box = ollama_openai {server.url} BOX_KEY\n"
+        f"    gate = openai_responses {with_password}\n"
+    )
+    project.pytester.makeconftest(CONFTEST)
+    project.suite({"P1": ("Hi", {"type": "exact", "value": "no"})})
+
+
+def test_no_secret_is_written_when_things_go_wrong(
+    project: Any, monkeypatch: pytest.MonkeyPatch, server: ModelServer
+) -> None:
     """Loud as pytest can be, no failure writes a key into a file, a log, a report or a traceback."""
-    session = secretive.run(
-        *LOUD, "--openclaw-timeout=1", "--openclaw-retries=1", models=every(*BEHAVIOURS)
+    prepare(project, monkeypatch, server)
+
+    session = project.run(*LOUD, "--openclaw-timeout=1", "--openclaw-retries=1", models=every(*BEHAVIOURS))
+
+    assert list(leaks(project.folder, session.text)) == []
+    rows = session.rows
+    assert len(rows) == len(PROVIDERS) * len(BEHAVIOURS)
+    hidden = " ".join(["[secret]"] * len(SECRETS))
+    assert {row["raw_output"] for row in rows if row["model"] == "answer"} == {hidden}
+    assert {row["failure_type"] for row in rows if row["model"] == "library-breaks"} == {"harness_error"}
+
+
+def test_no_secret_is_written_when_judging_breaks(
+    project: Any, monkeypatch: pytest.MonkeyPatch, server: ModelServer
+) -> None:
+    """A validator or a Python benchmark that crashes on a reply, prints it and logs it tells no key in it."""
+    prepare(project, monkeypatch, server)
+    project.suite({"P1": ("Hi", {"type": "crashing"})})
+    (project.folder / "benchmarks" / "test_bench.py").write_text(BENCHMARK)
+
+    session = project.run(*LOUD, models=every("answer", "answer-cut", "answer-whole"))
+
+    session.outcomes(errors=12, failed=24)
+    assert list(leaks(project.folder, session.text)) == []
+    for part in ("cannot judge", "something else", "conftest.py", "test_bench.py"):
+        assert part in session.text
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(("--tb=long", "-l"), id="locals-shortened"),
+        pytest.param(("--tb=short",), id="short"),
+        pytest.param(("--tb=line",), id="line"),
+        pytest.param(("--tb=native",), id="native"),
+        pytest.param(("--tb=no", "-rA"), id="no"),
+        pytest.param(("-q", "-q"), id="quiet"),
+        pytest.param(("--full-trace",), id="full-trace"),
+        pytest.param(("--openclaw-stream=off",), id="not-streamed"),
+    ],
+)
+def test_no_style_of_traceback_tells_a_secret(
+    plain_project: Any, monkeypatch: pytest.MonkeyPatch, server: ModelServer, options: tuple[str, ...]
+) -> None:
+    """Whichever way pytest is asked to show failures, keys are not in them."""
+    prepare(plain_project, monkeypatch, server)
+    plain_project.suite({"P1": ("Hi", {"type": "crashing"})})
+    (plain_project.folder / "benchmarks" / "test_bench.py").write_text(BENCHMARK)
+
+    session = plain_project.run(
+        *options, "--junitxml=junit.xml", models=every("answer-whole", "library-breaks")
     )
 
-    assert list(leaks(secretive.folder, session.text)) == []
-    assert len(session.rows) == len(PROVIDERS) * len(BEHAVIOURS)
+    assert list(leaks(plain_project.folder, session.text)) == []
+    assert session.status == 1
+
+
+def test_what_the_run_says_of_its_servers(
+    project: Any, monkeypatch: pytest.MonkeyPatch, server: ModelServer
+) -> None:
+    """`config.json` names a key's variable and an address without its user; each key goes to its own provider."""
+    prepare(project, monkeypatch, server)
+
+    session = project.run(models=every("answer"))
+
+    told = session.load("config.json")["providers"]
+    assert {name: (about["base_url"], about["key_env"]) for name, about in told.items()} == {
+        "openai_responses": (server.url, "OPENAI_API_KEY"),
+        "ollama_openai": (server.url, "OLLAMA_API_KEY"),
+        "box": (server.url, "BOX_KEY"),
+        "gate": (server.url, None),
+    }
+    assert list(leaks(project.folder, session.text)) == []
+    assert [asked.headers["authorization"] for asked in server.asked] == list(PROVIDERS.values())
+
+
+def test_a_key_follows_no_redirect_elsewhere(
+    project: Any, monkeypatch: pytest.MonkeyPatch, server: ModelServer
+) -> None:
+    """A server that sends the session on to another origin gets an error for it; the other one gets nothing."""
+    with MisbehavingServer() as elsewhere:
+        behaviour: Behaviour = lambda api: Script.answer(status=308, location=f"{elsewhere.origin}{api.path}")  # noqa: E731
+        server.behaviours = {"moved": behaviour}
+        prepare(project, monkeypatch, server)
+        session = project.run(models=every("moved"))
+        assert elsewhere.connections == 0
+
+    session.outcomes(errors=4)
+    assert {row["failure_type"] for row in session.rows} == {"http_308"}
+    assert f"redirected to {elsewhere.origin}/v1/" in session.text
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_list_of_models_that_is_refused(
+    plain_project: Any, monkeypatch: pytest.MonkeyPatch, provider: str
+) -> None:
+    """The usage error of a `*` that cannot be resolved repeats no key that the server echoes."""
+    with MisbehavingServer() as server:
+        secret = PROVIDERS[provider].partition(" ")[2]
+        server.on("*", Script.answer({"error": {"message": secret}}, status=401, x_echo=secret))
+        prepare(plain_project, monkeypatch, server)
+        session = plain_project.run(*LOUD, models=f"{provider}/*")
+        assert server.requests[0].headers["authorization"] == PROVIDERS[provider]
+
+    assert session.status == pytest.ExitCode.USAGE_ERROR
     assert "[secret]" in session.text
+    assert list(leaks(plain_project.folder, session.text)) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(f"box = ollama_openai http://me:{quote(PASSWORD, safe='')}@[::1/v1", id="address"),
+        pytest.param(f"box = ollama_openai http://me:{quote(PASSWORD, safe='')}@box:99999/v1", id="port"),
+        pytest.param(f"box = ollama_openai http://127.0.0.1:9/v1 {KEYS['OPENAI_API_KEY']}", id="key-for-its-variable"),
+        pytest.param(f"{KEYS['OPENAI_API_KEY']} = ollama_openai http://127.0.0.1:9/v1", id="key-for-a-name"),
+        pytest.param(f"box = {KEYS['OPENAI_API_KEY']} http://127.0.0.1:9/v1", id="key-for-a-kind"),
+        pytest.param(f"box = ollama_openai http://127.0.0.1:9/v1 BOX_KEY {KEYS['OPENAI_API_KEY']}", id="key-too-many"),
+    ],
+)  # fmt: skip
+def test_an_endpoint_that_cannot_be_used(
+    plain_project: Any, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    """The usage error of a wrong line repeats nothing of it that could be secret."""
+    plain_project.pytester.makeini(f"[pytest]\nopenclaw_endpoints = {line}")
+    plain_project.suite({"P1": ("Hi", {"type": "noop"})})
+
+    session = plain_project.run(models="box/m")
+
+    assert session.status == pytest.ExitCode.USAGE_ERROR
+    assert list(leaks(plain_project.folder, session.text)) == []

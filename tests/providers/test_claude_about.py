@@ -106,7 +106,7 @@ def test_secrets_are_named():
         }
     )
 
-    assert set(provider.secrets) == {DUMMY_KEY, "token-1", "token-2", "pass-word"}
+    assert set(provider.secrets) == {DUMMY_KEY, "token-1", "token-2", "pass-word", "bWU6cGFzcy13b3Jk"}
 
 
 def test_a_secret_that_the_cli_repeats_is_hidden():

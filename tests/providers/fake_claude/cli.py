@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -100,6 +101,15 @@ def report() -> None:
             told["system"] = Path(value).read_text(encoding="utf-8")
     Path(sys.argv[2]).write_text(json.dumps(told), encoding="utf-8")
     hello()
+
+
+def prompted() -> None:
+    """Do what the prompt says, written as a mode and its arguments."""
+    if "--version" in sys.argv:
+        version()
+        return
+    sys.argv[1:] = shlex.split(sys.stdin.read())
+    BY_NAME[sys.argv[1]]()
 
 
 def whole() -> None:
@@ -224,6 +234,7 @@ def version() -> None:
 MODES: tuple[Callable[[], None], ...] = (
     hello,
     report,
+    prompted,
     whole,
     error,
     continued,
@@ -243,5 +254,7 @@ MODES: tuple[Callable[[], None], ...] = (
     version,
 )
 
+BY_NAME = {mode.__name__: mode for mode in MODES}
+
 if __name__ == "__main__":
-    {mode.__name__: mode for mode in MODES}[sys.argv[1]]()
+    BY_NAME[sys.argv[1]]()

@@ -1,0 +1,232 @@
+"""What goes wrong around the cells costs no row: a full disk, a broken closing, another plugin, an odd folder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+NOOP = {"type": "noop"}
+YES = {"type": "exact", "value": "yes"}
+
+
+def _add(project: Any, text: str) -> None:
+    conftest = project.folder / "conftest.py"
+    conftest.write_text(conftest.read_text("utf-8") + text, "utf-8")
+
+
+FULL_DISK = """
+import errno
+from pytest import MonkeyPatch
+from pytest_openclaw.run.directory import RunDirectory
+from pytest_openclaw.run.session import RunSession
+
+patch = MonkeyPatch()
+whole = {owner}.{method}
+done = []
+
+def full(self, *args):
+    done.append(args)
+    if len(done) > {after}:
+        raise OSError(errno.ENOSPC, "No space left on device")
+    return whole(self, *args)
+
+def pytest_configure():
+    patch.setattr({owner}, "{method}", full)
+
+def pytest_unconfigure():
+    patch.undo()
+"""
+
+
+def test_a_full_disk_keeps_the_rows_before_it(project: Any) -> None:
+    """The session ends with one message; what was measured before is there."""
+    _add(project, FULL_DISK.format(owner="RunDirectory", method="append", after=2))
+    project.suite({f"P{n}": ("say yes", NOOP) for n in range(6)})
+
+    session = project.run("--openclaw-concurrency=1")
+
+    assert "No space left on device" in session.text
+    assert "Every row before this is kept there" in session.text
+    assert "INTERNALERROR" not in session.text
+    assert session.status == pytest.ExitCode.INTERNAL_ERROR
+    assert len(session.rows) == 2
+    assert session.summary["state"] == "interrupted"
+
+
+def test_a_summary_that_cannot_be_written_is_said(project: Any) -> None:
+    """At the very end too a full disk is a message and not a traceback, and no success."""
+    project.suite({"P1": ("say yes", NOOP)})
+    _add(project, FULL_DISK.format(owner="RunSession", method="finish", after=0))
+
+    session = project.run()
+
+    assert "No space left on device" in session.text
+    assert "INTERNALERROR" not in session.text
+    assert session.status == pytest.ExitCode.INTERNAL_ERROR
+    assert len(session.rows) == 1
+
+
+@pytest.mark.parametrize(
+    "body", ["raise RuntimeError('cannot close')", "import sys; sys.exit(7)"], ids=["raises", "exits"]
+)
+def test_a_provider_that_cannot_close_costs_no_summary(project: Any, body: str) -> None:
+    """What a guest does at the end comes too late to matter."""
+    conftest = project.folder / "conftest.py"
+    conftest.write_text(
+        conftest.read_text().replace(
+            "    async def models(self):",
+            f"    async def aclose(self):\n        {body}\n\n    async def models(self):",
+        )
+    )
+    project.suite({"P1": ("say yes", NOOP)})
+
+    session = project.run()
+
+    assert session.status == 0
+    assert session.summary["n_rows"] == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["raise RuntimeError('shy')", "return {'a': object()}", "return None"],
+    ids=["raises", "no-json", "none"],
+)
+def test_a_server_that_does_not_say_what_it_is_costs_no_answer(project: Any, body: str) -> None:
+    """The question comes after an answer; whatever becomes of it, the answer counts."""
+    conftest = project.folder / "conftest.py"
+    conftest.write_text(
+        conftest.read_text().replace(
+            "    async def models(self):",
+            f"    async def fingerprint(self, model):\n        {body}\n\n    async def models(self):",
+        )
+    )
+    project.suite({"P1": ("say yes", YES)})
+
+    session = project.run()
+
+    session.outcomes(passed=1)
+    assert session.row("P1")["objective_pass"] is True
+
+
+@pytest.mark.workers
+def test_it_does_not_matter_who_is_loaded_first(plain_project: Any) -> None:
+    """If pytest loads this plugin before xdist, the controller records all the same."""
+    plain_project.suite({f"P{n}": ("say yes", NOOP) for n in range(4)})
+
+    session = plain_project.run("-p", "openclaw", "-n", "2")
+
+    session.outcomes(passed=4)
+    assert len(session.rows) == 4
+
+
+@pytest.mark.workers
+@pytest.mark.parametrize(
+    ("given", "addopts"),
+    [(["--dist=loadfile"], ""), ([], "--dist=loadfile"), ([], "--dist load"), (["-d"], "")],
+    ids=["option", "environment", "environment-load", "short"],
+)
+def test_a_chosen_distribution_stays(
+    plain_project: Any, monkeypatch: pytest.MonkeyPatch, given: list[str], addopts: str
+) -> None:
+    """Who tells xdist how to distribute gets xdist's own scheduler, wherever they say so."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", addopts)
+    plain_project.suite({"P1": ("say yes", NOOP)})
+    _add(
+        plain_project,
+        "\ndef pytest_sessionfinish(session):\n"
+        "    if dsession := session.config.pluginmanager.get_plugin('dsession'):\n"
+        "        print('scheduled by', type(dsession.sched).__name__)\n",
+    )
+
+    session = plain_project.run("-n", "1", *given, "-s")
+
+    session.outcomes(passed=1)
+    assert "scheduled by Load" in session.text
+    assert "CellScheduling" not in session.text
+
+
+def test_suites_behind_a_symbolic_link(project: Any) -> None:
+    """A folder of suites may be a link to where a team keeps them."""
+    project.suite({"P1": ("say yes", NOOP)})
+    folder = project.folder / "benchmarks"
+    shared = folder.rename(project.folder / "kept-elsewhere")
+    try:
+        folder.symlink_to(shared, target_is_directory=True)
+    except OSError:
+        pytest.skip("this system gives no leave to make links")
+
+    session = project.run()
+
+    session.outcomes(passed=1)
+    assert session.row("P1")["suite"] == "benchmarks/prompts_a.json"
+
+
+@pytest.mark.parametrize(
+    "option", ["--help", "--markers", "--fixtures", "--collect-only", "--setup-plan", "--setup-only"]
+)
+def test_what_runs_no_test_asks_nobody(plain_project: Any, option: str) -> None:
+    """With models in the ini, pytest's lists neither call a model nor leave a run behind."""
+    plain_project.pytester.makeini("[pytest]\nopenclaw_models = scripted/*\nopenclaw_runs_dir = runs\n")
+    conftest = plain_project.folder / "conftest.py"
+    conftest.write_text(
+        conftest.read_text().replace(
+            "async def models(self):", "async def models(self):\n        open('called', 'w')"
+        )
+    )
+    plain_project.suite({"P1": (f"log {plain_project.folder / 'called'}", NOOP)})
+
+    session = plain_project.run(option, models=None)
+
+    assert session.status == 0
+    assert not (plain_project.folder / "called").exists()
+    assert not session.has_run
+
+
+def test_cells_that_are_all_skipped_by_a_mark_fail_nothing(project: Any) -> None:
+    """A session in which the user lets no cell run is as good as its other tests."""
+    project.suite({"P1": ("say yes", NOOP)})
+    _add(
+        project,
+        "\nimport pytest\ndef pytest_collection_modifyitems(items):\n"
+        "    for item in items:\n        item.add_marker(pytest.mark.skip(reason='not today'))\n",
+    )
+
+    session = project.run()
+
+    session.outcomes(skipped=1)
+    assert session.status == 0
+
+
+def test_a_gate_over_cells_that_were_all_skipped_says_why(project: Any) -> None:
+    """No verdict is never a pass, and never without a word."""
+    project.suite({"P1": ("say yes", NOOP)})
+    _add(
+        project,
+        "\nimport pytest\ndef pytest_collection_modifyitems(items):\n"
+        "    for item in items:\n        item.add_marker(pytest.mark.skip(reason='not today'))\n",
+    )
+
+    session = project.run("--openclaw-min-pass-rate=0.5")
+
+    assert session.status == 10
+    assert "gate NO VERDICT" in session.text
+
+
+def test_no_answer_stays_in_memory(project: Any) -> None:
+    """Neither pytest's reports nor its items keep an answer once its row is written."""
+    _add(
+        project,
+        "\nimport gc\nfrom pytest_openclaw.records import Reply\n"
+        "def pytest_unconfigure(config):\n"
+        "    gc.collect()\n"
+        "    kept = [o for o in gc.get_objects() if isinstance(o, Reply) and 'needle' in o.text]\n"
+        "    rows = [o for o in gc.get_objects() if isinstance(o, dict) and 'needle' in str(o.get('raw_output'))]\n"
+        "    print('kept', len(kept), len(rows), 'in', getattr(config, 'workerinput', {}).get('workerid', 'the session'))\n",
+    )
+    project.suite({f"P{n}": (f"say needle {n}", NOOP) for n in range(5)})
+
+    session = project.run("-s")
+
+    session.outcomes(passed=5)
+    assert "kept 0 0 in the session" in session.text

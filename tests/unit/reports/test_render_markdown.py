@@ -1,0 +1,127 @@
+"""`summary.md`: what stands where, and that foreign texts stay texts."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pytest_openclaw.records import Target
+from pytest_openclaw.reports.markdown import HEADERS, render_markdown
+from pytest_openclaw.settings import Gates
+from tests.unit.reports.summaries import TARGET, fault, missed, record, summary_of, tool_cells
+
+OTHER = Target(provider="claude_code_cli", model="opus", thinking_level="high")
+HOSTILE = "a|b `c` *d* <img src=x> [e](f) #g\n| h |"
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+
+
+def _table(page: str) -> list[list[str]]:
+    return [_cells(line) for line in page.splitlines() if line.startswith("|")]
+
+
+def test_the_table_has_a_row_a_target() -> None:
+    """Each target has its figures under their headings, and a dash where there is no data."""
+    page = render_markdown(summary_of([record(), missed(), fault(OTHER)]))
+
+    header, _, first, second = _table(page)
+    assert header == list(HEADERS)
+    assert dict(zip(header[:9], first[:9], strict=True)) == {
+        "Provider": "ollama\\_openai", "Model": "qwen3:8b", "Thinking": "", "n": "2", "answered": "2",
+        "passed": "1/2 (50 %)", "95 %": "9-91 %", "p50": "100 ms", "p95": "100 ms",
+    }  # fmt: skip
+    assert second[:6] == ["claude\\_code\\_cli", "opus", "high", "1", "0", "–"]
+    assert set(second[6:]) == {"–"}
+
+
+@pytest.mark.parametrize(
+    ("used", "unused", "line"),
+    [
+        pytest.param(16, 0, "**Tier 1** (Tool-Capable), conclusive: 16 of 16", id="conclusive"),
+        pytest.param(6, 0, "**Tier 1** (Tool-Capable), not conclusive: 6 of 6", id="few"),
+        pytest.param(
+            1, 1, "**Tier 2** (Tool-Capable but Inconsistent), not conclusive: 1 of 2", id="inconsistent"
+        ),
+        pytest.param(0, 9, "**Tier 3** (Tool-Incapable), conclusive: 0 of 9", id="incapable"),
+        pytest.param(0, 0, "no tier, because no tool cell was answered", id="none"),
+    ],
+)
+def test_a_tier_stands_with_its_evidence(used: int, unused: int, line: str) -> None:
+    """Each tier has the seed's name, its counts, and whether they settle it."""
+    assert line in render_markdown(summary_of([record(), *tool_cells(used, unused)]))
+
+
+def test_what_would_settle_a_tier_is_said() -> None:
+    """6 of 6 would take 10 more, because 16 of 16 is the smallest conclusive sample."""
+    assert " 10 more tool cells without a miss would settle it." in render_markdown(
+        summary_of(tool_cells(6, 0))
+    )
+
+
+def test_restraint_is_said() -> None:
+    """Cells that forbid tools are counted beside the tier."""
+    rows = [*tool_cells(1, 0), record(tool_outcome="restrained"), record(tool_outcome="called_needlessly")]
+
+    assert "It held back in 1 of 2 cells that forbid tools." in render_markdown(summary_of(rows))
+
+
+def test_an_interrupted_run_says_so() -> None:
+    """A run without all its rows says how many it has."""
+    page = render_markdown(summary_of([record()], n_selected={TARGET: 3}))
+
+    assert "**Interrupted**: 1 of 3 cells have a row." in page
+
+
+def test_why_cells_were_not_answered() -> None:
+    """Each failure type has its count and one reason; an empty answer is the model's own."""
+    empty = record(success=False, objective_pass=None, failure_type="empty_response")
+
+    page = render_markdown(summary_of([fault(), fault(), empty]))
+
+    assert "2 × `connect_error`: ollama\\_openai: nothing answers at" in page
+    assert "1 × `empty_response`: the model gave no usable answer" in page
+
+
+def test_another_model_is_named() -> None:
+    """An answer by another model than the one asked for is said."""
+    page = render_markdown(summary_of([record(effective_model="llama9:1b")]))
+
+    assert "- ollama\\_openai/qwen3:8b was answered by llama9:1b." in page
+
+
+def test_gates_stand_with_their_reasons() -> None:
+    """Each gate has its ruling and why."""
+    page = render_markdown(summary_of([record(), missed()], gates=Gates(min_pass_rate=0.75)))
+
+    assert (
+        "- failed: min-pass-rate, ollama\\_openai/qwen3:8b: 1 of 2 judged cells passed (50.0%), 75.0% wanted"
+        in page
+    )
+
+
+def test_sections_without_lines_are_left_out() -> None:
+    """A run in which all went well has no empty headings."""
+    page = render_markdown(summary_of([record()]))
+
+    assert [line for line in page.splitlines() if line.startswith("## ")] == ["## Tiers"]
+
+
+def test_foreign_texts_stay_texts() -> None:
+    """Models, prompt names, violations and messages can neither break the table nor be marked up."""
+    target = Target(provider="p", model=HOSTILE)
+    rows = [
+        missed(target, prompt_name=HOSTILE, violation=HOSTILE, effective_model=HOSTILE + "!"),
+        fault(target, fault_message=HOSTILE),
+    ]
+
+    page = render_markdown(summary_of(rows, gates=Gates(min_pass_rate=1)))
+
+    assert "<img" not in page
+    assert not re.search(r"(?<!\\)\]\(", page)
+    assert {len(row) for row in _table(page)} == {len(HEADERS)}
+    # Every star that is left is the page's own: of a tier or of an interruption.
+    assert not re.search(r"(?<!\\)(?<!\*)\*(?!\*)", page)
+    assert re.search(r"^- P1 a\\\|b", page, re.MULTILINE)

@@ -1,0 +1,152 @@
+"""How figures and foreign texts are written."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.reports.numbers import (
+    columns,
+    lines_of,
+    one_line,
+    printable,
+    render_count,
+    render_interval,
+    render_ms,
+    render_rate,
+    render_tier,
+    shorten,
+)
+from pytest_openclaw.stats.intervals import Interval
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        pytest.param(None, "–", id="no-data"),
+        pytest.param(0, "0 ms", id="zero-is-a-measurement"),
+        pytest.param(81.4, "81 ms", id="ms"),
+        pytest.param(999.4, "999 ms", id="last-ms"),
+        pytest.param(999.5, "1.0 s", id="first-s"),
+        pytest.param(1249, "1.2 s", id="s"),
+        pytest.param(99_949, "99.9 s", id="last-decimal"),
+        pytest.param(99_950, "100 s", id="no-decimals"),
+        pytest.param(3_600_000, "3600 s", id="an-hour"),
+    ],
+)
+def test_milliseconds(milliseconds: float | None, text: str) -> None:
+    """A time has three figures and the unit that fits it."""
+    assert render_ms(milliseconds) == text
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [
+        (None, "–"),
+        (0.0, "0 %"),
+        (1.0, "100 %"),
+        (0.999, "99 %"),
+        (0.29, "29 %"),
+        (2 / 3, "66 %"),
+        (0.57, "57 %"),
+    ],
+)
+def test_rates_are_cut(rate: float | None, text: str) -> None:
+    """100 % means all, so nothing is rounded up to it, and what is exact stays exact."""
+    assert render_rate(rate) == text
+
+
+@pytest.mark.parametrize(
+    ("interval", "text"),
+    [(None, "–"), (Interval(low=0.1375, high=0.4107), "14-41 %"), (Interval(low=0.0, high=1.0), "0-100 %")],
+)
+def test_intervals(interval: Interval | None, text: str) -> None:
+    """An interval is two whole percentages."""
+    assert render_interval(interval) == text
+
+
+@pytest.mark.parametrize(
+    ("tier", "conclusive", "text"), [(None, None, "–"), (1, True, "1"), (1, False, "1?"), (3, True, "3")]
+)
+def test_tiers(tier: int | None, conclusive: bool | None, text: str) -> None:
+    """A tier that the evidence does not settle has a question mark."""
+    assert render_tier(tier, conclusive) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(None, "–"), (0.0, "0"), (103.6, "104")])
+def test_counts(value: float | None, text: str) -> None:
+    """A count has no decimals."""
+    assert render_count(value) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "shown"),
+    [
+        pytest.param("abcdef", 6, "abcdef", id="fits"),
+        pytest.param("abcdefg", 6, "abc…fg", id="even"),
+        pytest.param("abcdefg", 5, "ab…fg", id="odd"),
+        pytest.param("abc", 1, "…", id="nothing-but-the-mark"),
+        pytest.param("", 0, "", id="empty"),
+    ],
+)
+def test_shortening_keeps_both_ends(text: str, width: int, shown: str) -> None:
+    """A long text loses its middle."""
+    assert shorten(text, width) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "width"),
+    [("abc", 3), ("日本", 4), ("Ａ", 2), ("é", 1), ("e\u0301", 1), ("😀", 2), ("ё", 1), ("", 0)],
+    ids=["ascii", "japanese", "full-width", "composed", "combining", "emoji", "cyrillic", "empty"],
+)
+def test_columns_of_a_terminal(text: str, width: int) -> None:
+    """Wide characters take two columns, combining ones none."""
+    assert columns(text) == width
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        pytest.param("a\nb\tc", "a\nb\tc", id="new-lines-and-tabs-stay"),
+        pytest.param("\x1b[31mred", "\\x1b[31mred", id="escape"),
+        pytest.param("a\rb\x00\x07\x08", "a\\rb\\x00\\x07\\x08", id="control"),
+        pytest.param("\x9b31m", "\\x9b31m", id="one-byte-escape"),
+        pytest.param("a\u202eb\u200bc", "a\\u202eb\\u200bc", id="direction-and-invisible"),
+        pytest.param("a\u2028b", "a\\u2028b", id="line-separator"),
+        pytest.param("grüße 日本 😀", "grüße 日本 😀", id="foreign-letters-stay"),
+    ],
+)
+def test_hostile_characters_are_spelled_out(text: str, shown: str) -> None:
+    """What could steer a terminal is shown and does nothing."""
+    assert printable(text) == shown
+
+
+@given(text=st.text(), width=st.integers(min_value=1, max_value=90))
+def test_one_line_is_one_line_that_fits(text: str, width: int) -> None:
+    """Whatever a text holds, it becomes one line within its columns and without control characters."""
+    line = one_line(text, width)
+
+    assert columns(line) <= width
+    assert not any(unicodedata.category(character) in {"Cc", "Cf", "Cs", "Zl", "Zp"} for character in line)
+
+
+@given(text=st.text(), width=st.integers(min_value=8, max_value=90))
+def test_wrapped_lines_fit(text: str, width: int) -> None:
+    """A wrapped text has a few lines, and every one fits."""
+    lines = lines_of(text, width)
+
+    assert 1 <= len(lines) <= 6
+    assert all(columns(line) <= width for line in lines)
+
+
+def test_wrapping_loses_no_word() -> None:
+    """A text of several lines is broken between its words."""
+    text = "3 of 4 judged cells passed, but 1 of 5 cells were unavailable because nobody answered"
+
+    lines = lines_of(text, 30)
+
+    assert " ".join(lines) == text
+    assert len(lines) > 1

@@ -1,0 +1,187 @@
+"""The lines at a run's end: 80 columns, whatever the names are."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.records import Record, Target
+from pytest_openclaw.reports.numbers import columns, printable
+from pytest_openclaw.reports.terminal import WIDTH, render_terminal
+from pytest_openclaw.settings import Gates
+from pytest_openclaw.stats.summary import Summary
+from tests.unit.reports.summaries import NO_GATES, TARGET, fault, missed, record, summary_of, tool_cells
+
+WHERE = "runs/20261121_233059/summary.md"
+SMALL = Target(provider="llama_cpp", model="smollm2:135m")
+
+
+def _lines(summary: Summary) -> list[str]:
+    return render_terminal(summary, WHERE)
+
+
+def _shown(*records: Record, gates: Gates = NO_GATES) -> str:
+    return "\n".join(_lines(summary_of(records, gates=gates)))
+
+
+def test_a_target_has_its_figures_in_one_line() -> None:
+    """Passed cells, their interval, latencies, speed, tier and tool cells stand side by side."""
+    header, line, *_ = _lines(summary_of([record(e2e_ms=1200), *tool_cells(16, 0)]))
+
+    assert header.split() == ["target", "pass", "p50", "p95", "TTFT", "tok/s", "tier"]
+    assert line.split() == [
+        "ollama_openai/qwen3:8b",
+        "17/17",
+        "82-100",
+        "%",
+        "100",
+        "ms",
+        "320",
+        "ms",
+        "20",
+        "ms",
+        "100",
+        "1",
+        "16/16",
+    ]
+
+
+def test_no_data_is_a_dash() -> None:
+    """A target without streaming, validators or tool cells has dashes, never zeros."""
+    _, line, *_ = _lines(summary_of([record(objective_pass=None, ttft_ms=None)]))
+
+    assert line.split() == ["ollama_openai/qwen3:8b", "–", "–", "100", "ms", "100", "ms", "–", "–", "–"]
+
+
+def test_a_target_without_an_answer_has_its_reason() -> None:
+    """Instead of a row of dashes stands why nobody answered."""
+    lines = _lines(summary_of([record(SMALL), fault()]))
+
+    assert lines[2:4] == [
+        "ollama_openai/qwen3:8b      ollama_openai: nothing answers at",
+        "                            http://127.0.0.1:11434/v1 (refused).",
+    ]
+
+
+def test_a_target_that_was_not_asked_says_so() -> None:
+    """After an interruption the targets that were to come are in the table too."""
+    lines = _lines(summary_of([record(SMALL)], n_selected={SMALL: 1, TARGET: 1}))
+
+    assert lines[2].split() == ["ollama_openai/qwen3:8b", "not", "asked"]
+    assert "interrupted       1 of 2 cells have a row" in lines
+
+
+def test_no_answer_at_all_is_said_in_one_line() -> None:
+    """A run in which no cell was answered has no verdict, and no findings about models."""
+    shown = _shown(fault(), fault())
+
+    assert "no verdict        no cell was answered" in shown
+    assert "missed" not in shown
+    assert "slowest" not in shown
+
+
+@pytest.mark.parametrize(
+    ("gates", "label", "reason"),
+    [
+        (Gates(min_pass_rate=0.5), "gate passed", "1 of 2 judged cells passed (50.0%), 50.0% wanted"),
+        (Gates(min_pass_rate=0.9), "gate FAILED", "1 of 2 judged cells passed (50.0%), 90.0% wanted"),
+        (
+            Gates(min_tool_rate=0.9),
+            "gate NO VERDICT",
+            "no answered cell counts for it (0 tool cells succeeded)",
+        ),
+    ],
+    ids=["passed", "failed", "no-verdict"],
+)
+def test_a_gate_has_its_ruling_and_its_reason(gates: Gates, label: str, reason: str) -> None:
+    """A gate's line names it and its target; the reason stands below."""
+    lines = _lines(summary_of([record(), missed()], gates=gates))
+
+    (at,) = (number for number, line in enumerate(lines) if line.startswith(label))
+    assert "ollama_openai/qwen3:8b" in lines[at]
+    assert lines[at + 1].strip() == reason
+
+
+def test_the_findings() -> None:
+    """What nobody passed, what was slow, what would settle a tier, who answered instead, and where it is kept."""
+    rows = [
+        *tool_cells(6, 0),
+        missed(prompt_id="P7", e2e_ms=9800, prompt_name="long_operator", effective_model="other"),
+    ]
+
+    shown = _shown(*rows)
+
+    assert "missed            P7" in shown
+    assert "slowest           P7 long_operator: 9.8 s on ollama_openai/qwen3:8b" in shown
+    assert "10 more tool cells without a miss would settle tier 1" in " ".join(shown.split())
+    assert "answered by       other instead of ollama_openai/qwen3:8b" in shown
+    assert shown.endswith(f"wrote             {WHERE}")
+
+
+def test_one_cell_is_not_many() -> None:
+    """A single cell is counted in the singular."""
+    assert "not answered      1 cell of ollama_openai/qwen3:8b: ollama_openai: nothing" in _shown(
+        record(), fault()
+    )
+
+
+LONG = "a-very-long-provider-name/with-a-model-name-that-goes-on-and-on:70b-instruct-q4_K_M"
+NAMES = [
+    pytest.param("m", id="short"),
+    pytest.param(LONG, id="long"),
+    pytest.param("日本語モデル" * 6, id="wide"),
+    pytest.param("e\u0301" * 40, id="combining"),
+    pytest.param("😀" * 30, id="emoji"),
+    pytest.param("m\x1b[31m\x07\r\n\u202e" * 4, id="hostile"),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_everything_fits_and_nothing_steers_the_terminal(name: str) -> None:
+    """With any names and messages each line has at most 80 columns and only printable characters."""
+    targets = [Target(provider="p", model=f"{name}{n}", thinking_level="xhigh") for n in range(3)]
+    rows = [
+        *(
+            missed(targets[0], prompt_id=f"P{n}", prompt_name=name, e2e_ms=123_456_789, effective_model=name)
+            for n in range(300)
+        ),
+        *tool_cells(6, 0, targets[0]),
+        fault(targets[0], fault_message=name * 9),
+        fault(targets[1], fault_message=name * 9),
+        *tool_cells(1200, 0, targets[2]),
+    ]
+
+    lines = _lines(summary_of(rows, gates=Gates(min_pass_rate=1, min_tool_rate=0.5, require_tier=1)))
+
+    assert max(map(columns, lines)) <= WIDTH
+    assert [printable(line) for line in lines] == lines
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.id != "short"])
+def test_columns_stand_under_each_other(name: str) -> None:
+    """Names of any width leave the figures in their columns."""
+    targets = [Target(provider="p", model="m"), Target(provider="p", model=name)]
+
+    header, *lines = _lines(summary_of([record(target) for target in targets]))[:3]
+
+    assert {columns(line[: line.index("1/1")]) for line in lines} == {
+        columns(header[: header.index("pass")]) + 1
+    }
+
+
+def test_many_targets_have_a_line_each() -> None:
+    """Forty targets are forty lines, in the order of the command line."""
+    targets = [Target(provider="p", model=f"m{n}") for n in range(40)]
+
+    lines = _lines(summary_of([record(target) for target in targets]))
+
+    assert [line.split()[0] for line in lines[1:41]] == [target.label for target in targets]
+
+
+@given(text=st.text(max_size=400))
+def test_any_message_fits(text: str) -> None:
+    """Whatever a server says, the page stays a page."""
+    lines = _lines(summary_of([record(), fault(fault_message=text or "x")], gates=Gates(min_pass_rate=1)))
+
+    assert all(columns(line) <= WIDTH for line in lines)

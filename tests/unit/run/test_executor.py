@@ -1,0 +1,535 @@
+"""Asking: retries, lanes, times, and every way in which a provider can misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_openclaw import CallFailed, OpenClawError, Provider, faults
+from pytest_openclaw.records import Ending, Fault, Reply, Request, Target, Timing, ToolCall
+from pytest_openclaw.run import attempt, executor, retry
+from pytest_openclaw.run.executor import Executor
+from pytest_openclaw.settings import Concurrency, Settings
+from tests.unit.run.fake_providers import Fake, Warm, cell, raises, says, waits
+
+Open = Callable[..., Executor]
+
+BUSY = faults.refused_by_server("fake", "m", faults.WireError(status=429), retry_after_s=0.0)
+LOST = faults.connection_lost("fake", "reset")
+REFUSED = faults.unreachable("fake", "nowhere", "refused")
+NO_MODEL = faults.refused_by_server("fake", "m", faults.WireError(status=404, message="model 'm' not found"))
+NO_KEY = faults.auth_missing("fake", "set FAKE_KEY")
+FORBIDDEN = faults.refused_by_server("fake", "m", faults.WireError(status=403))
+
+
+@pytest.fixture
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
+    """Opens executors, whose waits are short, and closes them."""
+    monkeypatch.setattr(retry, "FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(attempt, "GRACE_S", 0.2)
+    with ExitStack() as stack:
+
+        def open_one(*providers: Provider, **settings: Any) -> Executor:
+            named = (
+                {"fake": providers[0]}
+                if len(providers) == 1
+                else {f"fake{n}": p for n, p in enumerate(providers)}
+            )
+            return stack.enter_context(Executor(named, Settings(**settings), tmp_path))
+
+        yield open_one
+
+
+def asked(executor: Executor, **changes: Any) -> Ending:
+    """Ask a cell."""
+    return executor.ask(cell(**changes))
+
+
+def fault_of(ending: Ending) -> Fault:
+    """The fault in which a cell ended."""
+    assert isinstance(ending.result, Fault)
+    return ending.result
+
+
+# --- answers ---
+
+
+def test_an_answer_comes_with_its_times(opened: Open) -> None:
+    """One attempt, timed from outside where the provider does not say."""
+    ending = asked(opened(Fake(waits(0.02))))
+
+    assert isinstance(ending.result, Reply)
+    assert (ending.attempts, ending.retry_wait_ms, ending.in_flight) == (1, 0.0, 1)
+    assert ending.timing.e2e_ms >= 19
+    assert ending.timing.ended_at_ms == ending.timing.started_at_ms + round(ending.timing.e2e_ms)
+    assert ending.timing.ttft_ms is None
+    assert ending.queue_ms is not None
+
+
+def test_a_providers_own_times_go_first(opened: Open) -> None:
+    """Who sees the tokens knows better when they came."""
+    timing = Timing(started_at_ms=5, ended_at_ms=7, e2e_ms=2.0, ttft_ms=1.0)
+
+    async def answer(request: Request) -> Reply:
+        return Reply(text="hi", timing=timing)
+
+    assert asked(opened(Fake(answer))).timing == timing
+
+
+def test_the_request_is_what_prompt_and_run_say(opened: Open) -> None:
+    """Model, prompt, system, limits and stream reach the provider; the prompt's own time goes first."""
+    provider = Fake(says("hi"))
+    executor = opened(provider, timeout_s=7.0, stream=False)
+
+    asked(executor, system="Be brief.", max_output_tokens=5, timeout_s=3.0)
+    asked(executor)
+
+    first, second = provider.asked
+    assert (first.model, first.prompt, first.system, first.temperature) == ("m", "P1", "Be brief.", 0.0)
+    assert (first.max_output_tokens, first.timeout_s, first.stream) == (5, 3.0, False)
+    assert second.timeout_s == 7.0
+
+
+def test_broken_texts_are_made_valid(opened: Open) -> None:
+    """A guest's half surrogate pairs become U+FFFD in every text, a fault's too."""
+
+    async def answer(request: Request) -> Reply:
+        call = ToolCall(name="a\ud800", arguments="\ud800", id="\ud800")
+        return Reply(
+            text="\ud800",
+            reasoning="\ud800",
+            refusal="\ud800",
+            finish_reason="\ud800",
+            effective_model="\ud800",
+            tool_calls=(call,),
+        )
+
+    reply = asked(opened(Fake(answer))).result
+    assert isinstance(reply, Reply)
+    fault = fault_of(asked(opened(Fake(raises(CallFailed(faults.stream_broken("p", "\ud800", "\ud800")))))))
+
+    repr((reply, fault)).encode()
+    assert "\\ud800" not in repr((reply, fault))
+    assert reply.raw == "\ufffd"
+
+
+def test_only_the_first_request_is_cold(opened: Open) -> None:
+    """Without a warm-up the first cell of each target is marked."""
+    executor = opened(Fake(says("hi")))
+
+    assert [asked(executor, model=model).cold_start for model in ("m", "m", "n")] == [True, False, True]
+
+
+# --- retries ---
+
+
+def test_a_fault_that_may_pass_is_asked_again(opened: Open) -> None:
+    """The times are of the attempt that counted; what was waited stands apart."""
+    provider = Fake(raises(CallFailed(LOST), CallFailed(BUSY)))
+
+    ending = asked(opened(provider))
+
+    assert isinstance(ending.result, Reply)
+    assert ending.attempts == len(provider.asked) == 3
+    assert ending.retry_wait_ms > 0
+
+
+@pytest.mark.parametrize(
+    ("fault", "retries", "attempts"),
+    [(BUSY, 2, 3), (LOST, 1, 2), (BUSY, 0, 1), (REFUSED, 5, 1), (FORBIDDEN, 5, 1)],
+    ids=["429", "lost", "no-retries", "refused", "403"],
+)
+def test_retries_end(opened: Open, fault: Fault, retries: int, attempts: int) -> None:
+    """After the last attempt the fault stands; one that cannot pass is not asked again."""
+    provider = Fake(raises(*[CallFailed(fault)] * 9))
+
+    ending = asked(opened(provider, retries=retries))
+
+    assert fault_of(ending).failure_type == fault.failure_type
+    assert ending.attempts == len(provider.asked) == attempts
+
+
+def test_a_cell_that_sent_nothing_was_not_asked(opened: Open) -> None:
+    """Missing credentials end a cell without an attempt and without a time."""
+    ending = asked(opened(Fake(raises(CallFailed(NO_KEY)))))
+
+    assert (ending.attempts, ending.timing.e2e_ms, ending.timing.ttft_ms) == (0, 0.0, None)
+    assert ending.timing.started_at_ms == ending.timing.ended_at_ms
+
+
+# --- who is not asked any more ---
+
+
+@pytest.mark.parametrize(
+    ("fault", "same_target", "same_lane"),
+    [(REFUSED, 0, 0), (NO_KEY, 0, 1), (NO_MODEL, 0, 1), (FORBIDDEN, 1, 1), (BUSY, 1, 1)],
+    ids=["no-server", "no-key", "no-model", "403", "429"],
+)
+def test_how_far_a_fault_reaches(opened: Open, fault: Fault, same_target: int, same_lane: int) -> None:
+    """A dead server stops its lane, an unknown model or missing key its target, anything else one cell."""
+    provider = Fake(raises(CallFailed(fault)))
+    executor = opened(provider, retries=0)
+
+    asked(executor)
+
+    assert asked(executor, prompt_id="P2").attempts == same_target
+    assert asked(executor, model="other").attempts == same_lane
+
+
+def test_a_dead_lane_stops_its_other_providers(opened: Open) -> None:
+    """Two providers at one address share its fate; one at another address does not."""
+    down, beside, elsewhere = (
+        Fake(raises(CallFailed(REFUSED)), lane="a"),
+        Fake(says("hi"), lane="a"),
+        Fake(says("hi"), lane="b"),
+    )
+    executor = opened(down, beside, elsewhere)
+
+    endings = [asked(executor, provider=f"fake{n}") for n in range(3)]
+
+    assert [ending.attempts for ending in endings] == [1, 0, 1]
+    assert fault_of(endings[1]).status == "skipped_unavailable"
+
+
+def test_who_waited_for_a_slot_hears_of_it_too(opened: Open) -> None:
+    """Cells that queue on a lane are not sent to a server that was found dead meanwhile."""
+
+    async def answer(request: Request) -> Reply:
+        await asyncio.sleep(0.05)
+        raise CallFailed(REFUSED)
+
+    provider = Fake(answer)
+    executor = opened(provider, concurrency=Concurrency(everywhere=1))
+
+    with ThreadPoolExecutor(5) as threads:
+        endings = list(threads.map(lambda n: asked(executor, prompt_id=f"P{n}"), range(5)))
+
+    assert sorted(ending.attempts for ending in endings) == [0, 0, 0, 0, 1]
+    assert len(provider.asked) == 1
+
+
+# --- lanes ---
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_a_lane_keeps_its_limit(opened: Open, limit: int) -> None:
+    """However many threads ask, no more requests are under way than the lane allows."""
+    provider = Fake(waits(0.02))
+    executor = opened(provider, concurrency=Concurrency(by_provider={"fake": limit}))
+
+    with ThreadPoolExecutor(8) as threads:
+        endings = list(threads.map(lambda n: asked(executor, prompt_id=f"P{n}"), range(8)))
+
+    assert provider.most == limit
+    assert max(ending.in_flight or 0 for ending in endings) == limit
+
+
+def test_lanes_do_not_wait_for_each_other(opened: Open) -> None:
+    """A request on one lane ends while another lane's is still under way."""
+    slow_began = threading.Event()
+    fast_ended = threading.Event()
+
+    async def slow(request: Request) -> Reply:
+        slow_began.set()
+        await asyncio.to_thread(fast_ended.wait, 20)
+        return Reply(text=str(fast_ended.is_set()))
+
+    executor = opened(Fake(slow, lane="a"), Fake(says("hi"), lane="b"))
+
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(asked, executor, provider="fake0")
+        assert slow_began.wait(20)
+        asked(executor, provider="fake1")
+        fast_ended.set()
+        ending = waiting.result(20)
+
+    assert isinstance(ending.result, Reply)
+    assert ending.result.text == "True"
+
+
+def test_a_warm_up_leaves_the_lanes_limit(opened: Open) -> None:
+    """After a warm-up as many requests may be under way as the user allowed."""
+    provider = Warm(waits(0.02))
+    executor = opened(provider, concurrency=Concurrency(everywhere=3))
+    executor.prepare(Target(provider="fake", model="m"))
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(lambda n: asked(executor, prompt_id=f"P{n}"), range(6)))
+
+    assert provider.most == 3
+
+
+# --- times ---
+
+
+def test_a_provider_that_does_not_watch_the_time_is_cut_off(opened: Open) -> None:
+    """The whole attempt is bounded from outside too."""
+    ending = asked(opened(Fake(waits(60)), timeout_s=0.05))
+
+    assert fault_of(ending).failure_type == "timeout"
+    assert ending.timing.e2e_ms < 30_000
+
+
+def test_a_provider_that_never_ends_is_given_up(opened: Open) -> None:
+    """One that does not even let itself be cancelled costs its own cell, not the run."""
+    release = asyncio.Event()
+
+    async def stubborn(request: Request) -> Reply:
+        while not release.is_set():
+            try:
+                await asyncio.sleep(0.5)
+            except asyncio.CancelledError:
+                continue
+        return Reply()
+
+    provider = Fake(stubborn)
+    executor = opened(provider, timeout_s=0.05)
+
+    first = asked(executor)
+    release.set()
+    second = asked(executor, prompt_id="P2")
+
+    assert fault_of(first).failure_type == "timeout"
+    assert second.attempts == 1
+
+
+def test_a_timeout_of_the_providers_own_is_one(opened: Open) -> None:
+    """A guest that lets a `TimeoutError` escape has timed out."""
+    assert fault_of(asked(opened(Fake(raises(TimeoutError()))))).failure_type == "timeout"
+
+
+# --- guests that break ---
+
+
+@pytest.mark.parametrize(
+    ("error", "caught", "message"),
+    [
+        pytest.param(RuntimeError("broken"), RuntimeError, "broken", id="exception"),
+        pytest.param(SystemExit(3), OpenClawError, r"called sys\.exit\(3\)", id="sys.exit"),
+        pytest.param(asyncio.CancelledError(), OpenClawError, "cancelled its own work", id="cancelled-itself"),
+        pytest.param(
+            CallFailed(Fault(failure_type="bad_luck", status="error", message="x")), ValueError, "'bad_luck' is no failure type", id="failure-type"
+        ),
+        pytest.param(
+            CallFailed(Fault(failure_type="timeout", status="late", message="x")),  # type: ignore[arg-type]
+            ValueError, "'late' is no availability status", id="status",
+        ),
+    ],
+)  # fmt: skip
+def test_what_a_guest_raises_is_raised_here_and_the_next_cell_is_asked(
+    opened: Open, error: BaseException, caught: type[Exception], message: str
+) -> None:
+    """Whatever breaks in a provider costs one cell."""
+    executor = opened(Fake(raises(error)))
+
+    with pytest.raises(caught, match=message):
+        asked(executor)
+
+    assert isinstance(asked(executor, prompt_id="P2").result, Reply)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (None, "returns a Reply, not NoneType"),
+        ("text", "returns a Reply, not str"),
+        (Reply(output_tokens="7"), r"Reply\.output_tokens is a whole number or None, not '7'"),  # type: ignore[arg-type]
+        (Reply(input_tokens=-1), r"Reply\.input_tokens is a whole number or None, not -1"),
+    ],
+    ids=["none", "text", "count-as-text", "negative"],
+)
+def test_what_is_no_reply_is_said(opened: Open, answer: Any, message: str) -> None:
+    """A guest that returns something else is told what a provider returns."""
+
+    async def ask(request: Request) -> Any:
+        return answer
+
+    with pytest.raises(TypeError, match=message):
+        asked(opened(Fake(ask)))
+
+
+# --- ends ---
+
+
+def test_closing_ends_what_is_under_way(tmp_path: Path) -> None:
+    """A thread that waits for a reply hears of the closing, and the provider may clean up before it is closed."""
+    began = threading.Event()
+    cleaned: list[bool] = []
+
+    async def answer(request: Request) -> Reply:
+        began.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.05)  # such as ending a process
+            cleaned.append(provider.closed)
+        return Reply()
+
+    provider = Fake(answer)
+    with ThreadPoolExecutor(1) as threads:
+        with Executor({"fake": provider}, Settings(), tmp_path) as executor:
+            waiting = threads.submit(asked, executor)
+            assert began.wait(20)
+        with pytest.raises(OpenClawError, match="closed while a cell was being asked"):
+            waiting.result(20)
+
+    assert cleaned == [False]
+    assert provider.closed
+
+
+def test_what_closing_raises_is_not_passed_on(tmp_path: Path) -> None:
+    """A provider that breaks on its closing neither costs the run its summary nor another its closing."""
+
+    class Broken(Fake):
+        async def aclose(self) -> None:
+            raise RuntimeError("cannot close")
+
+    other = Fake(says("hi"))
+    with Executor({"a": Broken(says("hi")), "b": other}, Settings(), tmp_path):
+        pass
+
+    assert other.closed
+
+
+def test_closing_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider that never closes, or blocks the loop itself, is left behind after a while."""
+    monkeypatch.setattr(executor, "CLOSING_S", 0.3)
+    release = threading.Event()
+
+    class Endless(Fake):
+        async def aclose(self) -> None:
+            release.wait(30)
+
+    began = time.monotonic()
+    with Executor({"fake": Endless(says("hi"))}, Settings(), tmp_path):
+        pass
+    waited = time.monotonic() - began
+    release.set()
+
+    assert waited < 20
+
+
+def test_a_dead_thread_is_noticed(opened: Open) -> None:
+    """If the loop itself ends, the cell that waits and those after it are told, without a wait for ever."""
+
+    async def answer(request: Request) -> Reply:
+        asyncio.get_running_loop().stop()
+        await asyncio.sleep(60)
+        return Reply()
+
+    executor = opened(Fake(answer))
+
+    with pytest.raises(OpenClawError, match="died while a cell was being asked"):
+        asked(executor)
+    with pytest.raises(OpenClawError, match="no more cells can be asked"):
+        asked(executor)
+
+
+def test_nothing_is_asked_after_the_end(tmp_path: Path) -> None:
+    """A closed executor says that it is closed, and its thread is gone."""
+    with Executor({"fake": Fake(says("hi"))}, Settings(), tmp_path) as executor:
+        asked(executor)
+
+    with pytest.raises(OpenClawError, match="no more cells can be asked"):
+        asked(executor)
+    assert "openclaw-executor" not in {thread.name for thread in threading.enumerate()}
+
+
+# --- beside the cells ---
+
+
+def test_a_warm_up_is_made_once_for_all_processes(tmp_path: Path) -> None:
+    """The second process of a run reads what the first one's warm-up took; no cell is cold after it."""
+    first, second = Warm(says("hi")), Warm(says("hi"))
+    target = Target(provider="fake", model="m")
+
+    with (
+        Executor({"fake": first}, Settings(), tmp_path) as one,
+        Executor({"fake": second}, Settings(), tmp_path) as other,
+    ):
+        told = one.prepare(target)
+        assert other.prepare(target) == told
+        cold = [asked(one).cold_start, asked(other).cold_start]
+
+    assert told["warm_up"]["ok"] is True
+    assert (len(first.asked), len(second.asked)) == (2, 1)
+    assert first.asked[0].max_output_tokens == 1
+    assert cold == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [(CallFailed(REFUSED), "nothing answers"), (RuntimeError("bug"), "RuntimeError: bug")],
+    ids=["fault", "bug"],
+)
+def test_a_failed_warm_up_is_told_and_no_more(opened: Open, error: Exception, message: str) -> None:
+    """Its failure makes no row: the cells are asked all the same, and the first is cold."""
+    executor = opened(Warm(raises(error)))
+
+    told = executor.prepare(Target(provider="fake", model="m"))["warm_up"]
+
+    assert told["ok"] is False
+    assert message in told["message"]
+    assert asked(executor).cold_start is True
+
+
+def test_what_needs_no_warm_up_gets_none(opened: Open) -> None:
+    """Cloud targets are asked nothing beside their cells."""
+    provider = Fake(says("hi"))
+
+    assert opened(provider).prepare(Target(provider="fake", model="m")) == {}
+    assert provider.asked == []
+
+
+class Asked(Fake):
+    """Is asked about itself."""
+
+    def __init__(self, fingerprint: Callable[[], Any]) -> None:
+        super().__init__(says("hi"))
+        self._fingerprint = fingerprint
+
+    async def fingerprint(self, model: str) -> dict[str, Any]:
+        found = self._fingerprint()
+        return await found if asyncio.iscoroutine(found) else found
+
+    async def models(self) -> tuple[str, ...]:
+        return await self.fingerprint("")  # type: ignore[return-value]
+
+
+def _boom() -> Mapping[str, Any]:
+    raise RuntimeError("boom")
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        pytest.param(lambda: {"version": "1"}, {"version": "1"}, id="found"),
+        pytest.param(_boom, {"error": "RuntimeError: boom"}, id="breaks"),
+        pytest.param(lambda: asyncio.sleep(60), {"error": "TimeoutError: "}, id="never-ends"),
+        pytest.param(
+            lambda: {"a": {1}},
+            {"error": "TypeError: Object of type set is not JSON serializable"},
+            id="no-json",
+        ),
+    ],
+)
+def test_a_fingerprint_never_costs_a_cell(
+    opened: Open, found: Callable[[], Any], told: dict[str, str]
+) -> None:
+    """What a server says of itself is told; where that question fails, its failure is."""
+    assert opened(Asked(found), timeout_s=0.05).fingerprint(Target(provider="fake", model="m")) == told
+
+
+def test_the_models_served_are_asked_within_the_time(opened: Open) -> None:
+    """A provider that never says what it serves is a timeout, before any cell."""
+    assert opened(Asked(lambda: ("a", "b"))).served(Target(provider="fake", model="*")) == ("a", "b")
+    with pytest.raises(CallFailed, match="no complete answer"):
+        opened(Asked(lambda: asyncio.sleep(60)), timeout_s=0.05).served(Target(provider="fake", model="*"))

@@ -1,0 +1,94 @@
+"""The line that is written while a model is awaited."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable
+
+import pytest
+
+from pytest_openclaw.run.progress import Progress, render_progress
+
+
+def _until(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not happened() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert happened()
+
+
+class Terminal(io.StringIO):
+    """Keeps what was written when it is closed."""
+
+    text = ""
+
+    def close(self) -> None:
+        self.text = self.getvalue()
+        super().close()
+
+
+class Gone(Terminal):
+    """A pipe whose reader has left."""
+
+    tried = 0
+
+    def write(self, text: str) -> int:
+        self.tried += 1
+        raise BrokenPipeError(32, "Broken pipe")
+
+    def close(self) -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+
+def test_the_line() -> None:
+    """It says how far the run is, who is awaited and for how long."""
+    assert (
+        render_progress(done=3, total=36, asked="P4[p/m]", waited_s=12.4)
+        == "openclaw: 3/36 cells done, P4[p/m], waited 12 s"
+    )
+    assert (
+        render_progress(done=0, total=1, asked="", waited_s=0)
+        == "openclaw: 0/1 cells done, starting, waited 0 s"
+    )
+
+
+def test_it_tells_of_the_cell_that_is_awaited_longest() -> None:
+    """Of those asked side by side, the oldest is named; what has ended is not."""
+    terminal = Terminal()
+    progress = Progress(terminal, 9, 0.01)
+
+    progress.started("s.toml::P1[p/m]")
+    progress.started("s.toml::P2[p/m]")
+    _until(lambda: "P1[p/m]" in terminal.getvalue())
+    progress.count()
+    progress.ended("s.toml::P1[p/m]")
+    _until(lambda: "1/9 cells done, P2[p/m]" in terminal.getvalue())
+    progress.stop()
+
+    assert "s.toml" not in terminal.text
+
+
+def test_nothing_is_written_after_the_stop() -> None:
+    """The terminal is pytest's again."""
+    terminal = Terminal()
+    progress = Progress(terminal, 1, 0.01)
+    _until(lambda: terminal.getvalue() != "")
+    progress.stop()
+
+    assert terminal.closed
+    assert not progress._thread.is_alive()
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_reader_who_has_left_is_no_error(times: int) -> None:
+    """A closed pipe ends the lines and nothing else, however often it is stopped."""
+    pipe = Gone()
+    progress = Progress(pipe, 1, 0.01)
+    _until(lambda: pipe.tried > 0)
+
+    for _ in range(times):
+        progress.stop()
+
+    assert not progress._thread.is_alive()
+    assert pipe.tried == 1

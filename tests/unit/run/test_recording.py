@@ -1,0 +1,161 @@
+"""A cell's ending and judgement → its row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema
+import pytest
+
+from pytest_openclaw import faults
+from pytest_openclaw.judge import judge
+from pytest_openclaw.records import Cell, Ending, Fault, Prompt, Reply, Target, Timing, ToolCall, Verdict
+from pytest_openclaw.redact import Redactor
+from pytest_openclaw.run.recording import MAX_RAW_BYTES, clip, record_of
+from pytest_openclaw.schema import load_schema, to_row
+from pytest_openclaw.validators.text import Exact, Noop
+from pytest_openclaw.validators.tool_invocation import ToolInvocation
+
+TIMING = Timing(started_at_ms=1000, ended_at_ms=1122, e2e_ms=121.6, ttft_ms=20.4, ttfo_ms=30.5)
+NO_SECRETS = Redactor()
+SECRET = "sk-1234567890abcdef"
+FILTERED = faults.refused_by_server(
+    "p", "m", faults.WireError(status=400, code="content_filter", message="no")
+)
+
+
+def _row(
+    result: Reply | Fault, validator: Any = None, redactor: Redactor = NO_SECRETS, **changes: Any
+) -> dict[str, Any]:
+    prompt = Prompt(suite="s.toml", id="P1", name="one", prompt="x", validator=validator or Noop())
+    cell = Cell(prompt=prompt, target=Target(provider="p", model="m", thinking_level="low"))
+    ending = Ending(result=result, timing=TIMING, **changes)
+    row = to_row(
+        record_of("r", cell, ending, judge(prompt, result) if isinstance(result, Reply) else None, redactor)
+    )
+    jsonschema.validate(row, load_schema("row"))
+    return row
+
+
+def test_an_answer_fills_its_row() -> None:
+    """Times are rounded to milliseconds, counts and words are the server's, thinking stays in `raw_output`."""
+    reply = Reply(
+        text="<think>hm</think>yes",
+        input_tokens=3,
+        output_tokens=5,
+        reasoning_tokens=2,
+        cached_tokens=0,
+        finish_reason="stop",
+        effective_model="m-2",
+        tool_calls=(ToolCall(name="Read", arguments='{"a": 1}', id="c1"),),
+    )
+
+    row = _row(
+        reply, Exact(value="yes"), attempts=2, retry_wait_ms=10.4, queue_ms=0.6, cold_start=True, in_flight=1
+    )
+
+    expected = {
+        "run_id": "r", "provider": "p", "model": "m", "thinking_level": "low", "prompt_id": "P1", "suite": "s.toml",
+        "availability_status": "ok", "success": True, "failure_type": None, "objective_pass": True, "violation": None,
+        "started_at_ms": 1000, "ended_at_ms": 1122, "e2e_ms": 122, "ttft_ms": 20, "ttfo_ms": 30,
+        "input_tokens": 3, "output_tokens": 5, "reasoning_tokens": 2, "cached_tokens": 0,
+        "raw_output": "<think>hm</think>yes", "finish_reason": "stop", "effective_model": "m-2",
+        "tool_calls": ["Read"], "tool_call_count": 1, "attempts": 2, "retry_wait_ms": 10, "queue_ms": 1,
+        "tool_call_details": [{"id": "c1", "name": "Read", "arguments": '{"a": 1}'}],
+        "cold_start": True, "in_flight": 1, "truncated": False, "fault_message": None, "cost_usd": None,
+    }  # fmt: skip
+    assert {key: row[key] for key in expected} == expected
+
+
+def test_a_fault_keeps_what_had_come() -> None:
+    """A broken stream's text is in the row and never an answer."""
+    row = _row(faults.stream_broken("p", "cut off", "half an ans"))
+
+    assert (row["availability_status"], row["failure_type"], row["success"]) == (
+        "error",
+        "stream_error",
+        False,
+    )
+    assert (row["raw_output"], row["objective_pass"], row["tool_calls"]) == ("half an ans", None, [])
+    assert row["fault_message"] == "p: the stream broke: cut off."
+
+
+@pytest.mark.parametrize(
+    "result",
+    [Reply(), Reply(text="no", finish_reason="content_filter"), Reply(refusal="no"), FILTERED],
+    ids=["empty", "filtered", "refused", "filtered-by-status"],
+)
+def test_no_answer_ends_a_tool_cell_in_no_call(result: Reply | Fault) -> None:
+    """However a model comes to say nothing, its tool cell counts as one without a call."""
+    row = _row(result, ToolInvocation(expected_tools=("read",)))
+
+    assert (row["availability_status"], row["success"], row["tool_outcome"]) == ("ok", False, "no_call")
+    assert row["tool_use_success"] is False
+
+
+def test_a_cell_that_was_not_answered_has_no_tool_outcome() -> None:
+    """A dead server says nothing about tools."""
+    assert (
+        _row(faults.unreachable("p", "u", "refused"), ToolInvocation(expected_tools=()))["tool_outcome"]
+        is None
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "kept", "truncated"),
+    [
+        ("abc", 3, "abc", False),
+        ("abcd", 3, "abc", True),
+        ("aé", 2, "a", True),
+        ("aé", 3, "aé", False),
+        ("😀😀", 7, "😀", True),
+        ("", 0, "", False),
+    ],
+)
+def test_texts_are_cut_between_characters(text: str, limit: int, kept: str, truncated: bool) -> None:
+    """A limit in bytes never cuts a character in two."""
+    clipped = clip(text, limit)
+
+    assert (clipped.text, clipped.truncated) == (kept, truncated)
+
+
+def test_a_long_answer_is_cut_in_its_row() -> None:
+    """64 KiB are kept, and it is said."""
+    row = _row(Reply(text="é" * MAX_RAW_BYTES))
+
+    assert len(row["raw_output"].encode()) == MAX_RAW_BYTES
+    assert row["truncated"] is True
+
+
+def test_secrets_are_taken_out_of_every_field() -> None:
+    """Whatever a server or a model sends back, the key is in no text of the row."""
+    said = f"key {SECRET}"
+    reply = Reply(
+        text=said,
+        finish_reason=said,
+        effective_model=said,
+        tool_calls=(ToolCall(name=said, arguments=said, id=said),),
+    )
+    redactor = Redactor.of([SECRET])
+
+    rows = [
+        _row(reply, Exact(value="yes"), redactor),
+        _row(faults.stream_broken("p", said, said), None, redactor),
+    ]
+
+    assert SECRET not in str(rows)
+    assert rows[0]["raw_output"] == "key [secret]"
+
+
+def test_half_surrogate_pairs_of_a_guests_validator_are_replaced() -> None:
+    """A violation or a parsed value that quotes broken text makes a row that can be written and sent."""
+
+    class Quoting:
+        type = "quoting"
+
+        def check(self, reply: Reply) -> Verdict:
+            return Verdict(passed=False, violation="\ud83d\ude00 \ud800", parsed={"\ud800": ["\udc00"]})
+
+    row = _row(Reply(text="x"), Quoting())
+
+    assert (row["violation"], row["parsed_output"]) == ("😀 \ufffd", {"\ufffd": ["\ufffd"]})

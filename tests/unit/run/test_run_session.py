@@ -1,0 +1,145 @@
+"""One run: rows to disk, what comes with them, and its summary."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from pytest_openclaw.records import Record, Target
+from pytest_openclaw.run.directory import RunDirectory
+from pytest_openclaw.run.session import Plan, RunSession, file_names
+from pytest_openclaw.schema import load_schema, to_row
+from pytest_openclaw.settings import Settings
+from tests.unit.reports.summaries import missed, record
+
+A = Target(provider="p", model="a")
+B = Target(provider="p", model="b", thinking_level="low")
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Iterator[RunDirectory]:
+    """An open run directory."""
+    with RunDirectory.new(tmp_path, "r", exactly=True) as opened:
+        yield opened
+
+
+def _session(directory: RunDirectory, n_selected: Mapping[Target, int]) -> RunSession:
+    plan = Plan(n_selected=n_selected, prompts=({"id": "P1"},), providers={"p": {"kind": "p"}})
+    return RunSession(directory, Settings(), plan)
+
+
+def _payload(row: Record, **more: Any) -> dict[str, Any]:
+    return {"row": to_row(row), **more}
+
+
+def _load(directory: RunDirectory, name: str) -> Any:
+    return json.loads((directory.path / name).read_text("utf-8"))
+
+
+def test_a_row_is_on_disk_before_the_next_one(directory: RunDirectory) -> None:
+    """Each row is appended as it comes."""
+    session = _session(directory, {A: 2})
+
+    for n in (1, 2):
+        session.add(_payload(record(A)))
+        assert len((directory.path / "results.jsonl").read_bytes().splitlines()) == n
+
+
+def test_answers_are_kept_on_disk_alone(directory: RunDirectory) -> None:
+    """What a run holds in memory does not grow with the length of the answers."""
+    session = _session(directory, {A: 1})
+
+    session.add(
+        _payload(
+            record(
+                A,
+                raw_output="x" * 60_000,
+                parsed_output={"a": 1},
+                tool_call_details=({"id": None, "name": "n", "arguments": ""},),
+            )
+        )
+    )
+
+    (kept,) = session.records
+    assert (kept.raw_output, kept.parsed_output, kept.tool_call_details) == ("", None, ())
+    assert b"x" * 60_000 in (directory.path / "results.jsonl").read_bytes()
+
+
+def test_a_run_says_whether_it_is_whole(directory: RunDirectory) -> None:
+    """With a row for each cell it is finished; a cell that was left out by a mark is none."""
+    session = _session(directory, {A: 2, B: 1})
+    session.add(_payload(record(A)))
+    before = session.finish().state
+    session.leave_out(B.label)
+    session.add(_payload(missed(A)))
+
+    assert (before, session.finish().state) == ("interrupted", "finished")
+    assert session.finish().n_cells == 2
+
+
+def test_every_target_has_a_group(directory: RunDirectory) -> None:
+    """A target that was never asked stands in the summary with nulls, in the order of the command line."""
+    session = _session(directory, {B: 1, A: 1})
+    session.add(_payload(record(A)))
+
+    session.finish()
+
+    summary = _load(directory, "summary.json")
+    jsonschema.validate(summary, load_schema("summary"))
+    assert [(group["model"], group["n_total"], group["success_rate_ok"]) for group in summary["groups"]] == [
+        ("b", 0, None),
+        ("a", 1, 1.0),
+    ]
+
+
+def test_what_a_server_says_is_put_together(directory: RunDirectory) -> None:
+    """A first fault brings the warm-up alone, a later answer the server; workers may say both again."""
+    session = _session(directory, {A: 3})
+    warm_up = {"warm_up": {"ok": True, "e2e_ms": 5, "message": None}}
+
+    session.add(_payload(record(A), serving=warm_up))
+    session.add(_payload(record(A), serving={"server": {"version": "1"}}))
+    session.add(_payload(record(A), serving={**warm_up, "server": {"version": "2"}}))
+
+    assert _load(directory, "inventory.json")["targets"] == {"p/a": {**warm_up, "server": {"version": "1"}}}
+
+
+def test_snapshots_are_files_and_in_the_summary(directory: RunDirectory) -> None:
+    """The first snapshot before and the last one after count; a missing last one is taken at the end."""
+    session = _session(directory, {A: 2, B: 1})
+    session.add(_payload(record(A), before={"n": 1}, after={"n": 2}))
+    session.add(_payload(record(A), before={"n": 3}, after={"n": 4}))
+    session.add(_payload(record(B), before={"n": 5}))
+
+    groups = session.finish().groups
+
+    assert [group.resources_before for group in groups] == [{"n": 1}, {"n": 5}]
+    assert groups[0].resources_after == {"n": 4}
+    assert groups[1].resources_after is not None
+    assert (directory.path / "resources_p__a_after.txt").read_text().splitlines()[0] == "# p/a, after"
+
+
+def test_python_prompts_come_with_their_rows(directory: RunDirectory) -> None:
+    """A definition that no suite file has is added to the configuration once."""
+    session = _session(directory, {A: 2})
+
+    for _ in range(2):
+        session.add(_payload(record(A), prompt={"id": "R1"}))
+
+    assert _load(directory, "config.json")["prompts"] == [{"id": "P1"}, {"id": "R1"}]
+
+
+def test_targets_have_safe_names_of_their_own() -> None:
+    """Names that a file system would take for one are told apart by a number; nothing leaves the folder."""
+    models = ["a/b:c", "a_b_c", "A_B_C", "../../x", "é" * 200, "con"]
+
+    names = list(file_names({Target(provider="p", model=model): 1 for model in models}).values())
+
+    assert names[:4] == ["p__a_b_c", "p__a_b_c_2", "p__A_B_C_3", "p__.._.._x"]
+    assert len({name.casefold() for name in names}) == len(names)
+    assert all(len(name) <= 123 and "/" not in name for name in names)
