@@ -8,7 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from xdist.scheduler import LoadScopeScheduling
+from xdist.scheduler import LoadScheduling, LoadScopeScheduling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,9 +33,16 @@ class Distributed:
             "shared_dir": str(self._state.shared_path),
         }
 
-    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Producer) -> CellScheduling | None:
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Producer) -> FittingScheduling | None:
         """Keep a lane within its limit over all workers, unless the user chose how to distribute."""
-        return None if _chose_dist(config) else CellScheduling(config, log, self._lane_slot())
+        if _chose_dist(config):
+            return None
+        return FittingScheduling(
+            LoadScheduling(config, log), CellScheduling(config, log, self._lane_slot()), self._is_cell
+        )
+
+    def _is_cell(self, nodeid: str) -> bool:
+        return self._target_of(nodeid) is not None
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Stop for a malformed suite before anybody is called, as pytest does; xdist would ask the others."""
@@ -107,6 +114,31 @@ class Distributed:
             return slots[nodeid]
 
         return slot
+
+
+class FittingScheduling:
+    """Distributes as xdist does, until a worker tells that it has collected cells: then by their lanes.
+
+    Everything but that choice is done by the scheduler that was chosen.
+    """
+
+    def __init__(
+        self, usual: LoadScheduling, for_cells: CellScheduling, is_cell: Callable[[str], bool]
+    ) -> None:
+        self.chosen = usual
+        self._for_cells = for_cells
+        self._is_cell = is_cell
+
+    def add_node_collection(self, node: WorkerController, collection: Sequence[str]) -> None:
+        """Take what a worker has collected; all workers collect the same."""
+        if self.chosen is not self._for_cells and any(map(self._is_cell, collection)):
+            for known in self.chosen.nodes:
+                self._for_cells.add_node(known)
+            self.chosen = self._for_cells
+        self.chosen.add_node_collection(node, collection)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.chosen, name)
 
 
 class CellScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types

@@ -134,7 +134,7 @@ def broke(name: str, why: str) -> Fault:
 
 def not_asked(first: Fault) -> Fault:
     """A cell is not asked because an earlier one met `first`, which reaches it too."""
-    message = f"not asked, because an earlier cell ended like this: {first.message}"
+    message = f"not asked: {first.message}"
     return Fault(failure_type=first.failure_type, status=first.status, message=message, reach=first.reach)
 
 

@@ -33,7 +33,7 @@ class SuiteFile(pytest.File):
         state = self.config.stash[STATE]
         try:
             suite = state.load_suite(self.path)
-        except SuiteError as error:
+        except (SuiteError, pytest.UsageError) as error:
             raise self.CollectError(printable(str(error))) from None
         for cell in build_cells(
             select_prompts(suite.prompts, state.settings.prompts), state.settings.targets

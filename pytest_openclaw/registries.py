@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,7 +11,7 @@ from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.protocols import Provider, ProviderSetup
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from pathlib import Path
 
     import pluggy
@@ -91,6 +91,10 @@ def make_providers(
 def _claims(hook: pluggy.HookCaller) -> Iterable[tuple[str, type[Any]]]:
     """Each class with the name of the plugin that brought it, which a hook call would not tell."""
     for implementation in hook.get_hookimpls():
-        brought = cast("Sequence[type[Any]]", implementation.function() or ())
-        for item in brought:
+        brought = implementation.function()
+        if not isinstance(brought, list | tuple | None):
+            raise pytest.UsageError(
+                f"{implementation.plugin_name}: {hook.name} returned {brought!r}, not a list of classes."
+            )
+        for item in brought or ():
             yield implementation.plugin_name, item

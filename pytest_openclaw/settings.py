@@ -16,10 +16,10 @@ VerdictMode = Literal["cells", "gate"]
 DEFAULT_PROVIDER = "ollama_openai"
 EMBEDDED_TARGET = "llama_cpp/smollm2:135m"
 THINKING_ROOM_TOKENS: Mapping[ThinkingLevel, int] = {
-    "low": 2048,
-    "medium": 8192,
-    "high": 16384,
-    "xhigh": 32768,
+    "low": 1024,
+    "medium": 4096,
+    "high": 8192,
+    "xhigh": 16384,
 }
 """What a thinking level adds to a prompt's `max_output_tokens`, which is meant for the answer alone."""
 LOCAL_LANE_LIMIT = 1

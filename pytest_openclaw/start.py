@@ -26,6 +26,7 @@ def check_start(state: State) -> None:
         pytest.UsageError: says what is wrong and what to do.
     """
     check_run_name(state)
+    check_validators(state)
     check_prompt_ids(state)
     state.check_providers()
     resolve_wildcards(state)
@@ -36,8 +37,11 @@ def check_run_name(state: State) -> None:
     from pytest_openclaw.run.directory import taken
 
     runs_dir = state.settings.runs_dir
+    missing = [folder for folder in (runs_dir, *runs_dir.parents) if not folder.exists()]
     try:
         runs_dir.mkdir(parents=True, exist_ok=True)
+        for folder in missing:  # a session without cells leaves no trace
+            folder.rmdir()
     except OSError as error:
         raise pytest.UsageError(
             f"--openclaw-runs-dir={runs_dir}: cannot write there ({error.strerror}); give a folder of yours"
@@ -45,6 +49,13 @@ def check_run_name(state: State) -> None:
     path = runs_dir / state.settings.run_id
     if state.settings.run_id_given and path.exists():
         raise pytest.UsageError(taken(path))
+
+
+def check_validators(state: State) -> None:
+    """Refuse a wrong validator of the root conftest or of a plugin; one beside the suites is read later."""
+    from pytest_openclaw.registries import validator_registry
+
+    validator_registry(state.config)
 
 
 def check_prompt_ids(state: State) -> None:

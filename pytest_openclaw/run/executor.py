@@ -7,6 +7,7 @@ a time, when their item is set up.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import threading
 import time
@@ -70,7 +71,8 @@ class Executor:
             # What a provider raises now, or that it does not end, must not cost the run its summary.
             wait([closing], CLOSING_S)
         finally:
-            self._loop.call_soon_threadsafe(self._loop.stop)
+            with contextlib.suppress(RuntimeError):  # it has ended by itself
+                self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(1.0)
 
     def ask(self, cell: Cell) -> Ending:
@@ -190,7 +192,7 @@ class Executor:
                 task.cancel()
         if others := asyncio.all_tasks() - {own}:
             await asyncio.wait(others, timeout=CLOSING_S / 2)
-        closings = (provider.aclose() for provider in self._providers.values())
+        closings = (within(CLOSING_S / 2, provider.aclose()) for provider in self._providers.values())
         await asyncio.gather(*closings, return_exceptions=True)
         await self._loop.shutdown_asyncgens()
 

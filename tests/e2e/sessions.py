@@ -101,6 +101,11 @@ class Ended:
         end = next(n for n, line in enumerate(lines) if line.startswith("wrote"))
         return lines[start + 1 : end + 1]
 
+    @property
+    def wide_lines(self) -> list[str]:
+        """Those of them that are wider than 80 columns; a path is as long as it is."""
+        return [line for line in self.page if len(line) > 80 and not line.startswith("wrote")]
+
 
 class Session:
     """A session under way, the leader of a process group of its own as in a terminal; use it with `with`."""

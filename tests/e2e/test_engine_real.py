@@ -59,6 +59,14 @@ class OffersTools(LlamaCpp):
         return {**super().body(request), "tools": [WEATHER]}
 
 
+class AsksNoTemperature(LlamaCpp):
+    """The provider, as one that cannot ask for a temperature."""
+
+    def body(self, request):
+        """Leave the temperature to the server."""
+        return {key: value for key, value in super().body(request).items() if key != "temperature"}
+
+
 class Lab:
     """A provider and an event loop to use it in."""
 
@@ -111,6 +119,14 @@ def test_it_answers_the_same_twice(lab):
     assert first.text == second.text
     assert "Paris" in first.text
     assert (first.finish_reason, first.effective_model) == ("stop", MODEL)
+
+
+def test_who_asks_no_temperature_gets_none(lab, tmp_path):
+    """A client that leaves the temperature out gets the answer that all others get."""
+    with open_lab(tmp_path, AsksNoTemperature) as other:
+        told = other.ask("Tell a story.", max_output_tokens=48)
+
+    assert told.text == lab.ask("Tell a story.", max_output_tokens=48).text
 
 
 @pytest.mark.parametrize("stream", [True, False])

@@ -36,7 +36,7 @@ def ask_all(project: Project, *words: str) -> Ended:
     assert {(row["provider"], row["prompt_id"]) for row in ended.run.rows} == {
         (provider, "P1") for provider in TARGETS
     }
-    assert [line for line in ended.page if len(line) > 80] == []
+    assert ended.wide_lines == []
     return ended
 
 

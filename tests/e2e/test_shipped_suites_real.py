@@ -37,7 +37,7 @@ def test_the_shipped_suites_end_in_a_verdict(project: Project, embedded_model: s
     assert (group["n_ok"], group["n_error"]) == (len(rows), 0)
     assert group["tool_use"]["n"] >= 16
     assert group["tool_use"]["tier"] in {1, 2, 3}
-    assert [line for line in ended.page if len(line) > 80] == []
+    assert ended.wide_lines == []
     assert len(ended.engines) == 1
     assert all_gone(ended.engines)
     assert ended.left == []

@@ -149,10 +149,10 @@ def pytest_openclaw_providers():
 CLASS = "type('Mine', (), {})"
 
 WRONG = [
-    pytest.param(VALIDATOR.replace('"mentions_ticket"', '"exact"'), "the validator type \"exact\" is claimed twice, by openclaw and by", id="validator-twice"),
+    pytest.param(VALIDATOR.replace('"mentions_ticket"', '"exact"'), "the validator type \"exact\" is claimed twice, by ", id="validator-twice"),
     pytest.param(VALIDATOR_OF.format("'exact'"), "brings 'exact' as a validator, which is none", id="no-validator"),
     pytest.param(VALIDATOR_OF.format(CLASS), "brings 'Mine' as a validator, which is none", id="no-type"),
-    pytest.param(PARROT.replace('"parrot"', '"ollama_openai"'), "the provider 'ollama_openai' is claimed by openclaw and by", id="provider-twice"),
+    pytest.param(PARROT.replace('"parrot"', '"ollama_openai"'), "the provider 'ollama_openai' is claimed by ", id="provider-twice"),
     pytest.param(PARROT.replace('"parrot"', '"a/b"'), "is no provider: it needs a name without / and an async ask", id="provider-with-a-slash"),
     pytest.param(PROVIDER_OF.format(CLASS), "is no provider: it needs a name without / and an async ask", id="no-provider"),
     pytest.param(PROVIDER_OF.format("7"), "7 is no provider: it needs a name without / and an async ask", id="number"),

@@ -120,30 +120,52 @@ def test_it_does_not_matter_who_is_loaded_first(plain_project: Any) -> None:
     assert len(session.rows) == 4
 
 
+TELLS_ITS_SCHEDULER = """
+def pytest_sessionfinish(session):
+    if dsession := session.config.pluginmanager.get_plugin('dsession'):
+        print('scheduled by', type(getattr(dsession.sched, 'chosen', dsession.sched)).__name__)
+"""
+
+
 @pytest.mark.workers
 @pytest.mark.parametrize(
-    ("given", "addopts"),
-    [(["--dist=loadfile"], ""), ([], "--dist=loadfile"), ([], "--dist load"), (["-d"], "")],
-    ids=["option", "environment", "environment-load", "short"],
+    ("given", "addopts", "scheduler"),
+    [
+        pytest.param([], "", "CellScheduling", id="none"),
+        pytest.param(["--dist=loadfile"], "", "LoadFileScheduling", id="option"),
+        pytest.param([], "--dist=loadfile", "LoadFileScheduling", id="environment"),
+        pytest.param([], "--dist load", "LoadScheduling", id="environment-load"),
+        pytest.param(["-d"], "", "LoadScheduling", id="short"),
+    ],
 )
 def test_a_chosen_distribution_stays(
-    plain_project: Any, monkeypatch: pytest.MonkeyPatch, given: list[str], addopts: str
+    plain_project: Any, monkeypatch: pytest.MonkeyPatch, given: list[str], addopts: str, scheduler: str
 ) -> None:
     """Who tells xdist how to distribute gets xdist's own scheduler, wherever they say so."""
     monkeypatch.setenv("PYTEST_ADDOPTS", addopts)
     plain_project.suite({"P1": ("say yes", NOOP)})
-    _add(
-        plain_project,
-        "\ndef pytest_sessionfinish(session):\n"
-        "    if dsession := session.config.pluginmanager.get_plugin('dsession'):\n"
-        "        print('scheduled by', type(dsession.sched).__name__)\n",
-    )
+    _add(plain_project, TELLS_ITS_SCHEDULER)
 
     session = plain_project.run("-n", "1", *given, "-s")
 
     session.outcomes(passed=1)
-    assert "scheduled by Load" in session.text
-    assert "CellScheduling" not in session.text
+    assert f"scheduled by {scheduler}" in session.text
+
+
+@pytest.mark.workers
+def test_a_session_without_cells_is_distributed_as_ever(plain_project: Any) -> None:
+    """With models in the ini, a project's own tests are xdist's, and leave no folder of runs."""
+    plain_project.pytester.makeini("[pytest]\nopenclaw_models = scripted/m\n")
+    plain_project.pytester.makepyfile(
+        test_own="import pytest\n@pytest.mark.parametrize('n', range(20))\ndef test_own(n): pass\n"
+    )
+    _add(plain_project, TELLS_ITS_SCHEDULER)
+
+    session = plain_project.run("-n", "2", "-s", models=None, target="")
+
+    session.outcomes(passed=20)
+    assert "scheduled by LoadScheduling" in session.text
+    assert not (plain_project.folder / "runs").exists()
 
 
 def test_suites_behind_a_symbolic_link(project: Any) -> None:

@@ -135,3 +135,14 @@ def test_a_fixture_reply_of_the_users_own_goes_first(plain_project: Any) -> None
     session = plain_project.run(models=None, target="")
 
     session.outcomes(passed=1)
+
+
+def test_a_model_with_a_foreign_name(project: Any) -> None:
+    """Row and group have the name itself, although pytest writes it in ASCII into the test's id."""
+    _write(project)
+
+    session = project.run("-k", "R2", models="scripted/модель:1b")
+
+    assert [row["model"] for row in session.rows] == ["модель:1b"]
+    assert [(group["model"], group["n_total"]) for group in session.summary["groups"]] == [("модель:1b", 1)]
+    assert session.summary["state"] == "finished"

@@ -104,7 +104,9 @@ def test_a_bad_ollama_host():
 @pytest.mark.parametrize(
     ("text", "secrets", "basic"),
     [
-        pytest.param("http://me:p%40ss@a", ("p%40ss", "p@ss", "bWU6cEBzcw=="), "Basic bWU6cEBzcw==", id="password"),
+        pytest.param(
+            "http://me:p%40ss@a", ("p%40ss", "p@ss", "bWU6cEBzcw=="), "Basic bWU6cEBzcw==", id="password"
+        ),
         pytest.param("http://token@a", ("token", "dG9rZW46"), "Basic dG9rZW46", id="user-alone"),
         pytest.param("http://a", (), None, id="none"),
     ],

@@ -1,0 +1,77 @@
+"""Where CI requires a real part, its absence is a failure and no skip."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests import conftest as shared
+from tests.e2e.install_claude import VERSION
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without engine and CLI."""
+    monkeypatch.setattr(shared, "embedded_model_is_installed", lambda: False)
+    for name in ("OPENCLAW_TEST_CLAUDE", "OPENCLAW_TEST_CLAUDE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def ending(require: object) -> type[BaseException]:
+    """How a test that requires something ends."""
+    assert callable(require)
+    with pytest.raises((pytest.skip.Exception, pytest.fail.Exception)) as caught:
+        require()
+    return caught.type
+
+
+@pytest.mark.parametrize(
+    ("required", "engine", "claude"),
+    [
+        pytest.param([], pytest.skip.Exception, pytest.skip.Exception, id="nothing"),
+        pytest.param(["engine"], pytest.fail.Exception, pytest.skip.Exception, id="engine"),
+        pytest.param(["engine", "claude"], pytest.fail.Exception, pytest.fail.Exception, id="both"),
+    ],
+)
+def test_a_missing_part(
+    monkeypatch: pytest.MonkeyPatch,
+    required: list[str],
+    engine: type[BaseException],
+    claude: type[BaseException],
+) -> None:
+    """A missing part is a skip, and a failure where it is required."""
+    monkeypatch.setattr(shared, "REQUIRED", required)
+
+    assert (ending(shared.require_engine), ending(shared.require_claude)) == (engine, claude)
+
+
+def test_a_folder_without_the_cli_is_a_missing_part(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An installation of another version is none."""
+    monkeypatch.setattr(shared, "REQUIRED", ["claude"])
+    monkeypatch.setenv("OPENCLAW_TEST_CLAUDE_DIR", str(installed(tmp_path, "0.0.1").parents[3]))
+
+    assert ending(shared.require_claude) is pytest.fail.Exception
+
+
+def test_the_cli_is_found_in_its_folder_or_by_its_command(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The folder given to the installer will do; a command goes before it."""
+    program = installed(tmp_path, VERSION)
+    monkeypatch.setenv("OPENCLAW_TEST_CLAUDE_DIR", str(tmp_path))
+    found = shared.require_claude()
+    monkeypatch.setenv("OPENCLAW_TEST_CLAUDE", "claude --debug")
+
+    assert found == str(program)
+    assert shared.require_claude() == "claude --debug"
+
+
+def installed(folder: Path, version: str) -> Path:
+    """Lay out what npm leaves."""
+    package = folder / "node_modules" / "@anthropic-ai" / "claude-code-some-system"
+    package.mkdir(parents=True)
+    (package / "package.json").write_text(json.dumps({"version": version}), "utf-8")
+    (package / "claude").touch()
+    return package / "claude"

@@ -1,0 +1,75 @@
+"""The published schemas say what is written: no field more, none less."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import jsonschema
+import pytest
+
+from pytest_openclaw.records import THINKING_LEVELS, AvailabilityStatus, ToolOutcome
+from pytest_openclaw.schema import from_row, load_schema, to_row
+from pytest_openclaw.settings import Gates
+from pytest_openclaw.stats.summary import summary_to_json
+from tests.unit.reports.summaries import TARGET, fault, missed, record, summary_of, tool_cells
+
+ROW = load_schema("row")
+SUMMARY = load_schema("summary")
+
+
+@pytest.mark.parametrize("schema", [ROW, SUMMARY], ids=["row", "summary"])
+def test_they_are_schemas(schema: Any) -> None:
+    """Each is a valid JSON Schema of the draft that it names."""
+    jsonschema.Draft202012Validator.check_schema(schema)
+
+
+def test_a_row_has_the_published_fields() -> None:
+    """The schema names every field of a row and requires each."""
+    assert list(ROW["properties"]) == list(to_row(record()))
+    assert set(ROW["required"]) == set(ROW["properties"])
+
+
+@pytest.mark.parametrize(
+    ("field", "values"),
+    [
+        ("availability_status", get_args(AvailabilityStatus)),
+        ("tool_outcome", (*get_args(ToolOutcome), None)),
+        ("thinking_level", (*THINKING_LEVELS, None)),
+    ],
+)
+def test_closed_sets_are_the_codes(field: str, values: tuple[str | None, ...]) -> None:
+    """A closed set in the schema is the one in the code."""
+    assert tuple(ROW["properties"][field]["enum"]) == values
+
+
+def test_a_summary_has_the_published_fields() -> None:
+    """The schema names every field of a summary, its groups, gates and tool use."""
+    rows = [*tool_cells(1, 1), missed(), fault()]
+    written = summary_to_json(summary_of(rows, gates=Gates(min_pass_rate=0.5, require_tier=1)))
+    group = SUMMARY["properties"]["groups"]["items"]["properties"]
+
+    jsonschema.validate(written, SUMMARY)
+    assert set(SUMMARY["properties"]) == set(written)
+    assert set(group) == set(written["groups"][0])
+    assert set(group["tool_use"]["properties"]) == set(written["groups"][0]["tool_use"])
+    assert set(SUMMARY["properties"]["gates"]["items"]["properties"]) == set(written["gates"][0])
+
+
+def test_a_summary_without_any_answer_is_valid() -> None:
+    """Nulls are published too."""
+    jsonschema.validate(summary_to_json(summary_of([], n_selected={TARGET: 2})), SUMMARY)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"record_type": "summary"}, "not a result: record_type is 'summary'"),
+        ({"record_type": None}, "not a result"),
+        ({"schema_version": 99}, "row format 99 is newer than 1; upgrade pytest-openclaw"),
+        ({"schema_version": "1"}, "row format 1 is newer"),
+    ],
+)
+def test_what_is_no_row_of_ours_is_refused(changes: dict[str, Any], message: str) -> None:
+    """A row of another kind or of a later version is told, not guessed at."""
+    with pytest.raises(ValueError, match=message):
+        from_row({**to_row(record()), **changes})
