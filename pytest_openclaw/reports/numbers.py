@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.intervals import Interval
 
 DASH = "–"
+MOST_PER_COLUMN = 4
+MOST_LINES = 6
 
 
 def render_ms(milliseconds: float | None) -> str:
@@ -82,7 +84,8 @@ def _columns_of(character: str) -> int:
 
 def one_line(text: str, width: int) -> str:
     """Return a foreign text on one line, printable and at most `width` columns wide, without its middle."""
-    line = printable(" ".join(text.split()))
+    # Characters are bounded too, because any number of combining ones takes no column.
+    line = shorten(printable(" ".join(text.split())), MOST_PER_COLUMN * width)
     kept = len(line) if columns(line) <= width else width
     while columns(shorten(line, kept)) > width:
         kept -= 1
@@ -91,4 +94,5 @@ def one_line(text: str, width: int) -> str:
 
 def lines_of(text: str, width: int) -> list[str]:
     """Return a foreign text as a few printable lines of at most `width` columns, broken between words."""
-    return [one_line(line, width) for line in textwrap.wrap(one_line(text, 3 * width), width)] or [""]
+    lines = textwrap.wrap(one_line(text, 3 * width), width, max_lines=MOST_LINES, placeholder=" …")
+    return [one_line(line, width) for line in lines] or [""]

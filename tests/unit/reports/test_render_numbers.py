@@ -130,10 +130,16 @@ def test_one_line_is_one_line_that_fits(text: str, width: int) -> None:
     line = one_line(text, width)
 
     assert columns(line) <= width
+    assert len(line) <= 4 * width
     assert not any(unicodedata.category(character) in {"Cc", "Cf", "Cs", "Zl", "Zp"} for character in line)
 
 
-@given(text=st.text(), width=st.integers(min_value=8, max_value=90))
+def test_a_tower_of_accents_is_cut() -> None:
+    """Ten thousand combining characters take no column and are cut all the same."""
+    assert len(one_line("e" + "\u0301" * 10_000, 80)) == 320
+
+
+@given(text=st.text() | st.text("0 \u0300日", max_size=400), width=st.integers(min_value=8, max_value=90))
 def test_wrapped_lines_fit(text: str, width: int) -> None:
     """A wrapped text has a few lines, and every one fits."""
     lines = lines_of(text, width)
