@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pytest_openclaw.stats.intervals import Interval, wilson_95
 from pytest_openclaw.stats.percentiles import percentile
 from pytest_openclaw.stats.tiers import classify_tier, is_conclusive
+from pytest_openclaw.stats.violations import violation_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -72,7 +73,7 @@ class Group:
             pass. The seed's `objective_pass_rate` leaves those out.
         latency_ms, ttft_ms: p50, p95, p99 and mean over rows that are `ok` and `success`.
         tokens_per_s: median speed of generation after the first token, by our clock.
-        violations: the most frequent ones, with their counts.
+        violations: the most frequent kinds, quotations and numbers left out, with their counts.
         failures: why cells were not answered or not successful: failure type → count.
         reasons: one message for each failure type of cells that were not answered.
         effective_models: models that the server said answered, other than the one asked for.
@@ -186,9 +187,9 @@ def summarise_group(target: Target, records: Sequence[Record], snapshots: Snapsh
         cost_usd=_sum([record.cost_usd for record in records]),
         input_tokens=_sum([record.input_tokens for record in answered]),
         output_tokens=_sum([record.output_tokens for record in answered]),
-        violations=Counter(record.violation for record in records if record.violation).most_common(
-            MOST_FREQUENT
-        ),
+        violations=Counter(
+            violation_kind(record.violation) for record in records if record.violation
+        ).most_common(MOST_FREQUENT),
         failures=dict(Counter(record.failure_type for record in records if record.failure_type)),
         reasons=_reasons(records),
         effective_models=sorted(
