@@ -92,7 +92,7 @@ class Recorder:
         page = run.directory.path / "summary.md"
         start = self._state.config.invocation_params.dir
         where = page.relative_to(start) if page.is_relative_to(start) else page
-        terminalreporter.section(TITLE)
+        terminalreporter.write_sep("=", TITLE)
         for line in render_terminal(summary, str(where)):
             terminalreporter.write_line(line)
 

@@ -46,10 +46,11 @@ def _table(summary: Summary) -> Iterator[str]:
     if answered:
         rows = _fitted([[*HEADERS], *(_row(group) for group in answered)])
         # Not by tabulate, which counts a wide character as one column.
-        widths = [max(map(columns, column)) for column in zip(*rows, strict=True)]
+        widths = _widths(rows)
+        gap = "  " if sum(widths) + 2 * (len(widths) - 1) <= WIDTH else " "
         for row in rows:
             cells = zip(row, widths, ON_THE_LEFT, strict=True)
-            yield " ".join(_padded(text, width, left=left) for text, width, left in cells).rstrip()
+            yield gap.join(_padded(text, width, left=left) for text, width, left in cells).rstrip()
     for group in summary.groups:
         if not group.n_ok:
             reason = next(iter(group.reasons.values()), "not asked")
@@ -64,9 +65,13 @@ def _padded(text: str, width: int, *, left: bool) -> str:
     return text + blanks if left else blanks + text
 
 
+def _widths(rows: list[list[str]]) -> list[int]:
+    return [max(map(columns, column)) for column in zip(*rows, strict=True)]
+
+
 def _fitted(rows: list[list[str]]) -> list[list[str]]:
     """Shorten the targets, so that all columns with a blank between them fit the width."""
-    figures = sum(max(map(columns, column)) + 1 for column in list(zip(*rows, strict=True))[1:])
+    figures = sum(width + 1 for width in _widths(rows)[1:])
     width = min(TARGET_WIDTH, WIDTH - figures)
     return [[one_line(target, width), *others] for target, *others in rows]
 
@@ -102,7 +107,9 @@ def _findings(summary: Summary, where: str) -> Iterator[tuple[str, str]]:
         yield from _of_group(group, width)
     if summary.missed and summary.n_answered:
         names = ", ".join(missed.prompt_id for missed in summary.missed)
-        yield "missed by all" if len(summary.groups) > 1 else "missed", one_line(names, width)
+        count = f"{_prompts(len(summary.missed))}: "
+        label = "missed by all" if len(summary.groups) > 1 else "missed"
+        yield label, count + one_line(names, width - len(count))
     if summary.slowest:
         row = summary.slowest
         where_and_when = f"{render_ms(row.e2e_ms)} on {row.target.label}"
@@ -128,6 +135,10 @@ def _of_group(group: Group, width: int) -> Iterator[tuple[str, str]]:
     if unanswered and group.n_ok:
         reason = next(iter(group.reasons.values()), "")
         yield from _wrapped("not answered", f"{_cells(unanswered)} of {label}: {reason}", width)
+
+
+def _prompts(n: int) -> str:
+    return f"{n} prompt" if n == 1 else f"{n} prompts"
 
 
 def _cells(n: int, kind: str = "") -> str:

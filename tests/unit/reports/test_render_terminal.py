@@ -112,7 +112,7 @@ def test_the_findings() -> None:
 
     shown = _shown(*rows)
 
-    assert "missed            P7" in shown
+    assert "missed            1 prompt: P7" in shown
     assert "slowest           P7 long_operator: 9.8 s on ollama_openai/qwen3:8b" in shown
     assert "10 more tool cells without a miss would settle tier 1" in " ".join(shown.split())
     assert "answered by       other instead of ollama_openai/qwen3:8b" in shown
