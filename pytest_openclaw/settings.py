@@ -73,11 +73,6 @@ class Gates:
     min_tool_rate: float | None = None
     require_tier: int | None = None
 
-    @property
-    def any_set(self) -> bool:
-        """Whether there is anything to reach."""
-        return (self.min_pass_rate, self.min_tool_rate, self.require_tier) != (None, None, None)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:

@@ -112,11 +112,6 @@ class State:
             self._shared = self._open.enter_context(SharedDir.create())
         return self._shared.path
 
-    @property
-    def run_id(self) -> str:
-        """The run's id; a worker's rows get theirs from the controller."""
-        return self.run.directory.run_id if self.run else self.settings.run_id
-
     @cached_property
     def redactor(self) -> Redactor:
         """Knows the secrets of this run's providers."""
