@@ -53,7 +53,7 @@ def _asked(question: Callable[[], T]) -> T | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             return question()
-    except (OSError, RuntimeError, NotImplementedError, psutil.Error):
+    except (OSError, RuntimeError, psutil.Error):
         return None
 
 
