@@ -6,7 +6,7 @@ Frozen, keyword-only, without behaviour beyond names. `schema.py` knows their JS
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,6 +75,15 @@ class Target:
         return f"{self.provider}/{self.model}{level}"
 
 
+class CellKey(NamedTuple):
+    """What a cell is, in ids, rows, resumed runs and comparisons alike."""
+
+    suite: str
+    prompt_id: str
+    target: Target
+    repeat: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cell:
     """One prompt on one target; pytest calls it an item."""
@@ -87,6 +96,11 @@ class Cell:
     def id(self) -> str:
         """`P1[ollama_openai/llama3.2:3b@low]`, the item's name."""
         return f"{self.prompt.id}[{self.target.label}]"
+
+    @property
+    def key(self) -> CellKey:
+        """What tells this cell from every other."""
+        return CellKey(self.prompt.suite, self.prompt.id, self.target, self.repeat)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,3 +299,8 @@ class Record:
     def target(self) -> Target:
         """The target that this row belongs to."""
         return Target(provider=self.provider, model=self.model, thinking_level=self.thinking_level)
+
+    @property
+    def key(self) -> CellKey:
+        """The cell that this row belongs to."""
+        return CellKey(self.suite, self.prompt_id, self.target, self.repeat)
