@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,13 +12,16 @@ from pytest_openclaw import items, options
 from pytest_openclaw.state import STATE
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator
     from pathlib import Path
 
+    from pytest_openclaw.records import Cell, Target
     from pytest_openclaw.state import State
 
 PAYLOAD = "openclaw"
 LAST_OF_TARGET = pytest.StashKey[bool]()
+# Its workers may be told to give items back, which must not have been asked by then.
+GIVES_BACK = "worksteal"
 
 
 class Cells:
@@ -25,6 +29,9 @@ class Cells:
 
     def __init__(self, state: State) -> None:
         self._state = state
+        self._left: Counter[Target] = Counter()
+        self._given: deque[int] = deque()
+        self._cells: list[Cell | None] = []
         state.config.stash[STATE] = state
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -47,13 +54,57 @@ class Cells:
         with exact_ids(config, items):
             return (yield)
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Ask ahead: all cells of a plain session, and in a worker those that it is given."""
+        state = self._state
+        if state.calls_nobody or (
+            session.testsfailed and not session.config.option.continue_on_collection_errors
+        ):
+            return
+        self._cells = [items.cell_of(item) for item in session.items]
+        if not any(self._cells):
+            return
+        pairs = zip(session.items, self._cells, strict=True)
+        state.asker.executor.plan((item.nodeid, cell) for item, cell in pairs if cell is not None)
+        if not state.is_worker:
+            self._given.extend(range(len(session.items)))
+            self._take_given(session)
+        elif session.config.getvalue("dist") != GIVES_BACK:
+            self._hear_what_is_given(session.config)
+
+    def _hear_what_is_given(self, config: pytest.Config) -> None:
+        """Listen to the controller's commands: a worker asks for nothing that another one may be given."""
+        for plugin in config.pluginmanager.get_plugins():
+            if (handle := getattr(plugin, "handle_command", None)) and hasattr(plugin, "torun"):
+
+                def listen(command: Any, handle: Callable[[Any], None] = handle) -> None:
+                    # In a thread of xdist's; the items are asked in the test's.
+                    if isinstance(command, tuple) and command[0] == "runtests":
+                        self._given.extend(command[1]["indices"])
+                    handle(command)
+
+                plugin.handle_command = listen
+
+    def _take_given(self, session: pytest.Session) -> None:
+        tokens = []
+        while self._given:
+            index = self._given.popleft()
+            item, cell = session.items[index], self._cells[index]
+            if cell is not None:
+                self._left[cell.target] += 1
+                if items.may_ask_ahead(item):
+                    tokens.append(item.nodeid)
+        if tokens:
+            self._state.asker.executor.expect(tokens)
+
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(
-        self, item: pytest.Item, nextitem: pytest.Item | None
-    ) -> Generator[None, object, object]:
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         """Note where a target ends, for the snapshot after it; keep no reply longer than its item runs."""
-        cell, following = items.cell_of(item), nextitem and items.cell_of(nextitem)
-        item.stash[LAST_OF_TARGET] = cell is not None and (not following or following.target != cell.target)
+        self._take_given(item.session)
+        if (cell := items.cell_of(item)) is not None:
+            self._left[cell.target] -= 1
+            item.stash[LAST_OF_TARGET] = self._left[cell.target] <= 0
         try:
             return (yield)
         finally:
@@ -77,6 +128,7 @@ class Cells:
         if call.when == "call" or (call.when == "setup" and call.excinfo is not None):
             asked = items.asked_of(item, call)
             if asked is None:
+                self._state.asker.executor.drop(item.nodeid)
                 setattr(report, PAYLOAD, {"left_out": cell.target.label})
             else:
                 setattr(report, PAYLOAD, items.payload(item, asked, last=item.stash[LAST_OF_TARGET]))

@@ -37,8 +37,9 @@ class Distributed:
         """Keep a lane within its limit over all workers, unless the user chose how to distribute."""
         if _chose_dist(config):
             return None
+        usual = LoadScheduling(config, log)
         return FittingScheduling(
-            LoadScheduling(config, log), CellScheduling(config, log, self._lane_slot()), self._is_cell
+            usual, CellScheduling(config, log, self._lane_slot(usual.numnodes)), self._is_cell
         )
 
     def _is_cell(self, nodeid: str) -> bool:
@@ -94,10 +95,12 @@ class Distributed:
             definitions += [definition(prompt) for prompt in prompts if (name, prompt.id) in wanted]
         return definitions
 
-    def _lane_slot(self) -> Callable[[str], str]:
+    def _lane_slot(self, workers: int) -> Callable[[str], str]:
         """Return the function that names the part of a lane in which a cell is asked."""
+        from pytest_openclaw.run.parts import Parts
+
         slots: dict[str, str] = {}
-        counts: Counter[str] = Counter()
+        parts = Parts(workers)
 
         def slot(nodeid: str) -> str:
             if nodeid not in slots:
@@ -109,8 +112,7 @@ class Distributed:
                     limit = self._state.settings.concurrency.limit(
                         target.provider, is_local=provider.is_local
                     )
-                    slots[nodeid] = f"{provider.lane} {counts[provider.lane] % limit}"
-                    counts[provider.lane] += 1
+                    slots[nodeid] = parts.deal(provider.lane, limit).name
             return slots[nodeid]
 
         return slot
@@ -142,10 +144,9 @@ class FittingScheduling:
 
 
 class CellScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """Gives all cells of one part of a lane to one worker, which asks one at a time.
+    """Gives all cells of one part of a lane to one worker, so that all workers together keep its limit.
 
-    A lane has as many parts as requests may be in flight on it, so that all workers together keep its
-    limit. Items that are no cells go wherever there is room.
+    Items that are no cells go wherever there is room.
     """
 
     def __init__(self, config: pytest.Config, log: Producer, slot: Callable[[str], str]) -> None:

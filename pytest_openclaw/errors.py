@@ -5,6 +5,8 @@ OpenClawError
  ├─ TargetError     `--openclaw-models` or an endpoint says something we cannot reach
  ├─ EngineError     the embedded engine is missing or does not start
  │   └─ EngineCrashError  it died again after it had been started anew
+ ├─ AskingBroke     our own code broke in the process that asks
+ ├─ HostDied        the process or thread that asks has ended by itself
  └─ CallFailed      an attempt to ask a model ended without a reply; carries a `Fault`
 """
 
@@ -34,6 +36,14 @@ class EngineError(OpenClawError):
 
 class EngineCrashError(EngineError):
     """The embedded engine died while it served, and again after its restart."""
+
+
+class AskingBroke(OpenClawError):
+    """Our own code broke in the process that asks; the text names the exception, a note has its traceback."""
+
+
+class HostDied(OpenClawError):
+    """The process or thread that asks has ended by itself; what it was asking is lost."""
 
 
 class CallFailed(OpenClawError):

@@ -35,6 +35,7 @@ class SuiteFile(pytest.File):
             suite = state.load_suite(self.path)
         except (SuiteError, pytest.UsageError) as error:
             raise self.CollectError(printable(str(error))) from None
+        state.get_ready()
         for cell in build_cells(
             select_prompts(suite.prompts, state.settings.prompts), state.settings.targets
         ):
@@ -105,7 +106,7 @@ def ask(item: pytest.Item) -> Asked:
     if state.calls_nobody:
         pytest.skip("no model is asked here")
     try:
-        asked = state.asker.ask(cell)
+        asked = state.asker.ask(item.nodeid, cell)
     except Exception as error:
         item.stash[ASKED] = _broken(_never_asked(cell), error)
         raise
@@ -136,7 +137,7 @@ def _broken(asked: Asked, error: BaseException) -> Asked:
 def _never_asked(cell: Cell) -> Asked:
     from pytest_openclaw import faults
     from pytest_openclaw.run.asking import Asked
-    from pytest_openclaw.run.executor import never_asked
+    from pytest_openclaw.run.fetching import never_asked
 
     return Asked(cell=cell, ending=never_asked(faults.broke(cell.id, "it was never asked")))
 
@@ -156,6 +157,7 @@ def parametrize_reply(metafunc: pytest.Metafunc, state: State) -> None:
     prompt = prompt_of(marker, metafunc.definition, state)
     if not select_prompts([prompt], state.settings.prompts):
         return
+    state.get_ready()
     cells = [Cell(prompt=prompt, target=target) for target in state.settings.targets]
     metafunc.parametrize("reply", cells, indirect=True, ids=[cell.target.label for cell in cells])
 
@@ -225,6 +227,14 @@ def asked_of(item: pytest.Item, call: pytest.CallInfo[None]) -> Asked | None:
         assert cell is not None, "only cells are asked"
         return _broken(_never_asked(cell), error)
     return asked if isinstance(item, CellItem) else judged_by_test(item, call)
+
+
+def may_ask_ahead(item: pytest.Item) -> bool:
+    """Whether the item will want its reply, as far as its marks tell."""
+    return not any(
+        mark.name in ("skip", "skipif") or (mark.name == "xfail" and not mark.kwargs.get("run", True))
+        for mark in item.iter_markers()
+    )
 
 
 def forget(item: pytest.Item) -> None:

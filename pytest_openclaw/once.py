@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 from pytest_openclaw.records import JsonObject
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
 _POLL_S = 0.02
@@ -36,6 +36,14 @@ def once(shared_dir: Path, name: str, make: Callable[[], JsonObject]) -> JsonObj
     with FileLock(path.with_suffix(".lock")):
         kept = read_json(path)
         return kept if kept is not None else _keep(path, make())
+
+
+async def once_in_loop(shared_dir: Path, name: str, make: Callable[[], Awaitable[JsonObject]]) -> JsonObject:
+    """Do as `once` does, without blocking the event loop."""
+    path = _path_of(shared_dir, name)
+    async with locked(path.with_suffix(".lock")):
+        kept = read_json(path)
+        return kept if kept is not None else _keep(path, await make())
 
 
 @contextlib.asynccontextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_openclaw.records import Target
-    from pytest_openclaw.run.executor import Executor
+    from pytest_openclaw.run.fetching import Fetcher
     from pytest_openclaw.state import State
 
 
@@ -103,24 +104,32 @@ def _may_hold_python(state: State) -> bool:
 
 def resolve_wildcards(state: State) -> None:
     """Ask the providers for the models behind every `*`."""
-    from pytest_openclaw.run.executor import Executor
     from pytest_openclaw.suites import is_wildcard
 
     if not any(is_wildcard(target) for target in state.settings.targets):
         return
     state.hide_secrets_in_logs()
-    with Executor(state.providers, state.settings, state.shared_path) as executor:
-        targets = [served for target in state.settings.targets for served in _resolve(executor, target)]
+    targets = asyncio.run(_resolve_all(state))
     state.choose_targets(tuple(dict.fromkeys(targets)))
 
 
-def _resolve(executor: Executor, target: Target) -> tuple[Target, ...]:
+async def _resolve_all(state: State) -> list[Target]:
+    from pytest_openclaw.run.fetching import Fetcher
+
+    fetcher = Fetcher(state.providers, state.settings, state.shared_path)
+    try:
+        return [served for target in state.settings.targets for served in await _resolve(fetcher, target)]
+    finally:
+        await fetcher.aclose()
+
+
+async def _resolve(fetcher: Fetcher, target: Target) -> tuple[Target, ...]:
     from pytest_openclaw.suites import expand, is_wildcard
 
     if not is_wildcard(target):
         return (target,)
     try:
-        found = expand(target, executor.served(target))
+        found = expand(target, await fetcher.served(target))
     except CallFailed as failed:
         raise pytest.UsageError(f"{target.label}: {failed} Name the models, or start the server.") from None
     except TargetError as error:

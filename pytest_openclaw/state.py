@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pytest_openclaw.protocols import Provider
-    from pytest_openclaw.records import Cell, JsonObject, Suite, Target
+    from pytest_openclaw.records import Cell, JsonObject, Record, Suite, Target
     from pytest_openclaw.redact import Redactor
     from pytest_openclaw.run.asking import Asker
     from pytest_openclaw.run.progress import Progress
@@ -68,6 +68,7 @@ class State:
         self._suites: dict[Path, Suite] = {}
         self._open = ExitStack()
         self._logs_are_safe = False
+        self._disk_is_full = False
 
     @property
     def is_worker(self) -> bool:
@@ -127,13 +128,21 @@ class State:
 
     @property
     def asker(self) -> Asker:
-        """The side that asks, started with the first cell."""
+        """The side that asks; its child starts when it is first needed."""
         from pytest_openclaw.run.asking import Asker
+        from pytest_openclaw.run.executor import Executor
 
         if self._asker is None:
             self.hide_secrets_in_logs()
-            self._asker = Asker(self.providers, self.settings, self.shared_path, self.redactor)
+            workers = getattr(self.config, "workerinput", {}).get("workercount", 1)
+            executor = Executor(self.providers, self.settings, self.shared_path, workers=workers)
+            self._asker = Asker(executor, self.redactor)
         return self._asker
+
+    def get_ready(self) -> None:
+        """Start what takes a moment to start, while pytest goes on collecting."""
+        if not self.calls_nobody:
+            self.asker.executor.start()
 
     def load_suite(self, path: Path) -> Suite:
         """Return the suite in a file, read once.
@@ -227,14 +236,19 @@ class State:
             self.run.leave_out(target)
             return
         payload["row"]["run_id"] = self.run.directory.run_id
-        try:
-            record = self.run.add(payload)
-        except OSError as error:
-            cannot_record(self.run.directory.path, error)
+        record = self._add(payload)
         if report.failed and record.availability_status == "ok" and record.objective_pass is not True:
             self.n_verdicts_failed += 1
         if self.progress:
             self.progress.count()
+
+    def _add(self, payload: JsonObject) -> Record:
+        assert self.run is not None, "a run begins before its first row"
+        try:
+            return self.run.add(payload)
+        except OSError as error:
+            self._disk_is_full = True
+            cannot_record(self.run.directory.path, error)
 
     def close(self) -> None:
         """End the asking; the run directory stays open until its summary is written."""
@@ -242,7 +256,16 @@ class State:
             self.progress.stop()
         asker, self._asker = self._asker, None
         if asker:
-            asker.close()
+            self._keep_unreported(asker)
+
+    def _keep_unreported(self, asker: Asker) -> None:
+        """End the asking, and record what was answered while the session ended."""
+        for asked in asker.unreported():
+            # A Python benchmark is judged by its test alone, so it is asked again in a resumed run.
+            if self.run is None or self._disk_is_full or asked.cell.prompt.validator.type == "python":
+                continue
+            record = asker.record(self.run.directory.run_id, asker.judge_or_break(asked))
+            self._add(asker.payload(replace(record, reported=False), last_of_target=False))
 
     def discard(self) -> None:
         """Give back what is left."""

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_openclaw import faults
 from pytest_openclaw.judge import Judgement, judge, prepare
 from pytest_openclaw.records import Fault, Reply
-from pytest_openclaw.run.executor import Executor
 from pytest_openclaw.run.recording import record_of
 from pytest_openclaw.run.resources import collect_snapshot
 from pytest_openclaw.schema import to_row
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from pytest_openclaw.protocols import Provider
-    from pytest_openclaw.records import Cell, Ending, JsonObject, Record, Target
+    from pytest_openclaw.records import Cell, Ending, JsonObject, Record
     from pytest_openclaw.redact import Redactor
-    from pytest_openclaw.settings import Settings
+    from pytest_openclaw.run.executor import Executor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,43 +39,25 @@ class Asker:
     """Asks and judges the cells that this process was given; close it when the session ends.
 
     Args:
-        providers: by name.
-        settings: the run's.
-        shared_dir: the run's folder on this machine.
+        executor: asks ahead.
         redactor: takes secrets out of all that leaves this process.
     """
 
-    def __init__(
-        self, providers: Mapping[str, Provider], settings: Settings, shared_dir: Path, redactor: Redactor
-    ) -> None:
+    def __init__(self, executor: Executor, redactor: Redactor) -> None:
+        self.executor = executor
         self.redactor = redactor
-        self._stack = ExitStack()
-        self._executor = self._stack.enter_context(Executor(providers, settings, shared_dir))
-        self._before: dict[Target, JsonObject] = {}
-        self._told: set[Target] = set()
-        self._notes: dict[str, Any] = {}
 
-    def close(self) -> None:
-        """End the executor and give back what the providers opened."""
-        self._stack.close()
-
-    def ask(self, cell: Cell) -> Asked:
-        """Ask the cell, without judging.
+    def ask(self, token: str, cell: Cell) -> Asked:
+        """Return how the cell's asking ended, without judging.
 
         Raises:
             Exception: whatever our own code or a guest's provider raised; the row is then `broken`.
         """
-        target = cell.target
-        if target not in self._before:
-            self._before[target] = self._notes["before"] = collect_snapshot()
-            self._notes["serving"] = self._executor.prepare(target)
-        ending = self._executor.ask(cell)
-        if target not in self._told and isinstance(ending.result, Reply):
-            # After the first answer, so that the questions wait for no loading and delay no cell's clock.
-            self._told.add(target)
-            server = self._executor.fingerprint(target)
-            self._notes["serving"] = {**self._notes.get("serving", {}), "server": server}
-        return Asked(cell=cell, ending=ending)
+        return Asked(cell=cell, ending=self.executor.ask(token, cell))
+
+    def unreported(self) -> list[Asked]:
+        """Stop asking; return the cells that were answered while no test took the answer."""
+        return [Asked(cell=cell, ending=ending) for cell, ending in self.executor.close()]
 
     def judge(self, asked: Asked) -> Asked:
         """Add the judgement of a suite's validator, if there is a reply."""
@@ -89,6 +65,15 @@ class Asker:
         if isinstance(result, Fault):
             return asked
         return replace(asked, judgement=judge(asked.cell.prompt, result))
+
+    def judge_or_break(self, asked: Asked) -> Asked:
+        """Judge a cell whose test will not run any more; what breaks is told by its row alone."""
+        try:
+            return self.judge(asked)
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt | SystemExit):
+                raise
+            return broken(asked, error)
 
     def prepared(self, asked: Asked) -> Reply:
         """Return the reply as a Python benchmark gets it: the answer without thinking, tools found."""
@@ -101,7 +86,7 @@ class Asker:
 
     def payload(self, record: Record, *, last_of_target: bool) -> JsonObject:
         """Return what the report carries: the row, and what is new about its target."""
-        notes, self._notes = self._notes, {}
+        notes = self.executor.notes.pop(record.target, {})
         payload: JsonObject = {"row": to_row(record), **self.redactor.value(notes)}
         if last_of_target:
             payload["after"] = collect_snapshot()

@@ -1,266 +1,250 @@
-"""Asks targets, in one event loop away from the test thread.
+"""Asks ahead of the tests: cells in the order of their items, lane by lane, a bounded number at a time.
 
-A thread of its own, so that the moment a token arrives is read while tests run. Cells are asked one at
-a time, when their item is set up.
+What a test needs is asked before it comes up, and no further: on each part of a lane, `ahead_of(limit)`
+cells are asked or answered and not yet taken. So a reply is there when its test begins, and replies are
+never hoarded.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import random
-import threading
-import time
-from concurrent.futures import CancelledError as FutureCancelled
-from concurrent.futures import Future, wait
+from collections import deque
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytest_openclaw import faults
-from pytest_openclaw.errors import CallFailed, OpenClawError
-from pytest_openclaw.once import once
-from pytest_openclaw.records import Ending, Fault, Reply, Request, Timing
-from pytest_openclaw.run.attempt import ask_once, within
-from pytest_openclaw.run.lanes import Lanes
-from pytest_openclaw.run.retry import wait_before_retry
+from pytest_openclaw.errors import HostDied
+from pytest_openclaw.records import Request
+from pytest_openclaw.run.fetching import Fetched, Job, Waiting
+from pytest_openclaw.run.hosts import Host, Message, ProcessHost, ThreadHost
+from pytest_openclaw.run.parts import Part, Parts
 from pytest_openclaw.settings import THINKING_ROOM_TOKENS
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
-    from typing import Any, TypeVar
 
     from pytest_openclaw.protocols import Provider
-    from pytest_openclaw.records import Cell, JsonObject, Target
+    from pytest_openclaw.records import Cell, Ending, JsonObject, Target
     from pytest_openclaw.settings import Settings
 
-    T = TypeVar("T")
+MOST_DEATHS = 3
+SILENCE_S = 60.0
 
-CLOSING_S = 10.0
-# Faults that a provider finds before it sends anything.
-NEVER_SENT = frozenset({"auth_missing", "not_installed"})
+
+def ahead_of(limit: int) -> int:
+    """Return how many cells of a part may be asked or answered before their tests come up."""
+    return 2 * limit + 2
+
+
+@dataclass
+class _Line:
+    """The cells of one part of a lane that are still to be asked, and how many are out."""
+
+    part: Part
+    to_ask: deque[str] = field(default_factory=deque)
+    out: set[str] = field(default_factory=set)
+
+
+@dataclass
+class _Asking:
+    """A cell on its way."""
+
+    cell: Cell
+    line: _Line
+    fetched: Fetched | None = None
 
 
 class Executor:
-    """Asks cells through their providers; open it with `with`.
+    """Asks cells through their providers; use it with `with`, from one thread.
+
+    Cells go by tokens, any text that is unique in the session.
+
+    Attributes:
+        notes: what is new about targets, until somebody takes it; see `Fetched`.
 
     Args:
         providers: by name, made for this run.
         settings: timeouts, retries, concurrency, streaming.
         shared_dir: the run's folder on this machine, common to all its processes.
+        workers: processes over which the lanes are divided, this one included.
+        tell: hears a token and why its cell waits.
     """
 
-    def __init__(self, providers: Mapping[str, Provider], settings: Settings, shared_dir: Path) -> None:
+    def __init__(
+        self,
+        providers: Mapping[str, Provider],
+        settings: Settings,
+        shared_dir: Path,
+        *,
+        workers: int = 1,
+        tell: Callable[[str, Waiting], None] | None = None,
+    ) -> None:
         self._providers = providers
         self._settings = settings
         self._shared_dir = shared_dir
-        self._lanes = Lanes()
-        self._asked: set[str] = set()
-        self._under_way: set[asyncio.Task[Any]] = set()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._serve, name="openclaw-executor", daemon=True)
+        self._tell = tell
+        self._parts = Parts(workers)
+        self._lines: dict[str, _Line] = {}
+        self._planned: dict[str, _Asking] = {}
+        self._tokens: dict[int, str] = {}
+        self._numbers = 0
+        self._hosts: dict[type[Host], Host] = {}
+        self._deaths = 0
+        self._kinds = _kinds(providers)
+        self.notes: dict[Target, JsonObject] = {}
 
     def __enter__(self) -> Executor:
-        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self._thread.is_alive():
-            return
-        closing = self._submit(self._close())
-        try:
-            # What a provider raises now, or that it does not end, must not cost the run its summary.
-            wait([closing], CLOSING_S)
-        finally:
-            with contextlib.suppress(RuntimeError):  # it has ended by itself
-                self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join(1.0)
+        self.close()
 
-    def ask(self, cell: Cell) -> Ending:
-        """Ask the cell's target, with retries, and return how that ended.
+    def start(self) -> None:
+        """Start the child that asks, if there will be one, so that it is ready when the tests are."""
+        if ProcessHost in self._kinds.values():
+            self._host_of(ProcessHost)
+
+    def plan(self, cells: Iterable[tuple[str, Cell]]) -> None:
+        """Learn all cells of the session, in their order; none is asked by that."""
+        for token, cell in cells:
+            provider = self._providers[cell.target.provider]
+            limit = self._settings.concurrency.limit(cell.target.provider, is_local=provider.is_local)
+            part = self._parts.deal(provider.lane, limit)
+            self._planned[token] = _Asking(cell, self._lines.setdefault(part.name, _Line(part)))
+
+    def expect(self, tokens: Iterable[str]) -> None:
+        """Ask these cells ahead of their tests, which will come in this order."""
+        for token in tokens:
+            self._planned[token].line.to_ask.append(token)
+        for line in self._lines.values():
+            self._feed(line)
+
+    def ask(self, token: str, cell: Cell) -> Ending:
+        """Return how the cell's asking ended; asks now what was not expected.
 
         Raises:
-            KeyboardInterrupt: passed on; the request is given up.
-            OpenClawError: the executor itself has died.
+            KeyboardInterrupt: passed on; the request goes on until the executor is closed.
+            HostDied: the side that asks has ended; what it was asking is lost.
             Exception: whatever a provider raised that is no `CallFailed`.
         """
-        return self._wait(self._submit(self._ask(cell, time.perf_counter())))
+        if token not in self._planned:
+            self.plan([(token, cell)])
+        asking = self._planned[token]
+        if token not in asking.line.out and asking.fetched is None:
+            self._send_now(token, asking)
+        while asking.fetched is None:
+            self._hear(cell)
+        fetched = asking.fetched
+        self._taken(token, asking)
+        if fetched.error is not None:
+            raise fetched.error
+        assert fetched.ending is not None, "what did not break has ended"
+        return fetched.ending
 
-    def prepare(self, target: Target) -> JsonObject:
-        """Warm the target up, once over all processes of the run.
+    def drop(self, token: str) -> None:
+        """Forget a cell whose test does not want its reply."""
+        if (asking := self._planned.get(token)) is not None:
+            self._taken(token, asking)
 
-        Returns:
-            `{"warm_up": {"e2e_ms", "ok", "message"}}`, or {} where nothing needs warming up. Its failure is
-            told there and nowhere else: the cells will say why.
-        """
-        provider = self._providers[target.provider]
-        if not provider.warms_up or self._lanes.down(provider.lane, target):
-            return {}
-        done = once(
-            self._shared_dir,
-            f"warm-up {target.label}",
-            lambda: self._wait(self._submit(self._warm_up(target))),
+    @property
+    def n_out(self) -> int:
+        """Cells asked or answered that no test has taken yet."""
+        return sum(len(line.out) for line in self._lines.values())
+
+    def close(self) -> list[tuple[Cell, Ending]]:
+        """Stop asking, and return what was answered and not taken, in the order of the plan."""
+        hosts, self._hosts = self._hosts, {}
+        self._deaths = MOST_DEATHS  # nobody is asked from now on
+        for host in hosts.values():
+            for message in host.close():
+                self._note(message)
+        left = [
+            (asking.cell, asking.fetched.ending)
+            for token, asking in self._planned.items()
+            if token in asking.line.out and asking.fetched and asking.fetched.ending
+        ]
+        self._planned.clear()
+        return left
+
+    # --- how ---
+
+    def _feed(self, line: _Line) -> None:
+        most = ahead_of(line.part.limit)
+        while line.to_ask and len(line.out) < most:
+            token = line.to_ask.popleft()
+            self._send(token, self._planned[token])
+
+    def _send_now(self, token: str, asking: _Asking) -> None:
+        if token in asking.line.to_ask:
+            asking.line.to_ask.remove(token)
+        self._send(token, asking)
+
+    def _send(self, token: str, asking: _Asking) -> None:
+        self._numbers += 1
+        self._tokens[self._numbers] = token
+        asking.line.out.add(token)
+        target = asking.cell.target
+        job = Job(
+            number=self._numbers,
+            target=target,
+            request=request_for(asking.cell, self._settings),
+            part=asking.line.part,
         )
-        if done["warm_up"]["ok"]:
-            self._asked.add(target.label)
-        return done
-
-    def fingerprint(self, target: Target) -> JsonObject:
-        """Return what the target's server says that it serves, asked once over all processes of the run.
-
-        A question that fails gives `{"error": …}`, because the cell that was answered before it counts.
-        """
-        provider = self._providers[target.provider]
-
-        async def question() -> JsonObject:
-            return await within(self._settings.timeout_s, provider.fingerprint(target.model))
-
         try:
-            return once(
-                self._shared_dir,
-                f"fingerprint {target.label}",
-                lambda: self._wait(self._submit(question())),
-            )
-        except Exception as error:
-            return {"error": f"{type(error).__name__}: {error}"}
+            self._host_of(self._kinds[target.provider]).send(job)
+        except HostDied as error:
+            self._note(Fetched(number=self._numbers, error=error))
 
-    def served(self, target: Target) -> tuple[str, ...]:
-        """Return the names of the models that the target's provider serves.
+    def _taken(self, token: str, asking: _Asking) -> None:
+        asking.line.out.discard(token)
+        # A test that is run again asks again.
+        self._planned[token] = _Asking(asking.cell, asking.line)
+        self._feed(asking.line)
 
-        Raises:
-            CallFailed: it cannot be asked.
-        """
-        provider = self._providers[target.provider]
-
-        async def question() -> tuple[str, ...]:
-            try:
-                return await within(self._settings.timeout_s, provider.models())
-            except TimeoutError:
-                fault = faults.timed_out(target.provider, self._settings.timeout_s)
-                raise CallFailed(fault) from None
-
-        return self._wait(self._submit(question()))
-
-    # --- the test thread's side ---
-
-    def _submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        if not self._thread.is_alive():
-            work.close()
-            raise OpenClawError("the executor has ended; no more cells can be asked")
-        return asyncio.run_coroutine_threadsafe(self._noted(work), self._loop)
-
-    def _wait(self, future: Future[T]) -> T:
-        """Wait for the result, but never for a dead thread."""
+    def _hear(self, cell: Cell) -> None:
+        """Wait for one message, and fail all that are out if none can come any more."""
+        kind = self._kinds[cell.target.provider]
+        # A guest's provider may hold the loop up as long as an attempt may take.
+        longest_s = max(self._settings.timeout_s, cell.prompt.timeout_s or 0.0)
         try:
-            while True:
-                try:
-                    return future.result(timeout=1.0)
-                except TimeoutError:
-                    if future.done():  # in this very moment, or with a TimeoutError of its own
-                        return future.result()
-                    if not self._thread.is_alive():
-                        raise OpenClawError("the executor died while a cell was being asked") from None
-        except FutureCancelled:
-            raise OpenClawError("the executor was closed while a cell was being asked") from None
-        except BaseException:
-            future.cancel()
-            raise
+            self._note(self._host_of(kind).receive(longest_s + SILENCE_S))
+        except HostDied as error:
+            self._bury(kind, error)
 
-    # --- the loop's side ---
+    def _note(self, message: Message) -> None:
+        match message:
+            case Waiting() if self._tell:
+                self._tell(self._tokens[message.number], message)
+            case Fetched():
+                token = self._tokens.pop(message.number)
+                if message.notes:
+                    self.notes.setdefault(self._planned[token].cell.target, {}).update(message.notes)
+                # A test that was dropped wants no reply.
+                if token in self._planned[token].line.out:
+                    self._planned[token].fetched = message
 
-    def _serve(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        try:
-            self._loop.run_forever()
-        finally:
-            self._loop.close()
+    def _bury(self, kind: type[Host], error: HostDied) -> None:
+        self._deaths += 1
+        self._hosts.pop(kind).close()
+        for number, token in list(self._tokens.items()):
+            if self._kinds[self._planned[token].cell.target.provider] is kind:
+                self._note(Fetched(number=number, error=error))
 
-    async def _noted(self, work: Coroutine[Any, Any, T]) -> T:
-        task = asyncio.current_task()
-        assert task is not None, "submitted work runs as a task"
-        self._under_way.add(task)
-        try:
-            return await work
-        finally:
-            self._under_way.discard(task)
+    def _host_of(self, kind: type[Host]) -> Host:
+        if kind not in self._hosts:
+            if self._deaths >= MOST_DEATHS:
+                raise HostDied("the side that asks has ended; no more cells are asked")
+            providers = {n: p for n, p in self._providers.items() if self._kinds[n] is kind}
+            self._hosts[kind] = kind(providers, self._settings, self._shared_dir)  # type: ignore[call-arg]
+        return self._hosts[kind]
 
-    async def _close(self) -> None:
-        """Give up what is under way, let it end what it started, and close the providers."""
-        own = asyncio.current_task()
-        # Each once: a second cancellation would end the cleaning up that the first one began.
-        for task in self._under_way - {own}:
-            if not task.cancelling():
-                task.cancel()
-        if others := asyncio.all_tasks() - {own}:
-            await asyncio.wait(others, timeout=CLOSING_S / 2)
-        closings = (within(CLOSING_S / 2, provider.aclose()) for provider in self._providers.values())
-        await asyncio.gather(*closings, return_exceptions=True)
-        await self._loop.shutdown_asyncgens()
 
-    async def _ask(self, cell: Cell, wished: float) -> Ending:
-        provider = self._providers[cell.target.provider]
-        async with self._lanes.slot(provider.lane, self._limit(cell.target)):
-            if fault := self._lanes.down(provider.lane, cell.target):
-                return never_asked(faults.not_asked(fault))
-            return await self._attempts(provider, cell, wished)
-
-    def _limit(self, target: Target) -> int:
-        provider = self._providers[target.provider]
-        return self._settings.concurrency.limit(target.provider, is_local=provider.is_local)
-
-    async def _attempts(self, provider: Provider, cell: Cell, wished: float) -> Ending:
-        request = request_for(cell, self._settings)
-        cold = cell.target.label not in self._asked
-        self._asked.add(cell.target.label)
-        queue_ms = (time.perf_counter() - wished) * 1000
-        waited_s = 0.0
-        attempt = 0
-        while True:
-            attempt += 1
-            in_flight = self._lanes.in_flight(provider.lane)
-            result, timing = await ask_once(provider, request)
-            wait_s = None
-            if isinstance(result, Fault):
-                self._lanes.mark(provider.lane, cell.target, result)
-                wait_s = wait_before_retry(
-                    result,
-                    attempt=attempt,
-                    retries=self._settings.retries,
-                    waited_s=waited_s,
-                    timeout_s=request.timeout_s,
-                    random=random.random,
-                )
-                if result.failure_type in NEVER_SENT:
-                    return never_asked(result)
-            if wait_s is None:
-                return Ending(
-                    result=result,
-                    timing=timing,
-                    attempts=attempt,
-                    retry_wait_ms=waited_s * 1000,
-                    queue_ms=queue_ms,
-                    cold_start=cold,
-                    in_flight=in_flight,
-                )
-            await asyncio.sleep(wait_s)
-            waited_s += wait_s
-
-    async def _warm_up(self, target: Target) -> JsonObject:
-        provider = self._providers[target.provider]
-        request = Request(
-            model=target.model,
-            prompt="Hi",
-            max_output_tokens=1,
-            stream=False,
-            timeout_s=self._settings.timeout_s,
-        )
-        async with self._lanes.slot(provider.lane, self._limit(target)):
-            try:
-                result, timing = await ask_once(provider, request)
-            except Exception as error:
-                broken = f"{type(error).__name__}: {error}"
-                return {"warm_up": {"ok": False, "e2e_ms": None, "message": broken}}
-        message = None if isinstance(result, Reply) else result.message
-        return {"warm_up": {"ok": message is None, "e2e_ms": round(timing.e2e_ms), "message": message}}
+def _kinds(providers: Mapping[str, Provider]) -> dict[str, type[Host]]:
+    """Return where each provider is asked; a lane is asked in one place, which keeps its limit."""
+    in_thread = {provider.lane for provider in providers.values() if not ProcessHost.can_ask(provider)}
+    return {
+        name: ThreadHost if provider.lane in in_thread else ProcessHost
+        for name, provider in providers.items()
+    }
 
 
 def request_for(cell: Cell, settings: Settings) -> Request:
@@ -277,9 +261,3 @@ def request_for(cell: Cell, settings: Settings) -> Request:
         stream=settings.stream,
         timeout_s=prompt.timeout_s or settings.timeout_s,
     )
-
-
-def never_asked(fault: Fault) -> Ending:
-    """Return the ending of a cell that was not asked: it started and ended when that was decided."""
-    now = time.time_ns() // 1_000_000
-    return Ending(result=fault, timing=Timing(started_at_ms=now, ended_at_ms=now, e2e_ms=0.0), attempts=0)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from pytest_openclaw.records import Fault, Target
+    from pytest_openclaw.run.parts import Part
 
 
 @dataclass
@@ -22,9 +23,11 @@ class Lanes:
     _down: dict[str, Fault] = field(default_factory=dict)
 
     @asynccontextmanager
-    async def slot(self, lane: str, limit: int) -> AsyncIterator[None]:
-        """Hold one of the lane's `limit` slots."""
-        async with self._slots.setdefault(lane, asyncio.Semaphore(limit)):
+    async def slot(self, lane: str, part: Part) -> AsyncIterator[None]:
+        """Hold one of the slots of this part of the lane; who came first is served first."""
+        if part.name not in self._slots:
+            self._slots[part.name] = asyncio.Semaphore(part.limit)
+        async with self._slots[part.name]:
             self._in_flight[lane] = self._in_flight.get(lane, 0) + 1
             try:
                 yield

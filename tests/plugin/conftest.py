@@ -178,6 +178,11 @@ class Project:
         path.write_text(prompts, "utf-8")
         return path
 
+    def at_start(self, source: str) -> None:
+        """Let every process that a session starts, such as the one that asks, run this first."""
+        (self.folder / "sitecustomize.py").write_text(source)
+        self.pytester._monkeypatch.setenv("PYTHONPATH", str(self.folder))
+
     def run(
         self, *args: str | Path, models: str | None = "scripted/m", target: str = "benchmarks"
     ) -> Session:

@@ -84,7 +84,7 @@ def test_another_failing_test_fails_the_gate_mode(project: Any) -> None:
 
 def test_x_with_a_gate_is_no_pass(plain_project: Any) -> None:
     """A target that was not asked to the end has no verdict."""
-    plain_project.suite({"A": ("say no", YES), **_cells(5, 0)})
+    plain_project.suite({"A": ("say no", YES), **{f"P{n}": ("wait 60", YES) for n in range(5)}})
 
     session = plain_project.run("-x", "--openclaw-verdict=gate", "--openclaw-min-pass-rate=0")
 

@@ -181,7 +181,7 @@ def test_one_unreachable_server_is_called_once(plain_project: Any) -> None:
     """After a refused connection the remaining cells of the lane are recorded without a call."""
     plain_project.suite({f"P{n}": ("refused", EXACT) for n in range(4)})
 
-    session = plain_project.run()
+    session = plain_project.run("--openclaw-concurrency=1")
 
     session.outcomes(skipped=4)
     assert [row["attempts"] for row in session.rows] == [1, 0, 0, 0]
@@ -194,9 +194,19 @@ def test_an_unknown_model_stops_its_target_only(plain_project: Any) -> None:
     """A target without its model is not asked again; other targets are."""
     plain_project.suite({"P1": ("nomodel", EXACT), "P2": ("say yes", EXACT)})
 
-    session = plain_project.run(models="scripted/a,scripted/b")
+    session = plain_project.run("--openclaw-concurrency=1", models="scripted/a,scripted/b")
 
     assert [row["attempts"] for row in session.rows] == [1, 0, 1, 0]
+
+
+def test_what_is_in_flight_meets_a_dead_server_itself(plain_project: Any) -> None:
+    """With several requests at a time, those under way fail each for itself, and no later one is sent."""
+    plain_project.suite({f"P{n:02}": ("refused", EXACT) for n in range(20)})
+
+    session = plain_project.run("--openclaw-concurrency=4")
+
+    session.outcomes(skipped=20)
+    assert 1 <= sum(row["attempts"] for row in session.rows) <= 4
 
 
 def test_unavailable_fails_when_asked_to(project: Any) -> None:

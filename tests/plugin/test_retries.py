@@ -233,7 +233,7 @@ def test_forbidden_and_broken_cells_stop_nothing(plain_project: Any, monkeypatch
     assert [server.times(model) for model in behaviours] == [3, 3, 3]
 
 
-# Counts the connections and look-ups that a session tries, in whichever process.
+# Counts the connections and look-ups that the process that asks tries.
 COUNTING = """
 import os, socket
 from pathlib import Path
@@ -261,12 +261,7 @@ def look_up(host, *args, **kwargs):
     return real["look_up"](host, *args, **kwargs)
 
 
-def pytest_configure():
-    socket.socket.connect, socket.getaddrinfo = connect, look_up
-
-
-def pytest_unconfigure():
-    socket.socket.connect, socket.getaddrinfo = real["connect"], real["look_up"]
+socket.socket.connect, socket.getaddrinfo = connect, look_up
 """
 
 
@@ -275,7 +270,7 @@ def test_a_server_that_is_not_there_is_tried_once(
     project: Any, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     """Every model at that base URL is skipped after one connection; the server beside it is asked on."""
-    project.pytester.makeconftest(COUNTING)
+    project.at_start(COUNTING)
     project.suite({f"P{n}": ("Hi", NOOP) for n in range(3)})
     with MisbehavingServer() as gone:
         port = gone.port

@@ -94,8 +94,6 @@ import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
-import httpx2
-
 
 @dataclass(frozen=True)
 class Crashing:
@@ -110,24 +108,23 @@ class Crashing:
 
 def pytest_openclaw_validators():
     return [Crashing]
+"""
+
+# Loaded by the process that asks, where it breaks the HTTP library.
+AT_START = """
+import httpx2
+
+send = httpx2.AsyncClient.send
 
 
-handle = httpx2.AsyncHTTPTransport.handle_async_request
-
-
-async def broken(self, request):
+async def broken(self, request, **keywords):
     if b'"library-breaks"' in request.content:
         headers = request.headers.raw
         raise RuntimeError(f"broken with {headers}")
-    return await handle(self, request)
+    return await send(self, request, **keywords)
 
 
-def pytest_configure():
-    httpx2.AsyncHTTPTransport.handle_async_request = broken
-
-
-def pytest_unconfigure():
-    httpx2.AsyncHTTPTransport.handle_async_request = handle
+httpx2.AsyncClient.send = broken
 """
 
 BENCHMARK = """
@@ -220,6 +217,7 @@ def prepare(project: Any, monkeypatch: pytest.MonkeyPatch, server: MisbehavingSe
         f"    gate = openai_responses {with_password}\n"
     )
     project.pytester.makeconftest(CONFTEST)
+    project.at_start(AT_START)
     project.suite({"P1": ("Hi", {"type": "exact", "value": "no"})})
 
 

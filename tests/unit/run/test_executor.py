@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,12 @@ from typing import Any
 import pytest
 
 from pytest_openclaw import CallFailed, OpenClawError, Provider, faults
+from pytest_openclaw.errors import HostDied
 from pytest_openclaw.records import Ending, Fault, Reply, Request, Target, Timing, ToolCall
-from pytest_openclaw.run import attempt, executor, retry
-from pytest_openclaw.run.executor import Executor
+from pytest_openclaw.run import attempt, hosts, retry
+from pytest_openclaw.run import executor as executor_module
+from pytest_openclaw.run.executor import Executor, ahead_of
+from pytest_openclaw.run.fetching import Fetcher
 from pytest_openclaw.settings import Concurrency, Settings
 from tests.unit.run.fake_providers import Fake, Warm, cell, raises, says, waits
 
@@ -48,9 +51,20 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
         yield open_one
 
 
+tokens = map(str, itertools.count())
+
+
 def asked(executor: Executor, **changes: Any) -> Ending:
-    """Ask a cell."""
-    return executor.ask(cell(**changes))
+    """Ask a cell that nobody expected."""
+    return executor.ask(next(tokens), cell(**changes))
+
+
+def asked_ahead(executor: Executor, n: int, **changes: Any) -> list[Ending]:
+    """Ask `n` cells, which the executor knows beforehand."""
+    cells = {next(tokens): cell(f"P{number}", **changes) for number in range(n)}
+    executor.plan(cells.items())
+    executor.expect(cells)
+    return [executor.ask(token, one) for token, one in cells.items()]
 
 
 def fault_of(ending: Ending) -> Fault:
@@ -209,10 +223,9 @@ def test_who_waited_for_a_slot_hears_of_it_too(opened: Open) -> None:
     provider = Fake(answer)
     executor = opened(provider, concurrency=Concurrency(everywhere=1))
 
-    with ThreadPoolExecutor(5) as threads:
-        endings = list(threads.map(lambda n: asked(executor, prompt_id=f"P{n}"), range(5)))
+    endings = asked_ahead(executor, 5)
 
-    assert sorted(ending.attempts for ending in endings) == [0, 0, 0, 0, 1]
+    assert [ending.attempts for ending in endings] == [1, 0, 0, 0, 0]
     assert len(provider.asked) == 1
 
 
@@ -221,35 +234,33 @@ def test_who_waited_for_a_slot_hears_of_it_too(opened: Open) -> None:
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
 def test_a_lane_keeps_its_limit(opened: Open, limit: int) -> None:
-    """However many threads ask, no more requests are under way than the lane allows."""
+    """However many cells are expected, no more requests are under way than the lane allows."""
     provider = Fake(waits(0.02))
     executor = opened(provider, concurrency=Concurrency(by_provider={"fake": limit}))
 
-    with ThreadPoolExecutor(8) as threads:
-        endings = list(threads.map(lambda n: asked(executor, prompt_id=f"P{n}"), range(8)))
+    endings = asked_ahead(executor, 8)
 
     assert provider.most == limit
     assert max(ending.in_flight or 0 for ending in endings) == limit
 
 
 def test_lanes_do_not_wait_for_each_other(opened: Open) -> None:
-    """A request on one lane ends while another lane's is still under way."""
-    slow_began = threading.Event()
+    """A cell on one lane is asked and answered while another lane's, which comes first, is under way."""
     fast_ended = threading.Event()
 
     async def slow(request: Request) -> Reply:
-        slow_began.set()
-        await asyncio.to_thread(fast_ended.wait, 20)
-        return Reply(text=str(fast_ended.is_set()))
+        return Reply(text=str(await asyncio.to_thread(fast_ended.wait, 20)))
 
-    executor = opened(Fake(slow, lane="a"), Fake(says("hi"), lane="b"))
-
-    with ThreadPoolExecutor(1) as threads:
-        waiting = threads.submit(asked, executor, provider="fake0")
-        assert slow_began.wait(20)
-        asked(executor, provider="fake1")
+    async def fast(request: Request) -> Reply:
         fast_ended.set()
-        ending = waiting.result(20)
+        return Reply()
+
+    executor = opened(Fake(slow, lane="a"), Fake(fast, lane="b"))
+    cells = {"slow": cell(provider="fake0"), "fast": cell(provider="fake1")}
+    executor.plan(cells.items())
+    executor.expect(cells)
+
+    ending = executor.ask("slow", cells["slow"])
 
     assert isinstance(ending.result, Reply)
     assert ending.result.text == "True"
@@ -258,13 +269,76 @@ def test_lanes_do_not_wait_for_each_other(opened: Open) -> None:
 def test_a_warm_up_leaves_the_lanes_limit(opened: Open) -> None:
     """After a warm-up as many requests may be under way as the user allowed."""
     provider = Warm(waits(0.02))
-    executor = opened(provider, concurrency=Concurrency(everywhere=3))
-    executor.prepare(Target(provider="fake", model="m"))
 
-    with ThreadPoolExecutor(6) as threads:
-        list(threads.map(lambda n: asked(executor, prompt_id=f"P{n}"), range(6)))
+    asked_ahead(opened(provider, concurrency=Concurrency(everywhere=3)), 6)
 
     assert provider.most == 3
+
+
+# --- ahead of the tests ---
+
+
+@pytest.mark.parametrize("limit", [1, 4])
+def test_cells_are_asked_ahead_in_their_order_and_no_further_than_allowed(opened: Open, limit: int) -> None:
+    """While no test takes a reply, only so many are fetched; with each that is taken, one more is asked."""
+    provider = Fake(says("hi"))
+    executor = opened(provider, concurrency=Concurrency(everywhere=limit))
+    cells = {str(number): cell(f"P{number}") for number in range(50)}
+    executor.plan(cells.items())
+    executor.expect(cells)
+
+    executor.ask("0", cells["0"])
+    while len(provider.asked) < 1 + ahead_of(limit):
+        time.sleep(0.001)
+    time.sleep(0.05)
+
+    assert [request.prompt for request in provider.asked] == [f"P{n}" for n in range(1 + ahead_of(limit))]
+    assert executor.n_out == ahead_of(limit)
+
+
+def test_what_nobody_expected_waits_for_no_other_cell_to_be_taken(opened: Open) -> None:
+    """A test that comes up out of order gets its reply all the same."""
+    executor = opened(Fake(says("hi")), concurrency=Concurrency(everywhere=1))
+    cells = {str(number): cell(f"P{number}") for number in range(50)}
+    executor.plan(cells.items())
+    executor.expect(cells)
+
+    backwards = [executor.ask(token, cells[token]).attempts for token in reversed(cells)]
+
+    assert backwards == [1] * 50
+
+
+def test_a_test_that_is_run_again_is_asked_again(opened: Open) -> None:
+    """Each asking is a request of its own."""
+    provider = Fake(says("hi"))
+    executor = opened(provider)
+
+    assert [executor.ask("a", cell()).attempts for _ in range(2)] == [1, 1]
+    assert len(provider.asked) == 2
+
+
+def test_what_was_answered_and_not_taken_is_handed_over_at_the_end(opened: Open) -> None:
+    """Closing keeps what had come, in order, and gives up what had not."""
+    came = threading.Event()
+
+    async def answer(request: Request) -> Reply:
+        if request.prompt == "P3":
+            came.set()
+            await asyncio.sleep(60)
+        return Reply(text=request.prompt)
+
+    executor = opened(Fake(answer), concurrency=Concurrency(everywhere=1))
+    cells = {str(number): cell(f"P{number}") for number in range(9)}
+    executor.plan(cells.items())
+    executor.expect(cells)
+    executor.ask("0", cells["0"])
+    assert came.wait(20)
+    executor.drop("1")
+
+    left = executor.close()
+
+    assert [one.prompt.id for one, _ in left] == ["P2"]
+    assert isinstance(left[0][1].result, Reply)
 
 
 # --- times ---
@@ -360,7 +434,7 @@ def test_what_is_no_reply_is_said(opened: Open, answer: Any, message: str) -> No
 
 
 def test_closing_ends_what_is_under_way(tmp_path: Path) -> None:
-    """A thread that waits for a reply hears of the closing, and the provider may clean up before it is closed."""
+    """A provider may clean up what it had begun before it is closed."""
     began = threading.Event()
     cleaned: list[bool] = []
 
@@ -374,12 +448,10 @@ def test_closing_ends_what_is_under_way(tmp_path: Path) -> None:
         return Reply()
 
     provider = Fake(answer)
-    with ThreadPoolExecutor(1) as threads:
-        with Executor({"fake": provider}, Settings(), tmp_path) as executor:
-            waiting = threads.submit(asked, executor)
-            assert began.wait(20)
-        with pytest.raises(OpenClawError, match="closed while a cell was being asked"):
-            waiting.result(20)
+    with Executor({"fake": provider}, Settings(), tmp_path) as executor:
+        executor.plan([("a", cell())])
+        executor.expect("a")
+        assert began.wait(20)
 
     assert cleaned == [False]
     assert provider.closed
@@ -392,16 +464,16 @@ def test_what_closing_raises_is_not_passed_on(tmp_path: Path) -> None:
         async def aclose(self) -> None:
             raise RuntimeError("cannot close")
 
-    other = Fake(says("hi"))
-    with Executor({"a": Broken(says("hi")), "b": other}, Settings(), tmp_path):
-        pass
+    broken, other = Broken(says("hi")), Fake(says("hi"))
+    with Executor({"a": broken, "b": other}, Settings(), tmp_path) as executor:
+        asked(executor, provider="a")
 
     assert other.closed
 
 
 def test_closing_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A provider that never closes, or blocks the loop itself, is left behind after a while."""
-    monkeypatch.setattr(executor, "CLOSING_S", 0.3)
+    monkeypatch.setattr(hosts, "CLOSING_S", 0.3)
     release = threading.Event()
 
     class Endless(Fake):
@@ -409,8 +481,8 @@ def test_closing_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.Monk
             release.wait(30)
 
     began = time.monotonic()
-    with Executor({"fake": Endless(says("hi"))}, Settings(), tmp_path):
-        pass
+    with Executor({"fake": Endless(says("hi"))}, Settings(), tmp_path) as executor:
+        asked(executor)
     waited = time.monotonic() - began
     release.set()
 
@@ -418,19 +490,59 @@ def test_closing_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_dead_thread_is_noticed(opened: Open) -> None:
-    """If the loop itself ends, the cell that waits and those after it are told, without a wait for ever."""
+    """If the loop itself ends, all cells that wait are told at once; the next ones get another loop."""
+
+    async def answer(request: Request) -> Reply:
+        if request.prompt == "P0":
+            asyncio.get_running_loop().stop()
+        await asyncio.sleep(60 if request.prompt in ("P0", "P1") else 0)
+        return Reply()
+
+    executor = opened(Fake(answer), concurrency=Concurrency(everywhere=2))
+    cells = {str(number): cell(f"P{number}") for number in range(2)}
+    executor.plan(cells.items())
+    executor.expect(cells)
+
+    for token, one in cells.items():
+        with pytest.raises(HostDied, match="the thread that asks has died"):
+            executor.ask(token, one)
+    assert asked(executor, prompt_id="P2").attempts == 1
+
+
+def test_a_side_that_dies_again_and_again_is_left_alone(opened: Open) -> None:
+    """After three deaths nobody is asked any more."""
 
     async def answer(request: Request) -> Reply:
         asyncio.get_running_loop().stop()
         await asyncio.sleep(60)
         return Reply()
 
-    executor = opened(Fake(answer))
+    provider = Fake(answer)
+    executor = opened(provider)
 
-    with pytest.raises(OpenClawError, match="died while a cell was being asked"):
-        asked(executor)
-    with pytest.raises(OpenClawError, match="no more cells can be asked"):
-        asked(executor)
+    for _ in range(5):
+        with pytest.raises(HostDied):
+            asked(executor)
+
+    assert len(provider.asked) == 3
+
+
+def test_a_side_that_says_nothing_is_given_up(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider that holds up its loop for longer than any attempt may take is waited for no longer."""
+    monkeypatch.setattr(executor_module, "SILENCE_S", 0.2)
+    monkeypatch.setattr(hosts, "CLOSING_S", 0.2)
+    release = threading.Event()
+
+    async def blocking(request: Request) -> Reply:
+        release.wait(60)
+        return Reply()
+
+    executor = opened(Fake(blocking), timeout_s=0.1)
+    try:
+        with pytest.raises(HostDied, match="said nothing"):
+            asked(executor)
+    finally:
+        release.set()
 
 
 def test_nothing_is_asked_after_the_end(tmp_path: Path) -> None:
@@ -438,26 +550,27 @@ def test_nothing_is_asked_after_the_end(tmp_path: Path) -> None:
     with Executor({"fake": Fake(says("hi"))}, Settings(), tmp_path) as executor:
         asked(executor)
 
-    with pytest.raises(OpenClawError, match="no more cells can be asked"):
+    with pytest.raises(OpenClawError, match="no more cells are asked"):
         asked(executor)
-    assert "openclaw-executor" not in {thread.name for thread in threading.enumerate()}
+    assert "openclaw-asking" not in {thread.name for thread in threading.enumerate()}
 
 
 # --- beside the cells ---
+
+TARGET = Target(provider="fake", model="m")
 
 
 def test_a_warm_up_is_made_once_for_all_processes(tmp_path: Path) -> None:
     """The second process of a run reads what the first one's warm-up took; no cell is cold after it."""
     first, second = Warm(says("hi")), Warm(says("hi"))
-    target = Target(provider="fake", model="m")
 
     with (
         Executor({"fake": first}, Settings(), tmp_path) as one,
         Executor({"fake": second}, Settings(), tmp_path) as other,
     ):
-        told = one.prepare(target)
-        assert other.prepare(target) == told
         cold = [asked(one).cold_start, asked(other).cold_start]
+        told = one.notes[TARGET]["serving"]
+        assert other.notes[TARGET]["serving"] == told
 
     assert told["warm_up"]["ok"] is True
     assert (len(first.asked), len(second.asked)) == (2, 1)
@@ -474,19 +587,35 @@ def test_a_failed_warm_up_is_told_and_no_more(opened: Open, error: Exception, me
     """Its failure makes no row: the cells are asked all the same, and the first is cold."""
     executor = opened(Warm(raises(error)))
 
-    told = executor.prepare(Target(provider="fake", model="m"))["warm_up"]
+    ending = asked(executor)
 
+    told = executor.notes[TARGET]["serving"]["warm_up"]
     assert told["ok"] is False
     assert message in told["message"]
-    assert asked(executor).cold_start is True
+    assert (ending.attempts, ending.cold_start) == (1, True)
 
 
 def test_what_needs_no_warm_up_gets_none(opened: Open) -> None:
     """Cloud targets are asked nothing beside their cells."""
     provider = Fake(says("hi"))
+    executor = opened(provider)
 
-    assert opened(provider).prepare(Target(provider="fake", model="m")) == {}
-    assert provider.asked == []
+    asked(executor)
+
+    assert len(provider.asked) == 1
+    assert "warm_up" not in executor.notes[TARGET]["serving"]
+
+
+def test_the_machine_is_looked_at_once_before_a_target(opened: Open) -> None:
+    """The snapshot comes with the first cell of each target."""
+    executor = opened(Fake(says("hi")))
+
+    asked(executor)
+    first = executor.notes.pop(TARGET)
+    asked(executor)
+
+    assert first["before"]["memory_total_bytes"] > 0
+    assert TARGET not in executor.notes
 
 
 class Asked(Fake):
@@ -525,11 +654,21 @@ def test_a_fingerprint_never_costs_a_cell(
     opened: Open, found: Callable[[], Any], told: dict[str, str]
 ) -> None:
     """What a server says of itself is told; where that question fails, its failure is."""
-    assert opened(Asked(found), timeout_s=0.05).fingerprint(Target(provider="fake", model="m")) == told
+    executor = opened(Asked(found), timeout_s=0.05)
+
+    ending = asked(executor)
+
+    assert isinstance(ending.result, Reply)
+    assert executor.notes[TARGET]["serving"]["server"] == told
 
 
-def test_the_models_served_are_asked_within_the_time(opened: Open) -> None:
+def test_the_models_served_are_asked_within_the_time(tmp_path: Path) -> None:
     """A provider that never says what it serves is a timeout, before any cell."""
-    assert opened(Asked(lambda: ("a", "b"))).served(Target(provider="fake", model="*")) == ("a", "b")
+
+    def served(answer: Callable[[], Any]) -> tuple[str, ...]:
+        fetcher = Fetcher({"fake": Asked(answer)}, Settings(timeout_s=0.05), tmp_path)
+        return asyncio.run(fetcher.served(Target(provider="fake", model="*")))
+
+    assert served(lambda: ("a", "b")) == ("a", "b")
     with pytest.raises(CallFailed, match="no complete answer"):
-        opened(Asked(lambda: asyncio.sleep(60)), timeout_s=0.05).served(Target(provider="fake", model="*"))
+        served(lambda: asyncio.sleep(60))

@@ -9,6 +9,7 @@ import pytest
 from pytest_openclaw import faults
 from pytest_openclaw.records import Target
 from pytest_openclaw.run.lanes import Lanes
+from pytest_openclaw.run.parts import Part
 
 A, B = Target(provider="p", model="a"), Target(provider="p", model="b")
 REFUSED = faults.unreachable("p", "u", "refused")
@@ -23,7 +24,7 @@ def test_a_lane_counts_who_is_under_way(limit: int) -> None:
         lanes, seen = Lanes(), [0]
 
         async def one(n: int) -> None:
-            async with lanes.slot("l", limit):
+            async with lanes.slot("l", Part("l 0", limit)):
                 seen.append(lanes.in_flight("l"))
                 await asyncio.sleep(0)
                 if n % 2:
@@ -40,12 +41,12 @@ def test_a_cancelled_wait_takes_no_slot() -> None:
 
     async def run() -> int:
         lanes = Lanes()
-        async with lanes.slot("l", 1):
-            waiting = asyncio.create_task(lanes.slot("l", 1).__aenter__())
+        async with lanes.slot("l", Part("l 0", 1)):
+            waiting = asyncio.create_task(lanes.slot("l", Part("l 0", 1)).__aenter__())
             await asyncio.sleep(0)
             waiting.cancel()
             await asyncio.wait({waiting})
-        async with lanes.slot("l", 1):
+        async with lanes.slot("l", Part("l 0", 1)):
             return lanes.in_flight("l")
 
     assert asyncio.run(run()) == 1

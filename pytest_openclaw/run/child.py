@@ -1,0 +1,103 @@
+"""The process that asks: jobs come over a socket, results go back, and the end of the socket is its end."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import pickle
+import signal
+import socket
+import traceback
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.errors import AskingBroke
+from pytest_openclaw.redact import Redactor
+from pytest_openclaw.run.desk import Desk
+from pytest_openclaw.run.fetching import Alive, Fetched, Fetcher, Waiting
+from pytest_openclaw.run.frames import Frames, framed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_openclaw.protocols import Provider, ProviderSetup
+
+
+def main(descriptor: int) -> None:
+    """Serve the socket until it closes.
+
+    Ctrl-C goes to every process of a terminal, and a tool that stops a test session may signal them all:
+    this one ends with its parent and not before, so that what it has finished is not lost.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    asyncio.run(_serve(socket.socket(fileno=descriptor)))
+
+
+async def _serve(connection: socket.socket) -> None:
+    connection.setblocking(False)
+    _, link = await asyncio.get_running_loop().connect_accepted_socket(_Link, connection)
+    await link.ended.wait()
+    await link.close()
+
+
+class _Link(asyncio.Protocol):
+    """The child's end of the socket."""
+
+    def __init__(self) -> None:
+        self.ended = asyncio.Event()
+        self._frames = Frames()
+        self._desk: Desk | None = None
+        self._providers: dict[str, Provider] = {}
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport), "a socket's transport"
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        for frame in self._frames.feed(data):
+            message = pickle.loads(frame)  # noqa: S301 - our own parent's
+            if self._desk is None:
+                makings, settings, shared_dir = message
+                self._providers = _made(makings)
+                fetcher = Fetcher(self._providers, settings, shared_dir, self._send)
+                self._desk = Desk(fetcher, deliver=self._send)
+                self._desk.open()
+            else:
+                self._desk.accept(message)
+
+    def eof_received(self) -> bool:
+        self.ended.set()
+        return True  # what is finished may still be sent
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self.ended.set()
+
+    async def close(self) -> None:
+        """Give up what is under way, and send what is left to send."""
+        if self._desk is not None:
+            await self._desk.close()
+        self._transport.close()
+
+    def _send(self, message: Fetched | Waiting | Alive) -> None:
+        if isinstance(message, Fetched) and (message.error is not None or message.notes):
+            message = self._redacted(message)
+        self._transport.write(framed(pickle.dumps(message)))
+
+    def _redacted(self, fetched: Fetched) -> Fetched:
+        """Take secrets out of what is told in words, before anything shortens it and leaves half of one."""
+        secrets = (secret for provider in self._providers.values() for secret in provider.secrets)
+        redactor = Redactor.of(secrets)
+        error = fetched.error
+        if error is not None:
+            broke = AskingBroke(redactor.text(f"{type(error).__name__}: {error}"))
+            broke.add_note(redactor.text("".join(traceback.format_exception(error))))
+            error = broke
+        return replace(fetched, error=error, notes=redactor.value(fetched.notes))
+
+
+def _made(makings: Mapping[str, tuple[str, str, ProviderSetup]]) -> dict[str, Provider]:
+    return {
+        name: getattr(importlib.import_module(module), kind)(setup)
+        for name, (module, kind, setup) in makings.items()
+    }

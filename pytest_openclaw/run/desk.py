@@ -1,0 +1,55 @@
+"""Where jobs arrive in the event loop and results leave it; the same in a thread and in a process."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.run.fetching import Alive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_openclaw.run.fetching import Fetched, Fetcher, Job
+
+CLOSING_S = 5.0
+ALIVE_EVERY_S = 10.0
+
+
+class Desk:
+    """Starts a task for each job, in the order in which they come, and hands over what each brings."""
+
+    def __init__(self, fetcher: Fetcher, deliver: Callable[[Fetched | Alive], None]) -> None:
+        self._fetcher = fetcher
+        self._deliver = deliver
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    def open(self) -> None:
+        """Say from now on that the loop lives, whatever it waits for; call it in the loop."""
+        self._heart = asyncio.ensure_future(self._beat())
+
+    def accept(self, job: Job) -> None:
+        """Begin with a job; call it in the loop."""
+        task = asyncio.ensure_future(self._fetch(job))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    async def close(self) -> None:
+        """Give up what is under way, let it end what it started, and close the providers."""
+        self._heart.cancel()
+        # Each is cancelled once: a second time would end the cleaning up that the first one began.
+        under_way = set(self._under_way)
+        for task in under_way:
+            task.cancel()
+        if under_way:
+            await asyncio.wait(under_way, timeout=CLOSING_S)
+        await self._fetcher.aclose()
+        await asyncio.get_running_loop().shutdown_asyncgens()
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(ALIVE_EVERY_S)
+            self._deliver(Alive())
+
+    async def _fetch(self, job: Job) -> None:
+        self._deliver(await self._fetcher.fetch(job))

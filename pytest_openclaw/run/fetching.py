@@ -1,0 +1,266 @@
+"""The asking itself, in one event loop: warm-ups, slots, attempts, retries, what a server says of itself.
+
+Where that loop runs is for `hosts.py` to decide; nothing here knows of tests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pytest_openclaw import faults
+from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.once import once_in_loop
+from pytest_openclaw.records import Ending, Fault, Reply, Request, Timing
+from pytest_openclaw.run.attempt import ask_once, within
+from pytest_openclaw.run.lanes import Lanes
+from pytest_openclaw.run.resources import collect_snapshot
+from pytest_openclaw.run.retry import wait_before_retry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from pytest_openclaw.protocols import Provider
+    from pytest_openclaw.records import JsonObject, Target
+    from pytest_openclaw.run.parts import Part
+    from pytest_openclaw.settings import Settings
+
+CLOSING_S = 5.0
+# Faults that a provider finds before it sends anything.
+NEVER_SENT = frozenset({"auth_missing", "not_installed"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A cell to ask, as the asking side needs it.
+
+    Attributes:
+        number: tells this job from the others of its session.
+        part: of the lane; it holds the job back until there is room.
+    """
+
+    number: int
+    target: Target
+    request: Request
+    part: Part
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fetched:
+    """What a job brought.
+
+    Attributes:
+        ending: how the asking ended; None if something broke that is no fault of a provider.
+        error: what broke then.
+        notes: what is new about the target: `before` (a snapshot of the machine) and `serving` (its warm-up,
+            and what its server says of itself).
+    """
+
+    number: int
+    ending: Ending | None = None
+    error: BaseException | None = None
+    notes: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waiting:
+    """A job waits before its next attempt; told for whoever looks on.
+
+    Attributes:
+        why: the fault of the last attempt, as a sentence.
+        seconds: how long it waits.
+    """
+
+    number: int
+    why: str
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alive:
+    """Nothing is new; the side that asks has not died."""
+
+
+class Fetcher:
+    """Asks jobs through their providers; all methods belong to one event loop.
+
+    Args:
+        providers: by name, made for this run.
+        settings: timeouts and retries.
+        shared_dir: the run's folder on this machine, common to all its processes.
+        tell: hears of waits, if anybody does.
+    """
+
+    def __init__(
+        self,
+        providers: Mapping[str, Provider],
+        settings: Settings,
+        shared_dir: Path,
+        tell: Callable[[Waiting], None] | None = None,
+    ) -> None:
+        self._providers = providers
+        self._settings = settings
+        self._shared_dir = shared_dir
+        self._tell = tell
+        self._lanes = Lanes()
+        self._asked: set[str] = set()
+        self._ready: dict[str, asyncio.Task[JsonObject]] = {}
+        self._told: set[str] = set()
+
+    async def fetch(self, job: Job) -> Fetched:
+        """Ask the job when its part of the lane has room."""
+        received = time.perf_counter()
+        notes: JsonObject = {}
+        try:
+            provider = self._providers[job.target.provider]
+            async with self._lanes.slot(provider.lane, job.part):
+                ending = await self._ask(provider, job, received, notes)
+                if isinstance(ending.result, Reply) and job.target.label not in self._told:
+                    # After the first answer, so that the questions wait for no loading and delay no clock;
+                    # in the slot, so that a local server never has two requests at once.
+                    self._told.add(job.target.label)
+                    server = await self._fingerprint(provider, job.target)
+                    notes["serving"] = {**notes.get("serving", {}), "server": server}
+        except Exception as error:
+            return Fetched(number=job.number, error=error, notes=notes)
+        return Fetched(number=job.number, ending=ending, notes=notes)
+
+    async def served(self, target: Target) -> tuple[str, ...]:
+        """Return the names of the models that the target's provider serves.
+
+        Raises:
+            CallFailed: it cannot be asked.
+        """
+        try:
+            return await within(self._settings.timeout_s, self._providers[target.provider].models())
+        except TimeoutError:
+            raise CallFailed(faults.timed_out(target.provider, self._settings.timeout_s)) from None
+
+    async def aclose(self) -> None:
+        """Close the providers; what one raises now must not cost the others their closing."""
+        closings = (within(CLOSING_S, provider.aclose()) for provider in self._providers.values())
+        await asyncio.gather(*closings, return_exceptions=True)
+
+    # --- one job ---
+
+    async def _ask(self, provider: Provider, job: Job, received: float, notes: JsonObject) -> Ending:
+        if fault := self._lanes.down(provider.lane, job.target):
+            return never_asked(faults.not_asked(fault))
+        await self._make_ready(provider, job.target, notes)
+        return await self._attempts(provider, job, received)
+
+    async def _attempts(self, provider: Provider, job: Job, received: float) -> Ending:
+        label = job.target.label
+        cold = label not in self._asked
+        self._asked.add(label)
+        began = time.perf_counter()
+        waited_s = 0.0
+        attempt = 0
+        while True:
+            attempt += 1
+            in_flight = self._lanes.in_flight(provider.lane)
+            result, timing = await ask_once(provider, job.request)
+            wait_s = None
+            if isinstance(result, Fault):
+                self._lanes.mark(provider.lane, job.target, result)
+                if result.failure_type in NEVER_SENT:
+                    return never_asked(result)
+                wait_s = wait_before_retry(
+                    result,
+                    attempt=attempt,
+                    retries=self._settings.retries,
+                    elapsed_s=time.perf_counter() - began,
+                    timeout_s=job.request.timeout_s,
+                    random=random.random,
+                )
+            if wait_s is None:
+                return Ending(
+                    result=result,
+                    timing=timing,
+                    attempts=attempt,
+                    retry_wait_ms=waited_s * 1000,
+                    queue_ms=(began - received) * 1000,
+                    cold_start=cold,
+                    in_flight=in_flight,
+                )
+            assert isinstance(result, Fault), "only a fault is asked again"
+            if self._tell:
+                self._tell(Waiting(number=job.number, why=result.message, seconds=wait_s))
+            await asyncio.sleep(wait_s)
+            waited_s += wait_s
+
+    # --- a target's first job ---
+
+    async def _make_ready(self, provider: Provider, target: Target, notes: JsonObject) -> None:
+        """Look at the machine and warm the target up, before the first of its jobs is asked."""
+        label = target.label
+        if label in self._ready:
+            await asyncio.shield(self._ready[label])
+            return
+        notes["before"] = collect_snapshot()
+        if not provider.warms_up:
+            self._ready[label] = _done()
+            return
+        self._ready[label] = asyncio.ensure_future(self._warmed_up(provider, target))
+        notes["serving"] = await self._ready[label]
+
+    async def _warmed_up(self, provider: Provider, target: Target) -> JsonObject:
+        """Warm up, once over all processes of the run.
+
+        Returns:
+            `{"warm_up": {"e2e_ms", "ok", "message"}}`. Its failure is told there and nowhere else: the cells
+            will say why.
+        """
+        done = await once_in_loop(
+            self._shared_dir, f"warm-up {target.label}", lambda: self._warm_up(provider, target)
+        )
+        if done["warm_up"]["ok"]:
+            self._asked.add(target.label)
+        return done
+
+    async def _warm_up(self, provider: Provider, target: Target) -> JsonObject:
+        request = Request(
+            model=target.model,
+            prompt="Hi",
+            max_output_tokens=1,
+            stream=False,
+            timeout_s=self._settings.timeout_s,
+        )
+        try:
+            result, timing = await ask_once(provider, request)
+        except Exception as error:
+            broken = f"{type(error).__name__}: {error}"
+            return {"warm_up": {"ok": False, "e2e_ms": None, "message": broken}}
+        message = None if isinstance(result, Reply) else result.message
+        return {"warm_up": {"ok": message is None, "e2e_ms": round(timing.e2e_ms), "message": message}}
+
+    async def _fingerprint(self, provider: Provider, target: Target) -> JsonObject:
+        """Ask what is served, once over all processes of the run.
+
+        A question that fails gives `{"error": …}`, because the cell that was answered before it counts.
+        """
+        try:
+            return await once_in_loop(
+                self._shared_dir,
+                f"fingerprint {target.label}",
+                lambda: within(self._settings.timeout_s, provider.fingerprint(target.model)),
+            )
+        except Exception as error:
+            return {"error": f"{type(error).__name__}: {error}"}
+
+
+def _done() -> asyncio.Task[JsonObject]:
+    async def nothing() -> JsonObject:
+        return {}
+
+    return asyncio.ensure_future(nothing())
+
+
+def never_asked(fault: Fault) -> Ending:
+    """Return the ending of a cell that was not asked: it started and ended when that was decided."""
+    now = time.time_ns() // 1_000_000
+    return Ending(result=fault, timing=Timing(started_at_ms=now, ended_at_ms=now, e2e_ms=0.0), attempts=0)

@@ -1,0 +1,222 @@
+"""Where the asking runs: in a process of its own, or in a thread of this one.
+
+The built-in providers are asked in a child process, because there the moment at which a token arrives is
+read while tests run: a validator that keeps the interpreter busy delays nothing. The child ends when its
+socket closes, however this process ends. A guest's provider lives in a conftest file of this process, so
+it is asked in a thread.
+
+The test thread itself reads the child's socket when it waits for a reply; no thread stands in between.
+What it does not read yet stays in the child, whose loop is never held up by that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import pickle
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from concurrent.futures import wait
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from pytest_openclaw.errors import HostDied
+from pytest_openclaw.run.desk import Desk
+from pytest_openclaw.run.fetching import Alive, Fetched, Fetcher, Waiting
+from pytest_openclaw.run.frames import Frames, framed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pytest_openclaw.protocols import Provider, ProviderSetup
+    from pytest_openclaw.run.fetching import Job
+    from pytest_openclaw.settings import Settings
+
+CLOSING_S = 12.0
+_POLL_S = 1.0
+_RECEIVE_BYTES = 1 << 18
+
+Message = Fetched | Waiting | Alive
+
+
+class Host(Protocol):
+    """Takes jobs and gives back what they brought, in any order."""
+
+    def send(self, job: Job) -> None:
+        """Give it a job; it begins when there is room in the job's part of its lane."""
+        ...
+
+    def receive(self, timeout_s: float) -> Message:
+        """Wait for the next message.
+
+        Raises:
+            HostDied: it has ended, or has said nothing for `timeout_s`.
+        """
+        ...
+
+    def close(self) -> list[Message]:
+        """End it, and return what it had finished by then; what is under way is given up."""
+        ...
+
+
+class ThreadHost:
+    """An event loop in a thread; the providers are those of this process."""
+
+    def __init__(self, providers: Mapping[str, Provider], settings: Settings, shared_dir: Path) -> None:
+        self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self._loop = asyncio.new_event_loop()
+        self._desk = Desk(
+            Fetcher(providers, settings, shared_dir, self._messages.put), deliver=self._messages.put
+        )
+        self._loop.call_soon(self._desk.open)
+        self._thread = threading.Thread(target=self._serve, name="openclaw-asking", daemon=True)
+        self._thread.start()
+
+    def send(self, job: Job) -> None:
+        """See `Host`."""
+        with contextlib.suppress(RuntimeError):  # the loop has ended, which `receive` tells
+            self._loop.call_soon_threadsafe(self._desk.accept, job)
+
+    def receive(self, timeout_s: float) -> Message:
+        """See `Host`."""
+        latest = time.monotonic() + timeout_s
+        while True:
+            try:
+                return self._messages.get(timeout=_POLL_S)
+            except queue.Empty:
+                if not self._thread.is_alive():
+                    raise HostDied("the thread that asks has died") from None
+                if time.monotonic() > latest:
+                    raise HostDied(f"the thread that asks said nothing for {timeout_s:g} s") from None
+
+    def close(self) -> list[Message]:
+        """See `Host`."""
+        if self._thread.is_alive():
+            closing = asyncio.run_coroutine_threadsafe(self._desk.close(), self._loop)
+            try:
+                # What a provider raises now, or that it does not end, must not cost the run its summary.
+                wait([closing], CLOSING_S)
+            finally:
+                with contextlib.suppress(RuntimeError):  # it has ended by itself
+                    self._loop.call_soon_threadsafe(self._loop.stop)
+                self._thread.join(_POLL_S)
+        finished = []
+        while not self._messages.empty():
+            finished.append(self._messages.get())
+        return finished
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            left = asyncio.all_tasks(self._loop)
+            for task in left:
+                task.cancel()
+            if left:
+                self._loop.run_until_complete(asyncio.wait(left, timeout=_POLL_S))
+            self._loop.close()
+
+
+# The child must find the modules that this process finds, whatever put them on its path.
+_START = (
+    "import sys, json; sys.path[:] = json.loads(sys.argv[1]);"
+    "from pytest_openclaw.run.child import main; main(int(sys.argv[2]))"
+)
+
+
+class ProcessHost:
+    """A child process; the providers are made anew there."""
+
+    def __init__(self, providers: Mapping[str, Provider], settings: Settings, shared_dir: Path) -> None:
+        self._socket, theirs = socket.socketpair()
+        self._log = shared_dir / f"asking-{os.getpid()}.log"
+        with self._log.open("ab") as log, theirs:
+            self._process = subprocess.Popen(  # noqa: S603 - this interpreter
+                [sys.executable, "-c", _START, json.dumps(sys.path), str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=[theirs.fileno()],
+            )
+        self._frames = Frames()
+        self._messages: deque[Message] = deque()
+        makings = {
+            name: (type(provider).__module__, type(provider).__qualname__, _portable(provider.setup))
+            for name, provider in providers.items()
+        }
+        self._write(pickle.dumps((makings, settings, shared_dir)), settings.timeout_s)
+
+    @staticmethod
+    def can_ask(provider: Provider) -> bool:
+        """Whether a child could make this provider anew: it is built in, and sockets can be handed over."""
+        return os.name == "posix" and type(provider).__module__.startswith("pytest_openclaw.providers.")
+
+    def send(self, job: Job) -> None:
+        """See `Host`."""
+        self._write(pickle.dumps(job), job.request.timeout_s)
+
+    def receive(self, timeout_s: float) -> Message:
+        """See `Host`."""
+        self._socket.settimeout(timeout_s)
+        while not self._messages:
+            try:
+                chunk = self._socket.recv(_RECEIVE_BYTES)
+            except TimeoutError:
+                raise HostDied(f"the process that asks said nothing for {timeout_s:g} s") from None
+            except OSError:
+                chunk = b""
+            if not chunk:
+                raise HostDied(self._epitaph())
+            self._take(chunk)
+        return self._messages.popleft()
+
+    def close(self) -> list[Message]:
+        """See `Host`."""
+        try:
+            # The child sees the end of its input, and closes its own side when it has ended everything.
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_WR)
+                self._socket.settimeout(CLOSING_S)
+                while chunk := self._socket.recv(_RECEIVE_BYTES):
+                    self._take(chunk)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_POLL_S)
+        finally:
+            self._socket.close()
+            if self._process.poll() is None:
+                self._process.kill()
+                self._process.wait()
+        return list(self._messages)
+
+    def _take(self, chunk: bytes) -> None:
+        for frame in self._frames.feed(chunk):
+            self._messages.append(pickle.loads(frame))  # noqa: S301 - our own child's
+
+    def _write(self, frame: bytes, timeout_s: float) -> None:
+        # Where the child has died or hangs, `receive` tells it, once for all that wait.
+        with contextlib.suppress(OSError):
+            self._socket.settimeout(timeout_s)
+            self._socket.sendall(framed(frame))
+
+    def _epitaph(self) -> str:
+        try:
+            status = self._process.wait(_POLL_S)
+        except subprocess.TimeoutExpired:
+            return "the process that asks has closed its connection"
+        how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+        last = self._log.read_text("utf-8", "replace").strip().splitlines()[-1:] if self._log.exists() else []
+        return " ".join([f"the process that asks {how}.", *last])
+
+
+def _portable(setup: ProviderSetup) -> ProviderSetup:
+    return replace(setup, environ=dict(setup.environ))
