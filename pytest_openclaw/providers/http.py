@@ -14,14 +14,17 @@ import ssl
 import time
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 
 from pytest_openclaw import faults
 from pytest_openclaw.errors import CallFailed
 from pytest_openclaw.providers.address import is_loopback, origin_of
+from pytest_openclaw.providers.transport import Transport
 from pytest_openclaw.providers.wire_errors import error_of_body, retry_after_s, shortened
 
 if TYPE_CHECKING:
@@ -124,7 +127,7 @@ class HttpEdge:
     def _client(self, url: str) -> httpx2.AsyncClient:
         origin = origin_of(url)
         if origin not in self._clients:
-            self._clients[origin] = _new_client(secure=origin[0] == "https", loopback=is_loopback(origin[1]))
+            self._clients[origin] = _new_client(scheme=origin[0], host=origin[1])
         return self._clients[origin]
 
     def _no_answer(self, call: Call, error: Exception) -> Fault:
@@ -178,18 +181,32 @@ def _is_loss(error: Exception) -> bool:
     return isinstance(error, httpx2.NetworkError) or "without sending" in str(error)
 
 
-def _new_client(*, secure: bool, loopback: bool) -> httpx2.AsyncClient:
+def _new_client(*, scheme: str, host: str) -> httpx2.AsyncClient:
     """A client without limits of its own: lanes limit the requests, the attempt's timeout their time."""
+    # A proxy of the environment must not see what stays on this machine.
+    trust_env = not is_loopback(host)
+    by_proxy = trust_env and _has_proxy(scheme, host)
     return httpx2.AsyncClient(
-        # A proxy of the environment must not see what stays on this machine.
-        trust_env=not loopback,
-        # Loading certificates takes 25 ms, and a plain connection to this machine needs none.
-        verify=secure or not loopback,
+        transport=None if by_proxy else _new_transport(scheme, trust_env=trust_env),
+        trust_env=trust_env,
         timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
         # A proxy that compresses holds tokens back until it has enough of them.
         headers={"user-agent": "pytest-openclaw", "accept-encoding": "identity"},
+        # What a server stores with one cell must not come back with the next.
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
     )
+
+
+def _new_transport(scheme: str, *, trust_env: bool) -> Transport:
+    # Loading certificates takes 25 ms, and a plain connection needs none.
+    return Transport(httpx2.create_ssl_context(trust_env=trust_env) if scheme == "https" else None)
+
+
+def _has_proxy(scheme: str, host: str) -> bool:
+    """Whether the environment names a proxy for a server; then httpx2's own transport goes through it."""
+    proxies = getproxies()
+    return ("all" in proxies or scheme in proxies) and not proxy_bypass(host)
 
 
 def _target(response: httpx2.Response) -> str | None:

@@ -18,6 +18,7 @@ DISTRIBUTIONS = (
     "pytest-openclaw",
     "pytest",
     "pytest-xdist",
+    "httptools",
     "httpx2",
     "jsonschema",
     "psutil",
