@@ -136,7 +136,8 @@ class Timing:
     """When an attempt happened.
 
     Attributes:
-        started_at_ms: wall clock at the send, ms since the epoch.
+        started_at_ms: wall clock at the send, ms since the epoch; a connection, if it had to be opened for
+            the request, was open then.
         ended_at_ms: `started_at_ms` plus the monotonic duration, so that it never runs backwards.
         e2e_ms: from the send to the end of the reply, monotonic clock.
         ttft_ms: from the send to the first generated token on any channel (text, reasoning, tool call).

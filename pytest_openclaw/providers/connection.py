@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -48,17 +47,17 @@ class Head:
 
 
 class Answer(httpx2.AsyncByteStream):
-    """An answer while it arrives; iterating gives its body.
+    """An answer while it arrives: its head, then its body by `read` or by iteration.
 
     Attributes:
-        arrived_at: when the bytes handed out last had arrived, by `time.perf_counter`.
+        arrived_at: when the piece that the iteration gave last had arrived, by `time.perf_counter`.
     """
 
     def __init__(self, connection: Connection) -> None:
         self.arrived_at = 0.0
         self._connection = connection
         self._head: Head | None = None
-        self._pieces: deque[tuple[bytes, float]] = deque()
+        self._pieces: list[tuple[bytes, float]] = []
         self._unread = 0
         self._ended = False
         self._error: httpx2.TransportError | None = None
@@ -76,23 +75,32 @@ class Answer(httpx2.AsyncByteStream):
             await self._news()
         return self._head
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Give the body's bytes, in pieces as they arrived.
+    async def read(self) -> list[tuple[bytes, float]]:
+        """Wait for more of the body.
+
+        Returns:
+            All pieces that have come since the last call, each with the moment of its arrival by
+            `time.perf_counter`; none at the body's end.
 
         Raises:
             httpx2.TransportError: the connection broke, or closed before the body's end.
         """
-        while True:
-            while self._pieces:
-                piece, self.arrived_at = self._pieces.popleft()
-                self._unread -= len(piece)
-                yield piece
+        while not self._pieces:
             if self._error is not None:
                 raise self._error
             if self._ended:
-                return
+                return []
             self._connection.resume()
             await self._news()
+        pieces, self._pieces = self._pieces, []
+        self._unread = 0
+        return pieces
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """Give the body's bytes, as httpx2 wants them."""
+        while pieces := await self.read():
+            for piece, self.arrived_at in pieces:
+                yield piece
 
     async def aclose(self) -> None:
         """Close the connection, unless all of the answer has come."""

@@ -2,6 +2,10 @@
 
 A reader of some wire format calls the `hear_` methods as things arrive; `Exchange` joins the
 pieces, stamps the first tokens and makes the `Reply`. It knows no wire format itself.
+
+Times are those of the wire where the reader knows them: the clock starts when the request's bytes were
+handed to the socket (opening a connection is not the model's latency), and a token came when the bytes that
+hold it arrived, however long a busy process left them unread.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
+from pytest_openclaw.clock import epoch_ms
 from pytest_openclaw.records import Reply, Timing, ToolCall
 from pytest_openclaw.text import valid_text
 
@@ -36,7 +41,7 @@ class _Usage(TypedDict, total=False):
 
 
 class Exchange:
-    """One attempt, heard piece by piece; it starts when it is made, so make it right before the send.
+    """One attempt, heard piece by piece; it starts when it is made, or later by `hear_sent`.
 
     Attributes:
         streaming: whether the pieces arrive as they are generated. Where the answer comes whole, the
@@ -48,13 +53,20 @@ class Exchange:
         *,
         streaming: bool = True,
         monotonic: Callable[[], float] = time.perf_counter,
-        wall: Callable[[], float] = time.time,
+        wall_ms: Callable[[float], int] = epoch_ms,
     ) -> None:
-        """Start the clocks; both give seconds."""
+        """Start the clock.
+
+        Args:
+            streaming: whether a stream was asked for.
+            monotonic: seconds; all moments that are told later are by this clock.
+            wall_ms: the time of day at a moment, ms since the epoch.
+        """
         self.streaming = streaming
         self._monotonic = monotonic
+        self._wall_ms = wall_ms
         self._started = monotonic()
-        self._started_at_ms = int(wall() * 1000)
+        self._arrived: float | None = None
         self._first_token: float | None = None
         self._first_output: float | None = None
         self._ended: float | None = None
@@ -68,6 +80,14 @@ class Exchange:
         self._usage: _Usage | None = None
 
     # --- what a reader tells ----------------------------------------------------------------
+
+    def hear_sent(self, moment: float) -> None:
+        """Start the clock anew: the request was sent at `moment`."""
+        self._started = moment
+
+    def hear_arrival(self, moment: float) -> None:
+        """Date what is heard next: its bytes arrived at `moment`; otherwise the time of hearing counts."""
+        self._arrived = moment
 
     def hear_text(self, piece: str) -> None:
         """Add a piece of the answer; an empty one is no token."""
@@ -141,7 +161,7 @@ class Exchange:
     def hear_end(self, finish_reason: str | None = None) -> None:
         """Take the end mark: the reply is whole now; the first end mark gives the time."""
         if self._ended is None:
-            self._ended = self._monotonic()
+            self._ended = self._moment()
         self._finish_reason = self._finish_reason or finish_reason
 
     # --- what has been heard ----------------------------------------------------------------
@@ -179,10 +199,11 @@ class Exchange:
 
     def timing(self) -> Timing:
         """When the attempt happened, up to the end mark, or up to now."""
+        started_at_ms = self._wall_ms(self._started)
         e2e_ms = self._since_start(self._ended if self._ended is not None else self._monotonic())
         return Timing(
-            started_at_ms=self._started_at_ms,
-            ended_at_ms=self._started_at_ms + round(e2e_ms),
+            started_at_ms=started_at_ms,
+            ended_at_ms=started_at_ms + round(e2e_ms),
             e2e_ms=e2e_ms,
             ttft_ms=None if self._first_token is None else self._since_start(self._first_token),
             ttfo_ms=None if self._first_output is None else self._since_start(self._first_output),
@@ -208,12 +229,16 @@ class Exchange:
     def _stamp(self, *, output: bool) -> None:
         if self._first_output is not None or not self.streaming:
             return
+        if self._first_token is not None and not output:
+            return
+        moment = self._moment()
         if self._first_token is None:
-            self._first_token = self._monotonic()
-            if output:
-                self._first_output = self._first_token
-        elif output:
-            self._first_output = self._monotonic()
+            self._first_token = moment
+        if output:
+            self._first_output = moment
+
+    def _moment(self) -> float:
+        return self._monotonic() if self._arrived is None else self._arrived
 
     def _call_for(self, key: int | str | None, id: str | None, name: str | None) -> _Call:  # noqa: A002
         if known := self._known_call(key, id, name):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import functools
 import json
 import socket
 import ssl
@@ -24,19 +25,22 @@ import httpx2
 from pytest_openclaw import faults
 from pytest_openclaw.errors import CallFailed
 from pytest_openclaw.providers.address import is_loopback, origin_of
-from pytest_openclaw.providers.transport import Transport
+from pytest_openclaw.providers.transport import ANSWER, Transport
 from pytest_openclaw.providers.wire_errors import error_of_body, retry_after_s, shortened
+from pytest_openclaw.redact import Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 
+    from pytest_openclaw.providers.connection import Answer
     from pytest_openclaw.records import Fault, JsonObject
-    from pytest_openclaw.redact import Redactor
 
 CONNECT_TIMEOUT_S = 30.0
 ERROR_BODY_TIMEOUT_S = 5.0
 LONGEST_ERROR_BODY_BYTES = 1 << 18
 MOST_REDIRECTS = 3
+# A proxy that compresses holds tokens back until it has enough of them.
+_HEADERS = {"user-agent": "pytest-openclaw", "accept-encoding": "identity"}
 _REDIRECTS = (301, 302, 303, 307, 308)
 _NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EHOSTDOWN, errno.ETIMEDOUT, errno.EADDRNOTAVAIL)
 
@@ -49,7 +53,7 @@ class Call:
         base_url: how the user knows the server; shown in errors.
         body: sent as JSON by POST; None is a GET.
         headers: they may hold a key.
-        redactor: takes secrets out of what the server says.
+        secrets: taken out of what the server says.
         model: for the wording of errors.
     """
 
@@ -57,8 +61,12 @@ class Call:
     url: str
     body: JsonObject | None
     headers: Mapping[str, str] = field(repr=False)
-    redactor: Redactor = field(repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
     model: str = ""
+
+    def hide(self, text: str) -> str:
+        """Return the text without secrets."""
+        return Redactor.of(self.secrets).text(text)
 
 
 class HttpEdge:
@@ -69,14 +77,21 @@ class HttpEdge:
         self._clients: dict[tuple[str, str, int | None], httpx2.AsyncClient] = {}
 
     @asynccontextmanager
-    async def opened(self, call: Call) -> AsyncIterator[httpx2.Response]:
+    async def opened(
+        self, call: Call, sent: Callable[[float], None] = lambda _: None
+    ) -> AsyncIterator[httpx2.Response]:
         """Send the call and give its successful response, whose body is still to be read.
+
+        Args:
+            call: what to send.
+            sent: told, by `time.perf_counter`, when the request was handed to the socket; again if it had to
+                be sent again.
 
         Raises:
             CallFailed: nobody answers, or the answer is an error or a redirect elsewhere.
             httpx2.HTTPError: the connection broke while the body was read.
         """
-        response = await self._send(call)
+        response = await self._send(call, sent)
         try:
             if not response.is_success:
                 raise CallFailed(await self._refusal(call, response))
@@ -94,30 +109,28 @@ class HttpEdge:
         for client in clients.values():
             await client.aclose()
 
-    async def _send(self, call: Call) -> httpx2.Response:
-        response = await self._send_once(call, call.url)
+    async def _send(self, call: Call, sent: Callable[[float], None]) -> httpx2.Response:
+        response = await self._send_once(call, call.url, sent)
         for _ in range(MOST_REDIRECTS):
             target = _target(response)
             if not target or not _may_follow(response, target):
                 break
             await response.aclose()
-            response = await self._send_once(call, target)
+            response = await self._send_once(call, target, sent)
         return response
 
-    async def _send_once(self, call: Call, url: str) -> httpx2.Response:
+    async def _send_once(self, call: Call, url: str, sent: Callable[[float], None]) -> httpx2.Response:
         client = self._client(url)
-        content = None if call.body is None else json.dumps(call.body).encode()
-        method = "GET" if content is None else "POST"
-        connecting = _Connecting()
+        sending = _Sending(sent)
         try:
-            request = client.build_request(method, url, content=content, headers=dict(call.headers))
-            request.extensions["trace"] = connecting.note
+            request = _request(call, url)
+            request.extensions["trace"] = sending.note
             try:
                 return await client.send(request, stream=True)
             except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
                 # Servers close a kept connection when they like (llama.cpp after each stream), also in the
                 # moment in which it is used again. No server was lost by that: it is asked over a new one.
-                if connecting.noted or not _is_loss(error):
+                if sending.over_new_connection or not _is_loss(error):
                     raise
                 return await client.send(request, stream=True)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
@@ -131,7 +144,7 @@ class HttpEdge:
         return self._clients[origin]
 
     def _no_answer(self, call: Call, error: Exception) -> Fault:
-        why = call.redactor.text(shortened(str(error)))
+        why = call.hide(shortened(str(error)))
         where = call.base_url
         match error:
             case httpx2.ConnectTimeout():
@@ -157,7 +170,7 @@ class HttpEdge:
         else:
             body = await _error_body(response)
             error = error_of_body(response.status_code, body, phrase=response.reason_phrase)
-        hide = call.redactor.text
+        hide = call.hide
         error = faults.WireError(
             status=error.status, code=hide(error.code), type=hide(error.type), message=hide(error.message)
         )
@@ -165,20 +178,52 @@ class HttpEdge:
         return faults.refused_by_server(self.name, call.model, error, retry_after_s=wait)
 
 
-class _Connecting:
-    """Whether a request opened a connection, or was sent over one that an earlier request had left."""
+async def pieces(response: httpx2.Response) -> AsyncGenerator[tuple[bytes, float]]:
+    """Give the body's bytes, decompressed, each piece with the moment of its arrival by `time.perf_counter`.
 
-    def __init__(self) -> None:
-        self.noted = False
+    Where a proxy stands in between, that of its reading.
+    """
+    answer: Answer | None = response.extensions.get(ANSWER)
+    if answer is not None and "content-encoding" not in response.headers:
+        while arrived := await answer.read():
+            for piece in arrived:
+                yield piece
+        return
+    async with aclosing(response.aiter_bytes()) as decoded:
+        async for data in decoded:
+            yield data, time.perf_counter() if answer is None else answer.arrived_at
+
+
+class _Sending:
+    """What a transport tells of a request: when it was sent, and whether a connection was opened for it."""
+
+    def __init__(self, sent: Callable[[float], None]) -> None:
+        self.over_new_connection = False
+        self._sent = sent
 
     async def note(self, event: str, _: object) -> None:
         """Hear what the transport does."""
-        self.noted = self.noted or event.startswith("connection.")
+        if event.startswith("connection."):
+            self.over_new_connection = True
+        elif event.endswith("send_request_headers.started"):
+            self._sent(time.perf_counter())
 
 
 def _is_loss(error: Exception) -> bool:
     """Whether the connection was reset, or closed before any byte of an answer."""
     return isinstance(error, httpx2.NetworkError) or "without sending" in str(error)
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(url: str) -> httpx2.URL:
+    return httpx2.URL(url)
+
+
+def _request(call: Call, url: str) -> httpx2.Request:
+    """The request; made without the client's help, which costs as much again as the rest of the client."""
+    content = None if call.body is None else json.dumps(call.body).encode()
+    method = "GET" if content is None else "POST"
+    return httpx2.Request(method, _parsed(url), headers={**_HEADERS, **call.headers}, content=content)
 
 
 def _new_client(*, scheme: str, host: str) -> httpx2.AsyncClient:
@@ -191,8 +236,6 @@ def _new_client(*, scheme: str, host: str) -> httpx2.AsyncClient:
         trust_env=trust_env,
         timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
-        # A proxy that compresses holds tokens back until it has enough of them.
-        headers={"user-agent": "pytest-openclaw", "accept-encoding": "identity"},
         # What a server stores with one cell must not come back with the next.
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
     )

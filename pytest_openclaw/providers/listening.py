@@ -15,6 +15,7 @@ import httpx2
 
 from pytest_openclaw import faults
 from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.providers.http import pieces
 from pytest_openclaw.providers.sse import Event, EventStream
 from pytest_openclaw.providers.wire_errors import error_of_object, load_object, page_title, shortened
 from pytest_openclaw.text import valid_text
@@ -66,7 +67,7 @@ async def listen(
         CallFailed: there is no whole answer; the fault keeps what came and when.
     """
     try:
-        async with asyncio.timeout(timeout_s) as scope, edge.opened(call) as response:
+        async with asyncio.timeout(timeout_s) as scope, edge.opened(call, exchange.hear_sent) as response:
             await _Listener(edge.name, call, dialect, exchange, scope).hear(response)
         return exchange.reply()
     except TimeoutError:
@@ -79,7 +80,7 @@ async def listen(
         fault = failed.fault
     if exchange.ended:
         return exchange.reply()
-    raw = call.redactor.text(exchange.raw() or fault.raw)
+    raw = call.hide(exchange.raw() or fault.raw)
     raise CallFailed(replace(fault, raw=raw, timing=exchange.timing()))
 
 
@@ -119,12 +120,13 @@ class _Listener:
         if self.exchange.streaming:
             await self._hear_stream(response)
         else:
-            self._hear_whole(await _whole_text(self.name, response))
+            self._hear_whole(await _whole_text(self.name, response, self.exchange.hear_arrival))
 
     async def _hear_stream(self, response: httpx2.Response) -> None:
         events = EventStream()
-        async with aclosing(_chunks(self.name, response)) as chunks:
-            async for chunk in chunks:
+        async with aclosing(_bounded(self.name, response)) as chunks:
+            async for chunk, arrived_at in chunks:
+                self.exchange.hear_arrival(arrived_at)
                 for event in events.feed(chunk):
                     self._take(event)
                 if self.exchange.ended:
@@ -163,12 +165,12 @@ class _Listener:
         if error is not None:
             raise CallFailed(self._fault(error))
         if not self.dialect.is_whole(payload):
-            why = f"this holds no answer: {self.call.redactor.text(shortened(text))}"
+            why = f"this holds no answer: {self.call.hide(shortened(text))}"
             raise CallFailed(faults.malformed(self.name, why, raw=valid_text(text)))
         self.exchange.hear_end()
 
     def _fault(self, error: faults.WireError) -> Fault:
-        hide = self.call.redactor.text
+        hide = self.call.hide
         error = replace(error, code=hide(error.code), type=hide(error.type), message=hide(error.message))
         if self.exchange.has_tokens:
             said = error.message or error.code or error.type or "no reason given"
@@ -184,29 +186,34 @@ class _Listener:
         self.scope.reschedule(min(self.scope.when() or latest, latest))
 
 
-async def _chunks(name: str, response: httpx2.Response) -> AsyncGenerator[bytes]:
-    """The body's bytes, decompressed; a body without end is cut."""
+async def _bounded(name: str, response: httpx2.Response) -> AsyncGenerator[tuple[bytes, float]]:
+    """The body's pieces with their times; a body without end is cut."""
     too_much = faults.malformed(name, f"it is longer than {MOST_BYTES >> 20} MiB")
     claimed = response.headers.get("content-length", "")
     if claimed.isdecimal() and int(claimed) > MOST_BYTES:
         raise CallFailed(too_much)
     received = 0
-    async with aclosing(response.aiter_bytes()) as chunks:
-        async for chunk in chunks:
+    async with aclosing(pieces(response)) as chunks:
+        async for chunk, arrived_at in chunks:
             received += len(chunk)
             if received > MOST_BYTES:
                 raise CallFailed(too_much)
-            yield chunk
+            yield chunk, arrived_at
 
 
-async def _whole_text(name: str, response: httpx2.Response) -> str:
-    async with aclosing(_chunks(name, response)) as chunks:
-        body = b"".join([chunk async for chunk in chunks])
-    return body.decode("utf-8-sig", "replace")
+async def _whole_text(
+    name: str, response: httpx2.Response, hear_arrival: Callable[[float], None] = lambda _: None
+) -> str:
+    body = []
+    async with aclosing(_bounded(name, response)) as chunks:
+        async for chunk, arrived_at in chunks:
+            body.append(chunk)
+            hear_arrival(arrived_at)
+    return b"".join(body).decode("utf-8-sig", "replace")
 
 
 def _no_object(name: str, call: Call, text: str) -> Fault:
     what = page_title(text.strip()) or (
         f"no JSON object: {shortened(text)}" if text.strip() else "it is empty"
     )
-    return faults.malformed(name, call.redactor.text(what), raw=valid_text(text))
+    return faults.malformed(name, call.hide(what), raw=valid_text(text))

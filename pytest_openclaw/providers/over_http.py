@@ -13,7 +13,6 @@ from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.http import Call, HttpEdge
 from pytest_openclaw.providers.json_values import objects_in
 from pytest_openclaw.providers.listening import Dialect, fetch_object, listen
-from pytest_openclaw.redact import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,7 +143,7 @@ class OverHttp(Provider):
             url=url,
             body=body,
             headers=headers,
-            redactor=Redactor.of(self.secrets),
+            secrets=self.secrets,
             model=model,
         )
 

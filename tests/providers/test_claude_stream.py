@@ -55,7 +55,7 @@ def end(stop_reason="end_turn", **usage):
 def read(*lines):
     """Read the lines with a clock that ticks once, by a second, at each look at it."""
     ticks = count()
-    stream = Stream(Exchange(monotonic=lambda: float(next(ticks)), wall=lambda: 0.0))
+    stream = Stream(Exchange(monotonic=lambda: float(next(ticks)), wall_ms=lambda moment: 0))
     for line in lines:
         hear_line(stream, json.dumps(line).encode())
     return stream

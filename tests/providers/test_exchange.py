@@ -28,7 +28,7 @@ def clock():
 @pytest.fixture
 def exchange(clock):
     """An exchange that started at 100 s by the clock, at 5 s of the day."""
-    return Exchange(monotonic=clock, wall=lambda: 5.0)
+    return Exchange(monotonic=clock, wall_ms=lambda moment: 5000)
 
 
 def test_times_of_a_thinking_reply(exchange, clock):
@@ -74,7 +74,7 @@ def test_what_is_a_first_token(exchange, clock, hear, ttft_ms, ttfo_ms):
 
 def test_an_answer_that_comes_whole_has_no_first_token(clock):
     """What was not measured is None, never the end's time."""
-    exchange = Exchange(streaming=False, monotonic=clock, wall=lambda: 5.0)
+    exchange = Exchange(streaming=False, monotonic=clock, wall_ms=lambda moment: 5000)
     clock.now = 102
     exchange.hear_text("a")
     exchange.hear_end("stop")

@@ -18,7 +18,7 @@ from tests.providers.servers.misbehaving import Close, Hang, Script, sse
 
 def read(*payloads):
     """The reply that these chunks, or one whole completion, make."""
-    exchange = Exchange(monotonic=lambda: 0.0, wall=lambda: 0.0)
+    exchange = Exchange(monotonic=lambda: 0.0, wall_ms=lambda moment: 0)
     for payload in payloads:
         assert read_chat(payload, exchange) is None
     return exchange.reply()

@@ -16,7 +16,7 @@ from tests.providers.servers.misbehaving import Script, sse
 
 def read(*payloads):
     """The reply that these events, or one whole response, make."""
-    exchange = Exchange(monotonic=lambda: 0.0, wall=lambda: 0.0)
+    exchange = Exchange(monotonic=lambda: 0.0, wall_ms=lambda moment: 0)
     for payload in payloads:
         assert read_responses(payload, exchange) is None
     return exchange.reply()

@@ -20,7 +20,8 @@ WINGS = [
     {"suites"},
     {"judge", "validators", "tools"},
     {"stats", "reports"},
-    {"records", "settings", "schema", "protocols", "errors", "faults", "redact", "text", "once", "__init__"},
+    {"records", "settings", "schema", "protocols", "errors", "faults", "redact", "text", "once", "clock",
+     "__init__"},
 ]  # fmt: skip
 HEAVY = {"httpx2", "jsonschema", "psutil", "tabulate", "regex", "filelock", "asyncio", "xdist"}
 LIGHT_MODULES = ("plugin", "options", "hookspecs", "__init__")
