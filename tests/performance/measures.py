@@ -1,0 +1,244 @@
+"""What is measured: each measure is one pass that yields figures; passes are repeated and interleaved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median, quantiles
+
+from tests.performance import plugin_runs
+from tests.performance.plugin_runs import PluginRunner
+from tests.performance.runs import Run, Runner
+from tests.performance.serving import MockServer, RunFailed
+from tests.performance.table import Bound, Failure, Sample
+
+OVERHEAD, WINDOW, GROWTH = "Overhead", "Window", "Growth"
+ACCURACY, START, WORKERS = "Accuracy", "Start", "Workers"
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much each measure asks; `QUICK` and `TINY` are smaller forms."""
+
+    levels: Sequence[int] = (1, 8, 64)
+    overhead: int = 1000
+    window: int = 512
+    growth: tuple[int, int] = (1000, 10_000)
+    accuracy: Sequence[tuple[int, int]] = ((8, 128), (64, 512))
+    collected: int = 10_000
+    pairs: int = 15
+    workers: int = 1000
+    limits: Sequence[int] = (1, 2, 3, 8)
+    limited: int = 100
+
+
+QUICK = Sizes(
+    overhead=300,
+    window=128,
+    growth=(300, 3000),
+    accuracy=((8, 64), (64, 256)),
+    pairs=5,
+    workers=300,
+    limited=40,
+)
+#: to see that everything runs; the figures say nothing
+TINY = Sizes(
+    levels=(8,), overhead=10, window=8, growth=(10, 20), accuracy=((8, 8),), collected=20, pairs=1, workers=10,
+    limits=(2,), limited=10,
+)  # fmt: skip
+
+
+@dataclass
+class Bench:
+    """What the measures share.
+
+    Attributes:
+        rivals: whoever is measured beside the plugin, in the table's order.
+        turn: the number of the pass; every other pass goes through the rows backwards.
+        failures: runs that did not count.
+    """
+
+    server: MockServer
+    folder: Path
+    sizes: Sizes
+    rivals: Sequence[Runner]
+    turn: int = 0
+    failures: list[Failure] = field(default_factory=list)
+
+    @property
+    def plugin(self) -> PluginRunner:
+        """Our plugin."""
+        return PluginRunner(self.folder, self.server)
+
+    def rows(self, *more: Runner) -> Sequence[Runner]:
+        """Return the rivals, our plugin and others, in this pass's order."""
+        rows = [*self.rivals, self.plugin, *more]
+        return rows[::-1] if self.turn % 2 else rows
+
+    @contextmanager
+    def counting(self, section: str, row: str) -> Iterator[None]:
+        """Note a run that does not count, and go on."""
+        try:
+            yield
+        except RunFailed as failure:
+            self.failures.append(Failure(section, row, str(failure)))
+
+
+Measure = Callable[[Bench], Iterator[Sample]]
+
+
+def overhead(bench: Bench) -> Iterator[Sample]:
+    """Wall and CPU time a cell beyond start-up, where the server answers at once."""
+    n = bench.sizes.overhead
+    at_most = {1: 1.3, 8: 1.0, 64: 1.0}
+    for level in bench.sizes.levels:
+        wall_ms: dict[str, float] = {}
+        for runner in bench.rows():
+            with bench.counting(OVERHEAD, f"{runner.name} at {level}"):
+                one, all_ = runner.run(1, level), runner.run(n, level)
+                wall_ms[runner.name], cpu_ms = beyond_start(one, all_, n)
+                yield Sample(OVERHEAD, runner.name, f"ms at {level}", wall_ms[runner.name])
+                yield Sample(OVERHEAD, runner.name, f"CPU ms at {level}", cpu_ms)
+                if level == bench.sizes.levels[0]:
+                    yield Sample(OVERHEAD, runner.name, "one cell alone, s", one.cost.wall_s)
+        for name, ms in wall_ms.items():
+            if "httpx2 loop" in wall_ms and name != "httpx2 loop":
+                bound = Bound("at most", at_most[level]) if name == bench.plugin.name else None
+                yield Sample(OVERHEAD, name, f"× httpx2 at {level}", ms / wall_ms["httpx2 loop"], bound)
+
+
+def window(bench: Bench) -> Iterator[Sample]:
+    """How much of the ideal the calls reach when all answers run in lock-step."""
+    n, ideal_round_s = bench.sizes.window, 0.195
+    at_least = {8: 0.99, 64: 0.95}
+    for level in [level for level in bench.sizes.levels if level > 1]:
+        for runner in bench.rows():
+            with bench.counting(WINDOW, f"{runner.name} at {level}"):
+                run = runner.run(n, level, "ttft=100,itl=5,n=20")
+                reached = math.ceil(n / level) * ideal_round_s / run.log.window_s
+                bound = Bound("at least", at_least[level]) if runner.name == bench.plugin.name else None
+                yield Sample(WINDOW, runner.name, f"efficiency at {level}", reached, bound)
+                served = median(served.e2e_ms for served in run.log.answered)
+                yield Sample(WINDOW, runner.name, f"server's own ms at {level}", served)
+
+
+def growth(bench: Bench) -> Iterator[Sample]:
+    """Ten times the cells: time a cell, and the memory of the whole process tree."""
+    (few, many), level, plugin = bench.sizes.growth, max(bench.sizes.levels), bench.plugin
+    with bench.counting(GROWTH, plugin.name):
+        one = plugin.run(1, level)
+        ms = {n: beyond_start(one, plugin.run(n, level), n)[0] for n in (few, many)}
+        for n in (few, many):
+            yield Sample(GROWTH, plugin.name, f"ms, {n} cells", ms[n])
+        ratio = ms[many] / ms[few]
+        yield Sample(GROWTH, plugin.name, f"× from {few} to {many} cells", ratio, Bound("at most", 1.1))
+    with bench.counting(GROWTH, f"{plugin.name}, memory"):
+        for n in (few, many):
+            ours, empty = plugin.peak_memory(n, level), plugin_runs.empty_session_memory(bench.folder, n)
+            bound = Bound("at most", 80.0) if n == many else None
+            for name, measured in ((plugin.name, ours), ("empty session", empty)):
+                yield Sample(GROWTH, name, f"RSS MB, {n} cells", measured.rss_mb)
+                if measured.pss_mb is not None:
+                    yield Sample(GROWTH, name, f"PSS MB, {n} cells", measured.pss_mb)
+            if ours.pss_mb is not None and empty.pss_mb is not None:
+                above, unit = ours.pss_mb - empty.pss_mb, "PSS"
+            else:
+                above, unit = ours.rss_mb - empty.rss_mb, "RSS"
+            yield Sample(GROWTH, plugin.name, f"{unit} MB above an empty session, {n} cells", above, bound)
+
+
+def accuracy(bench: Bench) -> Iterator[Sample]:
+    """How far the reported times are from the server's own, answer by answer."""
+    burning = PluginRunner(bench.folder, bench.server, burning=True)
+    for level, n in bench.sizes.accuracy:
+        for runner in bench.rows(burning):
+            with bench.counting(ACCURACY, f"{runner.name} at {level}"):
+                run = runner.run(n, level, "ttft=100,jitter=200,itl=20,n=20")
+                is_ours = isinstance(runner, PluginRunner)
+                for time, errors in errors_of(run).items():
+                    yield from _error_samples(runner.name, level, time, errors, is_ours)
+
+
+def _error_samples(
+    row: str, level: int, time: str, errors: Sequence[float], is_ours: bool
+) -> Iterator[Sample]:
+    bounds = {"median": {8: 0.6, 64: 1.0}, "p95": {8: 5.0}, "max": {}}
+    figures = {
+        "median": median(errors),
+        "p95": quantiles(errors, n=20, method="inclusive")[-1],
+        "max": max(errors),
+    }
+    for figure, value in figures.items():
+        limit = bounds[figure].get(level) if is_ours else None
+        bound = None if limit is None else Bound("at most", limit)
+        yield Sample(ACCURACY, row, f"{time} {figure} at {level}", value, bound)
+
+
+def errors_of(run: Run) -> dict[str, list[float]]:
+    """Return |reported − served| in ms of every answer, by `TTFT` and `e2e`, as far as the program tells."""
+    served = run.log.by_item
+    ttft = [abs(t.ttft_ms - served[i].ttft_ms) for i, t in run.times.items() if t.ttft_ms is not None]
+    e2e = [abs(t.e2e_ms - served[i].e2e_ms) for i, t in run.times.items() if t.e2e_ms is not None]
+    return {name: errors for name, errors in (("TTFT", ttft), ("e2e", e2e)) if errors}
+
+
+def start(bench: Bench) -> Iterator[Sample]:
+    """Cold start, collecting, and what a session without benchmarks pays."""
+    name = bench.plugin.name
+    with bench.counting(START, "first row"):
+        yield Sample(START, name, "first row on disk, s", bench.plugin.first_row_s(20), Bound("under", 0.8))
+    n = bench.sizes.collected
+    with bench.counting(START, "collecting"):
+        collected_s = plugin_runs.collecting_s(bench.folder, n)
+        yield Sample(START, name, f"collecting {n} cells, s", collected_s, Bound("under", 3.0))
+    with bench.counting(START, "plain session"):
+        differences = []
+        for pair in range(bench.sizes.pairs):
+            order = [(), ("-p", "no:openclaw")]
+            took = {
+                words: plugin_runs.plain_session_s(bench.folder, *words)
+                for words in order[:: -1 if pair % 2 else 1]
+            }
+            differences.append((took[()] - took["-p", "no:openclaw"]) * 1000)
+        yield Sample(START, name, "added to a plain session, ms", median(differences), Bound("under", 20.0))
+
+
+def workers(bench: Bench) -> Iterator[Sample]:
+    """Two workers of pytest-xdist: no call twice, no lane over its limit, no slower than one process."""
+    n, plugin, two = bench.sizes.workers, bench.plugin, PluginRunner(bench.folder, bench.server, ("-n", "2"))
+    ms: dict[str, float] = {}
+    for runner in (two, plugin) if bench.turn % 2 else (plugin, two):
+        with bench.counting(WORKERS, runner.name):
+            ms[runner.name], cpu_ms = beyond_start(runner.run(1, 8), runner.run(n, 8), n)
+            yield Sample(WORKERS, runner.name, "ms at 8", ms[runner.name])
+            yield Sample(WORKERS, runner.name, "CPU ms at 8", cpu_ms)
+    if len(ms) == 2:
+        yield Sample(
+            WORKERS, two.name, "× one process", ms[two.name] / ms[plugin.name], Bound("at most", 1.2)
+        )
+    for limit in bench.sizes.limits:
+        with bench.counting(WORKERS, f"{two.name}, limit {limit}"):
+            run = two.run(bench.sizes.limited, limit, "ttft=10")
+            calls, bound = len(run.log.answered), Bound("exactly", bench.sizes.limited)
+            yield Sample(WORKERS, two.name, f"calls, limit {limit}", calls, bound)
+            most = run.log.max_in_flight
+            yield Sample(WORKERS, two.name, f"most in flight, limit {limit}", most, Bound("at most", limit))
+
+
+def beyond_start(one: Run, all_: Run, n: int) -> tuple[float, float]:
+    """Return the wall and the CPU ms that each cell after the first costs."""
+    wall_s, cpu_s = all_.cost.wall_s - one.cost.wall_s, all_.cost.cpu_s - one.cost.cpu_s
+    return wall_s / (n - 1) * 1000, cpu_s / (n - 1) * 1000
+
+
+MEASURES: dict[str, Measure] = {
+    "overhead": overhead,
+    "window": window,
+    "growth": growth,
+    "accuracy": accuracy,
+    "start": start,
+    "workers": workers,
+}
