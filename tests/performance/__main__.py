@@ -38,7 +38,8 @@ NOTES = {
     GROWTH: "Zero delay; memory is the largest sum over the process tree, looked at every 50 ms, in runs of its own.",
     ACCURACY: (
         "First token after 100 to 300 ms, 19 more 20 ms apart: |reported − server's own| in ms, over all answers. "
-        "Our rows hold whole ms and are compared as they stand, which alone is 0.25 ms in the median."
+        "Our rows hold whole ms and are compared as they stand: rounding alone is 0.25 ms in the median, and adds "
+        "nothing to a median above that."
     ),
     START: "From the start of the process. The plain session is paired: with the plugin and under `-p no:openclaw`.",
     WORKERS: "Calls and most in flight are the server's count, over both workers.",
@@ -101,7 +102,7 @@ def main(words: Sequence[str] | None = None) -> int:
     loops = asked.loops.split(",") if asked.loops is not None else None
     page = measure(names, QUICK if asked.quick else Sizes(), 1 if asked.quick else asked.runs, loops)
     text = render(page)
-    print(text)
+    print(text, end="")
     if asked.out:
         asked.out.write_text(text, "utf-8")
     return 1 if page.failures else 0

@@ -121,6 +121,7 @@ async def over_asyncio(base: str, concurrency: int) -> AsyncIterator[Ask]:
     import httptools
 
     url = urlsplit(base)
+    host, port = url.hostname or "", url.port or 80
     idle: list[Wire] = []
     loop = asyncio.get_running_loop()
     head = f"POST {url.path}/chat/completions HTTP/1.1\r\nhost: {url.netloc}\r\ncontent-type: application/json\r\n"
@@ -158,7 +159,7 @@ async def over_asyncio(base: str, concurrency: int) -> AsyncIterator[Ask]:
         if idle:
             wire = idle.pop()
         else:
-            _, wire = await loop.create_connection(Wire, url.hostname, url.port)
+            _, wire = await loop.create_connection(Wire, host, port)
         row = await wire.ask(item)
         idle.append(wire)
         return row

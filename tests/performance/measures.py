@@ -46,8 +46,8 @@ QUICK = Sizes(
 )
 #: to see that everything runs; the figures say nothing
 TINY = Sizes(
-    levels=(8,), overhead=10, window=8, growth=(10, 20), accuracy=((8, 8),), collected=20, pairs=1, workers=10,
-    limits=(2,), limited=10,
+    levels=(8,), overhead=5, window=4, growth=(5, 10), accuracy=((8, 4),), collected=20, pairs=1, workers=5,
+    limits=(2,), limited=5,
 )  # fmt: skip
 
 

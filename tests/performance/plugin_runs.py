@@ -9,7 +9,6 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
-from functools import cache, cached_property
 from pathlib import Path
 
 from tests.performance import processes
@@ -89,7 +88,7 @@ class PluginRunner:
 
     def run(self, n: int, concurrency: int, behaviour: str = "") -> Run:
         """Run a session; see `Runner.run`."""
-        project, base = make_project(self.folder, n, self.burning), self.server.base(behaviour)
+        project, base = Project(self.folder, n, self.burning), self.server.base(behaviour)
         project.forget()
         command = project.command(concurrency, *self.words)
         cost = processes.run(command, project.path, project.environ(base))
@@ -97,7 +96,7 @@ class PluginRunner:
 
     def peak_memory(self, n: int, concurrency: int) -> Memory:
         """Run a session for its memory alone; raises as `run`."""
-        project, base = make_project(self.folder, n, self.burning), self.server.base()
+        project, base = Project(self.folder, n, self.burning), self.server.base()
         project.forget()
         memory = processes.peak_memory(project.command(concurrency), project.path, project.environ(base))
         self._check(project, base, Cost(0.0, 0.0, ""))
@@ -105,7 +104,7 @@ class PluginRunner:
 
     def first_row_s(self, n: int) -> float:
         """Return the seconds from the start of the process to its first row on disk; raises as `run`."""
-        project, base = make_project(self.folder, n, self.burning), self.server.base()
+        project, base = Project(self.folder, n, self.burning), self.server.base()
         project.forget()
         with tempfile.TemporaryFile() as out:
             began = time.perf_counter()
@@ -142,35 +141,37 @@ def _has_row(results: Path) -> bool:
         return False
 
 
-@cache
-def make_project(folder: Path, n: int, burning: bool = False) -> Project:
-    """Return a generated project with a suite of `n` prompts."""
-    return Project(folder, n, burning)
-
-
-@dataclass
+@dataclass(frozen=True)
 class Project:
-    """A generated project."""
+    """A generated project with a suite of `n` prompts."""
 
     folder: Path
     n: int
-    burning: bool
+    burning: bool = False
 
-    @cached_property
+    @property
     def path(self) -> Path:
-        """Where it is, made when it is first needed."""
+        """Where it is; it is made when it is first asked for."""
         path = self.folder / f"{'burning' if self.burning else 'plain'}-{self.n}"
-        (path / "benchmarks").mkdir(parents=True)
+        if path.exists():
+            return path
+        path.mkdir()
         (path / "pytest.ini").write_text("[pytest]\n")
         rule = "exact_after_work" if self.burning else "exact"
         prompts = [
             {"id": item, "prompt": prompt_of(item), "validator": {"type": rule, "value": answer_to(item)}}
             for item in items(self.n)
         ]
-        (path / "benchmarks" / "prompts_perf.json").write_text(json.dumps(prompts))
+        self.suite.parent.mkdir()
+        self.suite.write_text(json.dumps(prompts))
         if self.burning:
             (path / "conftest.py").write_text(BURNING)
         return path
+
+    @property
+    def suite(self) -> Path:
+        """The file of prompts."""
+        return self.path / "benchmarks" / "prompts_perf.json"
 
     @property
     def results(self) -> Path:
@@ -211,7 +212,7 @@ def empty_session_memory(folder: Path, n: int) -> Memory:
 
 def collecting_s(folder: Path, n: int) -> float:
     """Return the seconds that it takes to collect `n` cells, from the start of the process to its end."""
-    project = make_project(folder, n)
+    project = Project(folder, n)
     command = project.command(8, "--collect-only")
     cost = processes.run(command, project.path, project.environ("http://127.0.0.1:9/v1"))
     if cost.text.count("::item-") != n:

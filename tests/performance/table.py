@@ -15,13 +15,13 @@ class Bound:
     side: Literal["at most", "at least", "under", "exactly"]
     value: float
 
-    def is_met(self, figure: float) -> bool:
+    def is_met(self, value: float) -> bool:
         """Whether a figure reaches it."""
         return {
-            "at most": figure <= self.value,
-            "at least": figure >= self.value,
-            "under": figure < self.value,
-            "exactly": figure == self.value,
+            "at most": value <= self.value,
+            "at least": value >= self.value,
+            "under": value < self.value,
+            "exactly": value == self.value,
         }[self.side]
 
 
@@ -32,13 +32,13 @@ class Sample:
     Attributes:
         section: the table that it belongs to.
         row: who was measured.
-        column: what was measured, with its unit.
+        figure: what was measured, with its unit.
         bound: the target, if this figure has one.
     """
 
     section: str
     row: str
-    column: str
+    figure: str
     value: float
     bound: Bound | None = None
 
@@ -86,30 +86,33 @@ def render(page: Page) -> str:
 
 
 def _targets(page: Page) -> list[str]:
-    keys = {(s.section, s.row, s.column): s.bound for s in page.samples if s.bound}
+    keys = {(s.section, s.row, s.figure): s.bound for s in page.samples if s.bound}
     if not keys:
         return []
     rows = []
-    for (section, row, column), bound in keys.items():
-        values = _values(page.samples, section, row, column)
+    for (section, row, figure), bound in keys.items():
+        values = _values(page.samples, section, row, figure)
         reached = "met" if bound.is_met(median(values)) else "**missed**"
         target = f"{bound.side} {number(bound.value)}"
-        rows.append([section, row, column, target, number(median(values)), spread(values), reached])
+        rows.append([section, row, figure, target, number(median(values)), spread(values), reached])
     head = ["measure", "row", "figure", "target", "median", "min – max", ""]
     return ["## Targets", "", *_table(head, rows), ""]
 
 
 def _matrix(samples: Sequence[Sample]) -> list[str]:
-    columns = list(dict.fromkeys(sample.column for sample in samples))
-    rows = []
-    for row in dict.fromkeys(sample.row for sample in samples):
-        of_row = [sample for sample in samples if sample.row == row]
-        rows.append([row, *(_cell(_values(of_row, of_row[0].section, row, column)) for column in columns)])
-    return [*_table(["", *columns], rows), ""] if rows else []
+    """Return a line a figure, a column a program: there are more figures than programs."""
+    if not samples:
+        return []
+    section, rows = samples[0].section, list(dict.fromkeys(sample.row for sample in samples))
+    figures = [
+        [figure, *(_cell(_values(samples, section, row, figure)) for row in rows)]
+        for figure in dict.fromkeys(sample.figure for sample in samples)
+    ]
+    return [*_table(["", *rows], figures), ""]
 
 
-def _values(samples: Iterable[Sample], section: str, row: str, column: str) -> list[float]:
-    return [s.value for s in samples if (s.section, s.row, s.column) == (section, row, column)]
+def _values(samples: Iterable[Sample], section: str, row: str, figure: str) -> list[float]:
+    return [s.value for s in samples if (s.section, s.row, s.figure) == (section, row, figure)]
 
 
 def _cell(values: Sequence[float]) -> str:
