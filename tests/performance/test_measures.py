@@ -95,7 +95,7 @@ def test_memory_is_that_of_the_whole_tree(tmp_path: Path) -> None:
     """A child's memory counts, and its pages are seen while it runs."""
     hold = "b = bytearray(50_000_000); import time; time.sleep(1)"
     command = [
-        "python3",
+        sys.executable,
         "-c",
         f"import subprocess, sys; subprocess.run([sys.executable, '-c', {hold!r}], check=True)",
     ]
