@@ -22,6 +22,7 @@ from tests.performance.measures import (
     Bench,
     Sizes,
 )
+from tests.performance.peer_runs import find_peers
 from tests.performance.runs import LoopRunner
 from tests.performance.serving import MockServer
 from tests.performance.table import Page, Sample, render
@@ -46,7 +47,13 @@ NOTES = {
 }
 
 
-def measure(names: Sequence[str], sizes: Sizes, passes: int, only: Sequence[str] | None = None) -> Page:
+def measure(
+    names: Sequence[str],
+    sizes: Sizes,
+    passes: int,
+    only: Sequence[str] | None = None,
+    pythons: Sequence[str] = (),
+) -> Page:
     """Run the measures, pass by pass, and return the page.
 
     Args:
@@ -54,6 +61,7 @@ def measure(names: Sequence[str], sizes: Sizes, passes: int, only: Sequence[str]
         sizes: how much is asked.
         passes: how often each measure is run.
         only: the loops to compare with; by default all whose library is installed.
+        pythons: of environments that have other harnesses.
     """
     load_before = machine.load()
     began = time.monotonic()
@@ -62,7 +70,8 @@ def measure(names: Sequence[str], sizes: Sizes, passes: int, only: Sequence[str]
     with tempfile.TemporaryDirectory() as name, MockServer() as server:
         folder = Path(name).resolve()
         bench = Bench(server, folder, sizes, [LoopRunner(loop, folder, server) for loop in loops])
-        for runner in bench.rows():
+        bench.peers = [peer for python in pythons for peer in find_peers(python, folder, server)]
+        for runner in bench.rows(*bench.peers):
             with bench.counting("Before", runner.name):
                 runner.run(1, 1)  # compiles what is imported
         for bench.turn in range(passes):
@@ -94,13 +103,22 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--loops", metavar="NAME,…", help=f"of {', '.join(clients.CLIENTS)}; all that are installed"
     )
+    parser.add_argument(
+        "--peers",
+        action="append",
+        default=[],
+        metavar="PYTHON",
+        help="an environment that has inspect-ai or lm-eval; may be repeated",
+    )
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the page there too")
     asked = parser.parse_args(words)
     names = asked.measures or list(MEASURES)
     if unknown := [name for name in names if name not in MEASURES]:
         parser.error(f"no such measure: {', '.join(unknown)}")
     loops = asked.loops.split(",") if asked.loops is not None else None
-    page = measure(names, QUICK if asked.quick else Sizes(), 1 if asked.quick else asked.runs, loops)
+    page = measure(
+        names, QUICK if asked.quick else Sizes(), 1 if asked.quick else asked.runs, loops, asked.peers
+    )
     text = render(page)
     print(text, end="")
     if asked.out:

@@ -56,7 +56,8 @@ class Bench:
     """What the measures share.
 
     Attributes:
-        rivals: whoever is measured beside the plugin, in the table's order.
+        loops: the bare loops that are measured beside the plugin.
+        peers: other harnesses.
         turn: the number of the pass; every other pass goes through the rows backwards.
         failures: runs that did not count.
     """
@@ -64,7 +65,8 @@ class Bench:
     server: MockServer
     folder: Path
     sizes: Sizes
-    rivals: Sequence[Runner]
+    loops: Sequence[Runner]
+    peers: Sequence[Runner] = ()
     turn: int = 0
     failures: list[Failure] = field(default_factory=list)
 
@@ -74,8 +76,8 @@ class Bench:
         return PluginRunner(self.folder, self.server)
 
     def rows(self, *more: Runner) -> Sequence[Runner]:
-        """Return the rivals, our plugin and others, in this pass's order."""
-        rows = [*self.rivals, self.plugin, *more]
+        """Return the loops, our plugin and others, in this pass's order."""
+        rows = [*self.loops, self.plugin, *more]
         return rows[::-1] if self.turn % 2 else rows
 
     @contextmanager
@@ -96,7 +98,7 @@ def overhead(bench: Bench) -> Iterator[Sample]:
     at_most = {1: 1.3, 8: 1.0, 64: 1.0}
     for level in bench.sizes.levels:
         wall_ms: dict[str, float] = {}
-        for runner in bench.rows():
+        for runner in bench.rows(*bench.peers):
             with bench.counting(OVERHEAD, f"{runner.name} at {level}"):
                 one, all_ = runner.run(1, level), runner.run(n, level)
                 wall_ms[runner.name], cpu_ms = beyond_start(one, all_, n)
@@ -115,7 +117,7 @@ def window(bench: Bench) -> Iterator[Sample]:
     n, ideal_round_s = bench.sizes.window, 0.195
     at_least = {8: 0.99, 64: 0.95}
     for level in [level for level in bench.sizes.levels if level > 1]:
-        for runner in bench.rows():
+        for runner in bench.rows(*bench.peers):
             with bench.counting(WINDOW, f"{runner.name} at {level}"):
                 run = runner.run(n, level, "ttft=100,itl=5,n=20")
                 reached = math.ceil(n / level) * ideal_round_s / run.log.window_s
