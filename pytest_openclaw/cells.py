@@ -48,8 +48,8 @@ class Cells:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None, object, object]:
-        """Put cells target by target, and let an id in `-k` mean its prompt alone."""
-        order_by_target(self._state, items)
+        """Put cells lane by lane, and let an id in `-k` mean its prompt alone."""
+        order_by_lane(self._state, items)
         name_prompts(items)
         with exact_ids(config, items):
             return (yield)
@@ -160,11 +160,14 @@ def make_harmless(report: pytest.TestReport) -> None:
     ]
 
 
-def order_by_target(state: State, collected: list[pytest.Item]) -> None:
-    """Sort cells by target on the places that cells have, so that a local model is loaded once."""
-    order = {target: position for position, target in enumerate(state.settings.targets)}
+def order_by_lane(state: State, collected: list[pytest.Item]) -> None:
+    """Put the cells, on the places that cells have, in the order in which they are best asked."""
+    from pytest_openclaw.suites import spread
+
     cells = [(item, cell) for item in collected if (cell := items.cell_of(item)) is not None]
-    ordered = iter(sorted(cells, key=lambda pair: order[pair[1].target]))
+    targets = {cell.target for _, cell in cells}
+    lanes = {t: state.providers[t.provider].lane for t in state.settings.targets if t in targets}
+    ordered = iter(spread(cells, target_of=lambda pair: pair[1].target, lanes=lanes))
     collected[:] = [next(ordered)[0] if items.cell_of(item) is not None else item for item in collected]
 
 

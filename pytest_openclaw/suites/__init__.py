@@ -10,6 +10,7 @@ from pytest_openclaw.suites.endpoints import parse_endpoint
 from pytest_openclaw.suites.keywords import keyword_token, rewrite_keyword
 from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.suites.matrix import build_cells, select_prompts, unmatched
+from pytest_openclaw.suites.order import spread
 from pytest_openclaw.suites.parse import parse_suite
 from pytest_openclaw.suites.targets import expand, is_wildcard, parse_targets
 
@@ -25,5 +26,6 @@ __all__ = [
     "parse_targets",
     "rewrite_keyword",
     "select_prompts",
+    "spread",
     "unmatched",
 ]

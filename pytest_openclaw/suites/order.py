@@ -1,0 +1,38 @@
+"""The order in which cells come up: target by target within a lane, the lanes side by side."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pytest_openclaw.records import Target
+
+T = TypeVar("T")
+
+
+def spread(cells: Sequence[T], *, target_of: Callable[[T], Target], lanes: dict[Target, str]) -> list[T]:
+    """Return the cells in the order in which they are best asked and taken.
+
+    Within a lane the targets come one after the other, so that a local model is loaded once. The cells of
+    different lanes are mixed evenly, each lane's over the whole length: tests take their replies in order,
+    so a lane whose cells all stood behind another's would wait for that one's end.
+
+    Args:
+        cells: in the order of their suites.
+        target_of: says which target a cell belongs to.
+        lanes: the lane of each target, the targets in their order.
+    """
+    order = {target: position for position, target in enumerate(lanes)}
+    by_target = sorted(cells, key=lambda cell: order[target_of(cell)])
+    sizes = Counter(lanes[target_of(cell)] for cell in cells)
+    seen: Counter[str] = Counter()
+    places = []
+    for cell in by_target:
+        lane = lanes[target_of(cell)]
+        places.append((seen[lane] + 0.5) / sizes[lane])
+        seen[lane] += 1
+    # A stable sort: of two lanes at the same place, the one named first goes first.
+    return [cell for _, cell in sorted(zip(places, by_target, strict=True), key=lambda pair: pair[0])]

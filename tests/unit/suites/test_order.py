@@ -1,0 +1,49 @@
+"""The order of cells: lanes side by side, targets one after the other."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.records import Target
+from pytest_openclaw.suites import spread
+
+LOCAL_A, LOCAL_B = Target(provider="ollama", model="a"), Target(provider="ollama", model="b")
+CLOUD = Target(provider="cloud", model="c")
+LANES = {LOCAL_A: "http://local", CLOUD: "https://cloud", LOCAL_B: "http://local"}
+
+
+def _order(cells: list[tuple[str, Target]]) -> list[str]:
+    return [name for name, _ in spread(cells, target_of=lambda cell: cell[1], lanes=LANES)]
+
+
+def test_one_lane_goes_target_by_target() -> None:
+    """A local model is loaded once, whatever order the suites have."""
+    cells = [("P1b", LOCAL_B), ("P1a", LOCAL_A), ("P2b", LOCAL_B), ("P2a", LOCAL_A)]
+
+    assert _order(cells) == ["P1a", "P2a", "P1b", "P2b"]
+
+
+def test_lanes_are_mixed_evenly() -> None:
+    """A cloud's two cells stand among the four of two local models, not behind them."""
+    cells = [
+        *((f"a{n}", LOCAL_A) for n in range(2)),
+        *((f"c{n}", CLOUD) for n in range(2)),
+        *((f"b{n}", LOCAL_B) for n in range(2)),
+    ]
+
+    assert _order(cells) == ["a0", "c0", "a1", "b0", "c1", "b1"]
+
+
+@given(targets=st.lists(st.sampled_from(list(LANES))))
+def test_spreading_loses_nothing_and_keeps_each_target_in_order(targets: list[Target]) -> None:
+    """The same cells come out; those of a target in the order in which they went in, one target a lane at a time."""
+    cells = [(f"{n:03}", target) for n, target in enumerate(targets)]
+
+    mixed = spread(cells, target_of=lambda cell: cell[1], lanes=LANES)
+
+    assert sorted(mixed) == sorted(cells)
+    for target in LANES:
+        assert [c for c in mixed if c[1] == target] == [c for c in cells if c[1] == target]
+    local = [target for _, target in mixed if LANES[target] == "http://local"]
+    assert local == sorted(local, key=[LOCAL_A, LOCAL_B].index)
