@@ -1,0 +1,275 @@
+"""The process in which built-in providers are asked: its clock, its deaths, its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from pytest_openclaw.errors import AskingBroke, HostDied
+from pytest_openclaw.protocols import ProviderSetup
+from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
+from pytest_openclaw.providers.openai_responses import OpenAIResponses
+from pytest_openclaw.records import Cell, Fault, Prompt, Reply, Target
+from pytest_openclaw.run import executor as executor_module
+from pytest_openclaw.run.executor import Executor
+from pytest_openclaw.settings import Concurrency, Settings
+from pytest_openclaw.validators.text import Noop
+from tests.performance.serving import MockServer
+from tests.providers.servers.apis import RESPONSES
+from tests.providers.servers.misbehaving import Hang, MisbehavingServer, Pause, Script
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="elsewhere everybody is asked in a thread")
+
+ANSWER = Script.stream(RESPONSES.text("Hi."), RESPONSES.end())
+SLOW = Script.stream(RESPONSES.text("Hi."), Pause(0.05), RESPONSES.end())
+STUCK = Script.stream(RESPONSES.text("Hi."), Hang())
+PATIENCE_S = 60
+
+
+def cell(name: str = "P1") -> Cell:
+    """A cell whose prompt is its name."""
+    prompt = Prompt(suite="s.toml", id=name, name=name, prompt=name, validator=Noop())
+    return Cell(prompt=prompt, target=Target(provider="openai_responses", model="m"))
+
+
+def provider_at(url: str, **environ: str) -> OpenAIResponses:
+    """A built-in provider that asks this server."""
+    return OpenAIResponses(
+        ProviderSetup(name="openai_responses", environ={"OPENAI_BASE_URL": url, **environ})
+    )
+
+
+@pytest.fixture
+def server() -> Iterator[MisbehavingServer]:
+    """A server that does what a test tells it."""
+    with MisbehavingServer() as one:
+        yield one
+
+
+@pytest.fixture
+def opened(server: MisbehavingServer, tmp_path: Path) -> Iterator[Executor]:
+    """An executor with four requests in flight on the server's lane."""
+    settings = Settings(concurrency=Concurrency(everywhere=4), timeout_s=20.0, retries=0)
+    with Executor({"openai_responses": provider_at(server.url)}, settings, tmp_path) as executor:
+        yield executor
+
+
+def answering(server: MisbehavingServer, of: Callable[[str], Script]) -> None:
+    """Let the server treat each prompt by its text."""
+    server.on("*", lambda request: of(request.json["input"]))
+
+
+def child() -> psutil.Process:
+    """The process that asks."""
+    (process,) = [p for p in psutil.Process().children() if "run.child" in " ".join(p.cmdline())]
+    return process
+
+
+def expect(executor: Executor, *names: str) -> dict[str, Cell]:
+    """Let the executor ask cells of these names ahead."""
+    cells = {name: cell(name) for name in names}
+    executor.plan(cells.items())
+    executor.expect(cells)
+    return cells
+
+
+def text_of(ending: Any) -> str:
+    """The answer; fails if there is none."""
+    assert isinstance(ending.result, Reply), ending.result
+    return ending.result.text
+
+
+def test_a_built_in_provider_is_asked_in_a_process_of_its_own(
+    server: MisbehavingServer, opened: Executor
+) -> None:
+    """It answers as it would here, and its process is gone when the executor is closed."""
+    answering(server, lambda prompt: ANSWER)
+    opened.start()
+    process = child()
+
+    ending = opened.ask("a", cell())
+
+    assert text_of(ending) == "Hi."
+    assert (ending.attempts, ending.in_flight, ending.cold_start) == (1, 1, True)
+    opened.close()
+    assert not process.is_running()
+
+
+def test_a_busy_test_delays_no_clock(tmp_path: Path) -> None:
+    """While a test keeps the interpreter to itself, the times of what is asked stay those of the server."""
+    name = "ollama_openai"
+    prompt = Prompt(suite="s.toml", id="P1", name="P1", prompt="item-000001", validator=Noop())
+    one = Cell(prompt=prompt, target=Target(provider=name, model="m"))
+    with MockServer() as server:
+        base = server.base("ttft=100")
+        provider = OllamaOpenAI(ProviderSetup(name=name, environ={"OLLAMA_OPENAI_BASE": base}))
+        with Executor({name: provider}, Settings(), tmp_path) as executor:
+            executor.ask("warm", replace(one, prompt=replace(prompt, prompt="item-000000")))
+            executor.plan([("a", one)])
+            executor.expect(["a"])
+            before = time.perf_counter()
+            sum(range(10**8))  # one long step of the interpreter: no other thread runs
+            busy_ms = (time.perf_counter() - before) * 1000
+            timing = executor.ask("a", one).timing
+        log = server.log(base).by_item["item-000001"]
+
+    assert timing.ttft_ms is not None
+    assert abs(timing.ttft_ms - log.ttft_ms) < busy_ms / 2
+    assert abs(timing.e2e_ms - log.e2e_ms) < busy_ms / 2
+
+
+def test_when_it_is_killed_all_that_wait_are_told_at_once_and_the_next_are_asked(
+    server: MisbehavingServer, opened: Executor
+) -> None:
+    """What was in flight is lost and says why; a new process asks the rest."""
+    answering(server, lambda prompt: STUCK if prompt.startswith("stuck") else ANSWER)
+    cells = expect(opened, "stuck 1", "stuck 2", "stuck 3")
+    server.wait_for(lambda: server.total == 3)
+    child().kill()
+
+    for token, one in cells.items():
+        with pytest.raises(HostDied, match=r"the process that asks was ended by SIGKILL"):
+            opened.ask(token, one)
+    assert text_of(opened.ask("after", cell("after"))) == "Hi."
+
+
+def test_what_had_come_before_it_was_killed_is_kept(server: MisbehavingServer, opened: Executor) -> None:
+    """A reply that stood in the socket is a reply."""
+    answering(server, lambda prompt: STUCK if prompt == "stuck" else ANSWER)
+    cells = expect(opened, "first", "stuck")
+    server.wait_for(lambda: server.total == 2)
+    opened.ask("other", cell("other"))
+    child().kill()
+
+    assert text_of(opened.ask("first", cells["first"])) == "Hi."
+    with pytest.raises(HostDied):
+        opened.ask("stuck", cells["stuck"])
+
+
+def test_one_that_is_stopped_is_waited_for_with_a_bound(
+    server: MisbehavingServer, opened: Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that does nothing any more, and does not end either, is ended."""
+    monkeypatch.setattr(executor_module, "SILENCE_S", -19.0)  # beyond the attempt's 20 s
+    answering(server, lambda prompt: STUCK)
+    cells = expect(opened, "stuck")
+    process = child()
+    server.wait_for(lambda: server.total == 1)
+    process.send_signal(signal.SIGSTOP)
+
+    with pytest.raises(HostDied, match="said nothing for 1 s"):
+        opened.ask("stuck", cells["stuck"])
+
+    assert not process.is_running()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+def test_it_ends_with_its_parent_and_not_before(
+    server: MisbehavingServer, opened: Executor, number: signal.Signals
+) -> None:
+    """A signal to all processes of a terminal or of a job costs no reply that is under way."""
+    answering(server, lambda prompt: SLOW)
+    opened.ask("warm", cell("warm"))
+
+    child().send_signal(number)
+
+    assert text_of(opened.ask("a", cell())) == "Hi."
+
+
+def test_closing_keeps_what_had_come_and_gives_up_the_rest(
+    server: MisbehavingServer, opened: Executor
+) -> None:
+    """Replies that no test took are handed over; a request under way does not hold the end up."""
+    answering(server, lambda prompt: STUCK if prompt == "stuck" else ANSWER)
+    expect(opened, "P1", "stuck", "P2")
+    server.wait_for(lambda: server.total == 3)
+    opened.ask("P0", cell("P0"))
+
+    left = opened.close()
+
+    assert [one.prompt.id for one, _ in left] == ["P1", "P2"]
+
+
+def test_a_lost_key_is_read_where_the_session_runs(server: MisbehavingServer, tmp_path: Path) -> None:
+    """The child gets the provider's environment as it is here, and sends that key."""
+    answering(server, lambda prompt: ANSWER)
+    provider = provider_at(server.url, OPENAI_API_KEY="dummy-key-of-a-test")
+
+    with Executor({"openai_responses": provider}, Settings(), tmp_path) as executor:
+        executor.ask("a", cell())
+
+    assert server.requests[-1].headers["authorization"] == "Bearer dummy-key-of-a-test"
+
+
+def test_what_breaks_there_is_told_here_without_secrets(
+    server: MisbehavingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An exception of our own code arrives with its name, its text and its traceback."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "from pytest_openclaw.providers.openai_responses import OpenAIResponses\n"
+        "def body(self, request): raise ValueError('broken by ' + self.key())\n"
+        "OpenAIResponses.body = body\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    provider = provider_at(server.url, OPENAI_API_KEY="dummy-key-of-a-test")
+
+    with (
+        Executor({"openai_responses": provider}, Settings(), tmp_path) as executor,
+        pytest.raises(AskingBroke, match=r"ValueError: broken by \[secret\]") as caught,
+    ):
+        executor.ask("a", cell())
+
+    (note,) = caught.value.__notes__
+    assert "Traceback" in note
+    assert "dummy-key-of-a-test" not in note
+
+
+PARENT = """
+import sys, time
+from pathlib import Path
+from tests.providers.test_asking_process import cell, expect, provider_at
+from pytest_openclaw.run.executor import Executor
+from pytest_openclaw.settings import Settings
+executor = Executor({"openai_responses": provider_at(sys.argv[1])}, Settings(), Path(sys.argv[2]))
+expect(executor, "stuck")
+time.sleep(600)
+"""
+
+
+def test_it_ends_when_its_parent_is_killed(server: MisbehavingServer, tmp_path: Path) -> None:
+    """However this process ends, nobody is asked on."""
+    answering(server, lambda prompt: STUCK)
+    root = str(Path(__file__).parents[2])
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([root, *sys.path])}
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, server.url, str(tmp_path)], env=environ)
+    try:
+        server.wait_for(lambda: server.total == 1, timeout_s=PATIENCE_S)
+        (process,) = psutil.Process(parent.pid).children()
+    finally:
+        parent.kill()
+        parent.wait()
+
+    process.wait(PATIENCE_S)
+
+
+def test_a_dead_server_is_a_fault_there_too(tmp_path: Path) -> None:
+    """Faults cross the socket as they are."""
+    with MisbehavingServer() as gone:
+        url = gone.url
+    with Executor({"openai_responses": provider_at(url)}, Settings(), tmp_path) as executor:
+        first, second = (executor.ask(name, cell(name)).result for name in ("a", "b"))
+
+    assert isinstance(first, Fault)
+    assert isinstance(second, Fault)
+    assert (first.failure_type, first.reach) == ("connect_error", "lane")
+    assert second.message.startswith("not asked: ")
