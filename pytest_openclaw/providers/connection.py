@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 MOST_FRAMING_BYTES = 256 << 10
 #: bytes that are read ahead of the reader
 MOST_UNREAD_BYTES = 1 << 20
+#: readers woken in one pass of the loop. With 64 streams in lock-step the 95th percentile of e2e_ms' error is
+#: 2.0 ms when all are woken at once, 1.3 ms with 4, 0.5 ms with 1, which costs a fifth more CPU.
+MOST_WOKEN = 4
 #: a smaller status is that of a notice that precedes the answer, such as 103 Early Hints
 _FIRST_ANSWER = 200
 # What servers send and other clients accept: bare line feeds, folded or odd headers, blanks behind a chunk's
@@ -46,6 +50,34 @@ class Head:
     has_length: bool = False
 
 
+class Bell:
+    """Wakes the readers of one loop, a few in each of its passes.
+
+    All at once they would keep the loop from its sockets until the last of them has parsed what came; what
+    arrives in the meantime would be dated too late.
+    """
+
+    def __init__(self) -> None:
+        self._rung = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    def ring(self, reader: asyncio.Future[None]) -> None:
+        """Wake the reader, now or in one of the next passes."""
+        if not self._rung:
+            asyncio.get_running_loop().call_soon(self._next_pass)
+        if self._rung == MOST_WOKEN:
+            self._waiting.append(reader)
+            return
+        self._rung += 1
+        if not reader.done():
+            reader.set_result(None)
+
+    def _next_pass(self) -> None:
+        self._rung = 0
+        for _ in range(min(MOST_WOKEN, len(self._waiting))):
+            self.ring(self._waiting.popleft())
+
+
 class Answer(httpx2.AsyncByteStream):
     """An answer while it arrives: its head, then its body by `read` or by iteration.
 
@@ -53,9 +85,10 @@ class Answer(httpx2.AsyncByteStream):
         arrived_at: when the piece that the iteration gave last had arrived, by `time.perf_counter`.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, bell: Bell) -> None:
         self.arrived_at = 0.0
         self._connection = connection
+        self._bell = bell
         self._head: Head | None = None
         self._pieces: list[tuple[bytes, float]] = []
         self._unread = 0
@@ -131,20 +164,20 @@ class Answer(httpx2.AsyncByteStream):
 
     async def _news(self) -> None:
         self._reader = asyncio.get_running_loop().create_future()
-        try:
-            await self._reader
-        finally:
-            self._reader = None
+        await self._reader
 
     def _wake(self) -> None:
-        if self._reader is not None and not self._reader.done():
-            self._reader.set_result(None)
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            self._bell.ring(reader)
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """A connection that carries one request and its answer at a time.
 
     Args:
+        buffer: what bytes are received into; nothing is left there, so connections of one loop share it.
+        bell: wakes who reads an answer.
         on_free: told when an answer has ended in order and another request may be sent.
         on_lost: told when the connection has ended.
 
@@ -153,7 +186,15 @@ class Connection(asyncio.Protocol):
         lost: done when the connection has ended.
     """
 
-    def __init__(self, on_free: Callable[[Connection], None], on_lost: Callable[[Connection], None]) -> None:
+    def __init__(
+        self,
+        buffer: memoryview,
+        bell: Bell,
+        on_free: Callable[[Connection], None],
+        on_lost: Callable[[Connection], None],
+    ) -> None:
+        self._buffer = buffer
+        self._bell = bell
         self.free_since = 0.0
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._on_free = on_free
@@ -177,7 +218,7 @@ class Connection(asyncio.Protocol):
             request: all its bytes.
             is_last: whether the connection shall end with it.
         """
-        answer = Answer(self)
+        answer = Answer(self, self._bell)
         if self._transport is None:
             answer.hear_end(_no_answer())
             return answer
@@ -205,21 +246,25 @@ class Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio gives a guess
+        """Say where bytes shall go."""
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
         """Take bytes."""
         arrived_at = time.perf_counter()
         answer = self._answer
         if answer is None:  # nobody asked
             self.abort()
             return
-        error = self._parse(data)
+        error = self._parse(self._buffer[:nbytes])
         if self._body:
             self._framing_bytes = 0
             if answer.hear_piece(b"".join(self._body), arrived_at):
                 self._pause()
             self._body.clear()
         else:
-            self._framing_bytes += len(data)
+            self._framing_bytes += nbytes
             if self._framing_bytes > MOST_FRAMING_BYTES:
                 error = f"more than {MOST_FRAMING_BYTES >> 10} KiB without an answer in them"
         if self._is_complete:
@@ -287,14 +332,14 @@ class Connection(asyncio.Protocol):
 
     # --- how ------------------------------------------------------------------------------------
 
-    def _parse(self, data: bytes) -> str | None:
+    def _parse(self, data: memoryview) -> str | None:
         """Parse, and say what is wrong."""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             return "it switches to another protocol unasked"
         except httptools.HttpParserError as error:
-            return str(error) if self._head.status else f"{error} in {data[:60]!r}"
+            return str(error) if self._head.status else f"{error} in {bytes(data[:60])!r}"
         return None
 
     def _pause(self) -> None:

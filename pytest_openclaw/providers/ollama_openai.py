@@ -117,8 +117,10 @@ class OllamaOpenAI(OverHttp):
 
 
 def _read_message(message: JsonObject, exchange: Exchange) -> None:
-    thoughts = (text_in(message.get(name)) for name in _REASONING_FIELDS)
-    exchange.hear_reasoning(next(filter(None, thoughts), ""))
+    for name in _REASONING_FIELDS:
+        if thought := text_in(message.get(name)):
+            exchange.hear_reasoning(thought)
+            break
     content = message.get("content")
     if isinstance(content, str):
         exchange.hear_text(content)
