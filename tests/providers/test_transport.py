@@ -1,0 +1,686 @@
+"""Our transport under httpx2's client: connections, framing, limits, ends, and the times it tells."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import ssl
+import threading
+import time
+import zlib
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from pytest_openclaw.providers import connection, listening, transport
+from pytest_openclaw.providers.http import pieces
+from pytest_openclaw.providers.sse import EventStream
+from pytest_openclaw.providers.transport import Transport
+from pytest_openclaw.providers.wire_errors import load_object
+from pytest_openclaw.records import Request
+from tests.providers.servers.apis import ask
+from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, Wait, chunk, head
+
+OK = Script.answer(b"ok")
+
+
+class Events(list):
+    """What a request's trace heard."""
+
+    async def __call__(self, name, _):
+        """Hear."""
+        self.append(name)
+
+
+@asynccontextmanager
+async def a_client(**options):
+    """A client over our transport, closed at the end."""
+    ours = Transport(**options)
+    async with httpx2.AsyncClient(transport=ours, timeout=httpx2.Timeout(None, connect=10)) as client:
+        yield client
+    assert not ours._open
+
+
+def get(url, **options):
+    """Ask once, and return the response with its body."""
+
+    async def getting():
+        async with a_client(**options) as client:
+            return await client.get(url)
+
+    return asyncio.run(asyncio.wait_for(getting(), 30))
+
+
+def asked(work):
+    """Run `work(client)` in a loop of its own, bounded."""
+
+    async def asking():
+        async with a_client() as client:
+            return await work(client)
+
+    return asyncio.run(asyncio.wait_for(asking(), 30))
+
+
+# --- framing --------------------------------------------------------------------------------------
+
+
+def framed(*lines, body=b"ok", end=b"\r\n"):
+    """A head of these lines, a blank one, and a body."""
+    return end.join((*lines, b"", body))
+
+
+LENGTH = b"Content-Length: 2"
+STATUS = b"HTTP/1.1 200 OK"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(framed(STATUS, LENGTH), id="length"),
+        pytest.param(framed(STATUS, LENGTH, end=b"\n"), id="bare-line-feeds"),
+        pytest.param(framed(b"HTTP/1.1 200", LENGTH), id="no-words"),
+        pytest.param(framed(STATUS, b"A: folded", b"  line", LENGTH), id="folded-header"),
+        pytest.param(framed(STATUS, b"A: b\x01\xe9", LENGTH), id="odd-header"),
+        pytest.param(framed(STATUS, b"Transfer-Encoding: chunked", body=chunk(b"ok") + chunk(b"")), id="chunked"),
+        pytest.param(
+            framed(STATUS, b"Transfer-Encoding: Chunked", body=b"1;x=y\r\no\r\n1  \r\nk\r\n0\r\nTrailer: t\r\n\r\n"),
+            id="extensions-blanks-and-trailers",
+        ),
+        pytest.param(
+            framed(STATUS, b"Content-Length: 99", b"Transfer-Encoding: chunked", body=chunk(b"ok") + chunk(b"")),
+            id="length-beside-chunks",
+        ),
+        pytest.param(b"HTTP/1.1 100 Continue\r\n\r\n" + framed(STATUS, LENGTH), id="continue"),
+        pytest.param(
+            framed(b"HTTP/1.1 103 Early Hints", b"Content-Length: 9", body=b"") + framed(STATUS, LENGTH),
+            id="early-hints",
+        ),
+        pytest.param(framed(STATUS, b"Upgrade: h2c", b"Connection: Upgrade", LENGTH), id="upgrade-offered"),
+        pytest.param(b"\r\n" + framed(STATUS, LENGTH), id="blank-line-first"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("cut", [False, True], ids=["whole", "byte-by-byte"])
+def test_answers_as_servers_write_them(server, answer, cut):
+    """What other clients accept is accepted, however it is cut, and the connection is used again."""
+    steps = [step for byte in answer for step in (bytes([byte]), Pause(0.0005))] if cut else [answer]
+    server.enqueue(Script.of(*steps), OK)
+
+    async def twice(client):
+        return await client.get(server.origin), await client.get(server.origin)
+
+    first, second = asked(twice)
+
+    assert (first.status_code, first.content, second.content) == (200, b"ok", b"ok")
+    assert "trailer" not in first.headers
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "body"),
+    [
+        pytest.param(framed(STATUS), b"ok", id="no-length"),
+        pytest.param(framed(b"HTTP/1.0 200 OK"), b"ok", id="http-1.0"),
+        pytest.param(framed(STATUS, b"Transfer-Encoding: identity"), b"ok", id="identity"),
+        pytest.param(framed(STATUS, b"Connection: close", body=b""), b"", id="empty"),
+    ],
+)
+def test_a_body_without_length_ends_with_the_connection(server, answer, body):
+    """That is its end in order."""
+    server.enqueue(Script.of(answer, Pause(0.05), Close()))
+
+    assert get(server.origin).content == body
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param((framed(STATUS, b"Content-Length: 3"), Close()), id="length"),
+        pytest.param((framed(STATUS, b"Transfer-Encoding: chunked", body=chunk(b"ok")), Close()), id="chunks"),
+        pytest.param((framed(STATUS, b"Transfer-Encoding: chunked", body=b"5\r\nok"), Close()), id="in-a-chunk"),
+        pytest.param((framed(STATUS, b"Transfer-Encoding: chunked", body=b"zz"), Hang()), id="no-chunk"),
+    ],
+)  # fmt: skip
+def test_a_cut_body_is_an_error(server, steps):
+    """A body that says where it ends, and ends before, is not whole."""
+    server.enqueue(Script.of(*steps))
+
+    with pytest.raises(httpx2.RemoteProtocolError):
+        get(server.origin)
+
+
+def test_what_came_before_a_cut_is_given(server):
+    """The error comes after the last piece, not instead of it."""
+    server.enqueue(Script.of(framed(STATUS, b"Content-Length: 3"), Close()))
+
+    async def reading(client):
+        async with client.stream("GET", server.origin) as response:
+            body = pieces(response)
+            data, _ = await anext(body)
+            with pytest.raises(httpx2.RemoteProtocolError):
+                await anext(body)
+        return data
+
+    assert asked(reading) == b"ok"
+
+
+@pytest.mark.parametrize(
+    ("steps", "error", "text"),
+    [
+        pytest.param((Close(),), httpx2.RemoteProtocolError, "without sending", id="closed"),
+        pytest.param((b"HTTP/1.1 200 OK\r\n", Close()), httpx2.RemoteProtocolError, "without sending", id="in-the-head"),
+        pytest.param((b"HTTP/1.1 100 Continue\r\n\r\n", Close()), httpx2.RemoteProtocolError, "without sending", id="after-a-notice"),
+        pytest.param((Reset(),), httpx2.ReadError, "reset by peer", id="reset"),
+        pytest.param((b"SSH-2.0-x\r\n",), httpx2.RemoteProtocolError, "SSH-2.0-x", id="ssh"),
+        pytest.param((b"HTTP/1.1 200 OK\r\nA B: c\r\n\r\n",), httpx2.RemoteProtocolError, "Invalid header", id="bad-header"),
+        pytest.param((b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",), httpx2.RemoteProtocolError, "protocol", id="switch"),
+    ],
+)  # fmt: skip
+def test_no_answer(server, steps, error, text):
+    """What ends or spoils a head is told as httpx2 tells it."""
+    server.enqueue(Script.of(*steps))
+
+    with pytest.raises(error, match=text):
+        get(server.origin)
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [
+        pytest.param(b"x-more: and more\r\n", id="headers"),
+        pytest.param(b"HTTP/1.1 100 Continue\r\n\r\n", id="notices"),
+    ],
+)
+def test_a_head_without_end_is_refused(server, monkeypatch, flood):
+    """A server cannot fill the memory with what is no answer."""
+    monkeypatch.setattr(connection, "MOST_FRAMING_BYTES", 10_000)
+    first = b"" if flood.startswith(b"HTTP") else STATUS + b"\r\n"
+    server.enqueue(Script.of(first, *[flood * 100] * 100, Hang()))
+
+    with pytest.raises(httpx2.RemoteProtocolError, match="KiB without an answer"):
+        get(server.origin)
+
+
+def test_a_chunk_extension_without_end_is_refused(server, monkeypatch):
+    """Nor with what stands between the pieces of a body."""
+    monkeypatch.setattr(connection, "MOST_FRAMING_BYTES", 10_000)
+    server.enqueue(
+        Script.of(head(transfer_encoding="chunked"), chunk(b"ok"), b"1;", *[b"x" * 1000] * 100, Hang())
+    )
+
+    with pytest.raises(httpx2.RemoteProtocolError, match="KiB without an answer"):
+        get(server.origin)
+
+
+@pytest.mark.parametrize("value", ["a\r\nx: y", "a\nx: y", "a\0b"])
+def test_a_header_cannot_become_two(server, value):
+    """A line break in a value is refused before anything is sent."""
+
+    async def asking(client):
+        await client.get(server.origin, headers={"a": value})
+
+    with pytest.raises(httpx2.LocalProtocolError):
+        asked(asking)
+    assert server.connections == 0
+
+
+# --- connections ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(framed(STATUS, LENGTH) + b"more", id="rubbish"),
+        pytest.param(framed(STATUS, LENGTH) + framed(STATUS, LENGTH, body=b"no"), id="second-answer"),
+        pytest.param(framed(STATUS, b"Connection: close", LENGTH), id="close"),
+        pytest.param(framed(b"HTTP/1.0 200 OK", LENGTH), id="http-1.0"),
+    ],
+)
+def test_a_connection_that_cannot_be_trusted_is_not_used_again(server, answer):
+    """Data behind an answer's end is nobody's; it spoils the connection, not the answer."""
+    server.enqueue(Script.of(answer), OK)
+
+    async def twice(client):
+        return [(await client.get(server.origin)).content for _ in range(2)]
+
+    assert asked(twice) == [b"ok", b"ok"]
+    assert server.connections == 2
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param((Close(),), id="closed"),
+        pytest.param((b"HTTP/1.1 408 Timeout\r\n\r\n", Hang()), id="talks"),
+    ],
+)
+def test_a_kept_connection_is_dropped_as_soon_as_it_ends(server, steps):
+    """A server that closes a free connection, or speaks unasked, is not asked over it again."""
+    go_on = threading.Event()
+    server.enqueue(Script.of(*OK.steps, Wait(go_on), *steps), OK)
+
+    async def twice(client):
+        events = Events()
+        await client.get(server.origin)
+        go_on.set()
+        async with asyncio.timeout(20):
+            while client._transport._open:
+                await asyncio.sleep(0.01)
+        await client.get(server.origin, extensions={"trace": events})
+        return events
+
+    assert asked(twice)[0].startswith("connection.")
+    assert server.connections == 2
+
+
+def test_a_connection_is_not_kept_for_ever(server, monkeypatch):
+    """A firewall forgets a silent connection without a word; it is not used after a while."""
+    monkeypatch.setattr(transport, "KEPT_S", 0.0)
+    server.on("*", OK)
+
+    async def twice(client):
+        return [(await client.get(server.origin)).content for _ in range(2)]
+
+    assert asked(twice) == [b"ok", b"ok"]
+    assert server.connections == 2
+
+
+def test_the_trace_tells_whether_a_connection_was_opened(server):
+    """By that a lost kept connection is told from a lost server."""
+    server.on("*", OK)
+
+    async def twice(client):
+        traces = [Events(), Events()]
+        for trace in traces:
+            await client.get(server.origin, extensions={"trace": trace})
+        return traces
+
+    sent = "http11.send_request_headers.started"
+    assert asked(twice) == [["connection.connect_tcp.started", sent], [sent]]
+
+
+def test_a_request_may_want_its_connection_closed(server):
+    """`Connection: close` in a request ends the connection with the answer."""
+    server.on("*", OK)
+
+    async def twice(client):
+        for _ in range(2):
+            await client.get(server.origin, headers={"connection": "close"})
+
+    asked(twice)
+
+    assert server.connections == 2
+
+
+def test_an_answer_that_is_given_up_closes_its_connection(server):
+    """What is still to come must not be taken for the next answer."""
+    server.enqueue(Script.stream(b"first", Hang()), OK)
+
+    async def given_up(client):
+        async with client.stream("GET", server.origin) as response:
+            await anext(aiter(response.aiter_bytes()))
+        return (await client.get(server.origin)).content
+
+    assert asked(given_up) == b"ok"
+    assert server.connections == 2
+
+
+def test_closing_ends_what_is_under_way(server):
+    """A closed transport leaves nothing open, and whoever still waits is told."""
+    server.on("*", Script.of(Hang()))
+
+    async def closed():
+        ours = Transport()
+        client = httpx2.AsyncClient(transport=ours)
+        waiting = [asyncio.create_task(client.get(server.origin)) for _ in range(3)]
+        await asyncio.to_thread(server.wait_for, lambda: server.in_flight == 3)
+        await ours.aclose()
+        return await asyncio.gather(*waiting, return_exceptions=True), ours._open
+
+    errors, left = asyncio.run(asyncio.wait_for(closed(), 30))
+
+    assert [type(error) for error in errors] == [httpx2.RemoteProtocolError] * 3
+    assert not left
+
+
+def test_reading_ahead_is_bounded(server, monkeypatch):
+    """A server that is faster than its reader waits; nothing is lost by it."""
+    monkeypatch.setattr(connection, "MOST_UNREAD_BYTES", 100_000)
+    piece, count = b"x" * 50_000, 400
+    server.enqueue(Script.stream(*[piece] * count))
+
+    async def slowly(client):
+        most, total = 0, 0
+        async with client.stream("GET", server.origin) as response:
+            answer = response.extensions[transport.ANSWER]
+            await asyncio.sleep(0.3)
+            async for data in response.aiter_bytes():
+                most = max(most, answer._unread)
+                total += len(data)
+        return most, total
+
+    most, total = asked(slowly)
+
+    assert total == len(piece) * count
+    assert most <= 100_000 + transport.BUFFER_BYTES
+
+
+# --- who is there ---------------------------------------------------------------------------------
+
+
+def resolved(monkeypatch, *addresses):
+    """Let every name stand for these addresses."""
+
+    def look_up(host, port, *args, **kwargs):
+        families = {True: socket.AF_INET6, False: socket.AF_INET}
+        return [(families[":" in a], socket.SOCK_STREAM, 6, "", (a, port)) for a in addresses]
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+
+
+def unused_port():
+    """A port of this machine on which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+def os_errors(error):
+    """The operating system's errors under httpx2's."""
+    cause = error.__cause__
+    return [type(one) for one in (cause.exceptions if isinstance(cause, BaseExceptionGroup) else [cause])]
+
+
+@pytest.mark.parametrize("addresses", [("127.0.0.1",), ("127.0.0.1", "127.0.0.2"), ("::1", "127.0.0.1")])
+def test_refused_by_every_address(monkeypatch, addresses):
+    """However many addresses a name has, a refusal is seen as one."""
+    resolved(monkeypatch, *addresses)
+
+    with pytest.raises(httpx2.ConnectError) as caught:
+        get(f"http://box.invalid:{unused_port()}/")
+
+    assert ConnectionRefusedError in os_errors(caught.value)
+
+
+def test_a_refusing_address_is_passed_over(server, monkeypatch):
+    """Where one address of a name refuses, the next one is asked."""
+    resolved(monkeypatch, "127.0.0.9", "127.0.0.1")
+    server.on("*", OK)
+
+    assert get(f"http://box.invalid:{server.port}/").content == b"ok"
+
+
+def test_a_host_that_is_no_name():
+    """A label too long for any name server is an unknown host."""
+    with pytest.raises(httpx2.ConnectError) as caught:
+        get(f"http://{'x' * 70}.invalid/")
+
+    assert os_errors(caught.value) == [socket.gaierror]
+
+
+def test_a_connection_that_does_not_come_about(monkeypatch):
+    """Connecting has a limit of its own, and its error is told apart from the system's."""
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: time.sleep(0.3) or [])
+
+    async def asking(client):
+        await client.get("http://box.invalid/", timeout=httpx2.Timeout(None, connect=0.05))
+
+    with pytest.raises(httpx2.ConnectTimeout):
+        asked(asking)
+
+
+def test_the_systems_own_timeout_is_no_limit_of_ours(monkeypatch):
+    """ETIMEDOUT, which Python calls a TimeoutError too, keeps its cause."""
+
+    def look_up(*args, **kwargs):
+        raise TimeoutError(errno.ETIMEDOUT, "Connection timed out")
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+
+    with pytest.raises(httpx2.ConnectError) as caught:
+        get("http://box.invalid/")
+
+    assert caught.value.__cause__.errno == errno.ETIMEDOUT
+
+
+# --- TLS ------------------------------------------------------------------------------------------
+
+CERTIFICATE = Path(__file__).parent / "servers" / "loopback.pem"
+
+
+@contextmanager
+def tls_server(*answers):
+    """A server with TLS that gives each connection one of the answers and closes without a farewell."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE)
+    protocols = []
+
+    def serve():
+        for answer in answers:
+            plain, _ = listener.accept()
+            with suppress(OSError), context.wrap_socket(plain, server_side=True) as wrapped:
+                protocols.append(wrapped.selected_alpn_protocol())
+                while not wrapped.recv(65536).endswith(b"\r\n\r\n"):
+                    pass
+                wrapped.sendall(answer)
+                socket.socket.shutdown(wrapped, socket.SHUT_WR)
+
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"https://127.0.0.1:{listener.getsockname()[1]}/", protocols
+        thread.join(10)
+
+
+def trusting():
+    """A context that trusts the test's own certificate."""
+    return ssl.create_default_context(cafile=CERTIFICATE)
+
+
+def test_tls():
+    """A TLS server is asked with the certificates that were given, in HTTP/1.1."""
+    with tls_server(framed(STATUS, LENGTH)) as (url, protocols):
+        assert get(url, ssl_context=trusting()).content == b"ok"
+
+    assert protocols == ["http/1.1"]
+
+
+def test_a_large_body_over_tls():
+    """A body of many records arrives whole."""
+    body = bytes(range(256)) * 40_000
+    with tls_server(framed(STATUS, b"Content-Length: %d" % len(body), body=body)) as (url, _):
+        assert get(url, ssl_context=trusting()).content == body
+
+
+def test_tls_that_ends_without_a_farewell():
+    """Many servers end so; it is the end of a body without a length, and a cut in one that has one."""
+    with tls_server(framed(STATUS), framed(STATUS, b"Content-Length: 9")) as (url, _):
+        assert get(url, ssl_context=trusting()).content == b"ok"
+        with pytest.raises(httpx2.RemoteProtocolError):
+            get(url, ssl_context=trusting())
+
+
+def test_an_unknown_certificate_is_refused():
+    """Without trust nothing is sent, and the cause says why."""
+    with tls_server(b"") as (url, _), pytest.raises(httpx2.ConnectError) as caught:
+        get(url, ssl_context=ssl.create_default_context())
+
+    assert os_errors(caught.value) == [ssl.SSLCertVerificationError]
+
+
+def test_https_is_never_sent_in_plain(server):
+    """A transport without certificates asks no https address."""
+    with pytest.raises(httpx2.UnsupportedProtocol):
+        get(f"https://127.0.0.1:{server.port}/")
+    assert server.connections == 0
+
+
+# --- cookies --------------------------------------------------------------------------------------
+
+
+def test_a_cookie_is_not_sent_back(api, server):
+    """What a server stores with one cell would change the next one."""
+    server.on("*", Script.answer(api.whole(), set_cookie="session=1; Path=/; Max-Age=9999"))
+    provider = api.provider(server.url)
+
+    async def twice():
+        for _ in range(2):
+            await provider.ask(Request(model="m", prompt="Hi", stream=False))
+        await provider.aclose()
+
+    asyncio.run(twice())
+
+    assert [request.headers.get("cookie") for request in server.requests] == [None, None]
+
+
+# --- times ----------------------------------------------------------------------------------------
+
+LATE_S = 0.4
+
+
+def test_pieces_keep_the_time_of_their_arrival(server):
+    """However late the reader comes, each piece has its own time; what was read together stays apart."""
+    server.enqueue(Script.stream(b"one", Pause(LATE_S), b"two"))
+
+    async def late(client):
+        async with client.stream("GET", server.origin) as response:
+            await asyncio.sleep(3 * LATE_S)
+            return time.perf_counter(), [piece async for piece in pieces(response)]
+
+    asked_at, found = asked(late)
+
+    assert [data for data, _ in found] == [b"one", b"two"]
+    (_, first), (_, second) = found
+    assert first + 0.8 * LATE_S < second < asked_at - 0.5 * LATE_S
+
+
+def test_pieces_of_a_compressed_body_keep_their_times(server):
+    """Decompressing is no arrival."""
+    packer = zlib.compressobj(wbits=31)
+    parts = [packer.compress(text) + packer.flush(zlib.Z_SYNC_FLUSH) for text in (b"one", b"two")]
+    server.enqueue(Script.stream(parts[0], Pause(LATE_S), parts[1], content_encoding="gzip"))
+
+    async def late(client):
+        async with client.stream("GET", server.origin) as response:
+            await asyncio.sleep(3 * LATE_S)
+            return time.perf_counter(), [piece async for piece in pieces(response)]
+
+    asked_at, found = asked(late)
+
+    assert b"".join(data for data, _ in found) == b"onetwo"
+    assert found[0][1] + 0.8 * LATE_S < found[-1][1] < asked_at - 0.5 * LATE_S
+
+
+def test_a_busy_reader_does_not_delay_the_times_of_others(server):
+    """All sockets that are ready are dated before any reader parses what came."""
+    go_on, busy_s, many = threading.Event(), 0.05, 16
+    server.on("*", Script.stream(b"first", Wait(go_on), b"second"))
+
+    async def read(client):
+        async with client.stream("GET", server.origin) as response:
+            body = pieces(response)
+            await anext(body)
+            _, arrived_at = await anext(body)
+            time.sleep(busy_s)  # a parser that is slow, and holds the loop
+            await body.aclose()
+            return arrived_at
+
+    async def all_of_them(client):
+        reads = [asyncio.create_task(read(client)) for _ in range(many)]
+        await asyncio.to_thread(server.wait_for, lambda: server.in_flight == many)
+        await asyncio.sleep(0.2)
+        go_on.set()
+        time.sleep(0.2)  # so that all sockets are ready when the loop looks at them
+        return await asyncio.gather(*reads)
+
+    arrivals = asked(all_of_them)
+
+    assert max(arrivals) - min(arrivals) < busy_s
+
+
+def test_the_clock_starts_at_the_send(api, server, monkeypatch):
+    """Looking a host up and connecting is not the model's latency."""
+    look_up = socket.getaddrinfo
+
+    def slowly(host, *args, **kwargs):
+        time.sleep(LATE_S)
+        return look_up("127.0.0.1", *args, **kwargs)
+
+    monkeypatch.setattr(socket, "getaddrinfo", slowly)
+    server.on("*", Script.stream(api.text("Hi."), api.end()))
+    before = time.perf_counter()
+
+    reply = ask(api.provider(f"http://localhost:{server.port}/v1"))
+
+    took_ms = (time.perf_counter() - before) * 1000
+    assert took_ms > LATE_S * 1000
+    assert reply.timing.e2e_ms < took_ms - 0.9 * LATE_S * 1000
+
+
+def test_tokens_are_dated_by_their_bytes(api, server, monkeypatch):
+    """A reader that is slow makes neither the first token nor the end later."""
+    feed = EventStream.feed
+
+    def slow_feed(self, data):
+        time.sleep(LATE_S)
+        return feed(self, data)
+
+    monkeypatch.setattr(EventStream, "feed", slow_feed)
+    server.on("*", Script.stream(api.text("Hi."), Pause(0.05), api.end()))
+    before = time.perf_counter()
+
+    reply = ask(api.provider(server.url))
+
+    took_ms = (time.perf_counter() - before) * 1000
+    assert took_ms > LATE_S * 1000
+    assert reply.timing.ttft_ms < reply.timing.e2e_ms < took_ms - 0.9 * LATE_S * 1000
+
+
+def test_a_whole_answer_is_dated_by_its_bytes(api, server, monkeypatch):
+    """The end of an answer that is not streamed is the arrival of its last bytes."""
+    monkeypatch.setattr(listening, "load_object", lambda text: time.sleep(LATE_S) or load_object(text))
+    server.on("*", Script.answer(api.whole()))
+    before = time.perf_counter()
+
+    reply = ask(api.provider(server.url), stream=False)
+
+    assert reply.timing.e2e_ms < (time.perf_counter() - before - 0.9 * LATE_S) * 1000
+
+
+def test_by_a_proxy_times_are_taken_when_reading(api, server, monkeypatch):
+    """httpx2's own transport, which speaks to proxies, tells the send; a token's time is that of its reading."""
+    monkeypatch.setenv("HTTP_PROXY", server.origin)
+    server.on("*", Script.stream(api.text("Hi."), Pause(LATE_S), api.end()))
+
+    reply = ask(api.provider("http://box.invalid/v1", **{api.key_env: "a-key"}))
+
+    assert 0 <= reply.timing.ttft_ms <= reply.timing.e2e_ms - 0.8 * LATE_S * 1000
+
+
+@pytest.mark.parametrize("name", ["NO_PROXY", "no_proxy"])
+def test_a_server_that_the_proxy_is_not_for_is_asked_directly(api, server, monkeypatch, name):
+    """What the environment takes out of the proxy's hands goes our own way."""
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv(name, "box.invalid")
+    resolved(monkeypatch, "127.0.0.1")
+    server.on("*", Script.answer(api.whole()))
+
+    reply = ask(api.provider(f"http://box.invalid:{server.port}/v1", **{api.key_env: "a-key"}))
+
+    assert reply.text == "Hi."
+    assert server.requests[0].path == f"/v1{api.kind.path}"
+
+
+def test_a_clock_that_jumps_moves_no_row(api, server, monkeypatch):
+    """Rows of one process keep their order when somebody sets the system's clock back."""
+    server.on("*", Script.answer(api.whole()))
+    before = ask(api.provider(server.url), stream=False).timing
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now - 86_400)
+
+    after = ask(api.provider(server.url), stream=False).timing
+
+    assert before.ended_at_ms <= after.started_at_ms + 1
+    assert abs(after.started_at_ms / 1000 - now) < 60
