@@ -131,11 +131,21 @@ class State:
         """The side that asks; its child starts when it is first needed."""
         from pytest_openclaw.run.asking import Asker
         from pytest_openclaw.run.executor import Executor
+        from pytest_openclaw.run.waits import Wait, Waits
 
         if self._asker is None:
             self.hide_secrets_in_logs()
             workers = getattr(self.config, "workerinput", {}).get("workercount", 1)
-            executor = Executor(self.providers, self.settings, self.shared_path, workers=workers)
+            waits = Waits(self.shared_path)
+            executor = Executor(
+                self.providers,
+                self.settings,
+                self.shared_path,
+                workers=workers,
+                tell=lambda nodeid, told: waits.add(
+                    nodeid, Wait(why=self.redactor.text(told.why), seconds=told.seconds)
+                ),
+            )
             self._asker = Asker(executor, self.redactor)
         return self._asker
 
@@ -193,6 +203,8 @@ class State:
         from pytest_openclaw.run.directory import RunDirectory
         from pytest_openclaw.run.progress import Progress
         from pytest_openclaw.run.session import Plan, RunSession
+        from pytest_openclaw.run.waits import find_wait
+        from pytest_openclaw.signals import ended_by_sigterm
 
         if self.run or not n_selected:
             return
@@ -210,7 +222,10 @@ class State:
             self.run = RunSession(self._open.enter_context(directory), settings, plan)
         except (OpenClawError, OSError) as error:
             raise pytest.UsageError(f"the run cannot be recorded: {error}") from None
-        self.progress = Progress.of(self.config, plan.n_cells)
+        self.progress = Progress.of(
+            self.config, plan.n_cells, lambda nodeid: find_wait(self.shared_path, nodeid)
+        )
+        self._open.enter_context(ended_by_sigterm())
 
     def redact(self, report: pytest.TestReport) -> None:
         """Take secrets out of what pytest shows and writes of a cell."""

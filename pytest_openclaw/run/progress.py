@@ -9,16 +9,25 @@ import threading
 import time
 from typing import TYPE_CHECKING, TextIO
 
+from pytest_openclaw.reports.numbers import printable
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pytest
+
+    from pytest_openclaw.run.waits import Wait
 
 EVERY_S = 4.0
 EVERY_S_IN_A_LOG = 30.0
 
 
-def render_progress(*, done: int, total: int, asked: str, waited_s: float) -> str:
-    """Return the line."""
-    return f"openclaw: {done}/{total} cells done, {asked or 'starting'}, waited {waited_s:.0f} s"
+def render_progress(*, done: int, total: int, asked: str, waited_s: float, wait: Wait | None = None) -> str:
+    """Return the line; with a `wait`, it says why the cell is not being asked just now, and until when."""
+    line = f"openclaw: {done}/{total} cells done, {asked or 'starting'}, waited {waited_s:.0f} s"
+    if wait is None:
+        return line
+    return f"{line}; asked again in {wait.seconds:.0f} s, because {printable(wait.why).rstrip('.')}"
 
 
 class Progress:
@@ -27,10 +36,11 @@ class Progress:
     A thread, because the test thread waits and under xdist the controller does.
     """
 
-    def __init__(self, file: TextIO, total: int, every_s: float) -> None:
+    def __init__(self, file: TextIO, total: int, every_s: float, why: Callable[[str], Wait | None]) -> None:
         self._file = file
         self._total = total
         self._every_s = every_s
+        self._why = why
         self._done = 0
         self._awaited: dict[str, float] = {}
         self._line_is_open = True
@@ -40,8 +50,14 @@ class Progress:
         self._thread.start()
 
     @classmethod
-    def of(cls, config: pytest.Config, total: int) -> Progress | None:
-        """Return the progress of this session; None if it is to be quiet."""
+    def of(cls, config: pytest.Config, total: int, why: Callable[[str], Wait | None]) -> Progress | None:
+        """Return the progress of this session; None if it is to be quiet.
+
+        Args:
+            config: pytest's.
+            total: cells of the run.
+            why: gives the wait of an item, if it has one.
+        """
         if (
             config.get_verbosity() < 0
             or config.option.collectonly
@@ -52,7 +68,7 @@ class Progress:
             file = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", errors="replace")
         except (OSError, ValueError, AttributeError):
             return None  # in-process callers replace stdout by something without a descriptor
-        return cls(file, total, EVERY_S if file.isatty() else EVERY_S_IN_A_LOG)
+        return cls(file, total, EVERY_S if file.isatty() else EVERY_S_IN_A_LOG, why)
 
     def started(self, nodeid: str) -> None:
         """Await an item from now on."""
@@ -84,6 +100,7 @@ class Progress:
                 total=self._total,
                 asked=nodeid.rpartition("::")[2],
                 waited_s=time.monotonic() - since,
+                wait=self._why(nodeid),
             )
             try:
                 # pytest leaves its row of dots open, so this begins and ends a line of its own.
