@@ -60,9 +60,24 @@ class Cells:
             items.forget(item)
 
     @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Set up nothing for a Python benchmark whose verdict is kept: its test is not run again."""
+        if isinstance(item, pytest.Function) and items.kept_of(item):
+            item.funcargs.update(dict.fromkeys(item.fixturenames))
+
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> None:
-        """An empty or refused answer is a failed cell, whatever a Python benchmark would assert."""
+        """An empty or refused answer is a failed cell, whatever a Python benchmark would assert.
+
+        A kept verdict is told again.
+        """
+        items.replay(item)
         items.assert_answered(item)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool | None:
+        """Take a kept Python benchmark for run."""
+        return True if items.kept_of(pyfuncitem) else None
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -75,8 +90,11 @@ class Cells:
             return report
         # A cell has one row, whichever phase ends it.
         if call.when == "call" or (call.when == "setup" and call.excinfo is not None):
-            asked = items.asked_of(item, call)
-            if asked is None:
+            kept = items.kept_of(item)
+            asked = None if kept else items.asked_of(item, call)
+            if kept:
+                setattr(report, PAYLOAD, {"kept": "passed" if kept.passed else "failed"})
+            elif asked is None:
                 setattr(report, PAYLOAD, {"left_out": cell.target.label})
             else:
                 setattr(report, PAYLOAD, items.payload(item, asked, last=item.stash[LAST_OF_TARGET]))
