@@ -91,7 +91,7 @@ class Cells:
         while self._given:
             index = self._given.popleft()
             item, cell = session.items[index], self._cells[index]
-            if cell is not None:
+            if cell is not None and not self._state.is_kept(cell):
                 self._left[cell.target] += 1
                 if items.may_ask_ahead(item):
                     tokens.append(item.nodeid)
@@ -102,7 +102,7 @@ class Cells:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         """Note where a target ends, for the snapshot after it; keep no reply longer than its item runs."""
         self._take_given(item.session)
-        if (cell := items.cell_of(item)) is not None:
+        if (cell := items.cell_of(item)) is not None and not self._state.is_kept(cell):
             self._left[cell.target] -= 1
             item.stash[LAST_OF_TARGET] = self._left[cell.target] <= 0
         try:
@@ -111,9 +111,24 @@ class Cells:
             items.forget(item)
 
     @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Set up nothing for a Python benchmark whose verdict is kept: its test is not run again."""
+        if isinstance(item, pytest.Function) and items.kept_of(item):
+            item.funcargs.update(dict.fromkeys(item.fixturenames))
+
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> None:
-        """An empty or refused answer is a failed cell, whatever a Python benchmark would assert."""
+        """An empty or refused answer is a failed cell, whatever a Python benchmark would assert.
+
+        A kept verdict is told again.
+        """
+        items.replay(item)
         items.assert_answered(item)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool | None:
+        """Take a kept Python benchmark for run."""
+        return True if items.kept_of(pyfuncitem) else None
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -126,8 +141,11 @@ class Cells:
             return report
         # A cell has one row, whichever phase ends it.
         if call.when == "call" or (call.when == "setup" and call.excinfo is not None):
-            asked = items.asked_of(item, call)
-            if asked is None:
+            kept = items.kept_of(item)
+            asked = None if kept else items.asked_of(item, call)
+            if kept:
+                setattr(report, PAYLOAD, {"kept": "passed" if kept.passed else "failed"})
+            elif asked is None:
                 self._state.asker.executor.drop(item.nodeid)
                 setattr(report, PAYLOAD, {"left_out": cell.target.label})
             else:

@@ -48,8 +48,9 @@ def load_settings(
     endpoints = _endpoints(config, providers)
     names = [*providers, *(endpoint.name for endpoint in endpoints)]
     run_id, run_id_given = _run_id(config)
+    resume = _read(config, "resume", _run_name, "")
     return Settings(
-        targets=_targets(config, names, targets),
+        targets=_targets(config, names, targets, resumes=bool(resume)),
         suite_dirs=suite_dirs(config),
         prompts=tuple(_split(lookup(config, "prompts")[0] or ())),
         timeout_s=_read(config, "timeout", _positive_seconds, 300.0),
@@ -59,6 +60,7 @@ def load_settings(
         runs_dir=_runs_dir(config, is_worker=targets is not None),
         run_id=run_id,
         run_id_given=run_id_given,
+        resume=resume,
         verdict=_read(config, "verdict", _verdict, "cells"),
         gates=_gates(config),
         fail_unavailable=bool(lookup(config, "fail-unavailable")[0]),
@@ -180,9 +182,11 @@ def _endpoints(config: pytest.Config, kinds: Collection[str]) -> tuple[Endpoint,
 
 
 def _targets(
-    config: pytest.Config, providers: Collection[str], resolved: Sequence[str] | None
+    config: pytest.Config, providers: Collection[str], resolved: Sequence[str] | None, *, resumes: bool
 ) -> tuple[Target, ...]:
     specs, where = lookup(config, "models")
+    if resumes and resolved is None and not where.startswith("--"):
+        return ()  # a resumed run has its own, whatever the ini file says now
     default_providers, where_providers = lookup(config, "providers")
     levels: list[ThinkingLevel | None] = list(_levels(config))
     if resolved is None and not specs:
@@ -232,13 +236,14 @@ def _embedded_default(config: pytest.Config) -> list[str]:
     )
 
 
-def _run_id(config: pytest.Config) -> tuple[str, bool]:
-    def parse(text: str) -> str:
-        if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,127}", text):
-            raise ValueError("give up to 128 letters, digits, _ . + -, not starting with a sign")
-        return text
+def _run_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,127}", text):
+        raise ValueError("give up to 128 letters, digits, _ . + -, not starting with a sign")
+    return text
 
-    given = _read(config, "run-id", parse, "")
+
+def _run_id(config: pytest.Config) -> tuple[str, bool]:
+    given = _read(config, "run-id", _run_name, "")
     # The local time is meant, as on the user's clock; tests fix the id instead.
     return given or datetime.now().astimezone().strftime("%Y%m%d_%H%M%S"), bool(given)
 

@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from xdist.scheduler import LoadScheduling, LoadScopeScheduling
 
+from pytest_openclaw.options import SUITE_NAME
+from pytest_openclaw.records import CellKey
+from pytest_openclaw.run.resume import IS_ANOTHER
+from pytest_openclaw.state import suite_name
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from xdist.remote import Producer
     from xdist.workermanage import WorkerController
@@ -31,6 +36,7 @@ class Distributed:
         node.workerinput["openclaw"] = {
             "targets": [target.label for target in self._state.settings.targets],
             "shared_dir": str(self._state.shared_path),
+            "resumed": self._state.resumption.for_workers(),
         }
 
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Producer) -> FittingScheduling | None:
@@ -47,8 +53,9 @@ class Distributed:
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Stop for a malformed suite before anybody is called, as pytest does; xdist would ask the others."""
-        from pytest_openclaw.options import SUITE_NAME
-
+        if report.failed and IS_ANOTHER in report.longreprtext:
+            # A Python benchmark, whose definition a worker alone can read.
+            raise pytest.UsageError(report.longreprtext)
         option, name = self._state.config.option, report.nodeid.rpartition("/")[2]
         if report.failed and SUITE_NAME.match(name) and not option.continue_on_collection_errors:
             dsession: Any = self._state.config.pluginmanager.get_plugin("dsession")
@@ -60,7 +67,7 @@ class Distributed:
         if state.run is not None or state.calls_nobody:
             return
         n_selected = Counter(target for nodeid in ids if (target := self._target_of(nodeid)) is not None)
-        state.begin_with(n_selected, self._definitions(ids))
+        state.begin_with(n_selected, self._definitions(ids), self._cells(ids), has_python=False)
 
     def _target_of(self, nodeid: str) -> Target | None:
         parameters = nodeid.partition("[")[2].removesuffix("]")
@@ -75,7 +82,6 @@ class Distributed:
     def _definitions(self, ids: Sequence[str]) -> list[JsonObject]:
         """Read the selected prompts from their suites; those of Python benchmarks come with their rows."""
         from pytest_openclaw.errors import SuiteError
-        from pytest_openclaw.options import SUITE_NAME
         from pytest_openclaw.suites import definition
 
         # A folder's name may hold brackets too.
@@ -94,6 +100,14 @@ class Distributed:
                 raise pytest.UsageError(f"{error}\n{mend}") from None
             definitions += [definition(prompt) for prompt in prompts if (name, prompt.id) in wanted]
         return definitions
+
+    def _cells(self, ids: Sequence[str]) -> Iterator[CellKey]:
+        """Yield the cells of suites; an id of a Python benchmark does not tell its prompt."""
+        for nodeid in ids:
+            name, _, cell = nodeid.partition("::")
+            path = self._state.config.rootpath / name
+            if SUITE_NAME.match(path.name) and (target := self._target_of(nodeid)):
+                yield CellKey(suite_name(self._state.config, path), cell.partition("[")[0], target, 1)
 
     def _lane_slot(self, workers: int) -> Callable[[str], str]:
         """Return the function that names the part of a lane in which a cell is asked."""

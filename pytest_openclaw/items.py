@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.records import Cell, JsonObject, Reply
     from pytest_openclaw.run.asking import Asked
+    from pytest_openclaw.run.resume import Replay
     from pytest_openclaw.state import State
 
 ASKED = pytest.StashKey["Asked"]()
@@ -53,6 +54,8 @@ class CellItem(pytest.Item):
 
     def setup(self) -> None:
         """Ask the target and judge the reply; skip or fail here if there is none."""
+        if kept_of(self):
+            return
         asked = ask(self)
         state = self.config.stash[STATE]
         try:
@@ -68,7 +71,8 @@ class CellItem(pytest.Item):
 
     def runtest(self) -> None:
         """Fail with the verdict's reasons unless the reply passed."""
-        assert_passed(self, self.stash[ASKED])
+        if not kept_of(self):
+            assert_passed(self, self.stash[ASKED])
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         """Return where the cell stands, for pytest's headings; TOML and JSON tell no lines."""
@@ -92,6 +96,31 @@ def assert_passed(item: pytest.Item, asked: Asked) -> None:
         failure_type=asked.outcome.failure_type,
     )
     pytest.fail(item.config.stash[STATE].redactor.text(text), pytrace=False)
+
+
+def kept_of(item: pytest.Item) -> Replay | None:
+    """Return the verdict of an item's cell that a resumed run keeps; None for all others."""
+    cell = cell_of(item)
+    return item.config.stash[STATE].replay(cell) if cell else None
+
+
+def replay(item: pytest.Item) -> None:
+    """Fail an item whose cell is kept, if its verdict was against it."""
+    from pytest_openclaw.records import Reply, Timing
+    from pytest_openclaw.reports.failure import render_failure
+
+    kept, cell, state = kept_of(item), cell_of(item), item.config.stash[STATE]
+    if kept is None or cell is None or kept.passed:
+        return
+    text = render_failure(
+        cell,
+        Reply(text=kept.reply, finish_reason=kept.finish_reason, tool_names=kept.tool_names),
+        Timing(started_at_ms=0, ended_at_ms=0, e2e_ms=kept.e2e_ms, ttft_ms=kept.ttft_ms),
+        what=kept.what,
+        failure_type=kept.failure_type,
+    )
+    told = f"{text}\n  kept    from run {state.settings.run_id}, not asked again"
+    pytest.fail(state.redactor.text(told), pytrace=False)
 
 
 def ask(item: pytest.Item) -> Asked:

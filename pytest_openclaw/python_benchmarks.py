@@ -65,7 +65,10 @@ def prompt_of(marker: pytest.Mark, definition: pytest.Function, state: State) ->
     prompt, complaints = read_prompt(raw, prompt_id, suite=suite, registry=state.registry)
     if prompt is None:
         raise collector.CollectError("\n".join(f"{where}: {complaint}" for complaint in complaints))
-    return replace(prompt, validator=JudgedByTest(), validator_spec={"type": JudgedByTest.type})
+    prompt = replace(prompt, validator=JudgedByTest(), validator_spec={"type": JudgedByTest.type})
+    if change := state.resumption.change_of(prompt):
+        raise collector.CollectError(change)
+    return prompt
 
 
 def _as_in_a_suite(keywords: Mapping[str, Any], function: str) -> dict[str, Any]:

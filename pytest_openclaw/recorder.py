@@ -8,11 +8,11 @@ import pytest
 
 from pytest_openclaw.cells import PAYLOAD
 from pytest_openclaw.items import cell_of
-from pytest_openclaw.state import cannot_record
 
 if TYPE_CHECKING:
     from pytest_openclaw.state import State
 
+DISTRIBUTED = "openclaw-distributed"
 NO_VERDICT = 10
 """Exit status when a gate is set and there is nothing that it could judge."""
 
@@ -30,19 +30,24 @@ class Recorder:
         if plugins.hasplugin("dsession"):
             from pytest_openclaw.distributed import Distributed
 
-            plugins.register(Distributed(self._state), "openclaw-distributed")
+            plugins.register(Distributed(self._state), DISTRIBUTED)
 
     def pytest_report_header(self) -> str:
         """Say in one line what is measured."""
-        return f"openclaw: {', '.join(target.label for target in self._state.settings.targets)}"
+        targets = ", ".join(target.label for target in self._state.settings.targets)
+        resumption = self._state.resumption
+        if resumption.path is None:
+            return f"openclaw: {targets}"
+        n_kept = len(resumption.replays)
+        kept = f"{n_kept} {'cell' if n_kept == 1 else 'cells'} kept"
+        return f"openclaw: {targets}; {resumption.path.name} goes on, {kept}"
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
         """Make the run directory for the selected cells; under xdist they are known later."""
         state = self._state
-        if state.calls_nobody or (
-            session.testsfailed and not session.config.option.continue_on_collection_errors
-        ):
+        stops = session.testsfailed and not session.config.option.continue_on_collection_errors
+        if state.calls_nobody or stops or state.config.pluginmanager.hasplugin(DISTRIBUTED):
             return
         state.begin([cell for item in session.items if (cell := cell_of(item)) is not None])
 
@@ -72,7 +77,7 @@ class Recorder:
         try:
             state.summary = summary = state.run.finish()
         except OSError as error:
-            cannot_record(state.run.directory.path, error)
+            state.cannot_record(error)
         session.exitstatus = exit_status(
             int(exitstatus),
             gate_alone=state.settings.verdict == "gate",
@@ -93,7 +98,7 @@ class Recorder:
         start = self._state.config.invocation_params.dir
         where = page.relative_to(start) if page.is_relative_to(start) else page
         terminalreporter.write_sep("=", TITLE)
-        for line in render_terminal(summary, str(where)):
+        for line in render_terminal(summary, str(where), self._state.resume_command):
             terminalreporter.write_line(line)
 
 

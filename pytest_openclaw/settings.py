@@ -86,6 +86,7 @@ class Settings:
         retries: attempts after the first.
         run_id: fixed by `--openclaw-run-id`; else the time of the start.
         run_id_given: whether the user chose it.
+        resume: the id of the run to go on with, or `last`; empty begins a new one.
     """
 
     targets: tuple[Target, ...] = ()
@@ -98,6 +99,7 @@ class Settings:
     runs_dir: Path = Path("runs")
     run_id: str = ""
     run_id_given: bool = False
+    resume: str = ""
     verdict: VerdictMode = "cells"
     gates: Gates = Gates()
     fail_unavailable: bool = False

@@ -30,6 +30,7 @@ def check_start(state: State) -> None:
     check_validators(state)
     check_prompt_ids(state)
     state.check_providers()
+    state.reopen()
     resolve_wildcards(state)
 
 
@@ -48,7 +49,7 @@ def check_run_name(state: State) -> None:
             f"--openclaw-runs-dir={runs_dir}: cannot write there ({error.strerror}); give a folder of yours"
         ) from None
     path = runs_dir / state.settings.run_id
-    if state.settings.run_id_given and path.exists():
+    if state.settings.run_id_given and not state.resumption.path and path.exists():
         raise pytest.UsageError(taken(path))
 
 

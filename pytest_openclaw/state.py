@@ -14,15 +14,17 @@ import pytest
 from pytest_openclaw import options
 from pytest_openclaw.choices import load_settings
 from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.resuming import Resumption, resume_command
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_openclaw.protocols import Provider
-    from pytest_openclaw.records import Cell, JsonObject, Record, Suite, Target
+    from pytest_openclaw.records import Cell, CellKey, JsonObject, Record, Suite, Target
     from pytest_openclaw.redact import Redactor
     from pytest_openclaw.run.asking import Asker
     from pytest_openclaw.run.progress import Progress
+    from pytest_openclaw.run.resume import Replay
     from pytest_openclaw.run.session import RunSession
     from pytest_openclaw.run.shared import SharedDir
     from pytest_openclaw.settings import Settings
@@ -59,6 +61,13 @@ class State:
         self.settings: Settings = load_settings(
             config, self.classes.keys(), self.handed_over["targets"] if self.handed_over else None
         )
+        self.resumption = Resumption(
+            config,
+            self.settings,
+            [*self.classes, *(endpoint.name for endpoint in self.settings.endpoints)],
+            self.handed_over and self.handed_over.get("resumed"),
+        )
+        self.settings = self.resumption.settings
         self.run: RunSession | None = None
         self.summary: Summary | None = None
         self.progress: Progress | None = None
@@ -154,6 +163,23 @@ class State:
         if not self.calls_nobody:
             self.asker.executor.start()
 
+    def is_kept(self, cell: Cell) -> bool:
+        """Whether the cell has its row from an earlier session of this run, so that nobody is asked."""
+        return self.replay(cell) is not None
+
+    def replay(self, cell: Cell) -> Replay | None:
+        """Return the verdict of a cell that is kept; None for one that is to be asked."""
+        replays = self.resumption.replays
+        return replays.get(cell.key) if replays else None
+
+    def reopen(self) -> None:
+        """Take the lock of the run that is to be resumed, if there is one, and read what it keeps.
+
+        Raises:
+            pytest.UsageError: it lives in another session, or cannot be read.
+        """
+        self.resumption.open(self._open)
+
     def load_suite(self, path: Path) -> Suite:
         """Return the suite in a file, read once.
 
@@ -187,18 +213,30 @@ class State:
 
         prompts = {(cell.prompt.suite, cell.prompt.id): cell.prompt for cell in cells}
         self.begin_with(
-            Counter(cell.target for cell in cells), [definition(prompt) for prompt in prompts.values()]
+            Counter(cell.target for cell in cells),
+            [definition(prompt) for prompt in prompts.values()],
+            [cell.key for cell in cells],
+            has_python=True,
         )
 
-    def begin_with(self, n_selected: Mapping[Target, int], definitions: Sequence[JsonObject]) -> None:
-        """Make the run directory, unless there is one or no cell is selected.
+    def begin_with(
+        self,
+        n_selected: Mapping[Target, int],
+        definitions: Sequence[JsonObject],
+        cells: Iterable[CellKey],
+        *,
+        has_python: bool,
+    ) -> None:
+        """Make the run directory, or go on with a resumed one, unless this was done or there are no cells.
 
         Args:
             n_selected: cells by target.
             definitions: of the selected prompts, for `config.json`.
+            cells: the selected ones, as far as their prompts are known.
+            has_python: whether definitions and cells hold the Python benchmarks too.
 
         Raises:
-            pytest.UsageError: the directory cannot be made.
+            pytest.UsageError: the directory cannot be made, or this is not the run that was begun.
         """
         from pytest_openclaw.run.directory import RunDirectory
         from pytest_openclaw.run.progress import Progress
@@ -206,7 +244,7 @@ class State:
         from pytest_openclaw.run.waits import find_wait
         from pytest_openclaw.signals import ended_by_sigterm
 
-        if self.run or not n_selected:
+        if self.run or not (n_selected or self.resumption.earlier):
             return
         settings = self.settings
         plan = Plan(
@@ -216,10 +254,15 @@ class State:
                 name: {"kind": type(provider).name, **provider.describe()}
                 for name, provider in self.providers.items()
             },
+            cells=frozenset(cells),
+            has_python=has_python,
         )
+        self.resumption.refuse_changes(plan, settings)
         try:
-            directory = RunDirectory.new(settings.runs_dir, settings.run_id, exactly=settings.run_id_given)
-            self.run = RunSession(self._open.enter_context(directory), settings, plan)
+            directory = self.resumption.directory or self._open.enter_context(
+                RunDirectory.new(settings.runs_dir, settings.run_id, exactly=settings.run_id_given)
+            )
+            self.run = RunSession(directory, settings, plan, self.resumption.earlier)
         except (OpenClawError, OSError) as error:
             raise pytest.UsageError(f"the run cannot be recorded: {error}") from None
         self.progress = Progress.of(
@@ -250,6 +293,11 @@ class State:
         if target := payload.get("left_out"):
             self.run.leave_out(target)
             return
+        if verdict := payload.get("kept"):
+            self.n_verdicts_failed += report.failed and verdict == "failed"
+            if self.progress:
+                self.progress.count()
+            return
         payload["row"]["run_id"] = self.run.directory.run_id
         record = self._add(payload)
         if report.failed and record.availability_status == "ok" and record.objective_pass is not True:
@@ -263,7 +311,23 @@ class State:
             return self.run.add(payload)
         except OSError as error:
             self._disk_is_full = True
-            cannot_record(self.run.directory.path, error)
+            self.cannot_record(error)
+
+    @property
+    def resume_command(self) -> str:
+        """The command that goes on with this run."""
+        assert self.run is not None, "there is a run to go on with"
+        command = resume_command(self.config.invocation_params.args, self.run.directory.run_id)
+        return self.redactor.text(command)
+
+    def cannot_record(self, error: OSError) -> NoReturn:
+        """End the session, because what it measures would be lost; the rows so far are on disk."""
+        assert self.run is not None, "a run is being recorded"
+        pytest.exit(
+            f"openclaw: cannot write in {self.run.directory.path} ({error.strerror or error}). "
+            f"Every row before this is kept there; make room, then: {self.resume_command}",
+            returncode=pytest.ExitCode.INTERNAL_ERROR,
+        )
 
     def close(self) -> None:
         """End the asking; the run directory stays open until its summary is written."""
@@ -286,15 +350,6 @@ class State:
         """Give back what is left."""
         self.close()
         self._open.close()
-
-
-def cannot_record(where: Path, error: OSError) -> NoReturn:
-    """End the session, because what it measures would be lost; the rows so far are on disk."""
-    pytest.exit(
-        f"openclaw: cannot write in {where} ({error.strerror or error}). "
-        "Every row before this is kept there; make room, then run again.",
-        returncode=pytest.ExitCode.INTERNAL_ERROR,
-    )
 
 
 def suite_name(config: pytest.Config, path: Path) -> str:

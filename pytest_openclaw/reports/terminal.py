@@ -25,19 +25,23 @@ TITLE = "openclaw: which model may hold the tools?"
 WIDTH = 80
 TARGET_WIDTH = 27
 LABEL_WIDTH = 18
+LONGEST_COMMAND = 4000
 HEADERS = ("target", "pass", "", "p50", "p95", "TTFT", "tok/s", "tier", "")
 ON_THE_LEFT = (True, False, False, False, False, False, False, True, False)
 
 
-def render_terminal(summary: Summary, where: str) -> list[str]:
+def render_terminal(summary: Summary, where: str, resume: str | None = None) -> list[str]:
     """Return the lines under the title.
 
     Args:
         summary: the run's.
         where: the path of `summary.md`, as the user would type it.
+        resume: the command that goes on with the run; shown, on one line, if there is something left to ask.
     """
     lines = [*_table(summary)]
     findings = [*_findings(summary, where)]
+    if resume and summary.is_owing:
+        findings.append(("next", one_line(resume, LONGEST_COMMAND)))
     return [*lines, "", *(f"{label:<{LABEL_WIDTH}}{text}".rstrip() for label, text in findings)]
 
 

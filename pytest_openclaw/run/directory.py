@@ -12,6 +12,7 @@ from filelock import FileLock, Timeout
 from pytest_openclaw.errors import OpenClawError
 
 if TYPE_CHECKING:
+    from collections.abc import Container
     from pathlib import Path
     from types import TracebackType
 
@@ -33,6 +34,7 @@ class RunDirectory:
         self.path = path
         self._lock = FileLock(path / LOCK, timeout=0)
         self._results: int | None = None
+        self._is_new = True
 
     @classmethod
     def new(cls, runs_dir: Path, run_id: str, *, exactly: bool) -> RunDirectory:
@@ -55,6 +57,13 @@ class RunDirectory:
             return cls(path)
         raise OpenClawError(f"{runs_dir} holds 9999 runs named {run_id}; give another --openclaw-run-id")
 
+    @classmethod
+    def reopen(cls, path: Path) -> RunDirectory:
+        """Return the directory of a run that is to be resumed; opening it fails while the run lives."""
+        directory = cls(path)
+        directory._is_new = False
+        return directory
+
     @property
     def run_id(self) -> str:
         """The run's id, which is the directory's name."""
@@ -64,11 +73,11 @@ class RunDirectory:
         try:
             self._lock.acquire()
         except Timeout:
-            raise OpenClawError(taken(self.path)) from None
+            raise OpenClawError(taken(self.path) if self._is_new else living(self.path)) from None
         try:
-            self._results = os.open(
-                self.path / RESULTS, os.O_WRONLY | os.O_CREAT | os.O_APPEND | BINARY, 0o666
-            )
+            if not self._is_new:
+                self._sweep()
+            self._results = self._open_results()
         except BaseException:
             self._unlock()
             raise
@@ -102,6 +111,43 @@ class RunDirectory:
             os.ftruncate(self._results, end)
             raise
 
+    def keep_rows(self, numbers: Container[int]) -> None:
+        """Leave these lines of `results.jsonl` in it, byte for byte and in their order, and no others.
+
+        The old file stands until the new one is whole and on disk, so that no moment can cost a kept row.
+
+        Args:
+            numbers: of the lines, from 1.
+
+        Raises:
+            OSError: it cannot be written; the old file is untouched.
+        """
+        assert self._results is not None, "the directory is open"
+        results, temporary = self.path / RESULTS, self.path / f".{RESULTS}.tmp"
+        try:
+            with results.open("rb") as rows, temporary.open("wb") as kept:
+                for number, line in enumerate(rows, 1):
+                    if number in numbers:
+                        kept.write(line if line.endswith(b"\n") else line + b"\n")
+                kept.flush()
+                os.fsync(kept.fileno())
+            # Windows replaces no open file; and what is appended later must go to the new one.
+            os.close(self._results)
+            self._results = None
+            temporary.replace(results)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        finally:
+            if self._results is None:
+                self._results = self._open_results()
+        _sync_folder(self.path)
+
+    def remove(self, *names: str) -> None:
+        """Remove files that no longer tell the truth; one that is not there is no error."""
+        for name in names:
+            (self.path / name).unlink(missing_ok=True)
+
     def write_json(self, name: str, value: Any) -> None:
         """Write a whole file of JSON, atomically."""
         self.write_text(name, json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
@@ -118,6 +164,14 @@ class RunDirectory:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+
+    def _open_results(self) -> int:
+        return os.open(self.path / RESULTS, os.O_WRONLY | os.O_CREAT | os.O_APPEND | BINARY, 0o666)
+
+    def _sweep(self) -> None:
+        """Remove what a killed run had not finished writing; its lock is ours, so nobody writes there."""
+        for unfinished in self.path.glob(".*.tmp"):
+            unfinished.unlink()
 
     def _unlock(self) -> None:
         # Removed while it is held: whoever waits for it notices, and never shares it with a third one.
@@ -136,6 +190,25 @@ def _close(descriptor: int) -> None:
         os.close(descriptor)
 
 
+def _sync_folder(path: Path) -> None:
+    """Have a renaming in a folder on disk; Windows opens no folders."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def taken(path: Path) -> str:
     """Say that a run directory exists already, and what to do."""
-    return f"the run {path.name} exists already in {path.parent}; give another --openclaw-run-id, or none"
+    return (
+        f"the run {path.name} exists already in {path.parent}; go on with it by "
+        f"--openclaw-resume={path.name}, or give another --openclaw-run-id, or none"
+    )
+
+
+def living(path: Path) -> str:
+    """Say that a run is still under way, and what to do."""
+    return f"the run {path.name} in {path.parent} is still under way in another session; wait for its end"

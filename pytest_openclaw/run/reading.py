@@ -11,9 +11,14 @@ from pytest_openclaw.run.directory import RESULTS
 from pytest_openclaw.schema import from_row
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pytest_openclaw.records import CellKey, JsonObject, Record
+
+
+CONFIG = "config.json"
+INVENTORY = "inventory.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,16 +64,15 @@ def find_run(runs_dir: Path, name: str) -> Path:
     Raises:
         OpenClawError: there is none.
     """
-    if name != "last":
-        if not (runs_dir / name / "config.json").is_file():
-            raise OpenClawError(f"there is no run {name} in {runs_dir}")
-        return runs_dir / name
-    found = [
-        results for results in runs_dir.glob(f"*/{RESULTS}") if (results.parent / "config.json").is_file()
-    ]
-    if not found:
+    found = [results for results in runs_dir.glob(f"*/{RESULTS}") if (results.parent / CONFIG).is_file()]
+    newest = max(found, key=lambda results: (results.stat().st_mtime_ns, results.parent.name), default=None)
+    if newest is None:
         raise OpenClawError(f"there is no run in {runs_dir}")
-    return max(found, key=lambda results: (results.stat().st_mtime_ns, results.parent.name)).parent
+    if name == "last":
+        return newest.parent
+    if not (runs_dir / name / CONFIG).is_file():
+        raise OpenClawError(f"there is no run {name} in {runs_dir}; the last one is {newest.parent.name}")
+    return runs_dir / name
 
 
 def load_run(path: Path) -> StoredRun:
@@ -77,25 +81,63 @@ def load_run(path: Path) -> StoredRun:
     Raises:
         OpenClawError: it is none, or a file in it cannot be read; names file and line.
     """
-    whole, _, torn = _bytes_of(path / RESULTS).rpartition(b"\n")
-    lines = whole.split(b"\n") if whole else []
-    rows = [_row(path / RESULTS, number, line) for number, line in enumerate(lines, 1)]
-    if torn and (last := _complete(torn)):
-        rows, torn = [*rows, last], b""
+    rows: list[StoredRow] = []
+    torn = b""
+    for found in read_rows(path / RESULTS):
+        if isinstance(found, StoredRow):
+            rows.append(found)
+        else:
+            torn = found
     return StoredRun(
         path=path,
-        config=_object(path / "config.json"),
-        inventory=_object(path / "inventory.json"),
+        config=load_config(path),
+        inventory=load_inventory(path),
         rows=tuple(rows),
         torn=torn,
     )
+
+
+def read_rows(results: Path) -> Iterator[StoredRow | bytes]:
+    """Yield the rows of a `results.jsonl`, one in memory at a time, and last what a killed run left of one.
+
+    Raises:
+        OpenClawError: the file cannot be read, or a line before the last one is no row; names the line.
+    """
+    try:
+        with results.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if line.endswith(b"\n"):
+                    yield _row(results, number, line[:-1])
+                else:
+                    yield _complete(line) or line
+    except OSError as error:
+        raise _unreadable(results, error) from None
+
+
+def load_config(path: Path) -> JsonObject:
+    """Return a run's `config.json`.
+
+    Raises:
+        OpenClawError: it cannot be read.
+    """
+    return _object(path / CONFIG)
+
+
+def load_inventory(path: Path) -> JsonObject:
+    """Return a run's `inventory.json`; an empty one if the run was killed before it wrote one.
+
+    Raises:
+        OpenClawError: it cannot be read.
+    """
+    return _object(path / INVENTORY) if (path / INVENTORY).exists() else {}
 
 
 def _row(path: Path, number: int, line: bytes) -> StoredRow:
     try:
         return StoredRow(line=line, record=from_row(json.loads(line)))
     except (ValueError, TypeError, AttributeError) as error:
-        raise OpenClawError(f"{path}: line {number} is no row of this format: {error}") from None
+        mend = "To do without it, remove the line."
+        raise OpenClawError(f"{path}: line {number} is no row of this format: {error}. {mend}") from None
 
 
 def _complete(line: bytes) -> StoredRow | None:
@@ -108,7 +150,9 @@ def _complete(line: bytes) -> StoredRow | None:
 
 def _object(path: Path) -> JsonObject:
     try:
-        value = json.loads(_bytes_of(path))
+        value = json.loads(path.read_bytes())
+    except OSError as error:
+        raise _unreadable(path, error) from None
     except ValueError as error:
         raise OpenClawError(f"{path} is no JSON: {error}") from None
     if not isinstance(value, dict):
@@ -116,8 +160,5 @@ def _object(path: Path) -> JsonObject:
     return cast("JsonObject", value)
 
 
-def _bytes_of(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise OpenClawError(f"{path}: {error.strerror or error}; is {path.parent} a run directory?") from None
+def _unreadable(path: Path, error: OSError) -> OpenClawError:
+    return OpenClawError(f"{path}: {error.strerror or error}; is {path.parent} a run directory?")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import warnings
 from pathlib import Path
@@ -64,3 +65,19 @@ def render_snapshot(target: str, moment: str, snapshot: JsonObject) -> str:
         human = f"  ({value / GIB:.1f} GiB)" if name.endswith("_bytes") and value is not None else ""
         lines.append(f"{name:<24}{value}{human}")
     return "\n".join(lines) + "\n"
+
+
+def parse_snapshot(text: str) -> JsonObject:
+    """Return the snapshot that `render_snapshot` made into this text.
+
+    Raises:
+        ValueError: it is no such text.
+    """
+    snapshot: JsonObject = {}
+    for line in text.splitlines()[1:]:
+        words = line.split()
+        if len(words) < 2:
+            raise ValueError(f"no name and value in {line!r}")
+        name, value = words[:2]
+        snapshot[name] = None if value == "None" else json.loads(value)
+    return snapshot

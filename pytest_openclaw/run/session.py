@@ -6,9 +6,10 @@ import time
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.reports.markdown import render_markdown
 from pytest_openclaw.run.inventory import collect_inventory
-from pytest_openclaw.run.resources import collect_snapshot, render_snapshot
+from pytest_openclaw.run.resources import collect_snapshot, parse_snapshot, render_snapshot
 from pytest_openclaw.schema import from_row
 from pytest_openclaw.settings import THINKING_ROOM_TOKENS
 from pytest_openclaw.stats.findings import missed_by_all, slowest
@@ -18,8 +19,9 @@ from pytest_openclaw.stats.summary import Snapshots, Summary, group_records, sum
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_openclaw.records import JsonObject, Record, Target
+    from pytest_openclaw.records import CellKey, JsonObject, Record, Target
     from pytest_openclaw.run.directory import RunDirectory
+    from pytest_openclaw.run.resume import Kept
     from pytest_openclaw.settings import Settings
 
 Moment = Literal["before", "after"]
@@ -35,11 +37,15 @@ class Plan:
         n_selected: cells by target, targets in their order.
         prompts: the definition of every selected prompt, as far as it stands in a suite file.
         providers: what shapes a request, by provider.
+        cells: the selected ones, as far as their prompts are known.
+        has_python: whether `prompts` and `cells` hold the Python benchmarks too.
     """
 
     n_selected: Mapping[Target, int]
     prompts: tuple[JsonObject, ...]
     providers: Mapping[str, JsonObject]
+    cells: frozenset[CellKey] = frozenset()
+    has_python: bool = False
 
     @property
     def n_cells(self) -> int:
@@ -47,18 +53,43 @@ class Plan:
         return sum(self.n_selected.values())
 
 
-class RunSession:
-    """Collects the rows of a run and writes its directory; made where the reports arrive."""
+@dataclass(frozen=True, kw_only=True)
+class Earlier:
+    """What the sessions before have left of a run that is resumed.
 
-    def __init__(self, directory: RunDirectory, settings: Settings, plan: Plan) -> None:
+    Attributes:
+        config, inventory: its files.
+        kept: the rows that stay.
+    """
+
+    config: JsonObject
+    inventory: JsonObject
+    kept: Kept
+
+
+class RunSession:
+    """Collects the rows of a run and writes its directory; made where the reports arrive.
+
+    Raises:
+        OSError: on making, if the directory cannot be written; a resumed run's rows are all there then.
+    """
+
+    def __init__(
+        self, directory: RunDirectory, settings: Settings, plan: Plan, earlier: Earlier | None = None
+    ) -> None:
         self.directory = directory
         self.plan = plan
         self.records: list[Record] = []
         self._settings = settings
+        self._n_selected = plan.n_selected
         self._prompts = list(plan.prompts)
         self._snapshots: dict[Target, Snapshots] = {}
+        self._asked: set[Target] = set()
         self._serving: dict[str, JsonObject] = {}
+        self._served_before: dict[str, JsonObject] = {}
         self._host = collect_inventory()
+        if earlier:
+            self._take_over(earlier)
         self._write_config()
         self._write_inventory()
 
@@ -74,13 +105,22 @@ class RunSession:
         # Ten thousand answers of 64 KiB are kept on disk, not here.
         record = replace(from_row(row), raw_output="", parsed_output=None, tool_call_details=())
         self.records.append(record)
+        if record.target not in self._asked:
+            # What an earlier session took after it is not after it any more.
+            self._asked.add(record.target)
+            if taken := self._snapshots.get(record.target):
+                self._snapshots[record.target] = replace(taken, after=None)
         for moment in ("before", "after"):
             if snapshot := payload.get(moment):
                 self._take_snapshot(record.target, moment, snapshot)
         if serving := payload.get("serving"):
             known = self._serving.get(record.target.label, {})
             # The warm-up is told with a first fault, the server with a first answer, by each worker again.
-            if told := {key: value for key, value in serving.items() if key not in known}:
+            told = {key: value for key, value in serving.items() if key not in known}
+            before = self._served_before.get(record.target.label)
+            if before is not None and serving.get("server", before) != before:
+                told["server_when_resumed"] = serving["server"]
+            if told:
                 self._serving[record.target.label] = {**known, **told}
                 self._write_inventory()
         if (prompt := payload.get("prompt")) and prompt not in self._prompts:
@@ -95,7 +135,8 @@ class RunSession:
 
     def finish(self) -> Summary:
         """Write the summary of what has come so far, and return it."""
-        groups_of = group_records(self.records)
+        records = self._in_order()
+        groups_of = group_records(records)
         for target in groups_of:
             snapshots = self._snapshots.get(target, Snapshots())
             if snapshots.before and not snapshots.after:
@@ -114,12 +155,65 @@ class RunSession:
             groups=groups,
             gates=gates,
             verdict=overall(gates),
-            missed=missed_by_all(self.records),
-            slowest=slowest(self.records),
+            missed=missed_by_all(records),
+            slowest=slowest(records),
         )
         self.directory.write_json("summary.json", summary_to_json(summary))
         self.directory.write_text("summary.md", render_markdown(summary))
         return summary
+
+    def _take_over(self, earlier: Earlier) -> None:
+        """Go on with a run: keep its rows on disk, and what was known of its targets."""
+        if not earlier.kept.is_whole:
+            self.directory.keep_rows(earlier.kept.lines)
+        # They told of rows that may be asked again now.
+        self.directory.remove("summary.json", "summary.md")
+        self.records += earlier.kept.records
+        prompts = {(prompt["suite"], prompt["id"]): prompt for prompt in earlier.config.get("prompts", ())}
+        prompts |= {(prompt["suite"], prompt["id"]): prompt for prompt in self._prompts}
+        self._prompts = list(prompts.values())
+        for target, name in file_names(self.plan.n_selected).items():
+            self._snapshots[target] = self._read_snapshots(name)
+        host = {key: value for key, value in earlier.inventory.items() if key not in {"run_id", "targets"}}
+        self._serving = dict(earlier.inventory.get("targets", {}))
+        self._served_before = {
+            label: serving["server"] for label, serving in self._serving.items() if "server" in serving
+        }
+        if host:
+            others = host.pop("resumed_on", [])
+            if self._host not in [host, *others]:
+                others = [*others, self._host]
+            self._host = {**host, "resumed_on": others} if others else host
+
+    def _read_snapshots(self, name: str) -> Snapshots:
+        found: dict[str, JsonObject] = {}
+        for moment in ("before", "after"):
+            path = self.directory.path / f"resources_{name}_{moment}.txt"
+            if not path.exists():
+                continue
+            try:
+                found[moment] = parse_snapshot(path.read_text("utf-8"))
+            except ValueError as error:
+                raise OpenClawError(f"{path} is no snapshot ({error}); remove it") from None
+        return Snapshots(**found)
+
+    def _in_order(self) -> list[Record]:
+        """Return the rows as the run was planned; workers and resumed runs end cells in any order."""
+        places = {(prompt["suite"], prompt["id"]): n for n, prompt in enumerate(self.plan.prompts)}
+        targets = {target: n for n, target in enumerate(self._n_selected)}
+
+        def place(record: Record) -> tuple[int, int, str, str, int]:
+            suite, prompt_id = record.suite, record.prompt_id
+            planned = places.get((suite, prompt_id), len(places))
+            return (
+                targets.get(record.target, len(targets)),
+                planned,
+                suite,
+                prompt_id,
+                record.repeat,
+            )
+
+        return sorted(self.records, key=place)
 
     def _take_snapshot(self, target: Target, moment: str, snapshot: JsonObject) -> None:
         known = self._snapshots.get(target, Snapshots())
@@ -136,8 +230,8 @@ class RunSession:
             {
                 "schema_version": CONFIG_VERSION,
                 "run_id": self.directory.run_id,
-                "models": list(dict.fromkeys(target.model for target in self.plan.n_selected)),
-                "targets": [{**asdict(target), "n_cells": n} for target, n in self.plan.n_selected.items()],
+                "models": list(dict.fromkeys(target.model for target in self._n_selected)),
+                "targets": [{**asdict(target), "n_cells": n} for target, n in self._n_selected.items()],
                 "providers": dict(self.plan.providers),
                 "temperature": 0,
                 "thinking_room_tokens": dict(THINKING_ROOM_TOKENS),

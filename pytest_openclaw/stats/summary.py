@@ -137,6 +137,11 @@ class Summary:
         """Cells that a model answered."""
         return sum(group.n_ok for group in self.groups)
 
+    @property
+    def is_owing(self) -> bool:
+        """Whether some cell has no answer yet, so that a resumed run would ask it."""
+        return self.n_answered < self.n_cells
+
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshots:

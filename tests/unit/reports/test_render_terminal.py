@@ -185,3 +185,22 @@ def test_any_message_fits(text: str) -> None:
     lines = _lines(summary_of([record(), fault(fault_message=text or "x")], gates=Gates(min_pass_rate=1)))
 
     assert all(columns(line) <= WIDTH for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("rows", "n_cells", "is_shown"),
+    [
+        pytest.param([record()], 1, False, id="finished"),
+        pytest.param([record()], 2, True, id="interrupted"),
+        pytest.param([record(), fault()], 2, True, id="unavailable"),
+        pytest.param([missed()], 1, False, id="missed"),
+    ],
+)
+def test_what_is_left_to_ask_has_its_command(rows: list[Record], n_cells: int, is_shown: bool) -> None:
+    """The last line is the command that goes on, whole, so that it can be pasted."""
+    command = "pytest benchmarks/ " + "--openclaw-runs-dir=somewhere " * 5 + "--openclaw-resume=r"
+
+    lines = render_terminal(summary_of(rows, n_selected={TARGET: n_cells}), "summary.md", command)
+
+    assert (lines[-1] == f"next              {command}") is is_shown
+    assert lines[-2 if is_shown else -1].startswith("wrote")

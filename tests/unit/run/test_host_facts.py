@@ -10,7 +10,7 @@ import pytest
 
 from pytest_openclaw.run import inventory, resources
 from pytest_openclaw.run.inventory import collect_inventory
-from pytest_openclaw.run.resources import collect_snapshot, render_snapshot
+from pytest_openclaw.run.resources import collect_snapshot, parse_snapshot, render_snapshot
 
 
 def test_a_snapshot_is_what_the_machine_says() -> None:
@@ -92,3 +92,19 @@ def test_a_broken_driver_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     (gpu,) = collect_inventory()["gpus"]
 
     assert "timed out" in gpu["error"]
+
+
+def test_a_snapshot_reads_back() -> None:
+    """A resumed run finds in the file what was measured, nulls and fractions too."""
+    snapshot = {**collect_snapshot(), "load_1m": 0.25, "swap_used_bytes": None, "disk_free_bytes": 0}
+
+    assert parse_snapshot(render_snapshot("p/a", "before", snapshot)) == snapshot
+
+
+@pytest.mark.parametrize(
+    "text", ["# p/a, before\nmemory_total_bytes\n", "# p/a, before\nmemory_total_bytes much\n"]
+)
+def test_what_is_no_snapshot_is_told(text: str) -> None:
+    """A file that somebody changed is not taken for a measurement."""
+    with pytest.raises(ValueError):  # noqa: PT011 - JSON words it in its own way
+        parse_snapshot(text)

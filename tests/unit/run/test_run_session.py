@@ -12,10 +12,12 @@ import pytest
 
 from pytest_openclaw.records import Record, Target
 from pytest_openclaw.run.directory import RunDirectory
-from pytest_openclaw.run.session import Plan, RunSession, file_names
+from pytest_openclaw.run.inventory import collect_inventory
+from pytest_openclaw.run.resume import read_kept
+from pytest_openclaw.run.session import Earlier, Plan, RunSession, file_names
 from pytest_openclaw.schema import load_schema, to_row
 from pytest_openclaw.settings import Settings
-from tests.unit.reports.summaries import missed, record
+from tests.unit.reports.summaries import fault, missed, record
 
 A = Target(provider="p", model="a")
 B = Target(provider="p", model="b", thinking_level="low")
@@ -29,7 +31,7 @@ def directory(tmp_path: Path) -> Iterator[RunDirectory]:
 
 
 def _session(directory: RunDirectory, n_selected: Mapping[Target, int]) -> RunSession:
-    plan = Plan(n_selected=n_selected, prompts=({"id": "P1"},), providers={"p": {"kind": "p"}})
+    plan = Plan(n_selected=n_selected, prompts=({"suite": "s", "id": "P1"},), providers={"p": {"kind": "p"}})
     return RunSession(directory, Settings(), plan)
 
 
@@ -131,7 +133,7 @@ def test_python_prompts_come_with_their_rows(directory: RunDirectory) -> None:
     for _ in range(2):
         session.add(_payload(record(A), prompt={"id": "R1"}))
 
-    assert _load(directory, "config.json")["prompts"] == [{"id": "P1"}, {"id": "R1"}]
+    assert _load(directory, "config.json")["prompts"] == [{"suite": "s", "id": "P1"}, {"id": "R1"}]
 
 
 def test_targets_have_safe_names_of_their_own() -> None:
@@ -143,3 +145,67 @@ def test_targets_have_safe_names_of_their_own() -> None:
     assert names[:4] == ["p__a_b_c", "p__a_b_c_2", "p__A_B_C_3", "p__.._.._x"]
     assert len({name.casefold() for name in names}) == len(names)
     assert all(len(name) <= 123 and "/" not in name for name in names)
+
+
+def test_a_resumed_run_takes_its_rows_over(directory: RunDirectory) -> None:
+    """Its rows and what was known of its targets stay; a summary that tells of dropped rows does not."""
+    first = _session(directory, {A: 2, B: 1})
+    told = {"warm_up": {"ok": True}, "server": {"version": "1"}}
+    first.add(_payload(record(A), before={"n": 1}, after={"n": 2}, serving=told))
+    first.add(_payload(fault(A, prompt_id="P2")))
+    first.finish()
+    earlier = Earlier(
+        config=_load(directory, "config.json"),
+        inventory=_load(directory, "inventory.json"),
+        kept=read_kept(directory.path / "results.jsonl"),
+    )
+
+    session = RunSession(directory, Settings(), first.plan, earlier)
+
+    assert len((directory.path / "results.jsonl").read_bytes().splitlines()) == 1
+    assert not (directory.path / "summary.json").exists()
+    assert not (directory.path / "summary.md").exists()
+    assert _load(directory, "inventory.json") == earlier.inventory
+    (group, _) = session.finish().groups
+    assert (group.n_total, group.resources_before, group.resources_after) == (1, {"n": 1}, {"n": 2})
+
+
+def test_another_machine_is_noted(directory: RunDirectory) -> None:
+    """The inventory keeps the machine that the run was begun on, and names those it went on on, each once."""
+    plan = _session(directory, {A: 1}).plan
+    kept = read_kept(directory.path / "results.jsonl")
+    began = {**_load(directory, "inventory.json"), "host": {"name": "elsewhere"}}
+    here = collect_inventory()
+
+    inventory = began
+    for _ in range(2):
+        RunSession(
+            directory, Settings(), plan, Earlier(config={"prompts": []}, inventory=inventory, kept=kept)
+        )
+        inventory = _load(directory, "inventory.json")
+
+    assert inventory == {**began, "resumed_on": [here]}
+
+
+def test_the_config_counts_what_was_selected(directory: RunDirectory) -> None:
+    """A cell that a mark left out was selected all the same; a resumed run compares with this."""
+    session = _session(directory, {A: 2})
+    session.leave_out(A.label)
+
+    session.add(_payload(record(A), prompt={"id": "R1"}))
+
+    assert [target["n_cells"] for target in _load(directory, "config.json")["targets"]] == [2]
+
+
+def test_the_summary_follows_the_plan(directory: RunDirectory) -> None:
+    """Whichever row came first, findings stand in the order of targets and prompts."""
+    prompts = tuple({"suite": "s", "id": name} for name in ("P2", "P10", "P1"))
+    session = RunSession(directory, Settings(), Plan(n_selected={B: 3, A: 3}, prompts=prompts, providers={}))
+    for target in (A, B):
+        for name in ("P1", "P10", "P2"):
+            session.add(_payload(missed(target, prompt_id=name, violation=f"{name} is {target.model}")))
+
+    summary = session.finish()
+
+    assert [found.prompt_id for found in summary.missed] == ["P2", "P10", "P1"]
+    assert [found.violation for found in summary.missed] == ["P2 is b", "P10 is b", "P1 is b"]

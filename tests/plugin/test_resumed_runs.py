@@ -1,0 +1,674 @@
+"""A run that is resumed: what it keeps, what it asks again, and when it is refused."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.run.directory import RunDirectory
+from tests.plugin.school import NOOP, SUITE, TEACHER, YES, asked, begin, cut, lines, resume, timeless
+
+
+@pytest.fixture
+def school(project: Any) -> Any:
+    """A project whose provider writes down what it is asked."""
+    project.pytester.makeconftest(TEACHER)
+    return project
+
+
+@pytest.fixture
+def plain_school(plain_project: Any) -> Any:
+    """The same, always plain."""
+    plain_project.pytester.makeconftest(TEACHER)
+    return plain_project
+
+
+# --- what is kept, and what is asked ----------------------------------------------------------------
+
+
+def test_only_what_is_missing_is_asked(school: Any) -> None:
+    """Kept rows stay byte for byte, the rest is asked once, and every cell ends with one row."""
+    school.suite(SUITE)
+    begin(school)
+    cut(school, 2, torn=b'{"record_type": "resu')
+    kept = lines(school)[:2]
+    done = {json.loads(line)["prompt_name"] for line in kept}
+    asked(school)
+
+    session = resume(school)
+
+    assert lines(school)[:2] == kept
+    assert sorted(row["prompt_id"] for row in session.rows) == sorted(SUITE)
+    words = asked(school)
+    assert words.pop("warm-up a") == 1
+    assert words.pop("fingerprint a") == 1
+    assert words == Counter(f"a {SUITE[name][0]}" for name in SUITE if name not in done)
+    session.outcomes(passed=2, failed=3)
+    assert session.status == 1
+    assert session.summary["state"] == "finished"
+
+
+@pytest.mark.parametrize("n", range(6))
+def test_a_resumed_run_equals_an_uninterrupted_one(plain_school: Any, n: int) -> None:
+    """Wherever it was cut, the summary is the same but for times, and so is what pytest says."""
+    plain_school.suite(SUITE)
+    whole = begin(plain_school, models="teacher/a,teacher/b@low")
+    expected, config = timeless(whole.summary), whole.load("config.json")
+    rest = lines(plain_school)
+    cut(plain_school, 2 * n, torn=rest[2 * n][:-9] if n < 5 else b"")
+
+    again = resume(plain_school)
+
+    assert timeless(again.summary) == expected
+    assert again.load("config.json") == config
+    assert (again.status, again.result.parseoutcomes()) == (whole.status, whole.result.parseoutcomes())
+    assert sorted(path.name for path in again.run_dir.iterdir()) == sorted(
+        ["config.json", "inventory.json", "results.jsonl", "summary.json", "summary.md"]
+        + [
+            f"resources_teacher__{name}_{when}.txt"
+            for name in ("a", "b__low")
+            for when in ("before", "after")
+        ]
+    )
+
+
+def test_a_finished_run_asks_nobody(school: Any) -> None:
+    """With nothing left to do every verdict is told again, and the summary is written anew."""
+    school.suite(SUITE)
+    whole = begin(school)
+    before, expected = lines(school), timeless(whole.summary)
+    (whole.run_dir / "summary.json").unlink()
+    asked(school)
+
+    session = resume(school)
+
+    assert asked(school) == Counter()
+    assert lines(school) == before
+    assert timeless(session.summary) == expected
+    session.outcomes(passed=2, failed=3)
+    assert session.status == 1
+
+
+def test_what_was_not_answered_is_asked_again(school: Any) -> None:
+    """Faults and unavailable cells lose their rows; those after them stay where they are."""
+    school.suite(SUITE)
+    (school.folder / "down.txt").write_text("yes\nmaybe")
+    first = begin(school, "--openclaw-retries=0")
+    first.outcomes(failed=3, errors=2)
+    assert "--openclaw-resume=r" in first.text.split("\nnext ")[1].splitlines()[0]
+    kept = [line for line in lines(school) if json.loads(line)["availability_status"] == "ok"]
+    (school.folder / "down.txt").unlink()
+    asked(school)
+
+    session = resume(school)
+
+    assert lines(school)[:3] == kept
+    assert len(session.rows) == 5
+    words = asked(school)
+    assert {word for word in words if word.startswith("a ")} == {"a say yes", "a say maybe"}
+    session.outcomes(passed=2, failed=3)
+    assert "\nnext " not in session.text
+    after = session.run_dir / "resources_teacher__a_after.txt"
+    last_asked = max(row["ended_at_ms"] for row in session.rows)
+    assert session.summary["groups"][0]["resources_after"]["taken_at_ms"] >= last_asked
+    assert str(session.summary["groups"][0]["resources_after"]["taken_at_ms"]) in after.read_text()
+
+
+def test_the_order_of_rows_does_not_show(school: Any) -> None:
+    """A cell that is asked again has its row at the end, and the summary is that of a run in order."""
+    school.suite({f"P{n}": (f"say {n}", YES) for n in range(12)})
+    expected = timeless(begin(school).summary)
+    (school.folder / "down.txt").write_text("0\n5\n7")
+    school.run("--openclaw-run-id=s", "--openclaw-retries=0", models="teacher/a")
+    (school.folder / "down.txt").unlink()
+
+    school.run("--openclaw-resume=s", models=None)
+
+    summary = json.loads((school.folder / "runs" / "s" / "summary.json").read_text())
+    assert timeless(summary) == expected
+
+
+def test_a_cell_with_two_rows_keeps_the_last_answer(plain_school: Any) -> None:
+    """Of two answers the later one stays; a fault after an answer takes nothing away."""
+    plain_school.suite({"P1": ("say yes", YES), "P2": ("say no", YES)})
+    run = begin(plain_school).run_dir
+    one, two = lines(plain_school)
+    fault = {**json.loads(one), "availability_status": "error", "success": False}
+    later = {**json.loads(one), "raw_output": "later"}
+    written = [json.dumps(row).encode() + b"\n" for row in (later, fault)]
+    (run / "results.jsonl").write_bytes(b"".join([one, two, *written]))
+    asked(plain_school)
+
+    resume(plain_school).outcomes(passed=1, failed=1)
+
+    assert lines(plain_school) == [two, written[0]]
+    assert asked(plain_school) == Counter()
+
+
+def test_a_kept_failure_tells_what_it_told(school: Any) -> None:
+    """Violation, target, times, prompt and reply are told again, and that nobody was asked."""
+    school.suite({"P1": ("say no", YES), "P2": ("say ", NOOP)})
+    first = begin(school)
+    asked(school)
+
+    again = resume(school)
+
+    def told(session: Any) -> set[str]:
+        return {line for line in session.text.splitlines() if line.startswith(("P1 P1: ", "P2 P2: ", "  "))}
+
+    assert told(first) <= told(again)
+    assert "  kept    from run r, not asked again" in told(again)
+    assert asked(school) == Counter()
+
+
+def test_a_long_answer_is_not_sent_to_workers(plain_school: Any) -> None:
+    """A worker is handed verdicts; of an answer no more than a failure shows."""
+    conftest = plain_school.folder / "conftest.py"
+    conftest.write_text(
+        conftest.read_text()
+        + "\n\n@pytest.hookimpl(trylast=True)\ndef pytest_configure_node(node):\n"
+        + "    (FOLDER / 'handed.txt').write_text(repr(node.workerinput['openclaw']))\n"
+    )
+    conftest.write_text("import pytest\n" + conftest.read_text())
+    plain_school.suite({"P1": ("say " + "word " * 9000, YES), "P2": ("say " + "word " * 9000, NOOP)})
+    begin(plain_school)
+
+    plain_school.run("--openclaw-resume=r", "-n", "1", models=None).outcomes(passed=1, failed=1)
+
+    handed = (plain_school.folder / "handed.txt").read_text()
+    assert "'P2'" in handed
+    assert len(handed) < 2500
+
+
+# --- Python benchmarks ------------------------------------------------------------------------------
+
+PYTHON = """
+import pathlib
+import pytest
+
+def note(word):
+    with open(pathlib.Path(__file__).parent.parent / "ran.txt", "a") as file:
+        file.write(word + "\\n")
+
+@pytest.fixture
+def costly(reply):
+    note("fixture")
+    return reply.text.upper()
+
+@pytest.mark.openclaw(id="R1", prompt="say yes")
+def test_passes(costly):
+    note("R1")
+    assert costly == "YES"
+
+@pytest.mark.openclaw(id="R2", prompt="say no")
+def test_fails(reply):
+    note("R2")
+    assert reply.text == "yes", "it is not yes"
+
+@pytest.mark.openclaw(id="R3", prompt="say perhaps")
+def test_late(reply):
+    note("R3")
+"""
+
+
+def python_school(school: Any, text: str = PYTHON) -> Any:
+    """Give a project benchmarks written in Python."""
+    path = school.folder / "benchmarks" / "test_python.py"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    return school
+
+
+def ran(school: Any) -> list[str]:
+    """Which of their tests and fixtures ran since the last time that this was called."""
+    path = school.folder / "ran.txt"
+    words = sorted(path.read_text().split()) if path.exists() else []
+    path.unlink(missing_ok=True)
+    return words
+
+
+def test_a_kept_python_benchmark_is_not_run_again(school: Any) -> None:
+    """Neither its test nor a fixture runs; its verdict is told again, with the words of its assertion."""
+    python_school(school)
+    first = begin(school)
+    ran(school), asked(school)
+    (school.folder / "runs" / "r" / "results.jsonl").write_bytes(
+        b"".join(line for line in lines(school) if b'"R3"' not in line)
+    )
+
+    session = resume(school)
+
+    assert ran(school) == ["R3"]
+    assert set(asked(school)) == {"warm-up a", "a say perhaps", "fingerprint a"}
+    first.outcomes(passed=2, failed=1)
+    session.outcomes(passed=2, failed=1)
+    assert "R2 test_fails: it is not yes" in session.text
+    assert "not asked again" in session.text
+    assert {prompt["id"] for prompt in session.load("config.json")["prompts"]} == {"R1", "R2", "R3"}
+
+
+def test_a_missing_definition_of_a_python_benchmark_is_no_change(school: Any) -> None:
+    """A run that was killed before a Python benchmark's first row may lack its definition."""
+    python_school(school)
+    run = begin(school).run_dir
+    config = json.loads((run / "config.json").read_text())
+    config["prompts"] = [prompt for prompt in config["prompts"] if prompt["id"] != "R3"]
+    (run / "config.json").write_text(json.dumps(config))
+    cut(school, 0)
+
+    session = resume(school)
+
+    session.outcomes(passed=2, failed=1)
+    assert {prompt["id"] for prompt in session.load("config.json")["prompts"]} == {"R1", "R2", "R3"}
+
+
+def test_a_changed_python_benchmark_is_refused(school: Any) -> None:
+    """Also under workers, whose controller does not read Python files; nobody is asked."""
+    python_school(school)
+    begin(school)
+    cut(school, 0)
+    asked(school)
+    python_school(school, PYTHON.replace('prompt="say perhaps"', 'prompt="say surely"'))
+
+    session = resume(school)
+
+    assert session.status == pytest.ExitCode.USAGE_ERROR
+    assert "benchmarks/test_python.py: prompt R3: its prompt has changed" in session.text
+    assert "cells were selected" not in session.text
+    assert asked(school) == Counter()
+
+
+def test_a_python_benchmark_that_is_gone_is_refused(school: Any) -> None:
+    """Its row would stand for nothing that is selected."""
+    python_school(school)
+    begin(school)
+    asked(school)
+    python_school(school, PYTHON.partition('@pytest.mark.openclaw(id="R3"')[0])
+
+    session = resume(school)
+
+    assert session.status == pytest.ExitCode.USAGE_ERROR
+    expected = (
+        "teacher/a: 3 cells were selected when the run began, 2 now"
+        if school.mode
+        else "benchmarks/test_python.py: prompt R3 is not selected now, or is gone"
+    )
+    assert expected in session.text
+    assert asked(school) == Counter()
+
+
+# --- what a resumed run takes over, and what may change -----------------------------------------------
+
+
+def test_targets_and_stream_come_from_the_run(school: Any) -> None:
+    """`--openclaw-resume=last` is enough: a `*` stays what it was resolved to, whatever the ini says now."""
+    school.suite({"P1": ("say yes", YES)})
+    begin(school, "--openclaw-stream=off", models="teacher/*")
+    config = config_of(school)
+    cut(school, 1)
+    (missing,) = {"a", "b"} - {json.loads(line)["model"] for line in lines(school)}
+    asked(school)
+    school.pytester.makeini("[pytest]\nopenclaw_models = teacher/c\nopenclaw_stream = on\n")
+
+    session = resume(school, name="last")
+
+    session.outcomes(passed=2)
+    assert "openclaw: teacher/b, teacher/a; r goes on, 1 cell kept" in session.text
+    assert asked(school) == Counter(
+        [f"{word} {missing}" for word in ("warm-up", "fingerprint")] + [f"{missing} say yes"]
+    )
+    assert (school.folder / "streamed.txt").read_text().split() == ["False"] * 3
+    assert config_of(school) == config
+
+
+def config_of(project: Any) -> dict[str, Any]:
+    """What the run r says that it was begun with."""
+    value = json.loads((project.folder / "runs" / "r" / "config.json").read_text())
+    assert isinstance(value, dict)
+    return value
+
+
+def test_the_gates_of_the_run_still_count(school: Any) -> None:
+    """Without a word on the command line a resumed run is judged as it was begun; with one, by that."""
+    school.suite(SUITE)
+    begin(school, "--openclaw-verdict=gate", "--openclaw-min-pass-rate=0.2")
+
+    as_begun = resume(school).status
+    stricter = resume(school, "--openclaw-min-pass-rate=0.9").status
+    asked(school)
+    by_cells = resume(school, "--openclaw-verdict=cells", "--openclaw-min-pass-rate=0").status
+
+    assert (as_begun, stricter, by_cells) == (0, 1, 1)
+    assert asked(school) == Counter()
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        pytest.param(["--openclaw-timeout=7"], id="timeout"),
+        pytest.param(["--openclaw-retries=1"], id="retries"),
+        pytest.param(["--openclaw-concurrency=2"], id="concurrency"),
+        pytest.param(["--openclaw-models=teacher/a"], id="the-same-models"),
+        pytest.param(["--openclaw-models=teacher/*"], id="a-pattern-of-them"),
+        pytest.param(["--openclaw-run-id=r"], id="the-same-run-id"),
+        pytest.param(["--openclaw-stream=on"], id="the-same-stream"),
+    ],
+)
+def test_what_may_change(plain_school: Any, args: list[str]) -> None:
+    """How patiently is asked is free, and saying the same again is no change."""
+    plain_school.suite({"P1": ("say yes", YES), "P2": ("say yes", YES)})
+    begin(plain_school)
+    cut(plain_school, 1)
+
+    session = resume(plain_school, *args)
+
+    assert session.status == 0
+    assert len(session.rows) == 2
+
+
+def test_tags_and_time_outs_of_prompts_may_change(plain_school: Any) -> None:
+    """What shapes neither request nor verdict is free, and `config.json` tells what is now."""
+    text = '[[prompts]]\nid = "P1"\nprompt = "say yes"\n[prompts.validator]\ntype = "noop"\n'
+    plain_school.suite(text)
+    begin(plain_school)
+    plain_school.suite(
+        text.replace("[prompts.validator]", 'tags = ["x"]\ntimeout_s = 9\n[prompts.validator]')
+    )
+
+    session = resume(plain_school)
+
+    assert session.status == 0
+    assert session.load("config.json")["prompts"][0]["tags"] == ["x"]
+
+
+# --- refusals -----------------------------------------------------------------------------------------
+
+CHANGES = [
+    pytest.param({"P2": ("say never", YES)}, [], "prompts_a.json: prompt P2: its prompt has changed", id="prompt"),
+    pytest.param({"P2": ("say no", NOOP)}, [], "prompts_a.json: prompt P2: its validator has changed", id="validator"),
+    pytest.param({"P9": ("say no", NOOP)}, [], "prompt P9 is selected now, and was not when the run began", id="more"),
+    pytest.param({}, ["-k", "P1 or P2"], "prompts_a.json: prompt P3 is not selected now, or is gone", id="fewer"),
+    pytest.param({}, ["-k", "nothing"], "prompts_a.json: prompt P1 is not selected now, or is gone", id="none"),
+    pytest.param({}, ["--openclaw-stream=off"], "config.json: stream was on, and is off", id="stream"),
+    pytest.param({}, ["--openclaw-models=teacher/b"], "--openclaw-models: teacher/b is named, which the run does not have", id="other-target"),
+    pytest.param({}, ["--openclaw-models=teacher/a,teacher/b"], "--openclaw-models: teacher/b is named", id="more-targets"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "args", "message"), CHANGES)
+def test_another_run_is_refused(school: Any, changes: dict[str, Any], args: list[str], message: str) -> None:
+    """Exit status 4, naming what changed and where; nobody is asked and no file is touched."""
+    school.suite(SUITE)
+    run = begin(school).run_dir
+    cut(school, 2, torn=b"{")
+    asked(school)
+    before = {path.name: path.read_bytes() for path in run.iterdir()}
+    school.suite({**SUITE, **changes})
+
+    session = resume(school, *args)
+
+    assert session.status == pytest.ExitCode.USAGE_ERROR
+    assert message in session.text
+    assert "Nobody was asked." in session.text
+    assert "Traceback" not in session.text
+    assert asked(school) == Counter()
+    assert {path.name: path.read_bytes() for path in run.iterdir()} == before
+
+
+def test_a_moved_server_is_refused_where_rows_of_it_are_kept(
+    school: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another address is another target; a key of another name is not."""
+    school.suite(SUITE)
+    begin(school)
+    cut(school, 2)
+    asked(school)
+    monkeypatch.setenv("TEACHER_KEY", "OTHER_KEY")
+    monkeypatch.setenv("TEACHER_URL", "http://two")
+
+    refused = resume(school)
+    calls = asked(school)
+    monkeypatch.setenv("TEACHER_URL", "http://one")
+    allowed = resume(school)
+
+    assert refused.status == pytest.ExitCode.USAGE_ERROR
+    assert "provider teacher: its base_url was http://one, and is http://two" in refused.text
+    assert calls == Counter()
+    assert len(allowed.rows) == 5
+
+
+def test_a_server_that_never_answered_may_have_moved(
+    plain_school: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The wrong address that nobody answered at may be put right, and `config.json` says so."""
+    plain_school.suite({"P1": ("say yes", YES)})
+    (plain_school.folder / "down.txt").write_text("yes")
+    begin(plain_school, "--openclaw-retries=0")
+    (plain_school.folder / "down.txt").unlink()
+    monkeypatch.setenv("TEACHER_URL", "http://two")
+
+    session = resume(plain_school)
+
+    assert session.status == 0
+    assert session.load("config.json")["providers"]["teacher"]["base_url"] == "http://two"
+
+
+def test_another_model_behind_the_same_name_is_noted(plain_school: Any) -> None:
+    """What a server says of itself may differ when the run goes on: the inventory keeps both."""
+    plain_school.suite({"P1": ("say yes", YES), "P2": ("say yes", YES)})
+    begin(plain_school)
+    cut(plain_school, 1)
+    (plain_school.folder / "version.txt").write_text("2")
+
+    serving = resume(plain_school).load("inventory.json")["targets"]["teacher/a"]
+
+    assert (serving["server"], serving["server_when_resumed"]) == ({"version": "1"}, {"version": "2"})
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        pytest.param(["--openclaw-resume=other"], "there is no run other in", id="unknown"),
+        pytest.param(["--openclaw-resume=../r"], "--openclaw-resume=../r: give up to 128 letters", id="path"),
+        pytest.param(["--openclaw-resume=r", "--openclaw-run-id=s"], "--openclaw-run-id=s another one", id="run-id"),
+    ],
+)  # fmt: skip
+def test_a_run_that_is_not_there_is_refused(plain_school: Any, args: list[str], message: str) -> None:
+    """A wrong name is a usage error that tells the last run's."""
+    plain_school.suite({"P1": ("say yes", YES)})
+    begin(plain_school)
+
+    session = plain_school.run(*args, models=None)
+
+    assert session.status == pytest.ExitCode.USAGE_ERROR
+    assert message in session.text
+    assert "Traceback" not in session.text
+
+
+def test_without_any_run_there_is_no_last_one(plain_school: Any) -> None:
+    """`last` needs a first one, and leaves no folder behind."""
+    plain_school.suite({"P1": ("say yes", YES)})
+
+    session = resume(plain_school, name="last")
+
+    assert session.status == pytest.ExitCode.USAGE_ERROR
+    assert "there is no run in" in session.text
+    assert not session.has_run
+
+
+def test_a_living_run_is_refused(school: Any) -> None:
+    """While a session holds the run, no other goes on with it; one that begins it anew is refused too."""
+    school.suite({"P1": ("say yes", YES)})
+    run = begin(school).run_dir
+    before = lines(school)
+
+    with RunDirectory.reopen(run):
+        resumed, begun = resume(school), begin(school)
+
+    assert (resumed.status, begun.status) == (4, 4)
+    assert "the run r in" in resumed.text
+    assert "is still under way in another session" in resumed.text
+    assert "--openclaw-resume=r" in begun.text
+    assert lines(school) == before
+
+
+def test_a_provider_that_is_gone_is_named(plain_school: Any) -> None:
+    """A run of a guest's provider cannot go on without the guest."""
+    plain_school.suite({"P1": ("say yes", YES)})
+    begin(plain_school)
+    (plain_school.folder / "conftest.py").unlink()
+
+    session = resume(plain_school)
+
+    assert session.status == pytest.ExitCode.USAGE_ERROR
+    assert "the run asked teacher/a, and there is no such provider now" in session.text
+
+
+def test_a_broken_row_in_the_middle_is_named(plain_school: Any) -> None:
+    """Only a last line may be torn; another one is told with its number, and nothing is lost."""
+    plain_school.suite({"P1": ("say yes", YES), "P2": ("say yes", YES)})
+    run = begin(plain_school).run_dir
+    broken = b"{]\n" + b"".join(lines(plain_school))
+    (run / "results.jsonl").write_bytes(broken)
+
+    session = resume(plain_school)
+
+    assert session.status == pytest.ExitCode.USAGE_ERROR
+    assert "line 1 is no row of this format" in session.text
+    assert (run / "results.jsonl").read_bytes() == broken
+
+
+# --- around it ----------------------------------------------------------------------------------------
+
+
+def test_listing_a_resumed_run_touches_nothing(plain_school: Any) -> None:
+    """`--collect-only` shows the run's cells; its directory may even be in use."""
+    plain_school.suite(SUITE)
+    run = begin(plain_school).run_dir
+    cut(plain_school, 2)
+    before = lines(plain_school)
+
+    with RunDirectory.reopen(run):
+        session = resume(plain_school, "--collect-only", "-q")
+
+    assert session.status == 0
+    assert "P5[teacher/a]" in session.text
+    assert lines(plain_school) == before
+
+
+def test_what_a_killed_run_left_unfinished_is_swept(plain_school: Any) -> None:
+    """A temporary file of a killed session does not outlive the one that goes on."""
+    plain_school.suite({"P1": ("say yes", YES)})
+    run = begin(plain_school).run_dir
+    for name in ("config.json", "results.jsonl"):
+        (run / f".{name}.tmp").write_text("{")
+    (run / ".lock").touch()
+
+    session = resume(plain_school)
+
+    assert session.status == 0
+    assert [path.name for path in run.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_run_killed_before_its_inventory_goes_on(plain_school: Any) -> None:
+    """Between the first two files of a run there is a moment too."""
+    plain_school.suite({"P1": ("say yes", YES)})
+    run = begin(plain_school).run_dir
+    cut(plain_school, 0)
+    (run / "inventory.json").unlink()
+
+    session = resume(plain_school)
+
+    assert session.status == 0
+    assert session.load("inventory.json")["packages"]["pytest"]
+
+
+def test_the_first_snapshot_stays(plain_school: Any) -> None:
+    """What the machine had to spare before a target is not measured a second time."""
+    plain_school.suite(SUITE)
+    run = begin(plain_school).run_dir
+    cut(plain_school, 2)
+    before = (run / "resources_teacher__a_before.txt").read_text()
+
+    (group,) = resume(plain_school).summary["groups"]
+
+    assert (run / "resources_teacher__a_before.txt").read_text() == before
+    assert str(group["resources_before"]["taken_at_ms"]) in before
+
+
+def test_a_cell_that_is_skipped_now_keeps_its_row(school: Any) -> None:
+    """A mark that skips a kept cell takes nothing from the run."""
+    school.suite(SUITE)
+    begin(school)
+    conftest = school.folder / "conftest.py"
+    conftest.write_text(
+        conftest.read_text()
+        + "\nimport pytest\ndef pytest_collection_modifyitems(items):\n"
+        + "    for item in items:\n        item.add_marker(pytest.mark.skip(reason='not today'))\n"
+    )
+
+    session = resume(school)
+
+    session.outcomes(skipped=5)
+    assert (session.summary["n_cells"], session.summary["n_rows"]) == (5, 5)
+
+
+def test_the_next_command_is_the_one_to_paste(plain_school: Any) -> None:
+    """It selects the same cells, and leaves out what would end it again at the first kept failure."""
+    plain_school.suite(SUITE)
+    (plain_school.folder / "hang.txt").write_text("a say maybe\n")
+
+    session = begin(plain_school, "-x", "-k", "P1 or P2 or P3")
+
+    (line,) = [line for line in session.text.splitlines() if line.startswith("next ")]
+    command = line.removeprefix("next").strip()
+    assert command.startswith("pytest benchmarks")
+    assert command.endswith("-k 'P1 or P2 or P3' --openclaw-resume=r")
+    assert session.summary["state"] == "interrupted"
+    (plain_school.folder / "hang.txt").unlink()
+    resume(plain_school, "-k", "P1 or P2 or P3").outcomes(passed=2, failed=1, deselected=2)
+
+
+def test_an_ini_key_does_the_same(plain_school: Any) -> None:
+    """`openclaw_resume` is the option's twin."""
+    plain_school.suite(SUITE)
+    begin(plain_school)
+    asked(plain_school)
+    plain_school.pytester.makeini("[pytest]\nopenclaw_resume = last\n")
+
+    session = plain_school.run(models=None)
+
+    session.outcomes(passed=2, failed=3)
+    assert asked(plain_school) == Counter()
+
+
+def test_an_interrupted_run_goes_on(plain_school: Any) -> None:
+    """Ctrl-C after every row in turn, until nothing is left: the end is that of a run in one go."""
+    plain_school.suite(SUITE)
+    expected = timeless(begin(plain_school).summary)
+    conftest = plain_school.folder / "conftest.py"
+    conftest.write_text(
+        conftest.read_text()
+        + "\n\ndef pytest_runtest_logfinish(nodeid):\n"
+        + "    if ' say ' in (FOLDER / 'asked.txt').read_text():\n        raise KeyboardInterrupt\n"
+    )
+
+    def go_on(*args: str) -> int:
+        (plain_school.folder / "asked.txt").write_text("")
+        # A session inside this process would pass the interruption on.
+        return int(plain_school.pytester.runpytest_subprocess("benchmarks", *args, timeout=120).ret)
+
+    statuses = [go_on("--openclaw-run-id=s", "--openclaw-models=teacher/a")]
+    calls = []
+    while statuses[-1] == pytest.ExitCode.INTERRUPTED and len(statuses) < 10:
+        calls.append(sum(" say " in word for word in asked(plain_school)))
+        statuses.append(go_on("--openclaw-resume=s"))
+
+    assert sum(calls) == 5
+    assert statuses[-1] == 1
+    assert not asked(plain_school)
+    summary = json.loads((plain_school.folder / "runs" / "s" / "summary.json").read_text())
+    assert timeless(summary) == expected
