@@ -8,7 +8,6 @@ further than its HTTP framing.
 from __future__ import annotations
 
 import asyncio
-import ssl
 import time
 from collections import deque
 from dataclasses import dataclass, field
@@ -193,7 +192,7 @@ class Connection(asyncio.BufferedProtocol):
         on_free: Callable[[Connection], None],
         on_lost: Callable[[Connection], None],
     ) -> None:
-        self._buffer = buffer
+        self._buffer = self._receiving = buffer
         self._bell = bell
         self.free_since = 0.0
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -246,9 +245,12 @@ class Connection(asyncio.BufferedProtocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio gives a guess
+    def get_buffer(self, sizehint: int) -> memoryview:
         """Say where bytes shall go."""
-        return self._buffer
+        # TLS hints at all that it holds. What it cannot hand over at once is lost if the end comes with it.
+        fits = sizehint <= len(self._buffer)
+        self._receiving = self._buffer if fits else memoryview(bytearray(sizehint))
+        return self._receiving
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take bytes."""
@@ -257,7 +259,7 @@ class Connection(asyncio.BufferedProtocol):
         if answer is None:  # nobody asked
             self.abort()
             return
-        error = self._parse(self._buffer[:nbytes])
+        error = self._parse(self._receiving[:nbytes])
         if self._body:
             self._framing_bytes = 0
             if answer.hear_piece(b"".join(self._body), arrived_at):
@@ -280,8 +282,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """End."""
-        if error is None or isinstance(error, ssl.SSLEOFError):
-            self._end_by_close()  # many a server ends TLS without a farewell
+        if error is None:
+            self._end_by_close()
         elif self._answer is not None:
             broken = httpx2.ReadError(str(error))
             broken.__cause__ = error
