@@ -16,7 +16,8 @@ from pytest_openclaw import hookspecs, options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_openclaw.protocols import Provider, Validator
+    from pytest_openclaw.protocols import Validator
+    from pytest_openclaw.providers import Builtin
     from pytest_openclaw.records import Reply
 
 MARKER = (
@@ -34,7 +35,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(hookspecs)
 
 
-def pytest_openclaw_providers() -> Sequence[type[Provider]]:
+def pytest_openclaw_providers() -> Sequence[Builtin]:
     """Bring the built-in providers through the door for guests."""
     from pytest_openclaw.providers import BUILTIN
 

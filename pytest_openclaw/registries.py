@@ -9,9 +9,10 @@ import pytest
 
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.protocols import Provider, ProviderSetup
+from pytest_openclaw.providers import Builtin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     import pluggy
@@ -20,22 +21,18 @@ if TYPE_CHECKING:
     from pytest_openclaw.validators.registry import Registry
 
 
-def provider_classes(config: pytest.Config) -> dict[str, type[Provider]]:
-    """Return every provider by its name.
+def provider_classes(config: pytest.Config) -> dict[str, type[Provider] | Builtin]:
+    """Return every provider's class by its name; a built-in one's is imported when it is called.
 
     Raises:
         pytest.UsageError: a name is claimed twice, or something is no provider.
     """
-    claimed: dict[str, tuple[str, type[Provider]]] = {}
-    provider: type[Provider]
+    claimed: dict[str, tuple[str, type[Provider] | Builtin]] = {}
+    provider: type[Provider] | Builtin
     for claimant, provider in _claims(config.hook.pytest_openclaw_providers):
         name = getattr(provider, "name", None)
-        if (
-            not isinstance(name, str)
-            or not name
-            or "/" in name
-            or not callable(getattr(provider, "ask", None))
-        ):
+        can_ask = isinstance(provider, Builtin) or callable(getattr(provider, "ask", None))
+        if not isinstance(name, str) or not name or "/" in name or not can_ask:
             raise pytest.UsageError(
                 f"{claimant}: {provider!r} is no provider: it needs a name without / and an async ask."
             )
@@ -62,7 +59,7 @@ def validator_registry(config: pytest.Config) -> Registry:
 
 
 def make_providers(
-    classes: dict[str, type[Provider]], settings: Settings, shared_dir: Path
+    classes: Mapping[str, type[Provider] | Builtin], settings: Settings, shared_dir: Path
 ) -> dict[str, Provider]:
     """Return the providers that this run's targets name, ready to be asked.
 
@@ -88,7 +85,7 @@ def make_providers(
     return providers
 
 
-def _claims(hook: pluggy.HookCaller) -> Iterable[tuple[str, type[Any]]]:
+def _claims(hook: pluggy.HookCaller) -> Iterable[tuple[str, Any]]:
     """Each class with the name of the plugin that brought it, which a hook call would not tell."""
     for implementation in hook.get_hookimpls():
         brought = implementation.function()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_openclaw.protocols import Provider
+    from pytest_openclaw.providers import Builtin
     from pytest_openclaw.records import Cell, CellKey, JsonObject, Record, Suite, Target
     from pytest_openclaw.redact import Redactor
     from pytest_openclaw.run.asking import Asker
@@ -358,7 +359,7 @@ def suite_name(config: pytest.Config, path: Path) -> str:
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
 
 
-def _provider_classes(config: pytest.Config) -> dict[str, type[Provider]]:
+def _provider_classes(config: pytest.Config) -> dict[str, type[Provider] | Builtin]:
     from pytest_openclaw.registries import provider_classes
 
     return provider_classes(config)

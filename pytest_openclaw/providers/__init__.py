@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pytest_openclaw.providers.claude_code_cli import ClaudeCodeCLI
-from pytest_openclaw.providers.llama_cpp import LlamaCpp
-from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
-from pytest_openclaw.providers.openai_responses import OpenAIResponses
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
-    from pytest_openclaw.protocols import Provider
+    from pytest_openclaw.protocols import Provider, ProviderSetup
 
-BUILTIN: tuple[type[Provider], ...] = (OllamaOpenAI, OpenAIResponses, ClaudeCodeCLI, LlamaCpp)
+
+@dataclass(frozen=True)
+class Builtin:
+    """A provider of ours, known by its name; its file is imported when the first one is made.
+
+    Attributes:
+        name: the provider's, and its file's.
+        kind: its class.
+    """
+
+    name: str
+    kind: str
+
+    def load(self) -> type[Provider]:
+        """Return the class."""
+        return cast("type[Provider]", getattr(importlib.import_module(f"{__name__}.{self.name}"), self.kind))
+
+    def __call__(self, setup: ProviderSetup) -> Provider:
+        """Make one, as calling the class would."""
+        return self.load()(setup)
+
+
+BUILTIN = (
+    Builtin("ollama_openai", "OllamaOpenAI"),
+    Builtin("openai_responses", "OpenAIResponses"),
+    Builtin("claude_code_cli", "ClaudeCodeCLI"),
+    Builtin("llama_cpp", "LlamaCpp"),
+)
