@@ -14,7 +14,6 @@ import socket
 import ssl
 import time
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
@@ -27,13 +26,13 @@ from pytest_openclaw.errors import CallFailed
 from pytest_openclaw.providers.address import is_loopback, origin_of
 from pytest_openclaw.providers.transport import ANSWER, Transport
 from pytest_openclaw.providers.wire_errors import error_of_body, retry_after_s, shortened
-from pytest_openclaw.redact import Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 
+    from pytest_openclaw.providers.call import Call
     from pytest_openclaw.providers.connection import Answer
-    from pytest_openclaw.records import Fault, JsonObject
+    from pytest_openclaw.records import Fault
 
 CONNECT_TIMEOUT_S = 30.0
 ERROR_BODY_TIMEOUT_S = 5.0
@@ -43,30 +42,6 @@ MOST_REDIRECTS = 3
 _HEADERS = {"user-agent": "pytest-openclaw", "accept-encoding": "identity"}
 _REDIRECTS = (301, 302, 303, 307, 308)
 _NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EHOSTDOWN, errno.ETIMEDOUT, errno.EADDRNOTAVAIL)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Call:
-    """One HTTP request, ready to be sent.
-
-    Attributes:
-        base_url: how the user knows the server; shown in errors.
-        body: sent as JSON by POST; None is a GET.
-        headers: they may hold a key.
-        secrets: taken out of what the server says.
-        model: for the wording of errors.
-    """
-
-    base_url: str
-    url: str
-    body: JsonObject | None
-    headers: Mapping[str, str] = field(repr=False)
-    secrets: tuple[str, ...] = field(default=(), repr=False)
-    model: str = ""
-
-    def hide(self, text: str) -> str:
-        """Return the text without secrets."""
-        return Redactor.of(self.secrets).text(text)
 
 
 class HttpEdge:

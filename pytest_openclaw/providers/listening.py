@@ -23,8 +23,9 @@ from pytest_openclaw.text import valid_text
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
+    from pytest_openclaw.providers.call import Call, Dialect
     from pytest_openclaw.providers.exchange import Exchange
-    from pytest_openclaw.providers.http import Call, HttpEdge
+    from pytest_openclaw.providers.http import HttpEdge
     from pytest_openclaw.records import Fault, JsonObject, Reply
 
 MOST_BYTES = 64 << 20
@@ -32,23 +33,6 @@ MOST_BYTES = 64 << 20
 USAGE_TIMEOUT_S = 2.0
 #: how long the body's end is waited for, which lets the connection be used again
 LINGER_TIMEOUT_S = 0.2
-
-
-@dataclass(frozen=True, kw_only=True)
-class Dialect:
-    """How one API's answers are read.
-
-    Attributes:
-        read: takes one event or a whole answer into the exchange; gives the error that it is, if it is one.
-        is_whole: whether an object is a whole answer.
-        end_mark: what a stream ends with, in words.
-        done_ends: whether `[DONE]` is an end mark.
-    """
-
-    read: Callable[[JsonObject, Exchange], faults.WireError | None]
-    is_whole: Callable[[JsonObject], bool]
-    end_mark: str
-    done_ends: bool
 
 
 async def listen(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from pytest_openclaw.protocols import ProviderSetup
-    from pytest_openclaw.providers.http import Call
+    from pytest_openclaw.providers.call import Call
     from pytest_openclaw.records import Fault, JsonObject, Reply, Request
 
 CONNECTION_LOST = frozenset({"connect_error", "stream_error", "malformed_response"})

@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_openclaw.providers.address import Address, parse_address, parse_ollama_host
+from pytest_openclaw.providers.call import Dialect
 from pytest_openclaw.providers.fingerprint import fingerprint
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
-from pytest_openclaw.providers.listening import Dialect
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.wire_errors import error_in, error_of_object
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw import faults
 from pytest_openclaw.errors import CallFailed, TargetError
 from pytest_openclaw.protocols import Provider, ProviderSetup
 from pytest_openclaw.providers.address import Address, parse_address
+from pytest_openclaw.providers.call import Call, Dialect
 from pytest_openclaw.providers.exchange import Exchange
-from pytest_openclaw.providers.http import Call, HttpEdge
 from pytest_openclaw.providers.json_values import objects_in
-from pytest_openclaw.providers.listening import Dialect, fetch_object, listen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pytest_openclaw.providers.http import HttpEdge
     from pytest_openclaw.records import JsonObject, Reply, Request
 
 MODELS_TIMEOUT_S = 10.0
@@ -43,7 +44,13 @@ class OverHttp(Provider):
         super().__init__(setup)
         self.address = self.find_address()
         self.new_exchange: Callable[..., Exchange] = Exchange
-        self._edge = HttpEdge(setup.name)
+
+    @cached_property
+    def _edge(self) -> HttpEdge:
+        """The connections; with them the HTTP library is loaded, in the process that asks."""
+        from pytest_openclaw.providers.http import HttpEdge
+
+        return HttpEdge(self.setup.name)
 
     # --- what a subclass decides --------------------------------------------------------------
 
@@ -110,8 +117,9 @@ class OverHttp(Provider):
         return tuple(name for name in names if isinstance(name, str) and name)
 
     async def aclose(self) -> None:
-        """Close the connections."""
-        await self._edge.aclose()
+        """Close the connections, if there are any."""
+        if "_edge" in vars(self):
+            await self._edge.aclose()
 
     # --- how ----------------------------------------------------------------------------------
 
@@ -121,6 +129,8 @@ class OverHttp(Provider):
         Raises:
             CallFailed: there is no whole answer.
         """
+        from pytest_openclaw.providers.listening import listen
+
         call = self._call(f"{self.address.base_url}{self.path}", body, model=request.model)
         self._edge.prepare(call.url)
         exchange = self.new_exchange(streaming=request.stream)
@@ -132,6 +142,8 @@ class OverHttp(Provider):
         Raises:
             CallFailed: it does not answer with an object.
         """
+        from pytest_openclaw.providers.listening import fetch_object
+
         return await fetch_object(self._edge, self._call(url, body), timeout_s=timeout_s)
 
     def _call(self, url: str, body: JsonObject | None, *, model: str = "") -> Call:

@@ -1,0 +1,46 @@
+"""The built-in providers by name: what knowing and making them costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from pytest_openclaw.protocols import ProviderSetup
+from pytest_openclaw.providers import BUILTIN
+
+
+@pytest.mark.parametrize("builtin", BUILTIN, ids=lambda builtin: builtin.name)
+def test_a_builtin_is_what_its_name_says(builtin, tmp_path):
+    """The table's name, the class's name and what is made are one provider."""
+    setup = ProviderSetup(name=builtin.name, shared_dir=tmp_path)
+
+    assert builtin.load().name == builtin.name
+    assert type(builtin(setup)) is builtin.load()
+
+
+@pytest.mark.parametrize(
+    ("made", "loaded"),
+    [
+        pytest.param(None, set(), id="known"),
+        pytest.param("ollama_openai", {"ollama_openai"}, id="made"),
+    ],
+)
+def test_only_what_is_used_is_loaded(made, loaded):
+    """Knowing the names loads no provider; making one loads neither another nor the HTTP library."""
+    code = (
+        "import sys; from pytest_openclaw.protocols import ProviderSetup; "
+        "from pytest_openclaw.providers import BUILTIN; "
+        f"made = [builtin(ProviderSetup(name=builtin.name)) for builtin in BUILTIN if builtin.name == {made!r}]; "
+        "print(*sys.modules)"
+    )
+
+    modules = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    ).stdout.split()
+
+    assert {
+        builtin.name for builtin in BUILTIN if f"pytest_openclaw.providers.{builtin.name}" in modules
+    } == loaded
+    assert "httpx2" not in modules
