@@ -17,6 +17,8 @@ from tests.performance.table import Bound, Failure, Sample
 
 OVERHEAD, WINDOW, GROWTH = "Overhead", "Window", "Growth"
 ACCURACY, START, WORKERS = "Accuracy", "Start", "Workers"
+#: characters of reasoning before an answer, where replies are to be large
+THOUGHT = 32_000
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Sizes:
     overhead: int = 1000
     window: int = 512
     growth: tuple[int, int] = (1000, 10_000)
+    hoarded: int = 2000
     accuracy: Sequence[tuple[int, int]] = ((8, 128), (64, 512))
     collected: int = 10_000
     pairs: int = 15
@@ -46,7 +49,7 @@ QUICK = Sizes(
 )
 #: to see that everything runs; the figures say nothing
 TINY = Sizes(
-    levels=(8,), overhead=5, window=4, growth=(5, 10), accuracy=((8, 4),), collected=20, pairs=1, workers=5,
+    levels=(8,), overhead=5, window=4, growth=(5, 10), hoarded=5, accuracy=((8, 4),), collected=20, pairs=1, workers=5,
     limits=(2,), limited=5,
 )  # fmt: skip
 
@@ -114,17 +117,22 @@ def overhead(bench: Bench) -> Iterator[Sample]:
 
 def window(bench: Bench) -> Iterator[Sample]:
     """How much of the ideal the calls reach when all answers run in lock-step."""
-    n, ideal_round_s = bench.sizes.window, 0.195
+    n = bench.sizes.window
     at_least = {8: 0.99, 64: 0.95}
     for level in [level for level in bench.sizes.levels if level > 1]:
         for runner in bench.rows(*bench.peers):
             with bench.counting(WINDOW, f"{runner.name} at {level}"):
                 run = runner.run(n, level, "ttft=100,itl=5,n=20")
-                reached = math.ceil(n / level) * ideal_round_s / run.log.window_s
+                reached = efficiency(run, n, level)
                 bound = Bound("at least", at_least[level]) if runner.name == bench.plugin.name else None
                 yield Sample(WINDOW, runner.name, f"efficiency at {level}", reached, bound)
                 served = median(served.e2e_ms for served in run.log.answered)
                 yield Sample(WINDOW, runner.name, f"server's own ms at {level}", served)
+
+
+def efficiency(run: Run, n: int, level: int) -> float:
+    """Return the time that all rounds take at best, as a part of the time that they took."""
+    return math.ceil(n / level) * 0.195 / run.log.window_s
 
 
 def growth(bench: Bench) -> Iterator[Sample]:
@@ -138,18 +146,27 @@ def growth(bench: Bench) -> Iterator[Sample]:
         ratio = ms[many] / ms[few]
         yield Sample(GROWTH, plugin.name, f"× from {few} to {many} cells", ratio, Bound("at most", 1.1))
     with bench.counting(GROWTH, f"{plugin.name}, memory"):
-        for n in (few, many):
-            ours, empty = plugin.peak_memory(n, level), plugin_runs.empty_session_memory(bench.folder, n)
-            bound = Bound("at most", 80.0) if n == many else None
-            for name, measured in ((plugin.name, ours), ("empty session", empty)):
-                yield Sample(GROWTH, name, f"RSS MB, {n} cells", measured.rss_mb)
-                if measured.pss_mb is not None:
-                    yield Sample(GROWTH, name, f"PSS MB, {n} cells", measured.pss_mb)
-            if ours.pss_mb is not None and empty.pss_mb is not None:
-                above, unit = ours.pss_mb - empty.pss_mb, "PSS"
-            else:
-                above, unit = ours.rss_mb - empty.rss_mb, "RSS"
-            yield Sample(GROWTH, plugin.name, f"{unit} MB above an empty session, {n} cells", above, bound)
+        ours, empty = plugin.peak_memory(many, level), plugin_runs.empty_session_memory(bench.folder, many)
+        for name, measured in ((plugin.name, ours), ("empty session", empty)):
+            yield Sample(GROWTH, name, f"RSS MB, {many} cells", measured.rss_mb)
+            if measured.pss_mb is not None:
+                yield Sample(GROWTH, name, f"PSS MB, {many} cells", measured.pss_mb)
+        above, unit = ours.above(empty)
+        yield Sample(
+            GROWTH,
+            plugin.name,
+            f"{unit} MB above an empty session, {many} cells",
+            above,
+            Bound("at most", 80.0),
+        )
+    burning, n = PluginRunner(bench.folder, bench.server, burning=True), bench.sizes.hoarded
+    with bench.counting(GROWTH, f"{burning.name}, memory"):
+        short, long = (burning.peak_memory(n, level, f"think={thought}") for thought in (0, THOUGHT))
+        added, unit = long.above(short)
+        in_all = n * THOUGHT / 1e6
+        yield Sample(
+            GROWTH, plugin.name, f"{unit} MB added by {in_all:g} MB of replies, slow validators", added
+        )
 
 
 def accuracy(bench: Bench) -> Iterator[Sample]:
@@ -197,15 +214,18 @@ def start(bench: Bench) -> Iterator[Sample]:
         collected_s = plugin_runs.collecting_s(bench.folder, n)
         yield Sample(START, name, f"collecting {n} cells, s", collected_s, Bound("under", 3.0))
     with bench.counting(START, "plain session"):
-        differences = []
+        wall_ms, cpu_ms = [], []
         for pair in range(bench.sizes.pairs):
             order = [(), ("-p", "no:openclaw")]
             took = {
-                words: plugin_runs.plain_session_s(bench.folder, *words)
+                words: plugin_runs.plain_session(bench.folder, *words)
                 for words in order[:: -1 if pair % 2 else 1]
             }
-            differences.append((took[()] - took["-p", "no:openclaw"]) * 1000)
-        yield Sample(START, name, "added to a plain session, ms", median(differences), Bound("under", 20.0))
+            with_plugin, without = (took[words] for words in order)
+            wall_ms.append((with_plugin.wall_s - without.wall_s) * 1000)
+            cpu_ms.append((with_plugin.cpu_s - without.cpu_s) * 1000)
+        yield Sample(START, name, "added to a plain session, ms", median(wall_ms), Bound("under", 20.0))
+        yield Sample(START, name, "added to a plain session, CPU ms", median(cpu_ms))
 
 
 def workers(bench: Bench) -> Iterator[Sample]:

@@ -94,9 +94,9 @@ class PluginRunner:
         cost = processes.run(command, project.path, project.environ(base))
         return self._check(project, base, cost)
 
-    def peak_memory(self, n: int, concurrency: int) -> Memory:
+    def peak_memory(self, n: int, concurrency: int, behaviour: str = "") -> Memory:
         """Run a session for its memory alone; raises as `run`."""
-        project, base = Project(self.folder, n, self.burning), self.server.base()
+        project, base = Project(self.folder, n, self.burning), self.server.base(behaviour)
         project.forget()
         memory = processes.peak_memory(project.command(concurrency), project.path, project.environ(base))
         self._check(project, base, Cost(0.0, 0.0, ""))
@@ -220,11 +220,11 @@ def collecting_s(folder: Path, n: int) -> float:
     return cost.wall_s
 
 
-def plain_session_s(folder: Path, *words: str) -> float:
-    """Return the seconds of a session in a project that has one test and no benchmark."""
+def plain_session(folder: Path, *words: str) -> Cost:
+    """Return what a session takes in a project that has one test and no benchmark."""
     project = folder / "plain"
     if not project.exists():
         project.mkdir()
         (project / "pytest.ini").write_text("[pytest]\n")
         (project / "test_one.py").write_text("def test_one():\n    assert True\n")
-    return processes.run(pytest_command(*words), project, processes.environment(folder)).wall_s
+    return processes.run(pytest_command(*words), project, processes.environment(folder))

@@ -48,6 +48,12 @@ class Memory:
     pss_mb: float | None
     rss_mb: float
 
+    def above(self, less: Memory) -> tuple[float, str]:
+        """Return by how many MB it is more, and in which measure: PSS if both have it."""
+        if self.pss_mb is None or less.pss_mb is None:
+            return self.rss_mb - less.rss_mb, "RSS"
+        return self.pss_mb - less.pss_mb, "PSS"
+
 
 def environment(home: Path, **more: str) -> dict[str, str]:
     """Return an emptied environment."""

@@ -4,7 +4,7 @@ How it behaves stands in the base URL, so that it need not be started again:
 `http://127.0.0.1:PORT/run=a,ttft=100,jitter=200,itl=5,n=20/v1` answers with 20 tokens, the first after
 100 to 300 ms, the others 5 ms apart. All are optional, all times are ms, `run` is a name; by default 5
 tokens come at once, in one write. A stream begins at once with its headers and a role chunk, which is no
-token.
+token. `think=32000` puts so many characters of reasoning before the first token, in the same write.
 
 What the answer is stands in the prompt: `Reply with exactly: HEARTBEAT_OK item-000123` gets just that.
 Everything but chat completions and `/v1/models` is a 404, as on a server that is not Ollama.
@@ -48,6 +48,7 @@ class Behaviour:
     jitter_s: float = 0.0
     itl_s: float = 0.0
     n_tokens: int = 5
+    n_thought: int = 0
 
     @property
     def is_instant(self) -> bool:
@@ -82,6 +83,7 @@ def parse_path(path: str) -> Route:
         jitter_s=float(words.pop("jitter", 0)) / 1000,
         itl_s=float(words.pop("itl", 0)) / 1000,
         n_tokens=int(words.pop("n", 5)),
+        n_thought=int(words.pop("think", 0)),
     )
     if words:
         raise ValueError(f"no such behaviour: {', '.join(words)}")
@@ -154,6 +156,12 @@ _TOKEN_HEAD, _TOKEN_TAIL = (
 def token(text: str) -> bytes:
     """Return the event of one token; `event` would do, at three times the cost."""
     return chunk(_TOKEN_HEAD + json.dumps(text).encode() + _TOKEN_TAIL)
+
+
+@lru_cache(maxsize=100)
+def thinking(n: int) -> bytes:
+    """Return the event of a thought of `n` characters, if it has any."""
+    return event({"reasoning_content": ("Let me think. " * (n // 14 + 1))[:n]}) if n else b""
 
 
 @lru_cache(maxsize=100)
@@ -254,6 +262,7 @@ class Connection(asyncio.Protocol):
             return
         with_usage = bool((asked.get("stream_options") or {}).get("include_usage"))
         events = [token(text) for text in tokens]
+        events[0] = thinking(behaviour.n_thought) + events[0]
         events[-1] += stream_end(len(tokens), with_usage)
         if behaviour.is_instant:
             self.answer.begin([(received, b"".join([STREAM_HEAD, ROLE, *events]))])

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.performance import __main__ as program
 from tests.performance import processes
-from tests.performance.measures import MEASURES, TINY, Bench
+from tests.performance.measures import MEASURES, TINY, Bench, beyond_start, efficiency, errors_of
+from tests.performance.peer_runs import find_peers
 from tests.performance.plugin_runs import PluginRunner, Project
-from tests.performance.serving import MockServer, RunFailed
+from tests.performance.processes import Cost, Memory
+from tests.performance.runs import Run, Times
+from tests.performance.serving import MockServer, RunFailed, Served, ServerLog
 from tests.performance.table import Bound, Sample, render
 
 # What each measure has to say of the plugin, of these sizes.
@@ -26,8 +30,9 @@ SAYS = {
 }
 
 
+# Many sessions each: one measure on every Python is enough.
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.workers if name == "workers" else ()) for name in MEASURES]
+    "name", [pytest.param(name, marks=() if name == "overhead" else pytest.mark.workers) for name in MEASURES]
 )
 def test_a_measure_runs_to_its_end(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every run counts, and every target of the measure has a figure."""
@@ -74,6 +79,58 @@ def test_a_run_that_does_not_count_is_told_and_fails_the_command(
     text = capsys.readouterr().out
     assert "ours did not count: 2 items: 1 row" in text
     assert "| s | 2 |" in text
+
+
+def _run(wall_s: float, cpu_s: float, *answered: tuple[Served, Times]) -> Run:
+    log = ServerLog(tuple(served for served, _ in answered), n_other=0, n_given_up=0, max_in_flight=1)
+    return Run(Cost(wall_s, cpu_s, ""), log, {served.item: times for served, times in answered})
+
+
+def test_a_cells_cost_is_that_of_the_cells_after_the_first() -> None:
+    """1.5 s for 11 cells and 0.5 s for one are 100 ms a cell."""
+    assert beyond_start(_run(0.5, 0.25), _run(1.5, 0.5), 11) == (100.0, 25.0)
+
+
+def test_efficiency_is_ideal_rounds_by_the_time_they_took() -> None:
+    """9 calls at 8 in flight are two rounds of 195 ms, here in half a second of the server's time."""
+    times = Times(ttft_ms=None, e2e_ms=None)
+    run = _run(9.0, 9.0, (Served("a", 10.0, 10.1, 10.2), times), (Served("b", 10.25, 10.4, 10.5), times))
+
+    assert efficiency(run, 9, 8) == pytest.approx(0.39 / 0.5)
+
+
+def test_errors_are_against_the_servers_own_times() -> None:
+    """Too long and too short alike, answer by answer; a program that tells nothing has no error."""
+    run = _run(
+        1.0, 1.0,
+        (Served("a", 10.0, 10.1, 10.2), Times(ttft_ms=101.0, e2e_ms=198.0)),
+        (Served("b", 11.0, 11.1, 11.5), Times(ttft_ms=None, e2e_ms=503.0)),
+    )  # fmt: skip
+
+    errors = errors_of(run)
+
+    assert errors["TTFT"] == pytest.approx([1.0])
+    assert errors["e2e"] == pytest.approx([2.0, 3.0])
+    assert errors_of(_run(1.0, 1.0, (Served("a", 1.0, 1.1, 1.2), Times(None, None)))) == {}
+
+
+def test_memory_is_compared_as_pss_where_the_system_tells_it() -> None:
+    """Else as RSS."""
+    ours, empty = Memory(pss_mb=50.0, rss_mb=90.0), Memory(pss_mb=30.0, rss_mb=40.0)
+
+    assert ours.above(empty) == (20.0, "PSS")
+    assert replace(ours, pss_mb=None).above(empty) == (50.0, "RSS")
+
+
+def test_peers_are_found_by_their_environments_python(tmp_path: Path) -> None:
+    """What an environment lacks is left out."""
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\ncase "$2" in *inspect-ai*) echo 1.2.3;; *) exit 1;; esac\n')
+    python.chmod(0o755)
+
+    peers = find_peers(str(python), tmp_path, MockServer())
+
+    assert [peer.name for peer in peers] == ["inspect-ai 1.2.3"]
 
 
 def test_a_run_that_fails_does_not_count(tmp_path: Path) -> None:
