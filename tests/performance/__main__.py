@@ -30,7 +30,8 @@ from tests.performance.table import Page, Sample, render
 NOTES = {
     OVERHEAD: (
         "Wall and CPU ms a cell beyond start-up, the server answering at once with 5 tokens: (N cells − 1 cell) / "
-        "(N − 1). CPU is that of the whole process tree. Validation and durable rows are included."
+        "(N − 1), the 1 cell the median of three runs. CPU is that of the whole process tree. Validation and durable "
+        "rows are included."
     ),
     WINDOW: (
         "First token after 100 ms, 19 more 5 ms apart, all calls in lock-step: rounds × 195 ms ÷ (first request "

@@ -11,7 +11,7 @@ import pytest
 
 from tests.performance import __main__ as program
 from tests.performance import processes
-from tests.performance.measures import MEASURES, TINY, Bench, beyond_start, efficiency, errors_of
+from tests.performance.measures import MEASURES, TINY, Bench, beyond_start, efficiency, errors_of, middle
 from tests.performance.peer_runs import find_peers
 from tests.performance.plugin_runs import PluginRunner, Project
 from tests.performance.processes import Cost, Memory
@@ -81,20 +81,22 @@ def test_a_run_that_does_not_count_is_told_and_fails_the_command(
     assert "| s | 2 |" in text
 
 
-def _run(wall_s: float, cpu_s: float, *answered: tuple[Served, Times]) -> Run:
+def _run(*answered: tuple[Served, Times]) -> Run:
     log = ServerLog(tuple(served for served, _ in answered), n_other=0, n_given_up=0, max_in_flight=1)
-    return Run(Cost(wall_s, cpu_s, ""), log, {served.item: times for served, times in answered})
+    return Run(Cost(1.0, 1.0, ""), log, {served.item: times for served, times in answered})
 
 
 def test_a_cells_cost_is_that_of_the_cells_after_the_first() -> None:
-    """1.5 s for 11 cells and 0.5 s for one are 100 ms a cell."""
-    assert beyond_start(_run(0.5, 0.25), _run(1.5, 0.5), 11) == (100.0, 25.0)
+    """1.5 s for 11 cells and 0.5 s for one, in the median, are 100 ms a cell."""
+    one = middle([Cost(0.5, 0.25, ""), Cost(0.4, 0.2, ""), Cost(9.0, 8.0, "")])
+
+    assert beyond_start(one, Cost(1.5, 0.5, ""), 11) == (100.0, 25.0)
 
 
 def test_efficiency_is_ideal_rounds_by_the_time_they_took() -> None:
     """9 calls at 8 in flight are two rounds of 195 ms, here in half a second of the server's time."""
     times = Times(ttft_ms=None, e2e_ms=None)
-    run = _run(9.0, 9.0, (Served("a", 10.0, 10.1, 10.2), times), (Served("b", 10.25, 10.4, 10.5), times))
+    run = _run((Served("a", 10.0, 10.1, 10.2), times), (Served("b", 10.25, 10.4, 10.5), times))
 
     assert efficiency(run, 9, 8) == pytest.approx(0.39 / 0.5)
 
@@ -102,7 +104,6 @@ def test_efficiency_is_ideal_rounds_by_the_time_they_took() -> None:
 def test_errors_are_against_the_servers_own_times() -> None:
     """Too long and too short alike, answer by answer; a program that tells nothing has no error."""
     run = _run(
-        1.0, 1.0,
         (Served("a", 10.0, 10.1, 10.2), Times(ttft_ms=101.0, e2e_ms=198.0)),
         (Served("b", 11.0, 11.1, 11.5), Times(ttft_ms=None, e2e_ms=503.0)),
     )  # fmt: skip
@@ -111,7 +112,7 @@ def test_errors_are_against_the_servers_own_times() -> None:
 
     assert errors["TTFT"] == pytest.approx([1.0])
     assert errors["e2e"] == pytest.approx([2.0, 3.0])
-    assert errors_of(_run(1.0, 1.0, (Served("a", 1.0, 1.1, 1.2), Times(None, None)))) == {}
+    assert errors_of(_run((Served("a", 1.0, 1.1, 1.2), Times(None, None)))) == {}
 
 
 def test_memory_is_compared_as_pss_where_the_system_tells_it() -> None:

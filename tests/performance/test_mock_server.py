@@ -123,6 +123,7 @@ def test_the_log_tells_when_each_item_was_served(server: MockServer) -> None:
     for served in log.answered:
         assert served.ttft_ms >= 19.5
         assert served.e2e_ms >= 39.5
+        assert served.first < served.last
     first, second = log.answered
     assert log.window_s == second.last - first.received
     log.require(2)
