@@ -146,11 +146,13 @@ def growth(bench: Bench) -> Iterator[Sample]:
     (few, many), level, plugin = bench.sizes.growth, max(bench.sizes.levels), bench.plugin
     with bench.counting(GROWTH, plugin.name):
         one = middle([plugin.run(1, level).cost for _ in range(3)])
-        ms = {n: beyond_start(one, plugin.run(n, level).cost, n)[0] for n in (few, many)}
-        for n in (few, many):
-            yield Sample(GROWTH, plugin.name, f"ms, {n} cells", ms[n])
-        ratio = ms[many] / ms[few]
-        yield Sample(GROWTH, plugin.name, f"× from {few} to {many} cells", ratio, Bound("at most", 1.1))
+        ms = {n: beyond_start(one, plugin.run(n, level).cost, n) for n in (few, many)}
+        for n, (wall_ms, cpu_ms) in ms.items():
+            yield Sample(GROWTH, plugin.name, f"ms, {n} cells", wall_ms)
+            yield Sample(GROWTH, plugin.name, f"CPU ms, {n} cells", cpu_ms)
+        wall, cpu = (more / less for less, more in zip(ms[few], ms[many], strict=True))
+        yield Sample(GROWTH, plugin.name, f"× from {few} to {many} cells", wall, Bound("at most", 1.1))
+        yield Sample(GROWTH, plugin.name, f"CPU × from {few} to {many} cells", cpu)
     with bench.counting(GROWTH, f"{plugin.name}, memory"):
         ours, empty = plugin.peak_memory(many, level), plugin_runs.empty_session_memory(bench.folder, many)
         for name, measured in ((plugin.name, ours), ("empty session", empty)):
