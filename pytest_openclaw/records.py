@@ -170,6 +170,7 @@ class Reply:
         timing: None lets the executor time the call from outside.
         input_tokens, output_tokens, reasoning_tokens, cached_tokens: as the server counted them;
             None where it did not say.
+        tokens_per_s: speed of generation as the server timed it; None lets our own clock tell.
     """
 
     text: str = ""
@@ -185,6 +186,7 @@ class Reply:
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
     cached_tokens: int | None = None
+    tokens_per_s: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,6 +290,7 @@ class Record:
     reported: bool = True
     reasoning_tokens: int | None = None
     cached_tokens: int | None = None
+    tokens_per_s: float | None = None
     effective_model: str | None = None
     cost_usd: float | None = None
     truncated: bool = False

@@ -78,6 +78,7 @@ class Exchange:
         self._finish_reason: str | None = None
         self._model: str | None = None
         self._usage: _Usage | None = None
+        self._tokens_per_s: float | None = None
 
     # --- what a reader tells ----------------------------------------------------------------
 
@@ -154,6 +155,10 @@ class Exchange:
             cached_tokens=cached_tokens,
         )
 
+    def hear_speed(self, tokens_per_s: float | None) -> None:
+        """Take the speed of generation as the server timed it."""
+        self._tokens_per_s = tokens_per_s or self._tokens_per_s
+
     def hear_model(self, name: str) -> None:
         """Take the name of the model that the server says is answering."""
         self._model = name or self._model
@@ -221,6 +226,7 @@ class Exchange:
             finish_reason=valid_text(self._finish_reason) if self._finish_reason else None,
             effective_model=valid_text(self._model) if self._model else None,
             timing=self.timing(),
+            tokens_per_s=self._tokens_per_s,
             **usage,
         )
 

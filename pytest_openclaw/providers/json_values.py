@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,6 +17,12 @@ def text_in(value: Any) -> str:
 def count_in(value: Any) -> int | None:
     """Return a whole number from 0 up; true and 1.0 are none."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def positive_in(value: Any) -> float | None:
+    """Return a finite number above 0."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if is_number and 0 < value < inf else None
 
 
 def object_in(value: Any) -> JsonObject:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pytest_openclaw.providers.address import Address, parse_address, parse_ollama_host
 from pytest_openclaw.providers.call import Dialect
 from pytest_openclaw.providers.fingerprint import fingerprint
-from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
+from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, positive_in, text_in
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.wire_errors import error_in, error_of_object
 
@@ -63,6 +63,9 @@ def read_chat(payload: JsonObject, exchange: Exchange) -> WireError | None:
             exchange.hear_end(reason)
     if usage := object_in(payload.get("usage")):
         _read_usage(usage, exchange)
+    timings = object_in(payload.get("timings"))
+    if (count_in(timings.get("predicted_n")) or 0) > 1:  # llama.cpp; of one token it tells no true speed
+        exchange.hear_speed(positive_in(timings.get("predicted_per_second")))
     return None
 
 

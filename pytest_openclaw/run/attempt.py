@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING
 
 from pytest_openclaw import faults
@@ -92,6 +93,8 @@ def _tidy(reply: Reply) -> Reply:
         count = getattr(reply, name)
         if count is not None and (not isinstance(count, int) or count < 0):
             raise TypeError(f"Reply.{name} is a whole number or None, not {count!r}")
+    if reply.tokens_per_s is not None and not 0 < reply.tokens_per_s < inf:
+        raise TypeError(f"Reply.tokens_per_s is a number above 0 or None, not {reply.tokens_per_s!r}")
     return replace(
         reply,
         text=valid_text(reply.text),

@@ -12,7 +12,7 @@ from pytest_openclaw.text import valid_value
 
 if TYPE_CHECKING:
     from pytest_openclaw.judge import Judgement
-    from pytest_openclaw.records import Cell, Ending
+    from pytest_openclaw.records import Cell, Ending, Timing
     from pytest_openclaw.redact import Redactor
 
 MAX_RAW_BYTES = 64 * 1024
@@ -72,7 +72,7 @@ def record_of(
         specific = _of_fault(cell, ending.result)
     else:
         assert judgement is not None, "a reply is always judged"
-        specific = _of_reply(ending.result, judgement)
+        specific = _of_reply(ending.result, judgement, timing)
     # A guest's validator or a test's assertion may quote half a surrogate pair; no file or wire takes that.
     return Record(**common, **redactor.value(valid_value(specific)))
 
@@ -93,7 +93,7 @@ def _of_fault(cell: Cell, fault: Fault) -> dict[str, Any]:
     }
 
 
-def _of_reply(reply: Reply, judgement: Judgement) -> dict[str, Any]:
+def _of_reply(reply: Reply, judgement: Judgement, timing: Timing) -> dict[str, Any]:
     outcome, verdict = judgement.outcome, judgement.verdict
     raw = clip(reply.raw or reply.text)
     names = judgement.reply.tool_names
@@ -110,6 +110,7 @@ def _of_reply(reply: Reply, judgement: Judgement) -> dict[str, Any]:
         "output_tokens": reply.output_tokens,
         "reasoning_tokens": reply.reasoning_tokens,
         "cached_tokens": reply.cached_tokens,
+        "tokens_per_s": reply.tokens_per_s or _speed(reply.output_tokens, timing),
         "tool_calls": names,
         "tool_call_count": len(names),
         "tool_use_success": judgement.tool_use_success,
@@ -120,6 +121,14 @@ def _of_reply(reply: Reply, judgement: Judgement) -> dict[str, Any]:
         "finish_reason": reply.finish_reason,
         "effective_model": reply.effective_model,
     }
+
+
+def _speed(output_tokens: int | None, timing: Timing) -> float | None:
+    """Tokens per second from the first to the last; what came before the first is TTFT's."""
+    if output_tokens is None or output_tokens < 2 or timing.ttft_ms is None:
+        return None
+    generating_ms = timing.e2e_ms - timing.ttft_ms
+    return round((output_tokens - 1) / generating_ms * 1000, 1) if generating_ms > 0 else None
 
 
 def _whole(milliseconds: float | None) -> int | None:

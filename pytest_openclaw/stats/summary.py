@@ -72,7 +72,7 @@ class Group:
         passed: of the answered cells that have a validator; an empty, refused or filtered answer is no
             pass. The seed's `objective_pass_rate` leaves those out.
         latency_ms, ttft_ms: p50, p95, p99 and mean over rows that are `ok` and `success`.
-        tokens_per_s: median speed of generation after the first token, by our clock.
+        tokens_per_s: median speed of generation; see the rows' `tokens_per_s`.
         violations: the most frequent kinds, quotations and numbers left out, with their counts.
         failures: why cells were not answered or not successful: failure type → count.
         reasons: one message for each failure type of cells that were not answered.
@@ -239,15 +239,8 @@ def _tool_use(answered: Sequence[Record]) -> ToolUse:
 
 
 def _tokens_per_s(records: Sequence[Record]) -> float | None:
-    """Median over the rows that streamed at least two tokens; the first token's time is TTFT's."""
-    speeds = [
-        (record.output_tokens - 1) / (record.e2e_ms - record.ttft_ms) * 1000
-        for record in records
-        if record.output_tokens is not None
-        and record.output_tokens > 1
-        and record.ttft_ms is not None
-        and record.e2e_ms > record.ttft_ms
-    ]
+    """Median over the rows whose speed is known."""
+    speeds = [record.tokens_per_s for record in records if record.tokens_per_s is not None]
     return median(speeds) if speeds else None
 
 

@@ -221,6 +221,22 @@ def test_a_function_call_of_old():
 
 
 @pytest.mark.parametrize(
+    ("timings", "speed"),
+    [
+        pytest.param({"predicted_n": 20, "predicted_per_second": 104.25}, 104.25, id="llama.cpp"),
+        pytest.param({"predicted_n": 1, "predicted_per_second": 1e6}, None, id="of-one-token"),
+        pytest.param({"predicted_n": 20, "predicted_per_second": float("inf")}, None, id="infinite"),
+        pytest.param({"predicted_n": 20, "predicted_per_second": "fast"}, None, id="no-number"),
+        pytest.param({"predicted_n": 20, "predicted_per_second": True}, None, id="boolean"),
+        pytest.param([1], None, id="no-object"),
+    ],
+)
+def test_the_servers_own_timing_of_its_speed(timings, speed):
+    """What the server measured itself goes before our clock; nonsense is not said."""
+    assert read(whole({"content": "a"}, timings=timings)).tokens_per_s == speed
+
+
+@pytest.mark.parametrize(
     "usage",
     [
         None,

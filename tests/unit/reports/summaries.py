@@ -33,6 +33,7 @@ def record(target: Target = TARGET, **changes: Any) -> Record:
         success=True,
         objective_pass=True,
         output_tokens=9,
+        tokens_per_s=100.0,
         suite="s",
     )
     return replace(base, **changes)

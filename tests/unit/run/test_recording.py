@@ -67,6 +67,22 @@ def test_an_answer_fills_its_row() -> None:
     assert {key: row[key] for key in expected} == expected
 
 
+@pytest.mark.parametrize(
+    ("reply", "speed"),
+    [
+        pytest.param(Reply(text="a", output_tokens=11, tokens_per_s=77.5), 77.5, id="the-servers-own"),
+        pytest.param(Reply(text="a", output_tokens=11), 98.8, id="by-our-clock"),  # 10 in 121.6 - 20.4 ms
+        pytest.param(Reply(text="a", output_tokens=1), None, id="one-token"),
+        pytest.param(Reply(text="a"), None, id="not-counted"),
+    ],
+)
+def test_speed_is_the_servers_own_or_measured_after_the_first_token(
+    reply: Reply, speed: float | None
+) -> None:
+    """A server that times itself knows better; what came before the first token is no generation."""
+    assert _row(reply)["tokens_per_s"] == speed
+
+
 def test_a_fault_keeps_what_had_come() -> None:
     """A broken stream's text is in the row and never an answer."""
     row = _row(faults.stream_broken("p", "cut off", "half an ans"))

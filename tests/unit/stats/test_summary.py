@@ -136,10 +136,14 @@ def test_wall_clock_spans_the_rows() -> None:
     assert _group(_record(), _record(started_at_ms=3000, ended_at_ms=3500)).wall_clock_ms == 2500
 
 
-def test_speed_is_measured_after_the_first_token() -> None:
-    """9 tokens in the 900 ms after the first one are 10 a second."""
-    assert _group(_record(e2e_ms=1000, ttft_ms=100, output_tokens=10)).tokens_per_s == 10.0
-    assert _group(_record(e2e_ms=1000, ttft_ms=None, output_tokens=10)).tokens_per_s is None
+def test_speed_is_the_median_of_those_that_are_known() -> None:
+    """A row without a speed neither counts as slow nor hides the others."""
+    rows = [
+        _record(prompt_id=f"P{n}", tokens_per_s=speed) for n, speed in enumerate((10.0, None, 30.0, 40.0))
+    ]
+
+    assert _group(*rows).tokens_per_s == 30.0
+    assert _group(rows[1]).tokens_per_s is None
 
 
 def test_a_summary_satisfies_its_schema() -> None:
