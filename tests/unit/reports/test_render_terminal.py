@@ -49,7 +49,7 @@ def test_a_target_has_its_figures_in_one_line() -> None:
 
 def test_no_data_is_a_dash() -> None:
     """A target without streaming, validators or tool cells has dashes, never zeros."""
-    _, line, *_ = _lines(summary_of([record(objective_pass=None, ttft_ms=None)]))
+    _, line, *_ = _lines(summary_of([record(objective_pass=None, ttft_ms=None, tokens_per_s=None)]))
 
     assert line.split() == ["ollama_openai/qwen3:8b", "–", "–", "100", "ms", "100", "ms", "–", "–", "–"]
 
