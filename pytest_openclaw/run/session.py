@@ -12,9 +12,8 @@ from pytest_openclaw.run.inventory import collect_inventory
 from pytest_openclaw.run.resources import collect_snapshot, parse_snapshot, render_snapshot
 from pytest_openclaw.schema import from_row
 from pytest_openclaw.settings import THINKING_ROOM_TOKENS
-from pytest_openclaw.stats.findings import missed_by_all, slowest
-from pytest_openclaw.stats.gates import check_gates, overall
-from pytest_openclaw.stats.summary import Snapshots, Summary, group_records, summarise_group, summary_to_json
+from pytest_openclaw.stats.summarising import summarise_run
+from pytest_openclaw.stats.summary import Snapshots, Summary, summary_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -136,27 +135,17 @@ class RunSession:
     def finish(self) -> Summary:
         """Write the summary of what has come so far, and return it."""
         records = self._in_order()
-        groups_of = group_records(records)
-        for target in groups_of:
+        for target in dict.fromkeys(record.target for record in records):
             snapshots = self._snapshots.get(target, Snapshots())
             if snapshots.before and not snapshots.after:
                 self._take_snapshot(target, "after", collect_snapshot())
-        groups = tuple(
-            summarise_group(target, groups_of.get(target, ()), self._snapshots.get(target, Snapshots()))
-            for target in self.plan.n_selected
-        )
-        gates = check_gates(self._settings.gates, groups, self.plan.n_selected)
-        summary = Summary(
+        summary = summarise_run(
+            records,
+            self.plan.n_selected,
+            self._settings.gates,
+            self._snapshots,
             run_id=self.directory.run_id,
-            state="finished" if len(self.records) >= self.plan.n_cells else "interrupted",
             generated_at_ms=time.time_ns() // 1_000_000,
-            n_cells=self.plan.n_cells,
-            n_rows=len(self.records),
-            groups=groups,
-            gates=gates,
-            verdict=overall(gates),
-            missed=missed_by_all(records),
-            slowest=slowest(records),
         )
         self.directory.write_json("summary.json", summary_to_json(summary))
         self.directory.write_text("summary.md", render_markdown(summary))

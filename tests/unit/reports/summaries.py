@@ -8,9 +8,8 @@ from typing import Any
 
 from pytest_openclaw.records import Record, Target
 from pytest_openclaw.settings import Gates
-from pytest_openclaw.stats.findings import missed_by_all, slowest
-from pytest_openclaw.stats.gates import check_gates, overall
-from pytest_openclaw.stats.summary import Snapshots, Summary, group_records, summarise_group
+from pytest_openclaw.stats.summarising import summarise_run
+from pytest_openclaw.stats.summary import Summary, group_records
 
 NO_GATES = Gates()
 TARGET = Target(provider="ollama_openai", model="qwen3:8b")
@@ -73,18 +72,4 @@ def summary_of(
     """The summary of a run that selected as many cells as there are rows, unless it says otherwise."""
     groups_of = group_records(records)
     n_selected = n_selected or {target: len(rows) for target, rows in groups_of.items()}
-    groups = tuple(summarise_group(target, groups_of.get(target, ()), Snapshots()) for target in n_selected)
-    results = check_gates(gates, groups, n_selected)
-    n_cells = sum(n_selected.values())
-    return Summary(
-        run_id="20261121_233059",
-        state="finished" if len(records) >= n_cells else "interrupted",
-        generated_at_ms=0,
-        n_cells=n_cells,
-        n_rows=len(records),
-        groups=groups,
-        gates=results,
-        verdict=overall(results),
-        missed=missed_by_all(records),
-        slowest=slowest(records),
-    )
+    return summarise_run(records, n_selected, gates, {}, run_id="20261121_233059", generated_at_ms=0)

@@ -1,0 +1,55 @@
+"""A run's rows → its summary: the one place that a live, a merged and a rescored run come through."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.stats.findings import missed_by_all, slowest
+from pytest_openclaw.stats.gates import check_gates, overall
+from pytest_openclaw.stats.summary import Snapshots, Summary, group_records, summarise_group
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_openclaw.records import Record, Target
+    from pytest_openclaw.settings import Gates
+
+
+def summarise_run(
+    records: Sequence[Record],
+    n_selected: Mapping[Target, int],
+    gates: Gates,
+    snapshots: Mapping[Target, Snapshots],
+    *,
+    run_id: str,
+    generated_at_ms: int,
+) -> Summary:
+    """Return the figures of a run.
+
+    Args:
+        records: one a cell that has ended; texts may be left out.
+        n_selected: cells by target, targets in the order to be shown; one without rows has a group too.
+        gates: what each target must reach.
+        snapshots: the machine before and after a target, as far as they were taken.
+        run_id: the run's.
+        generated_at_ms: now.
+    """
+    groups_of = group_records(records)
+    groups = tuple(
+        summarise_group(target, groups_of.get(target, ()), snapshots.get(target, Snapshots()))
+        for target in n_selected
+    )
+    n_cells = sum(n_selected.values())
+    rulings = check_gates(gates, groups, n_selected)
+    return Summary(
+        run_id=run_id,
+        state="finished" if len(records) >= n_cells else "interrupted",
+        generated_at_ms=generated_at_ms,
+        n_cells=n_cells,
+        n_rows=len(records),
+        groups=groups,
+        gates=rulings,
+        verdict=overall(rulings),
+        missed=missed_by_all(records),
+        slowest=slowest(records),
+    )
