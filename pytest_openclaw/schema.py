@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_openclaw.records import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pytest_openclaw.records import JsonObject
 
@@ -51,6 +51,55 @@ def from_row(row: Mapping[str, Any]) -> Record:
     }
     known = {*_FIELDS, "record_type", "schema_version"}
     return Record(**values, extra={key: value for key, value in row.items() if key not in known})
+
+
+def check_types(record: Record) -> None:
+    """Refuse a record that was read from a file and holds what no run writes.
+
+    Only the types: quick enough for a million rows, and what is computed from them cannot go wrong then.
+
+    Raises:
+        ValueError: names the field and its value.
+    """
+    for name, fits in _type_checks().items():
+        value = getattr(record, name)
+        if not fits(value):
+            raise ValueError(f"{name} is {value!r}")
+    if not all(isinstance(name, str) for name in record.tool_calls):
+        raise ValueError(f"tool_calls is {record.tool_calls!r}")
+    for call in record.tool_call_details:
+        if not (isinstance(call, dict) and {type(call.get(key)) for key in ("name", "arguments")} == {str}):
+            raise ValueError(f"tool_call_details holds {call!r}")
+
+
+_PYTHON_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (tuple,),
+    "object": (dict,),
+    "null": (type(None),),
+}
+
+
+@cache
+def _type_checks() -> dict[str, Callable[[Any], bool]]:
+    checks: dict[str, Callable[[Any], bool]] = {}
+    properties = load_schema("row")["properties"]
+    for name in _FIELDS:
+        rule = properties[name]
+        if "enum" in rule:
+            checks[name] = rule["enum"].__contains__
+        else:
+            named = rule["type"] if isinstance(rule["type"], list) else [rule["type"]]
+            types = tuple(one for word in named for one in _PYTHON_TYPES[word])
+            checks[name] = partial(_is_of, types=types)
+    return checks
+
+
+def _is_of(value: Any, *, types: tuple[type, ...]) -> bool:
+    return isinstance(value, types)
 
 
 @cache

@@ -99,9 +99,16 @@ class RunDirectory:
         Raises:
             OSError: it cannot be written; the rows before it are there.
         """
+        self.append_line(line_of(row))
+
+    def append_line(self, line: bytes) -> None:
+        """Append a row as it stood in another file, byte for byte, otherwise as `append` does.
+
+        Args:
+            line: the row, without its line feed.
+        """
         assert self._results is not None, "the directory is open"
-        text = json.dumps(row, ensure_ascii=False, allow_nan=False)
-        line = text.translate(OTHER_LINE_ENDS).encode() + b"\n"
+        line += b"\n"
         end = os.fstat(self._results).st_size
         try:
             written = os.write(self._results, line)
@@ -183,6 +190,12 @@ class RunDirectory:
                 (self.path / LOCK).unlink()
 
 
+def line_of(row: dict[str, Any]) -> bytes:
+    """Return a row as a line of `results.jsonl`, without its line feed."""
+    text = json.dumps(row, ensure_ascii=False, allow_nan=False)
+    return text.translate(OTHER_LINE_ENDS).encode()
+
+
 def _close(descriptor: int) -> None:
     try:
         os.fsync(descriptor)
@@ -199,6 +212,18 @@ def _sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def is_living(path: Path) -> bool:
+    """Whether a run is writing into the directory at this moment; nothing there is changed."""
+    lock = path / LOCK
+    if not lock.exists():  # a living run's lock file stands as long as it is held
+        return False
+    try:
+        with FileLock(lock, timeout=0):
+            return False
+    except Timeout:
+        return True
 
 
 def taken(path: Path) -> str:

@@ -94,8 +94,27 @@ def _of_fault(cell: Cell, fault: Fault) -> dict[str, Any]:
 
 
 def _of_reply(reply: Reply, judgement: Judgement, timing: Timing) -> dict[str, Any]:
-    outcome, verdict = judgement.outcome, judgement.verdict
     raw = clip(reply.raw or reply.text)
+    return {
+        **of_judgement(judgement),
+        "raw_output": raw.text,
+        "truncated": raw.truncated,
+        "input_tokens": reply.input_tokens,
+        "output_tokens": reply.output_tokens,
+        "reasoning_tokens": reply.reasoning_tokens,
+        "cached_tokens": reply.cached_tokens,
+        "tokens_per_s": reply.tokens_per_s or _speed(reply.output_tokens, timing),
+        "tool_call_details": tuple(
+            {"id": call.id, "name": call.name, "arguments": call.arguments} for call in reply.tool_calls
+        ),
+        "finish_reason": reply.finish_reason,
+        "effective_model": reply.effective_model,
+    }
+
+
+def of_judgement(judgement: Judgement) -> dict[str, Any]:
+    """Return the fields of a row that the judging decides; the others were measured."""
+    outcome, verdict = judgement.outcome, judgement.verdict
     names = judgement.reply.tool_names
     return {
         "availability_status": outcome.status,
@@ -104,22 +123,10 @@ def _of_reply(reply: Reply, judgement: Judgement, timing: Timing) -> dict[str, A
         "objective_pass": verdict.passed,
         "violation": verdict.violation,
         "parsed_output": verdict.parsed,
-        "raw_output": raw.text,
-        "truncated": raw.truncated,
-        "input_tokens": reply.input_tokens,
-        "output_tokens": reply.output_tokens,
-        "reasoning_tokens": reply.reasoning_tokens,
-        "cached_tokens": reply.cached_tokens,
-        "tokens_per_s": reply.tokens_per_s or _speed(reply.output_tokens, timing),
         "tool_calls": names,
         "tool_call_count": len(names),
         "tool_use_success": judgement.tool_use_success,
-        "tool_call_details": tuple(
-            {"id": call.id, "name": call.name, "arguments": call.arguments} for call in reply.tool_calls
-        ),
         "tool_outcome": judgement.tool_outcome,
-        "finish_reason": reply.finish_reason,
-        "effective_model": reply.effective_model,
     }
 
 

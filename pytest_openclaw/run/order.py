@@ -1,0 +1,51 @@
+"""An order for things that several runs list, each its own part of them."""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections import Counter
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable
+
+K = TypeVar("K", bound="Hashable")
+
+
+def common_order(sequences: Iterable[Iterable[K]], key: Callable[[K], Any]) -> list[K]:
+    """Return everything in the sequences once, in an order that fits all of them.
+
+    Where they leave it open, and where they contradict each other, the smaller `key` goes first; so the
+    order of the sequences makes no difference.
+    """
+    followers: dict[K, set[K]] = {}
+    for sequence in sequences:
+        unique = list(dict.fromkeys(sequence))
+        for item in unique:
+            followers.setdefault(item, set())
+        for item, following in pairwise(unique):
+            followers[item].add(following)
+    n_before = Counter(following for all_after in followers.values() for following in all_after)
+    waiting = dict.fromkeys(sorted(followers, key=key))
+    numbers = {item: number for number, item in enumerate(waiting)}
+    ready = [(numbers[item], item) for item in waiting if not n_before[item]]
+    ordered: list[K] = []
+    while waiting:
+        item = heapq.heappop(ready)[1] if ready else next(iter(waiting))
+        if item not in waiting:  # a contradiction let it go before
+            continue
+        del waiting[item]
+        ordered.append(item)
+        for following in followers[item]:
+            n_before[following] -= 1
+            if not n_before[following]:
+                heapq.heappush(ready, (numbers[following], following))
+    return ordered
+
+
+def natural(text: str) -> tuple[list[str | int], str]:
+    """Return a key by which P2 goes before P10."""
+    parts = re.split(r"([0-9]+)", text)
+    return [int(part) if number % 2 else part for number, part in enumerate(parts)], text

@@ -1,0 +1,257 @@
+"""Yesterday's replies under today's validators: nobody is called, and what was measured stays as it is.
+
+A row holds everything that was judged: `raw_output` with its thinking, `tool_call_details`, `finish_reason`.
+Only where it does not (`KEPT`), the row keeps the verdict that it has.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal
+
+from pytest_openclaw import faults
+from pytest_openclaw.judge import conclude, judge
+from pytest_openclaw.records import Reply, Timing, ToolCall, Verdict
+from pytest_openclaw.redact import HIDDEN
+from pytest_openclaw.run.directory import line_of
+from pytest_openclaw.run.shards import is_python
+from pytest_openclaw.run.reading import StoredRow
+from pytest_openclaw.run.recording import of_judgement
+from pytest_openclaw.run.rewriting import NewRun
+from pytest_openclaw.schema import to_row
+from pytest_openclaw.settings import Gates
+from pytest_openclaw.text import valid_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pytest_openclaw.records import JsonObject, Prompt, Record
+    from pytest_openclaw.run.shards import Part
+    from pytest_openclaw.run.rules import Rules
+
+Kept = Literal["truncated", "python", "secret", "unclear", "unknown"]
+KEPT: Mapping[Kept, str] = {
+    "truncated": "the reply was cut to fit its row",
+    "python": "a benchmark in Python is judged by its own test",
+    "secret": "a secret was taken out of the reply",
+    "unclear": "thinking and answer cannot be told apart any more",
+    "unknown": "config.json does not define the prompt",
+}
+"""Why a row keeps its verdict."""
+
+_THINKING, _ANSWER = "<think>\n", "\n</think>\n\n"
+"""How a row holds a separate reasoning channel; a model may write the same into its text."""
+MOST_READINGS = 8
+"""A reply of nothing but such tags could be read in thousands of ways."""
+_OLD_ANSWERS = frozenset({"refusal", "content_filter"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """A row that the rescore has changed."""
+
+    before: Record
+    after: Record
+
+    @property
+    def verdicts(self) -> tuple[str, str]:
+        """The verdicts in a word each: `passed`, `failed`, `not judged`, or the failure type."""
+        return verdict_of(self.before), verdict_of(self.after)
+
+    @property
+    def flipped(self) -> bool:
+        """Whether the verdict itself is another one."""
+        return self.verdicts[0] != self.verdicts[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rescored:
+    """The new run, and what is different in it.
+
+    Attributes:
+        kept: how many rows keep their verdict, by reason.
+        n_faults: rows without an answer, which stay.
+    """
+
+    new: NewRun
+    changes: tuple[Change, ...]
+    kept: Mapping[Kept, int]
+    n_faults: int
+    notes: tuple[str, ...]
+
+
+def verdict_of(record: Record) -> str:
+    """Return a row's verdict in a word."""
+    if record.failure_type:
+        return record.failure_type
+    return {True: "passed", False: "failed", None: "not judged"}[record.objective_pass]
+
+
+def rescore_part(part: Part, rules: Rules, *, version: str) -> Rescored:
+    """Return the run with every reply judged anew.
+
+    Args:
+        part: the run.
+        rules: today's, for its prompts.
+        version: of this plugin, for `config.json`.
+    """
+    rows: list[StoredRow] = []
+    changes: list[Change] = []
+    kept: Counter[Kept] = Counter()
+    n_faults = 0
+    for row in part.rows_in_order:
+        old = row.record
+        result = rescore_record(old, _prompt_of(old, part, rules))
+        if isinstance(result, str):
+            kept[result] += 1
+            rows.append(row)
+            continue
+        n_faults += old.availability_status != "ok"
+        if _text(result) == _text(old):
+            rows.append(row)
+        else:
+            rows.append(StoredRow(line=line_of(to_row(result)), record=result))
+            changes.append(Change(before=old, after=result))
+    return Rescored(
+        new=NewRun(
+            n_selected=part.n_selected,
+            rows=rows,
+            config=_config(part, rules, version),
+            inventory={key: value for key, value in part.run.inventory.items() if key != "run_id"},
+            snapshots=part.snapshots,
+            gates=part.gates or Gates(),
+        ),
+        changes=tuple(changes),
+        kept=kept,
+        n_faults=n_faults,
+        notes=(*part.shortcomings, *rules.notes),
+    )
+
+
+def rescore_record(record: Record, prompt: Prompt | Kept) -> Record | Kept:
+    """Return the row under a prompt's validator, or why it keeps its verdict.
+
+    Args:
+        record: as it was measured.
+        prompt: whose rule holds now; or why there is none.
+    """
+    if record.availability_status != "ok":
+        return record
+    if isinstance(prompt, str):
+        return prompt
+    if record.failure_type in _OLD_ANSWERS:
+        # No verdict then, none now; and the row does not tell a refusal's words from the text.
+        silence = replace(_reply(record, ""), refusal="", tool_names=record.tool_calls)
+        return replace(record, tool_outcome=conclude(prompt, silence, Verdict(passed=None)).tool_outcome)
+    if record.truncated:
+        return "truncated"
+    if HIDDEN in record.raw_output or any(
+        HIDDEN in str(value) for call in record.tool_call_details for value in call.values()
+    ):
+        return "secret"
+    replies = list(islice(readings(record), MOST_READINGS + 1))
+    if len(replies) > MOST_READINGS:
+        return "unclear"
+    try:
+        first, *others = (valid_value(of_judgement(judge(prompt, reply))) for reply in replies)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # `pytest.fail` raises no Exception; a live run puts it into the row too
+        return _broken(record, prompt, error)
+    return replace(record, **first) if all(other == first for other in others) else "unclear"
+
+
+def readings(record: Record) -> Iterator[Reply]:
+    """Yield every reply that a provider may have given for this row.
+
+    A `<think>` block is what the model wrote, or its reasoning channel, which may hold such tags itself.
+    """
+    raw = record.raw_output
+    yield _reply(record, raw)
+    if not raw.startswith(_THINKING):
+        return
+    end = raw.find(_ANSWER, len(_THINKING))
+    while end >= 0:
+        reasoning, text = raw[len(_THINKING) : end], raw[end + len(_ANSWER) :]
+        yield replace(_reply(record, text), reasoning=reasoning)
+        end = raw.find(_ANSWER, end + 1)
+
+
+def _prompt_of(record: Record, part: Part, rules: Rules) -> Prompt | Kept:
+    key = (record.suite, record.prompt_id)
+    if key in rules.prompts:
+        return rules.prompts[key]
+    return "python" if is_python(part.prompts.get(key, {})) else "unknown"
+
+
+def _reply(record: Record, text: str) -> Reply:
+    timing = Timing(
+        started_at_ms=record.started_at_ms,
+        ended_at_ms=record.ended_at_ms,
+        e2e_ms=record.e2e_ms,
+        ttft_ms=record.ttft_ms,
+        ttfo_ms=record.ttfo_ms,
+    )
+    return Reply(
+        text=text,
+        raw=record.raw_output,
+        tool_calls=tuple(
+            ToolCall(name=call["name"], arguments=call["arguments"], id=call.get("id"))
+            for call in record.tool_call_details
+        ),
+        finish_reason=record.finish_reason,
+        effective_model=record.effective_model,
+        timing=timing,
+        input_tokens=record.input_tokens,
+        output_tokens=record.output_tokens,
+        reasoning_tokens=record.reasoning_tokens,
+        cached_tokens=record.cached_tokens,
+    )
+
+
+def _broken(record: Record, prompt: Prompt, error: BaseException) -> Record:
+    """Return the row as a live run writes it when a validator broke; what was measured stays."""
+    fault = faults.broke(f"{prompt.id}[{record.target.label}]", f"{type(error).__name__}: {error}")
+    outcome = faults.outcome_of(fault)
+    unjudged: dict[str, Any] = {
+        "availability_status": outcome.status,
+        "success": outcome.success,
+        "failure_type": outcome.failure_type,
+        "fault_message": fault.message,
+        "objective_pass": None,
+        "violation": None,
+        "parsed_output": None,
+        "tool_calls": (),
+        "tool_call_count": 0,
+        "tool_use_success": False,
+        "tool_outcome": None,
+    }
+    return replace(record, **valid_value(unjudged))
+
+
+def _config(part: Part, rules: Rules, version: str) -> JsonObject:
+    """The old config, with today's rules, and a note of whose replies they have judged."""
+    definitions = []
+    for key, definition in part.prompts.items():
+        if prompt := rules.prompts.get(key):
+            tools = prompt.expected_tool_calls
+            definition = {  # noqa: PLW2901 - the old one with two keys renewed
+                **definition,
+                "validator": prompt.validator_spec,
+                "expected_tool_calls": None if tools is None else list(tools),
+            }
+        definitions.append(definition)
+    config = {key: value for key, value in part.run.config.items() if key not in ("schema_version", "run_id")}
+    return {
+        **config,
+        "targets": [{**asdict(target), "n_cells": n} for target, n in part.n_selected.items()],
+        "prompts": definitions,
+        "rescored": {"run_id": part.run.run_id, "pytest_openclaw": version},
+    }
+
+
+def _text(record: Record) -> str:
+    return json.dumps(to_row(record), sort_keys=True)

@@ -1,0 +1,116 @@
+"""A run that was put together → a new run directory, with its summary computed anew."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.reports.markdown import render_markdown
+from pytest_openclaw.run.directory import RunDirectory
+from pytest_openclaw.run.resources import render_snapshot
+from pytest_openclaw.run.session import CONFIG_VERSION, file_names
+from pytest_openclaw.stats.summarising import summarise_run
+from pytest_openclaw.stats.summary import Snapshots, Summary, summary_to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_openclaw.records import JsonObject, Target
+    from pytest_openclaw.run.shards import Snapshot
+    from pytest_openclaw.run.reading import StoredRow
+    from pytest_openclaw.settings import Gates
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewRun:
+    """All that a new run directory is to hold.
+
+    Attributes:
+        config, inventory: without `schema_version` and `run_id`, which come from the directory.
+        snapshots: any number for each target and moment.
+    """
+
+    n_selected: Mapping[Target, int]
+    rows: Sequence[StoredRow]
+    config: JsonObject
+    inventory: JsonObject
+    snapshots: Sequence[Snapshot]
+    gates: Gates
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """A new run directory and its summary."""
+
+    path: Path
+    summary: Summary
+
+
+def write_run(new: NewRun, runs_dir: Path, run_id: str, *, exactly: bool, now_ms: int) -> Written:
+    """Write a run directory; one that cannot be written whole is removed.
+
+    Args:
+        new: what it holds.
+        runs_dir: the folder of runs; made if need be.
+        run_id: the wished name.
+        exactly: refuse if that name is taken; else a number is added.
+        now_ms: for the summary's `generated_at_ms`.
+
+    Raises:
+        OpenClawError: the name is taken.
+        OSError: it cannot be written.
+    """
+    directory = RunDirectory.new(runs_dir, run_id, exactly=exactly)
+    try:
+        with directory:
+            return Written(path=directory.path, summary=_fill(directory, new, now_ms))
+    except BaseException:
+        shutil.rmtree(directory.path, ignore_errors=True)
+        raise
+
+
+def _fill(directory: RunDirectory, new: NewRun, now_ms: int) -> Summary:
+    for row in new.rows:
+        directory.append_line(row.line)
+    directory.write_json("inventory.json", {"run_id": directory.run_id, **new.inventory})
+    names = file_names(new.n_selected)
+    snapshots: dict[Target, Snapshots] = {}
+    for target, name in names.items():
+        before, after = (_by_weight(new.snapshots, target, moment) for moment in ("before", "after"))
+        for number, snapshot in [*enumerate(before, 1), *enumerate(after, 1)]:
+            file = f"resources_{name}_{snapshot.moment}{'' if number == 1 else f'_{number}'}.txt"
+            directory.write_text(file, render_snapshot(target.label, snapshot.moment, snapshot.values))
+        snapshots[target] = Snapshots(
+            before=before[0].values if before else None, after=after[0].values if after else None
+        )
+    summary = summarise_run(
+        [row.record for row in new.rows],
+        new.n_selected,
+        new.gates,
+        snapshots,
+        run_id=directory.run_id,
+        generated_at_ms=now_ms,
+    )
+    directory.write_json("summary.json", summary_to_json(summary))
+    directory.write_text("summary.md", render_markdown(summary))
+    # Last, because without it a directory is no run: a killed process leaves none that lacks something.
+    directory.write_json(
+        "config.json", {"schema_version": CONFIG_VERSION, "run_id": directory.run_id, **new.config}
+    )
+    return summary
+
+
+def _by_weight(snapshots: Sequence[Snapshot], target: Target, moment: str) -> list[Snapshot]:
+    """The different snapshots of a target; the first is the one that a single run would show.
+
+    That is the earliest of those before it, the latest of those after it.
+    """
+    fitting = {
+        render_snapshot(shot.target, shot.moment, shot.values): shot
+        for shot in snapshots
+        if (shot.target, shot.moment) == (target.label, moment)
+    }
+    ordered = sorted(fitting.items(), key=lambda item: (item[1].values.get("taken_at_ms") or 0, item[0]))
+    return [shot for _, shot in (ordered if moment == "before" else reversed(ordered))]

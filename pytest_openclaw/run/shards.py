@@ -1,0 +1,234 @@
+"""A stored run that is to be merged or judged anew: read, checked, and nobody is writing there."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.records import THINKING_LEVELS, Target
+from pytest_openclaw.run.directory import RESULTS, is_living
+from pytest_openclaw.run.reading import StoredRow, StoredRun, load_run
+from pytest_openclaw.run.resources import parse_snapshot
+from pytest_openclaw.run.session import CONFIG_VERSION
+from pytest_openclaw.schema import check_types
+from pytest_openclaw.settings import Gates
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pytest_openclaw.records import CellKey, JsonObject
+
+PromptKey = tuple[str, str]
+"""Suite and prompt id."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """A file of what the machine had to spare.
+
+    Attributes:
+        target: its label.
+        moment: `before` or `after`.
+    """
+
+    target: str
+    moment: str
+    values: JsonObject
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A stored run whose files fit each other, and into which nobody is writing.
+
+    Attributes:
+        n_selected: cells by target, in the order of its config.
+        prompts: definitions by suite and id, in the order of its config.
+        rows: those that count, by cell. A cell has one row; only a Python
+            benchmark with parameters of its own has several.
+        snapshots: of its targets, in no order.
+        gates: None where it has merged runs with different ones.
+    """
+
+    run: StoredRun
+    n_selected: Mapping[Target, int]
+    prompts: Mapping[PromptKey, JsonObject]
+    rows: Mapping[CellKey, tuple[StoredRow, ...]]
+    snapshots: tuple[Snapshot, ...]
+    gates: Gates | None
+
+    @property
+    def name(self) -> str:
+        """What messages call it: its path, as the user gave it."""
+        return str(self.run.path)
+
+    @property
+    def n_cells(self) -> int:
+        """Cells selected in all."""
+        return sum(self.n_selected.values())
+
+    @property
+    def rows_in_order(self) -> list[StoredRow]:
+        """Rows that count, in the order of the file."""
+        counting = {id(row) for rows in self.rows.values() for row in rows}
+        return [row for row in self.run.rows if id(row) in counting]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that count."""
+        return sum(map(len, self.rows.values()))
+
+    def n_rows_of(self, target: Target) -> int:
+        """Rows that count, of one target."""
+        return sum(len(rows) for key, rows in self.rows.items() if key.target == target)
+
+    @property
+    def shortcomings(self) -> list[str]:
+        """What is missing from it, in words."""
+        told = []
+        if self.n_rows < self.n_cells:
+            missing = f"{self.n_cells - self.n_rows} of its {self.n_cells} cells have no row"
+            told.append(f"{self.name} is not finished: {missing}")
+        if self.run.torn:
+            told.append(f"{self.name}: the last line was torn when the run was killed, and is left out")
+        return told
+
+
+def read_part(path: Path) -> Part:
+    """Read a run directory, and check that it can be rewritten.
+
+    Raises:
+        OpenClawError: it cannot, or a run is writing there now; the text says why.
+    """
+    if is_living(path):
+        raise OpenClawError(f"{path}: a run is writing there now. Wait until it ends, or end it.")
+    run = load_run(path)
+    if not run.inventory:  # killed before there was one
+        run = replace(run, inventory={"run_id": run.run_id, "targets": {}})
+    _check_version(path, run.config)
+    for number, row in enumerate(run.rows, 1):
+        try:
+            check_types(row.record)
+        except ValueError as error:
+            raise OpenClawError(f"{path / RESULTS}: line {number} is no row of a run: {error}") from None
+    try:
+        n_selected = {target_of(entry): _count(entry["n_cells"]) for entry in run.config["targets"]}
+        prompts = {(entry["suite"], entry["id"]): dict(entry) for entry in run.config["prompts"]}
+        gates = None if run.config["gates"] is None else Gates(**run.config["gates"])
+        for one in (run.config, *run.config.get("parts", ())):
+            _check_objects(one["providers"], one["run_id"])
+        for one in run.config.get("parts", ()):
+            dict(one["prompts"]), list(map(target_of, one["targets"]))
+        for one in (run.inventory, *run.inventory.get("parts", ())):
+            _check_objects(one["targets"], one["run_id"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise OpenClawError(
+            f"{path}: config.json or inventory.json is not as a run writes it: {what}"
+        ) from None
+    part = Part(
+        run=run,
+        n_selected=n_selected,
+        prompts=prompts,
+        rows=_rows_that_count(run, prompts),
+        snapshots=_snapshots(path, n_selected),
+        gates=gates,
+    )
+    if _is_finished(part):
+        # The config counts cells that a mark left out later; a finished run lacks none.
+        return replace(part, n_selected={target: part.n_rows_of(target) for target in n_selected})
+    return part
+
+
+def _is_finished(part: Part) -> bool:
+    path = part.run.path / "summary.json"
+    if not path.exists():
+        return False
+    try:
+        summary = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise OpenClawError(f"{path} is no JSON: {error}") from None
+    # A resumed run that was killed may have rows that its old summary does not know.
+    said = isinstance(summary, dict) and (summary.get("state"), summary.get("n_rows"))
+    return said == ("finished", part.n_rows)
+
+
+def _check_version(path: Path, config: JsonObject) -> None:
+    version = config.get("schema_version")
+    if not isinstance(version, int) or version > CONFIG_VERSION:
+        raise OpenClawError(
+            f"{path / 'config.json'}: its format is {version!r}, the newest known here is {CONFIG_VERSION}; "
+            "upgrade pytest-openclaw"
+        )
+
+
+def _check_objects(by_name: Mapping[str, Any], run_id: Any) -> None:
+    if not isinstance(run_id, str):
+        raise TypeError(f"run_id is {run_id!r}")
+    for name, value in by_name.items():
+        if not isinstance(value, dict):
+            raise TypeError(f"{name} is {value!r}, not an object")
+
+
+def target_of(entry: Mapping[str, Any]) -> Target:
+    """Return a target as `config.json` names it.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is none.
+    """
+    provider, model, level = entry["provider"], entry["model"], entry["thinking_level"]
+    if not isinstance(provider, str) or not isinstance(model, str) or level not in (None, *THINKING_LEVELS):
+        raise ValueError(f"{entry!r} is no target")
+    return Target(provider=provider, model=model, thinking_level=level)
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"n_cells is {value!r}")
+    return value
+
+
+def _rows_that_count(
+    run: StoredRun, prompts: Mapping[PromptKey, JsonObject]
+) -> dict[CellKey, tuple[StoredRow, ...]]:
+    rows: dict[CellKey, tuple[StoredRow, ...]] = {}
+    for row in run.rows:
+        key = row.record.key
+        several = is_python(prompts.get((key.suite, key.prompt_id), {}))
+        rows[key] = (*rows.get(key, ()), row) if several else (row,)
+    return rows
+
+
+def is_python(definition: Mapping[str, Any]) -> bool:
+    """Whether a prompt is a benchmark written in Python, which its own test judges."""
+    validator = definition.get("validator")
+    return isinstance(validator, dict) and validator.get("type") == "python"
+
+
+def _snapshots(path: Path, n_selected: Mapping[Target, int]) -> tuple[Snapshot, ...]:
+    snapshots = []
+    labels = {target.label for target in n_selected}
+    for file in sorted(path.glob("resources_*.txt")):
+        try:
+            snapshot = read_snapshot(file.read_text("utf-8"))
+        except ValueError as error:
+            raise OpenClawError(f"{file} is no snapshot of this format: {error}") from None
+        if snapshot.target not in labels:
+            raise OpenClawError(f"{file} is of {snapshot.target}, which is no target of this run")
+        snapshots.append(snapshot)
+    return tuple(snapshots)
+
+
+def read_snapshot(text: str) -> Snapshot:
+    """Return what a snapshot's file says, its heading included.
+
+    Raises:
+        ValueError: it is no such file.
+    """
+    heading = text.partition("\n")[0]
+    target, comma, moment = heading.removeprefix("# ").rpartition(", ")
+    if not (heading.startswith("# ") and comma and moment in {"before", "after"}):
+        raise ValueError(f"its first line is no heading: {heading!r}")
+    return Snapshot(target=target, moment=moment, values=parse_snapshot(text))

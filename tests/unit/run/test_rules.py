@@ -1,0 +1,103 @@
+"""Which rules a stored run is judged by."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.errors import OpenClawError, SuiteError
+from pytest_openclaw.run.shards import Part, read_part
+from pytest_openclaw.run.rules import suite_files, todays_rules
+from pytest_openclaw.validators import BUILTIN, build_registry
+from tests.unit.run.stored_runs import SUITE, A, definition, row, store
+
+REGISTRY = build_registry(("tests", validator) for validator in BUILTIN)
+THEN = {"type": "exact", "value": "then"}
+NOW = {"type": "exact", "value": "now"}
+
+
+@pytest.fixture
+def part(tmp_path: Path) -> Part:
+    """A run of two prompts of a suite and a benchmark in Python."""
+    prompts = [
+        definition("P1", validator=THEN, extra={"note": 1}),
+        definition("P2", validator=THEN, system="Be brief."),
+        definition("R1", suite="benchmarks/test_x.py", validator={"type": "python"}),
+    ]
+    return read_part(store(tmp_path / "runs" / "one", [row(A, "P1")], prompts=prompts))
+
+
+def _write(root: Path, *prompts: dict[str, Any]) -> Path:
+    path = root / SUITE
+    path.parent.mkdir()
+    path.write_text(json.dumps(list(prompts)))
+    return path
+
+
+def _values(part: Part, root: Path) -> dict[str, str]:
+    rules = todays_rules(part, root, REGISTRY)
+    return {prompt_id: prompt.validator_spec["value"] for (_, prompt_id), prompt in rules.prompts.items()}
+
+
+P1 = {"id": "P1", "prompt": "Do P1.", "validator": NOW}
+P2 = {"id": "P2", "prompt": "Do P2.", "system": "Be brief.", "validator": NOW}
+
+
+def test_rules_come_from_the_suite_files(part: Part, tmp_path: Path) -> None:
+    """Prompts that ask the same have the validators that they have today."""
+    path = _write(tmp_path, P1, {**P2, "max_output_tokens": 5, "name": "new"})
+
+    assert _values(part, tmp_path) == {"P1": "now", "P2": "now"}
+    assert todays_rules(part, tmp_path, REGISTRY).notes == ()
+    assert suite_files(part, tmp_path) == [path]
+
+
+@pytest.mark.parametrize(
+    ("today", "told"),
+    [
+        pytest.param([P1], "has some prompts no longer", id="prompt-gone"),
+        pytest.param([P1, {**P2, "prompt": "Do P3."}], "asks some prompts in other words now", id="reworded"),
+        pytest.param([P1, {**P2, "system": None}], "asks some prompts in other words now", id="system-gone"),
+    ],
+)
+def test_another_question_is_judged_as_it_was_asked(
+    part: Part, tmp_path: Path, today: list[dict[str, Any]], told: str
+) -> None:
+    """A reply is never held against the rule of another question; the definition of then holds, and is told."""
+    _write(tmp_path, *today)
+
+    assert _values(part, tmp_path) == {"P1": "now", "P2": "then"}
+    assert todays_rules(part, tmp_path, REGISTRY).notes == (
+        f"{SUITE} {told}: P2; judged as config.json defines",
+    )
+
+
+def test_a_suite_that_is_gone_is_not_needed(part: Part, tmp_path: Path) -> None:
+    """`config.json` defines every prompt that was selected."""
+    assert _values(part, tmp_path) == {"P1": "then", "P2": "then"}
+    assert suite_files(part, tmp_path) == []
+
+
+def test_a_suite_that_is_wrong_is_refused(part: Part, tmp_path: Path) -> None:
+    """A slip in a suite is told as pytest tells it, and nothing is judged by half a suite."""
+    _write(tmp_path, P1, {**P2, "validator": {"type": "exakt"}})
+
+    with pytest.raises(SuiteError, match=re.escape(f"{SUITE}: prompt P2: there is no validator type")):
+        todays_rules(part, tmp_path, REGISTRY)
+
+
+def test_a_validator_that_nobody_brings_any_more_is_refused(tmp_path: Path) -> None:
+    """Without the suite, a guest's rule in `config.json` needs the guest."""
+    prompts = [definition("P1", validator={"type": "mentions_ticket"})]
+    part = read_part(store(tmp_path / "one", [row(A, "P1")], prompts=prompts))
+
+    with pytest.raises(
+        OpenClawError, match=r"config\.json: prompt P1: there is no validator type"
+    ) as refused:
+        todays_rules(part, tmp_path, REGISTRY)
+
+    assert "mentions_ticket" in str(refused.value)
