@@ -1,0 +1,97 @@
+"""The command line beside pytest: what is done with runs that are there already.
+
+A command is a module of this folder and its line in `COMMANDS`. Its docstring is its help: the first line
+stands in the list of commands, all of it in `--help`. It has `add_arguments(parser)` and
+`run(arguments) -> Answer`; imports that take time stand in `run`. `--json`, errors and the exit status are
+dealt with here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.errors import OpenClawError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_openclaw.commands.answer import Answer
+
+COMMANDS = ("merge", "rescore")
+
+REFUSED = 1
+"""Exit status if a command could not do what it was asked; argparse's own, for usage, is 2."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command that the words name, and return its exit status."""
+    parser, parsers = _parsers()
+    arguments = parser.parse_args(argv)
+    if arguments.command is None:
+        parser.print_help()
+        return 0
+    try:
+        answer: Answer = import_module(f"{__name__}.{arguments.command}").run(arguments)
+    except (OpenClawError, OSError) as error:
+        print(f"{parsers[arguments.command].prog}: {_in_words(error)}", file=sys.stderr)  # noqa: T201
+        return REFUSED
+    try:
+        _show(answer, as_json=arguments.json)
+    except BrokenPipeError:
+        # The reader has seen enough; Python would complain once more when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return answer.status
+
+
+def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    called = Path(sys.argv[0]).stem
+    parser = argparse.ArgumentParser(
+        prog=called if called == "pytest-openclaw" else "python -m pytest_openclaw",
+        description="Works on runs of LLM benchmarks that pytest has measured; nobody is called.",
+        epilog="`<command> --help` shows an example. Benchmarks themselves are run by pytest.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    listed = parser.add_subparsers(title="commands", dest="command", metavar="<command>")
+    parsers = {}
+    for name in COMMANDS:
+        module = import_module(f"{__name__}.{name}")
+        assert module.__doc__, "its docstring is a command's help"
+        parsers[name] = listed.add_parser(
+            name,
+            help=module.__doc__.splitlines()[0],
+            description=module.__doc__,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(parsers[name])
+        parsers[name].add_argument(
+            "--json", action="store_true", help="print the result as one JSON object instead"
+        )
+    return parser, parsers
+
+
+def _show(answer: Answer, *, as_json: bool) -> None:
+    from pytest_openclaw.reports.numbers import printable
+
+    if as_json:
+        lines = [json.dumps(answer.data, indent=2)]  # ASCII, which every terminal and pipe takes
+    else:
+        encoding = sys.stdout.encoding or "utf-8"
+        lines = [
+            printable(line).encode(encoding, "backslashreplace").decode(encoding) for line in answer.lines
+        ]
+    print("\n".join(lines), flush=True)  # noqa: T201
+
+
+def _in_words(error: Exception) -> str:
+    from pytest_openclaw.reports.numbers import printable
+
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return printable(f"{where}{error.strerror or error}")
+    return printable(str(error))

@@ -1,0 +1,75 @@
+"""What a command gives back, and how it names runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.errors import OpenClawError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from pytest_openclaw.records import JsonObject
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """A command's result.
+
+    Attributes:
+        lines: for a person.
+        data: for a program, under `--json`.
+        status: the exit status.
+    """
+
+    lines: Sequence[str]
+    data: JsonObject
+    status: int = 0
+
+
+def add_runs_dir(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says where runs are looked for by their id."""
+    parser.add_argument(
+        "--runs-dir",
+        type=Path,
+        default=Path("runs"),
+        metavar="DIR",
+        help="where a RUN that is no path is looked for or made (runs)",
+    )
+
+
+def run_path(name: str, runs_dir: Path) -> Path:
+    """Return the directory of the run that the user names: a path, a run id, or `last`.
+
+    Raises:
+        OpenClawError: there is none.
+    """
+    from pytest_openclaw.run.reading import find_run
+
+    path = Path(name)
+    if path.is_dir():
+        return path if path.name else path.resolve()
+    if path.name != name:
+        raise OpenClawError(f"there is no run directory {path}")
+    return find_run(runs_dir, name)
+
+
+def new_run_path(name: str, runs_dir: Path) -> Path:
+    """Return where a new run is to be made: a path, or a run id in the folder of runs.
+
+    Raises:
+        OpenClawError: something is there already.
+    """
+    path = Path(name)
+    path = path if path.name != name else runs_dir / name
+    if path.exists():
+        raise OpenClawError(f"{path} exists already; name a run that does not")
+    return path
+
+
+def counted(n: int, what: str) -> str:
+    """Return `1 run`, `2 runs`."""
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"

@@ -1,0 +1,75 @@
+"""Join runs into one: the shards of a CI job, several machines, parts of a matrix.
+
+Rows are taken over byte for byte; summary, tiers and gates are computed as a
+single run would have. The order of the runs makes no difference. Refused are
+runs that did not measure the same thing: another prompt or validator under one
+id, another setting that shapes a request. Told is what is worth knowing: an
+unfinished run, a model that was not served alike, different addresses.
+
+Example:
+  pytest benchmarks/ -k "P1 or P2" --openclaw-run-id=shard-1
+  pytest benchmarks/ -k "not (P1 or P2)" --openclaw-run-id=shard-2
+  python -m pytest_openclaw merge shard-1 shard-2 --into whole
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.commands.answer import Answer, add_runs_dir, counted, new_run_path, run_path
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `merge` is told."""
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="a run's directory, its id, or last")
+    parser.add_argument("--into", required=True, metavar="RUN", help="the new run: its directory or its id")
+    parser.add_argument(
+        "--prefer",
+        choices=("newest", "oldest"),
+        help="which row to keep where a cell has different ones; without it they are refused",
+    )
+    add_runs_dir(parser)
+
+
+def run(arguments: argparse.Namespace) -> Answer:
+    """Merge, and show the whole."""
+    from pytest_openclaw.reports.terminal import render_terminal
+    from pytest_openclaw.run.merging import merge_parts
+    from pytest_openclaw.run.parts import read_part
+    from pytest_openclaw.run.rewriting import write_run
+    from pytest_openclaw.stats.summary import summary_to_json
+
+    into = new_run_path(arguments.into, arguments.runs_dir)
+    parts = [read_part(run_path(name, arguments.runs_dir)) for name in arguments.runs]
+    merged = merge_parts(parts, arguments.prefer)
+    now_ms = time.time_ns() // 1_000_000
+    written = write_run(merged.new, into.parent, into.name, exactly=True, now_ms=now_ms)
+    summary = written.summary
+    n_runs, n_targets = counted(len(parts), "run"), counted(len(summary.groups), "target")
+    head = f"merged {n_runs}: {summary.n_rows} of {counted(summary.n_cells, 'cell')}, {n_targets}"
+    return Answer(
+        lines=[
+            head,
+            *(f"note: {note}" for note in merged.notes),
+            "",
+            *render_terminal(summary, str(written.path / "summary.md")),
+        ],
+        data={
+            "into": str(written.path),
+            "runs": [
+                {
+                    "path": part.name,
+                    "run_id": part.run.run_id,
+                    "n_cells": part.n_cells,
+                    "n_rows": part.n_rows,
+                }
+                for part in parts
+            ],
+            "notes": list(merged.notes),
+            "summary": summary_to_json(summary),
+        },
+    )

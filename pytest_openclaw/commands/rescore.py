@@ -1,0 +1,128 @@
+"""Judge a run anew: today's validators over yesterday's replies, without a call.
+
+The prompts are read from the suite files again, so mend a validator and see
+what it changes. The result is a new run beside the old one, which stays as it
+is. A row keeps its verdict where its reply is not all there (cut at 64 KiB, a
+secret taken out) and where a test in Python had judged it; faults stay faults.
+Where a suite or a prompt is gone, or asks something else now, the definition in
+config.json is used.
+
+Your own validators come from conftest.py and installed plugins, as in a session
+of pytest's: its ini file and the conftest.py of the root folder and of the
+suites' folders are loaded; no test is collected or run.
+
+Example:
+  python -m pytest_openclaw rescore 20260213_235930
+  python -m pytest_openclaw rescore last --rootdir ~/assistant --into mended
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.commands.answer import Answer, add_runs_dir, counted, new_run_path, run_path
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.run.rescoring import Change, Rescored
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `rescore` is told."""
+    parser.add_argument("run", metavar="RUN", help="the run's directory, its id, or last")
+    parser.add_argument(
+        "--into", metavar="RUN", help="the new run: its directory or its id (RUN-rescored, beside it)"
+    )
+    parser.add_argument(
+        "--rootdir",
+        type=Path,
+        default=Path(),
+        metavar="DIR",
+        help="the project's root folder, to which the rows' suites are relative (the current folder)",
+    )
+    add_runs_dir(parser)
+
+
+def run(arguments: argparse.Namespace) -> Answer:
+    """Rescore, and show what has changed."""
+    from pytest_openclaw import __version__
+    from pytest_openclaw.commands.guests import project_validators
+    from pytest_openclaw.reports.terminal import render_terminal
+    from pytest_openclaw.run.parts import read_part
+    from pytest_openclaw.run.rescoring import rescore_part
+    from pytest_openclaw.run.rewriting import write_run
+    from pytest_openclaw.run.rules import suite_files, todays_rules
+    from pytest_openclaw.stats.summary import summary_to_json
+
+    into = new_run_path(arguments.into, arguments.runs_dir) if arguments.into else None
+    part = read_part(run_path(arguments.run, arguments.runs_dir))
+    root = arguments.rootdir.resolve(strict=True)
+    registry = project_validators(root, suite_files(part, root))
+    rescored = rescore_part(part, todays_rules(part, root, registry), version=__version__)
+    beside = into or part.run.path.with_name(f"{part.run.run_id}-rescored")
+    now_ms = time.time_ns() // 1_000_000
+    written = write_run(rescored.new, beside.parent, beside.name, exactly=into is not None, now_ms=now_ms)
+    return Answer(
+        lines=[
+            *_told(part.name, rescored),
+            "",
+            *render_terminal(written.summary, str(written.path / "summary.md")),
+        ],
+        data={
+            "into": str(written.path),
+            "run": part.name,
+            "n_rows": len(rescored.new.rows),
+            "changed": [_as_json(change) for change in rescored.changes],
+            "kept": dict(rescored.kept),
+            "n_faults": rescored.n_faults,
+            "notes": list(rescored.notes),
+            "summary": summary_to_json(written.summary),
+        },
+    )
+
+
+def _told(name: str, rescored: Rescored) -> Iterator[str]:
+    from pytest_openclaw.run.rescoring import KEPT
+
+    flips = [change for change in rescored.changes if change.flipped]
+    others = len(rescored.changes) - len(flips)
+    n_rows, n_flips = counted(len(rescored.new.rows), "row"), counted(len(flips), "verdict")
+    more = f", {counted(others, 'other row')} changed besides" if others else ""
+    yield f"rescored {n_rows} of {name}: {n_flips} changed{more}"
+    for reason, n in sorted(rescored.kept.items()):
+        yield f"note: {_rows_keep(n, 'verdict')}: {KEPT[reason]}"
+    if rescored.n_faults:
+        yield f"note: {_rows_keep(rescored.n_faults, 'fault')}: there is no reply to judge"
+    yield from (f"note: {note}" for note in rescored.notes)
+    for change in flips:
+        before, after = change.verdicts
+        record = change.after
+        why = record.violation or record.fault_message
+        words = [f"{before} -> {after}", record.target.label, f"{record.suite}::{record.prompt_id}"]
+        yield f"  {'  '.join(words)}{f'  {why}' if why else ''}"
+
+
+def _rows_keep(n: int, what: str) -> str:
+    return f"1 row keeps its {what}" if n == 1 else f"{n} rows keep their {what}"
+
+
+def _as_json(change: Change) -> JsonObject:
+    before, after = change.verdicts
+    record = change.after
+    return {
+        "suite": record.suite,
+        "prompt_id": record.prompt_id,
+        "provider": record.provider,
+        "model": record.model,
+        "thinking_level": record.thinking_level,
+        "repeat": record.repeat,
+        "before": before,
+        "after": after,
+        "violation": record.violation,
+        "fault_message": record.fault_message,
+    }

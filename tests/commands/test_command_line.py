@@ -1,0 +1,287 @@
+"""The command line beside pytest: help, errors, exit status, and what it prints."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_openclaw import commands
+from pytest_openclaw.commands import COMMANDS, main
+from pytest_openclaw.records import Target
+from tests.unit.run.stored_runs import A, B, definition, files_of, load, row, store
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of two shards, in a project that is the current folder."""
+    monkeypatch.chdir(tmp_path)
+    store(tmp_path / "runs/one", [row(A, "P1", raw_output="x"), row(A, "P2")])
+    store(tmp_path / "runs/two", [row(B, "P1")])
+    return tmp_path / "runs"
+
+
+def _process(*words: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pytest_openclaw", *words],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        **more,
+    )
+
+
+# --- help ---------------------------------------------------------------------------------------
+
+
+def test_without_a_command_there_is_help(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every command stands there with what it is for."""
+    assert main([]) == 0
+
+    shown = capsys.readouterr().out
+    assert shown.startswith("usage: ")
+    assert all(f"\n    {name} " in shown for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_teaches_with_an_example(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command's help says what it does and shows how, in 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--help"])
+
+    shown = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert f"python -m pytest_openclaw {name} " in shown.partition("Example:")[2]
+    assert "--json" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_example_can_be_parsed(name: str) -> None:
+    """The words of every example are words that the command knows."""
+    text = import_module(f"pytest_openclaw.commands.{name}").__doc__ or ""
+    examples = [
+        line.split()[3:] for line in text.splitlines() if line.startswith("  python -m pytest_openclaw")
+    ]
+
+    parsed = [commands._parsers()[0].parse_args(words) for words in examples]
+
+    assert parsed
+    assert all(one.command == name for one in parsed)
+
+
+def test_every_command_is_in_the_table() -> None:
+    """A module with a `run` is a command; nothing else is."""
+    folder = Path(commands.__file__).parent
+    modules = [path.stem for path in folder.glob("*.py") if "\ndef run(" in path.read_text("utf-8")]
+
+    assert sorted(modules) == sorted(COMMANDS)
+
+
+def test_the_console_script_is_installed() -> None:
+    """`pytest-openclaw` is the same as `python -m pytest_openclaw`."""
+    (script,) = entry_points(group="console_scripts", name="pytest-openclaw")
+
+    assert script.load() is main
+
+
+# --- errors -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(["mrege"], id="unknown-command"),
+        pytest.param(["merge", "one"], id="no-into"),
+        pytest.param(["merge", "--into", "x"], id="no-run"),
+        pytest.param(["merge", "one", "--into", "x", "--prefer=best"], id="unknown-choice"),
+        pytest.param(["rescore"], id="rescore-what"),
+        pytest.param(["rescore", "one", "two"], id="rescore-two"),
+    ],
+)
+def test_wrong_words_end_with_2(runs: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Usage goes to stderr, and nothing is made."""
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("usage: ")
+    assert sorted(path.name for path in runs.iterdir()) == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        pytest.param(
+            ["merge", "one", "none", "--into", "x"], "there is no run none in runs", id="no-such-run"
+        ),
+        pytest.param(["merge", "a/b", "--into", "x"], "there is no run directory a/b", id="no-such-path"),
+        pytest.param(
+            ["merge", "one", "--into", "two"],
+            "runs/two exists already; name a run that does not",
+            id="into-exists",
+        ),
+        pytest.param(
+            ["merge", ".", "--into", "x"],
+            "No such file or directory; is {cwd} a run directory?",
+            id="no-run-there",
+        ),
+        pytest.param(
+            ["merge", "last", "--into", "x", "--runs-dir=empty"], "there is no run in empty", id="no-runs"
+        ),
+        pytest.param(
+            ["merge", "one", "--into", "runs/one/config.json/x"], "runs/one/config.json", id="into-a-file"
+        ),
+        pytest.param(["rescore", "one", "--into", "two"], "runs/two exists already", id="rescored-exists"),
+        pytest.param(
+            ["rescore", "one", "--rootdir", "nowhere"], "nowhere: No such file or directory", id="no-root"
+        ),
+    ],
+)
+def test_what_cannot_be_done_ends_with_1(
+    runs: Path, words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line on stderr says which command, what is wrong and where; no run is made."""
+    assert main(words) == 1
+
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert f" {words[0]}: " in shown.err
+    assert told.format(cwd=runs.parent) in shown.err
+    assert shown.err.count("\n") == 1
+    assert sorted(path.name for path in runs.iterdir()) == ["one", "two"]
+
+
+def test_a_damaged_run_gives_no_traceback() -> None:
+    """In a process of its own too, the end is a line and a status."""
+    done = _process("merge", __file__, "--into", "x")
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("python -m pytest_openclaw merge: ")
+    assert done.stderr.count("\n") == 1
+
+
+# --- what is printed and written ----------------------------------------------------------------
+
+
+def test_runs_are_named_by_id_or_path(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An id is looked for in the folder of runs; the new run is made where its name says."""
+    os.utime(runs / "one/results.jsonl", (2_000_000_000, 2_000_000_000))
+
+    assert main(["merge", "last", "runs/two", "--into", "both"]) == 0
+    assert main(["merge", str(runs / "both"), "--into", "elsewhere/copy"]) == 0
+    assert main(["merge", "both", "--into", "again", "--runs-dir", str(runs)]) == 0
+
+    assert "merged 2 runs: 3 of 3 cells, 2 targets\n" in capsys.readouterr().out
+    rows = (runs / "both/results.jsonl").read_bytes()
+    assert [path.name for path in runs.iterdir() if path.name in {"both", "again"}]
+    for copy in (runs.parent / "elsewhere/copy", runs / "again"):
+        assert (copy / "results.jsonl").read_bytes() == rows
+        assert load(copy, "config.json")["run_id"] == copy.name
+
+
+def test_json_is_the_whole_result(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--json` prints one object, notes and summary in it, and nothing else."""
+    store(runs / "late", [row(A, "P3")], n_selected={A: 2})
+
+    assert main(["merge", "one", "late", "--into", "both", "--json"]) == 0
+
+    data = json.loads(capsys.readouterr().out)
+    assert data["into"] == "runs/both"
+    assert [(part["run_id"], part["n_rows"], part["n_cells"]) for part in data["runs"]] == [
+        ("one", 2, 2),
+        ("late", 1, 2),
+    ]
+    assert data["notes"] == ["runs/late is not finished: 1 of its 2 cells have no row"]
+    assert data["summary"] == load(runs / "both", "summary.json")
+
+
+def test_a_rescore_stands_beside_its_run(runs: Path) -> None:
+    """Without `--into` the name is the old one's; a second rescore gets a number, the old run stays."""
+    before = files_of(runs / "one")
+
+    first, second = _process("rescore", "one"), _process("rescore", str(runs / "one"), cwd=runs)
+
+    assert (first.returncode, first.stderr, second.returncode, second.stderr) == (0, "", 0, "")
+    assert sorted(path.name for path in runs.iterdir()) == ["one", "one-rescored", "one-rescored_2", "two"]
+    assert (
+        "note: benchmarks/prompts_x.json is not there any more: P1, P2; judged as config.json defines"
+        in first.stdout
+    )
+    assert files_of(runs / "one") == before
+
+
+def test_hostile_names_are_spelled_out(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A terminal obeys no model's name, no prompt's id and no file's."""
+    hostile = Target(provider="lab", model="\x1b[31mred\n")
+    store(runs / "three", [row(hostile, "P\x1b")], serving={hostile.label: {"server": {"v": "\x1b[2J"}}})
+    store(runs / "four", [row(hostile, "P1")], serving={hostile.label: {"server": {"v": "2"}}})
+
+    assert main(["merge", "three", "four", "--into", "x"]) == 0
+    assert main(["merge", "three", "\x1b[31m", "--into", "y"]) == 1
+
+    shown = capsys.readouterr()
+    assert "\x1b" not in shown.out + shown.err
+    assert "not served alike" in shown.out
+
+
+def test_a_terminal_without_the_characters_gets_their_names(runs: Path) -> None:
+    """What an encoding lacks is spelled out instead of ending in an error."""
+    store(runs / "three", [row(Target(provider="lab", model="модель"), "P1")])
+
+    done = _process(
+        "merge", "three", "--into", "x", cwd=runs.parent, env={**os.environ, "PYTHONIOENCODING": "ascii"}
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "lab/\\u043c" in done.stdout
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes of Windows break in another way")
+def test_a_reader_that_leaves_is_no_error(runs: Path) -> None:
+    """A pipe that nobody reads ends the printing; the run is written."""
+    reading, writing = os.pipe()
+    os.close(reading)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest_openclaw", "merge", "one", "two", "--into", "x"],
+        cwd=runs.parent,
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        timeout=60,
+    )
+    os.close(writing)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (runs / "x/summary.md").exists()
+
+
+def test_a_refused_merge_says_what_differs(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The library's reasons reach the user whole."""
+    store(runs / "other", [row(B, "P2")], prompts=[definition("P2", prompt="Else.")])
+
+    assert main(["merge", "one", "other", "--into", "x"]) == 1
+
+    assert "the prompt P2 has another prompt in runs/one, runs/other" in capsys.readouterr().err
+    assert not (runs / "x").exists()
+
+
+def test_a_choice_between_rows_is_the_users(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--prefer` keeps one row of each cell and tells how many had two."""
+    store(runs / "again", [row(A, "P1", ended_at_ms=9999)])
+
+    assert main(["merge", "one", "again", "--into", "x"]) == 1
+    assert main(["merge", "one", "again", "--into", "x", "--prefer=newest"]) == 0
+
+    assert "note: 1 cell has different rows; the newest is kept\n" in capsys.readouterr().out
+    assert b"9999" in (runs / "x/results.jsonl").read_bytes()

@@ -1,0 +1,298 @@
+"""Runs of real sessions, merged and judged anew by the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.plugin.conftest import validator_of
+
+NOOP = {"type": "noop"}
+YES = {"type": "exact", "value": "yes"}
+SUITE = {
+    "P1": ("say yes", YES),
+    "P2": ("say no", YES),
+    "P3": ("say run `df -h` now", {"type": "tool_invocation", "expected_tools": ["df"]}),
+    "P4": ("call free", {"type": "tool_invocation", "expected_tools": ["free"]}),
+    "P5": ("say <think>hm</think>\nyes", YES),
+    "P6": ("think I could say no.|yes", YES),
+    "P7": ("say ", YES),
+    "P8": ("timeout", NOOP),
+    "P9": ("filtered", {"type": "tool_invocation", "expected_tools": ["df"]}),
+    "P10": ("say one two three", {"type": "max_words", "value": 2}),
+}
+PYTHON = """
+import pytest
+
+@pytest.mark.openclaw(id="R1", prompt="say yes", expected_tools=["edit"])
+def test_agrees(reply):
+    assert reply.text == "no", "it does not agree"
+"""
+THINKING = """        if word == "think":
+            reasoning, _, text = rest.partition("|")
+            return Reply(text=text, reasoning=reasoning, raw=f"<think>\\n{reasoning}\\n</think>\\n\\n{text}")
+        if word == "say":
+"""
+
+
+def _write(project: Any) -> None:
+    conftest = project.folder / "conftest.py"
+    conftest.write_text(conftest.read_text().replace('        if word == "say":\n', THINKING))
+    project.suite(SUITE)
+    (project.folder / "benchmarks" / "test_bench.py").write_text(PYTHON)
+
+
+def _command(project: Any, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run `python -m pytest_openclaw` in the project, as a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "pytest_openclaw", *words],
+        cwd=project.folder,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+    )
+
+
+def _done(project: Any, *words: str) -> str:
+    done = _command(project, *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def _load(project: Any, run: str, name: str) -> Any:
+    return json.loads((project.folder / "runs" / run / name).read_text("utf-8"))
+
+
+def _figures(summary: dict[str, Any], *, in_order: bool) -> dict[str, Any]:
+    """A summary without times and ids; and without the order in which workers' rows came, if there were some."""
+    timed = {"latency_ms", "ttft_ms", "wall_clock_ms", "tokens_per_s", "resources_before", "resources_after"}
+    groups = [{key: value for key, value in group.items() if key not in timed} for group in summary["groups"]]
+    rest = {key: value for key, value in summary.items() if key not in {"run_id", "generated_at_ms"}}
+    if not in_order:
+        rest["missed_by_all"].sort(key=lambda missed: missed["prompt_id"])
+        for group in groups:
+            group["violations"].sort(key=lambda violation: violation["violation"])
+    return {**rest, "groups": groups}
+
+
+def test_two_shards_are_the_whole_run(project: Any) -> None:
+    """The summary of two sessions' merged runs is that of one session over everything."""
+    _write(project)
+    models = "scripted/b@low,scripted/a"
+    gate = "--openclaw-min-pass-rate=0.5"
+    project.run("--openclaw-run-id=whole", gate, models=models)
+    project.run("--openclaw-run-id=shard-1", gate, "-k", "P1 or P3 or P4 or P8 or R1", models=models)
+    project.run("--openclaw-run-id=shard-2", gate, "-k", "not (P1 or P3 or P4 or P8 or R1)", models=models)
+
+    told = _done(project, "merge", "shard-2", "shard-1", "--into", "merged")
+
+    merged, whole = (_load(project, run, "summary.json") for run in ("merged", "whole"))
+    validator_of("summary").validate(merged)
+    assert _figures(merged, in_order=not project.mode) == _figures(whole, in_order=not project.mode)
+    assert (merged["n_cells"], merged["state"], merged["verdict"]) == (22, "finished", whole["verdict"])
+    assert told.startswith("merged 2 runs: 22 of 22 cells, 2 targets\n\ntarget")
+    lines = {
+        line
+        for run in ("shard-1", "shard-2")
+        for line in (project.folder / "runs" / run / "results.jsonl").read_bytes().splitlines()
+    }
+    assert set((project.folder / "runs/merged/results.jsonl").read_bytes().splitlines()) == lines
+
+
+def test_an_interrupted_run_is_completed_by_another(plain_project: Any) -> None:
+    """What `-x` left out is told, and another session's rows fill it."""
+    plain_project.suite({f"P{n}": ("say no" if n == 3 else "say yes", YES) for n in range(6)})
+    plain_project.run("--openclaw-run-id=stopped", "-x")
+    plain_project.run("--openclaw-run-id=rest", "-k", "P4 or P5")
+
+    told = _done(plain_project, "merge", "stopped", "rest", "--into", "merged")
+
+    assert "note: runs/stopped is not finished: 2 of its 6 cells have no row\n" in told
+    summary = _load(plain_project, "merged", "summary.json")
+    assert (summary["n_rows"], summary["n_cells"], summary["state"]) == (6, 6, "finished")
+
+
+def test_cells_that_a_mark_left_out_are_not_missing(plain_project: Any) -> None:
+    """A run whose cells were skipped by somebody else's mark is whole without them."""
+    plain_project.suite({"P1": ("say yes", YES), "P2": ("say yes", YES)})
+    conftest = plain_project.folder / "conftest.py"
+    skip = "\nimport pytest\ndef pytest_collection_modifyitems(items):\n    items[0].add_marker(pytest.mark.skip)\n"
+    conftest.write_text(conftest.read_text() + skip)
+    plain_project.run("--openclaw-run-id=one")
+
+    told = _done(plain_project, "merge", "one", "--into", "two")
+
+    assert told.startswith("merged 1 run: 1 of 1 cell, 1 target\n\n")
+
+
+def test_unchanged_validators_change_nothing(project: Any) -> None:
+    """Rows of a real session are the same bytes after a rescore, and so are all figures."""
+    _write(project)
+    project.run("--openclaw-run-id=one", models="scripted/a,scripted/b@low")
+    before = {path.name: path.read_bytes() for path in (project.folder / "runs/one").iterdir()}
+
+    told = _done(project, "rescore", "one")
+
+    folder = project.folder / "runs"
+    assert told.splitlines()[:3] == [
+        "rescored 22 rows of runs/one: 0 verdicts changed",
+        "note: 2 rows keep their verdict: a benchmark in Python is judged by its own test",
+        "note: 2 rows keep their fault: there is no reply to judge",
+    ]
+    assert (folder / "one-rescored/results.jsonl").read_bytes() == before["results.jsonl"]
+    old, new = (_load(project, run, "summary.json") for run in ("one", "one-rescored"))
+    assert {**new, "run_id": "one", "generated_at_ms": old["generated_at_ms"]} == old
+    assert (
+        _load(project, "one-rescored", "config.json")["prompts"]
+        == _load(project, "one", "config.json")["prompts"]
+    )
+    assert {path.name: path.read_bytes() for path in (folder / "one").iterdir()} == before
+
+
+def test_a_mended_validator_shows_what_it_changes(plain_project: Any) -> None:
+    """Cells that flipped are printed with target, prompt and reason; the new run has the new rule."""
+    plain_project.suite({"P1": ("say yes", YES), "P2": ("say no", YES), "P3": ("say yes", YES)})
+    plain_project.run("--openclaw-run-id=one", models="scripted/a")
+    no = {"type": "exact", "value": "no"}
+    plain_project.suite({"P1": ("say yes", no), "P2": ("say no", no), "P3": ("say yes", YES)})
+
+    told = _done(plain_project, "rescore", "last")
+    again = json.loads(_done(plain_project, "rescore", "runs/one", "--json", "--into", "second"))
+
+    assert told.splitlines()[:3] == [
+        "rescored 3 rows of runs/one: 2 verdicts changed",
+        '  passed -> failed  scripted/a  benchmarks/prompts_a.json::P1  "yes" is not "no"',
+        "  failed -> passed  scripted/a  benchmarks/prompts_a.json::P2",
+    ]
+    assert "scripted/a   2/3 " in told
+    assert told.rstrip().endswith("runs/one-rescored/summary.md")
+    assert [(one["prompt_id"], one["before"], one["after"]) for one in again["changed"]] == [
+        ("P1", "passed", "failed"),
+        ("P2", "failed", "passed"),
+    ]
+    assert again["into"] == "runs/second"
+    assert again["summary"]["groups"][0]["passed"]["n_success"] == 2
+    rows = (plain_project.folder / "runs/second/results.jsonl").read_text().splitlines()
+    for line in rows:
+        validator_of("row").validate(json.loads(line))
+    assert [json.loads(line)["objective_pass"] for line in rows] == [False, True, True]
+
+
+GUEST = """
+from dataclasses import dataclass
+from typing import ClassVar
+from pytest_openclaw import Verdict
+
+@dataclass(frozen=True)
+class Ends:
+    type: ClassVar[str] = "ends_with"
+    value: str
+    def check(self, reply):
+        return Verdict(passed=reply.text.endswith(self.value))
+
+def pytest_openclaw_validators():
+    return [Ends]
+"""
+
+
+def test_a_guest_judges_anew_from_another_folder(plain_project: Any, tmp_path: Path) -> None:
+    """A validator of a conftest beside the suite is found by `--rootdir`, as it is today; no test runs."""
+    plain_project.suite({"P1": ("say yes", {"type": "ends_with", "value": "s"})})
+    conftest = plain_project.folder / "benchmarks" / "conftest.py"
+    conftest.write_text(GUEST)
+    plain_project.run("--openclaw-run-id=one", models="scripted/a")
+    conftest.write_text(GUEST.replace("endswith", "startswith") + "\nprint('loaded')\n")
+    (plain_project.folder / "benchmarks" / "test_never.py").write_text("raise RuntimeError('collected')")
+    (plain_project.folder / "pytest.ini").write_text(
+        "[pytest]\nopenclaw_models = scripted/*\naddopts = -n 2\n"
+    )
+
+    folder = plain_project.folder
+    words = ["rescore", f"{folder}/runs/one", "--rootdir", f"{folder}", "--into", "here/new"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest_openclaw", *words],
+        cwd=tmp_path,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "1 verdict changed\n  passed -> failed  scripted/a" in done.stdout
+    assert "loaded" not in done.stdout
+    assert (tmp_path / "here/new/summary.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("conftest", "told"),
+    [
+        pytest.param("raise RuntimeError('a slip')", "a slip", id="raises"),
+        pytest.param(
+            "def pytest_openclaw_validators():\n    return 5\n",
+            "returned 5, not a list of classes",
+            id="no-list",
+        ),
+        pytest.param(
+            "from pytest_openclaw.validators.text import Noop\n"
+            "def pytest_openclaw_validators():\n    return [Noop]\n",
+            'the validator type "noop" is claimed twice',
+            id="claimed-twice",
+        ),
+        pytest.param("import sys\nsys.exit(3)", "pytest cannot load the project", id="exits"),
+    ],
+)
+def test_a_project_that_cannot_be_loaded_is_refused(plain_project: Any, conftest: str, told: str) -> None:
+    """The reason is pytest's own, and no run is written."""
+    plain_project.suite({"P1": ("say yes", YES)})
+    plain_project.run("--openclaw-run-id=one")
+    (plain_project.folder / "benchmarks" / "conftest.py").write_text(conftest)
+
+    done = _command(plain_project, "rescore", "one")
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert told in done.stderr
+    assert done.stderr.startswith("python -m pytest_openclaw rescore: pytest cannot load the project in ")
+    assert not (plain_project.folder / "runs/one-rescored").exists()
+
+
+def test_a_living_run_is_left_alone(plain_project: Any) -> None:
+    """While a session writes, its run is neither merged nor rescored; once it is killed, what it has counts."""
+    plain_project.suite({"P1": ("say yes", YES), "P2": ("wait 100", NOOP)})
+    session = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "benchmarks",
+            "--openclaw-models=scripted/m",
+            "--openclaw-run-id=one",
+        ],
+        cwd=plain_project.folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        results = plain_project.folder / "runs/one/results.jsonl"
+        deadline = time.monotonic() + 60
+        while not (results.exists() and results.stat().st_size) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        refused = [
+            _command(plain_project, *words) for words in (("merge", "one", "--into", "x"), ("rescore", "one"))
+        ]
+    finally:
+        os.killpg(session.pid, signal.SIGKILL)
+        session.wait()
+
+    for done in refused:
+        assert done.returncode == 1
+        assert done.stderr.endswith("runs/one: a run is writing there now. Wait until it ends, or end it.\n")
+    assert "1 of 2 cells" in _done(plain_project, "merge", "one", "--into", "x")
