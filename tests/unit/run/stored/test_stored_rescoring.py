@@ -20,6 +20,7 @@ from pytest_openclaw.redact import Redactor
 from pytest_openclaw.run.shards import read_part
 from pytest_openclaw.run.recording import record_of
 from pytest_openclaw.run.rescoring import Change, Rescored, readings, rescore_part, rescore_record
+from pytest_openclaw.run.rewriting import write_run
 from pytest_openclaw.run.rules import todays_rules
 from pytest_openclaw.schema import from_row, to_row
 from pytest_openclaw.suites import load_suite
@@ -380,6 +381,18 @@ def test_a_run_is_judged_by_its_suites_of_today(tmp_path: Path) -> None:
     assert rescored.new.config["prompts"][0]["tags"] == ["t"]
     assert rescored.new.config["rescored"] == {"run_id": "one", "pytest_openclaw": "9.9"}
     assert rescored.notes == ()
+
+
+def test_figures_stand_in_the_order_of_the_config(tmp_path: Path) -> None:
+    """Workers may have ended the cells in any order; rows keep it, and the summary does not show it."""
+    missed = {"objective_pass": False, "violation": "no"}
+    rows = [row(A, prompt_id, **missed, truncated=True) for prompt_id in ("P3", "P1", "P2")]
+    run = store(tmp_path / "one", rows, prompts=[definition(f"P{number}") for number in (2, 3, 1)])
+
+    written = write_run(_rescored(run).new, tmp_path, "new", exactly=True, now_ms=1)
+
+    assert (written.path / "results.jsonl").read_bytes() == (run / "results.jsonl").read_bytes()
+    assert [missed.prompt_id for missed in written.summary.missed] == ["P2", "P3", "P1"]
 
 
 def test_what_cannot_be_judged_is_counted(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from pytest_openclaw.records import JsonObject, Target
-    from pytest_openclaw.run.shards import Snapshot
+    from pytest_openclaw.records import JsonObject, Record, Target
+    from pytest_openclaw.run.parts import Snapshot
     from pytest_openclaw.run.reading import StoredRow
     from pytest_openclaw.settings import Gates
 
@@ -86,7 +86,7 @@ def _fill(directory: RunDirectory, new: NewRun, now_ms: int) -> Summary:
             before=before[0].values if before else None, after=after[0].values if after else None
         )
     summary = summarise_run(
-        [row.record for row in new.rows],
+        _in_order(new),
         new.n_selected,
         new.gates,
         snapshots,
@@ -100,6 +100,18 @@ def _fill(directory: RunDirectory, new: NewRun, now_ms: int) -> Summary:
         "config.json", {"schema_version": CONFIG_VERSION, "run_id": directory.run_id, **new.config}
     )
     return summary
+
+
+def _in_order(new: NewRun) -> list[Record]:
+    """The rows as the run was planned; workers end cells in any order, and no figure depends on it."""
+    targets = {target: place for place, target in enumerate(new.n_selected)}
+    prompts = {(prompt["suite"], prompt["id"]): place for place, prompt in enumerate(new.config["prompts"])}
+
+    def place(record: Record) -> tuple[int, int, int]:
+        prompt = prompts.get((record.suite, record.prompt_id), len(prompts))
+        return targets.get(record.target, len(targets)), prompt, record.repeat
+
+    return sorted((row.record for row in new.rows), key=place)
 
 
 def _by_weight(snapshots: Sequence[Snapshot], target: Target, moment: str) -> list[Snapshot]:
