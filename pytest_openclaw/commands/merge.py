@@ -38,9 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> Answer:
     """Merge, and show the whole."""
     from pytest_openclaw.reports.terminal import render_terminal
-    from pytest_openclaw.run.merging import merge_parts
-    from pytest_openclaw.run.parts import read_part
-    from pytest_openclaw.run.rewriting import write_run
+    from pytest_openclaw.run.stored.merging import merge_parts
+    from pytest_openclaw.run.stored.parts import read_part
+    from pytest_openclaw.run.stored.rewriting import write_run
     from pytest_openclaw.stats.summary import summary_to_json
 
     into = new_run_path(arguments.into, arguments.runs_dir)

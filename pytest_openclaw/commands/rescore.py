@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_openclaw.records import JsonObject
-    from pytest_openclaw.run.rescoring import Change, Rescored
+    from pytest_openclaw.run.stored.rescoring import Change, Rescored
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,10 +53,10 @@ def run(arguments: argparse.Namespace) -> Answer:
     from pytest_openclaw import __version__
     from pytest_openclaw.commands.guests import project_validators
     from pytest_openclaw.reports.terminal import render_terminal
-    from pytest_openclaw.run.parts import read_part
-    from pytest_openclaw.run.rescoring import rescore_part
-    from pytest_openclaw.run.rewriting import write_run
-    from pytest_openclaw.run.rules import suite_files, todays_rules
+    from pytest_openclaw.run.stored.parts import read_part
+    from pytest_openclaw.run.stored.rescoring import rescore_part
+    from pytest_openclaw.run.stored.rewriting import write_run
+    from pytest_openclaw.run.stored.rules import suite_files, todays_rules
     from pytest_openclaw.stats.summary import summary_to_json
 
     into = new_run_path(arguments.into, arguments.runs_dir) if arguments.into else None
@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> Answer:
 
 
 def _told(name: str, rescored: Rescored) -> Iterator[str]:
-    from pytest_openclaw.run.rescoring import KEPT
+    from pytest_openclaw.run.stored.rescoring import KEPT
 
     flips = [change for change in rescored.changes if change.flipped]
     others = len(rescored.changes) - len(flips)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_openclaw.records import JsonObject
-    from pytest_openclaw.run.shards import Part
+    from pytest_openclaw.run.stored.parts import Part
 
 # Settings of `config.json` that may differ, because they say what was asked of whom, how fast, and what
 # pytest made of it. Every other one (`temperature`, `thinking_room_tokens`, `stream`, `timeout_s`, and

@@ -10,15 +10,15 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.run.agreement import IDENTITY, agreed
-from pytest_openclaw.run.order import common_order, natural
-from pytest_openclaw.run.shards import target_of
+from pytest_openclaw.run.stored.agreement import IDENTITY, agreed
+from pytest_openclaw.run.stored.order import common_order, natural
+from pytest_openclaw.run.stored.parts import target_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_openclaw.records import JsonObject, Target
-    from pytest_openclaw.run.shards import Part, PromptKey
+    from pytest_openclaw.run.stored.parts import Part, PromptKey
 
 _COUNTS = ("n_cells", "n_rows")
 

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Literal
 
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.records import CellKey
-from pytest_openclaw.run.agreement import (
+from pytest_openclaw.run.stored.agreement import (
     MOST_TOLD,
     check_agreement,
     differing_addresses,
     differing_servers,
 )
-from pytest_openclaw.run.joining import join_configs, join_inventories, order_of
-from pytest_openclaw.run.rewriting import NewRun
+from pytest_openclaw.run.stored.joining import join_configs, join_inventories, order_of
+from pytest_openclaw.run.stored.rewriting import NewRun
 from pytest_openclaw.settings import Gates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_openclaw.records import Target
-    from pytest_openclaw.run.shards import Part
     from pytest_openclaw.run.reading import StoredRow
+    from pytest_openclaw.run.stored.parts import Part
 
 Prefer = Literal["newest", "oldest"]
 Rows = dict[CellKey, tuple["StoredRow", ...]]

@@ -17,10 +17,10 @@ from pytest_openclaw.judge import conclude, judge
 from pytest_openclaw.records import Reply, Timing, ToolCall, Verdict
 from pytest_openclaw.redact import HIDDEN
 from pytest_openclaw.run.directory import line_of
-from pytest_openclaw.run.shards import is_python
 from pytest_openclaw.run.reading import StoredRow
 from pytest_openclaw.run.recording import of_judgement
-from pytest_openclaw.run.rewriting import NewRun
+from pytest_openclaw.run.stored.parts import is_python
+from pytest_openclaw.run.stored.rewriting import NewRun
 from pytest_openclaw.schema import to_row
 from pytest_openclaw.settings import Gates
 from pytest_openclaw.text import valid_value
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pytest_openclaw.records import JsonObject, Prompt, Record
-    from pytest_openclaw.run.shards import Part
-    from pytest_openclaw.run.rules import Rules
+    from pytest_openclaw.run.stored.parts import Part
+    from pytest_openclaw.run.stored.rules import Rules
 
 Kept = Literal["truncated", "python", "secret", "unclear", "unknown"]
 KEPT: Mapping[Kept, str] = {

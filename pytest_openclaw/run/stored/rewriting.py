@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_openclaw.records import JsonObject, Record, Target
-    from pytest_openclaw.run.parts import Snapshot
     from pytest_openclaw.run.reading import StoredRow
+    from pytest_openclaw.run.stored.parts import Snapshot
     from pytest_openclaw.settings import Gates
 
 

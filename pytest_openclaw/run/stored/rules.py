@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.errors import OpenClawError
-from pytest_openclaw.run.shards import is_python
+from pytest_openclaw.run.stored.parts import is_python
 from pytest_openclaw.suites import load_suite
 from pytest_openclaw.suites.prompt import read_prompt
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_openclaw.records import JsonObject, Prompt, Suite
-    from pytest_openclaw.run.shards import Part, PromptKey
+    from pytest_openclaw.run.stored.parts import Part, PromptKey
     from pytest_openclaw.validators.registry import Registry
 
 

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.records import Record, Target
-from pytest_openclaw.run import rewriting
 from pytest_openclaw.run.directory import RunDirectory, line_of
-from pytest_openclaw.run.merging import Merged, merge_parts
-from pytest_openclaw.run.shards import read_part
-from pytest_openclaw.run.rewriting import write_run
+from pytest_openclaw.run.stored import rewriting
+from pytest_openclaw.run.stored.merging import Merged, merge_parts
+from pytest_openclaw.run.stored.parts import read_part
+from pytest_openclaw.run.stored.rewriting import write_run
 from pytest_openclaw.schema import load_schema, to_row
 from pytest_openclaw.settings import Gates
 from pytest_openclaw.stats.summarising import summarise_run

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.run.directory import RunDirectory
-from pytest_openclaw.run.shards import read_part, read_snapshot
 from pytest_openclaw.run.resources import render_snapshot
+from pytest_openclaw.run.stored.parts import read_part, read_snapshot
 from pytest_openclaw.schema import to_row
 from tests.unit.run.stored_runs import A, B, files_of, row, store
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.errors import OpenClawError, SuiteError
-from pytest_openclaw.run.shards import Part, read_part
-from pytest_openclaw.run.rules import suite_files, todays_rules
+from pytest_openclaw.run.stored.parts import Part, read_part
+from pytest_openclaw.run.stored.rules import suite_files, todays_rules
 from pytest_openclaw.validators import BUILTIN, build_registry
 from tests.unit.run.stored_runs import SUITE, A, definition, row, store
 

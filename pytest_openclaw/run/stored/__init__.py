@@ -1,0 +1,1 @@
+"""Runs on disk: checked, joined into one, judged anew, and written again."""
