@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.errors import AskingBroke
+from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.redact import Redactor
 from pytest_openclaw.run.desk import Desk
 from pytest_openclaw.run.fetching import Alive, Fetched, Fetcher, Waiting
@@ -97,7 +98,11 @@ class _Link(asyncio.Protocol):
 
 
 def _made(makings: Mapping[str, tuple[str, str, ProviderSetup]]) -> dict[str, Provider]:
-    return {
+    providers: dict[str, Provider] = {
         name: getattr(importlib.import_module(module), kind)(setup)
         for name, (module, kind, setup) in makings.items()
     }
+    if any(isinstance(provider, OverHttp) for provider in providers.values()):
+        # Now, while tests are collected: at the first ask it would hold up the others.
+        importlib.import_module("pytest_openclaw.providers.listening")
+    return providers
