@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -66,7 +67,7 @@ class Recorder:
         """Write the row before anything else is done with the report."""
         # Taken off, because pytest keeps every report: ten thousand answers stay on disk alone.
         if payload := vars(report).pop(PAYLOAD, None):
-            self._state.take(report, payload)
+            self._state.take(report, json.loads(payload) if isinstance(payload, str) else payload)
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
         """Write the summary, and let the gates decide."""
