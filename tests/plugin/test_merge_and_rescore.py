@@ -115,15 +115,18 @@ def test_two_shards_are_the_whole_run(project: Any) -> None:
 
 def test_an_interrupted_run_is_completed_by_another(plain_project: Any) -> None:
     """What `-x` left out is told, and another session's rows fill it."""
-    plain_project.suite({f"P{n}": ("say no" if n == 3 else "say yes", YES) for n in range(6)})
-    plain_project.run("--openclaw-run-id=stopped", "-x")
-    plain_project.run("--openclaw-run-id=rest", "-k", "P4 or P5")
+    plain_project.suite({f"P{n}": ("say no" if n == 3 else "say yes", YES) for n in range(20)})
+    plain_project.run("--openclaw-run-id=stopped", "--openclaw-concurrency=1", "-x")
+    rows = (plain_project.folder / "runs" / "stopped" / "results.jsonl").read_text().splitlines()
+    left = {f"P{n}" for n in range(20)} - {json.loads(row)["prompt_id"] for row in rows}
+    assert left
+    plain_project.run("--openclaw-run-id=rest", "-k", " or ".join(left))
 
     told = _done(plain_project, "merge", "stopped", "rest", "--into", "merged")
 
-    assert "note: runs/stopped is not finished: 2 of its 6 cells have no row\n" in told
+    assert f"note: runs/stopped is not finished: {len(left)} of its 20 cells have no row\n" in told
     summary = _load(plain_project, "merged", "summary.json")
-    assert (summary["n_rows"], summary["n_cells"], summary["state"]) == (6, 6, "finished")
+    assert (summary["n_rows"], summary["n_cells"], summary["state"]) == (20, 20, "finished")
 
 
 def test_cells_that_a_mark_left_out_are_not_missing(plain_project: Any) -> None:
