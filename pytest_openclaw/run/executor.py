@@ -224,7 +224,8 @@ class Executor:
 
     def _bury(self, kind: type[Host], error: HostDied) -> None:
         self._deaths += 1
-        self._hosts.pop(kind).close()
+        for message in self._hosts.pop(kind).close():
+            self._note(message)
         for number, token in list(self._tokens.items()):
             if self._kinds[self._planned[token].cell.target.provider] is kind:
                 self._note(Fetched(number=number, error=error))

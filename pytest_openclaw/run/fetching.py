@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.settings import Settings
 
 CLOSING_S = 5.0
+# Beyond two attempts, for what another process of the run does meanwhile, such as starting an engine.
+OTHERS_S = 120.0
 # Faults that a provider finds before it sends anything.
 NEVER_SENT = frozenset({"auth_missing", "not_installed"})
 
@@ -216,9 +218,13 @@ class Fetcher:
             `{"warm_up": {"e2e_ms", "ok", "message"}}`. Its failure is told there and nowhere else: the cells
             will say why.
         """
-        done = await once_in_loop(
-            self._shared_dir, f"warm-up {target.label}", lambda: self._warm_up(provider, target)
-        )
+        try:
+            async with asyncio.timeout(2 * self._settings.timeout_s + OTHERS_S):
+                done = await once_in_loop(
+                    self._shared_dir, f"warm-up {target.label}", lambda: self._warm_up(provider, target)
+                )
+        except TimeoutError:
+            return _no_warm_up("another process of this run does not end its warm-up")
         if done["warm_up"]["ok"]:
             self._asked.add(target.label)
         return done
@@ -234,8 +240,7 @@ class Fetcher:
         try:
             result, timing = await ask_once(provider, request)
         except Exception as error:
-            broken = f"{type(error).__name__}: {error}"
-            return {"warm_up": {"ok": False, "e2e_ms": None, "message": broken}}
+            return _no_warm_up(f"{type(error).__name__}: {error}")
         message = None if isinstance(result, Reply) else result.message
         return {"warm_up": {"ok": message is None, "e2e_ms": round(timing.e2e_ms), "message": message}}
 
@@ -245,11 +250,12 @@ class Fetcher:
         A question that fails gives `{"error": …}`, because the cell that was answered before it counts.
         """
         try:
-            return await once_in_loop(
-                self._shared_dir,
-                f"fingerprint {target.label}",
-                lambda: within(self._settings.timeout_s, provider.fingerprint(target.model)),
-            )
+            async with asyncio.timeout(2 * self._settings.timeout_s + OTHERS_S):
+                return await once_in_loop(
+                    self._shared_dir,
+                    f"fingerprint {target.label}",
+                    lambda: within(self._settings.timeout_s, provider.fingerprint(target.model)),
+                )
         except Exception as error:
             return {"error": f"{type(error).__name__}: {error}"}
 
@@ -259,6 +265,10 @@ def _done() -> asyncio.Task[JsonObject]:
         return {}
 
     return asyncio.ensure_future(nothing())
+
+
+def _no_warm_up(why: str) -> JsonObject:
+    return {"warm_up": {"ok": False, "e2e_ms": None, "message": why}}
 
 
 def never_asked(fault: Fault) -> Ending:

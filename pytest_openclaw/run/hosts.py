@@ -142,7 +142,13 @@ class ProcessHost:
         self._log = shared_dir / f"asking-{os.getpid()}.log"
         with self._log.open("ab") as log, theirs:
             self._process = subprocess.Popen(  # noqa: S603 - this interpreter
-                [sys.executable, "-c", _START, json.dumps(sys.path), str(theirs.fileno())],
+                [
+                    sys.executable,
+                    "-c",
+                    _START,
+                    json.dumps([str(place) for place in sys.path]),
+                    str(theirs.fileno()),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
 from pytest_openclaw import CallFailed, OpenClawError, Provider, faults
+from pytest_openclaw import once as once_module
 from pytest_openclaw.errors import HostDied
 from pytest_openclaw.records import Ending, Fault, Reply, Request, Target, Timing, ToolCall
-from pytest_openclaw.run import attempt, hosts, retry
+from pytest_openclaw.run import attempt, fetching, hosts, retry
 from pytest_openclaw.run import executor as executor_module
 from pytest_openclaw.run.executor import Executor, ahead_of
 from pytest_openclaw.run.fetching import Fetcher
@@ -592,6 +594,22 @@ def test_a_failed_warm_up_is_told_and_no_more(opened: Open, error: Exception, me
     told = executor.notes[TARGET]["serving"]["warm_up"]
     assert told["ok"] is False
     assert message in told["message"]
+    assert (ending.attempts, ending.cold_start) == (1, True)
+
+
+def test_a_warm_up_that_another_process_never_ends_is_not_waited_for_for_ever(
+    opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever holds the run's lock and does nothing costs a moment; the cells are asked all the same."""
+    monkeypatch.setattr(fetching, "OTHERS_S", -9.8)
+    executor = opened(Warm(says("hi")), timeout_s=5.0)
+    lock = once_module._path_of(tmp_path, f"warm-up {TARGET.label}").with_suffix(".lock")
+
+    with FileLock(lock):
+        ending = asked(executor)
+
+    told = executor.notes[TARGET]["serving"]["warm_up"]
+    assert told["message"] == "another process of this run does not end its warm-up"
     assert (ending.attempts, ending.cold_start) == (1, True)
 
 
