@@ -170,6 +170,16 @@ class CellScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no
     def _split_scope(self, nodeid: str) -> str:
         return self._slot(nodeid)
 
+    def _reschedule(self, node: WorkerController) -> None:
+        """Give a worker enough to begin with, if there is as much.
+
+        A worker holds back its last item until it knows the next one, and what a dead worker leaves may be
+        parts with one item to do, or none: given one of these, as xdist does, its successor waits for ever.
+        """
+        super()._reschedule(node)
+        while not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
+            super()._reschedule(node)
+
 
 def _chose_dist(config: pytest.Config) -> bool:
     if config.getvalue("dist") != "load":  # which `-n` alone means

@@ -42,8 +42,10 @@ class Teacher(Provider):
         wanted = request.prompt.partition(" ")[2]
         if wanted in listed("down.txt"):
             raise CallFailed(faults.timed_out("teacher", 1.0))
-        while f"{request.model} {request.prompt}" in listed("hang.txt"):
+        call = f"{request.model} {request.prompt}"
+        if call in listed("hang.txt"):
             (FOLDER / "hanging.txt").write_text(str(os.getpid()))
+        while call in listed("hang.txt"):
             await asyncio.sleep(0.02)
         if request.prompt.startswith("long "):
             return Reply(text="x" * int(wanted))

@@ -149,8 +149,9 @@ def test_kill_9_of_a_worker(folder: Path) -> None:
     """The run says that a worker died; its cells are asked by the others, and none has two rows."""
     (folder / "hang.txt").write_text("a say 4")
     with started(folder, "--openclaw-run-id=r", MODELS, "-n", "2") as process:
-        assert wait_until(lambda: is_asked(folder, "a say 4") and len(rows(folder)) >= 3)
-        os.kill(int((folder / "hanging.txt").read_text()), signal.SIGKILL)
+        worker = folder / "hanging.txt"
+        assert wait_until(lambda: worker.exists() and bool(worker.read_text()) and len(rows(folder)) >= 3)
+        os.kill(int(worker.read_text()), signal.SIGKILL)
         (folder / "hang.txt").unlink()
         assert process.wait(RUN_S) == 1
     kept = rows(folder)
