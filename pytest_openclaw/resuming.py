@@ -41,7 +41,7 @@ class Resumption:
         handed_over: to a worker, by `for_workers`.
 
     Attributes:
-        path: the run's directory, in the process that holds it; None everywhere else.
+        path: the run's directory, in the process that found it; None everywhere else.
         settings: this session's, with what the run was begun with.
         replays: the verdicts that are kept, by cell; there from `open` on.
 

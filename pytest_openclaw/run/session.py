@@ -123,6 +123,9 @@ class RunSession:
                 self._serving[record.target.label] = {**known, **told}
                 self._write_inventory()
         if (prompt := payload.get("prompt")) and prompt not in self._prompts:
+            # In a resumed run its tags may be others than before.
+            same = (prompt["suite"], prompt["id"])
+            self._prompts = [known for known in self._prompts if (known["suite"], known["id"]) != same]
             self._prompts.append(prompt)
             self._write_config()
         return record

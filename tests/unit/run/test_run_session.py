@@ -131,9 +131,12 @@ def test_python_prompts_come_with_their_rows(directory: RunDirectory) -> None:
     session = _session(directory, {A: 2})
 
     for _ in range(2):
-        session.add(_payload(record(A), prompt={"id": "R1"}))
+        session.add(_payload(record(A), prompt={"suite": "t.py", "id": "R1"}))
 
-    assert _load(directory, "config.json")["prompts"] == [{"suite": "s", "id": "P1"}, {"id": "R1"}]
+    assert _load(directory, "config.json")["prompts"] == [
+        {"suite": "s", "id": "P1"},
+        {"suite": "t.py", "id": "R1"},
+    ]
 
 
 def test_targets_have_safe_names_of_their_own() -> None:
@@ -192,7 +195,7 @@ def test_the_config_counts_what_was_selected(directory: RunDirectory) -> None:
     session = _session(directory, {A: 2})
     session.leave_out(A.label)
 
-    session.add(_payload(record(A), prompt={"id": "R1"}))
+    session.add(_payload(record(A), prompt={"suite": "t.py", "id": "R1"}))
 
     assert [target["n_cells"] for target in _load(directory, "config.json")["targets"]] == [2]
 
@@ -209,3 +212,13 @@ def test_the_summary_follows_the_plan(directory: RunDirectory) -> None:
 
     assert [found.prompt_id for found in summary.missed] == ["P2", "P10", "P1"]
     assert [found.violation for found in summary.missed] == ["P2 is b", "P10 is b", "P1 is b"]
+
+
+def test_a_definition_with_other_tags_takes_the_place_of_the_old_one(directory: RunDirectory) -> None:
+    """A Python benchmark of a resumed run may have got tags; `config.json` holds it once."""
+    session = _session(directory, {A: 2})
+
+    for tags in ([], ["x"]):
+        session.add(_payload(record(A), prompt={"suite": "t.py", "id": "R1", "tags": tags}))
+
+    assert _load(directory, "config.json")["prompts"][1:] == [{"suite": "t.py", "id": "R1", "tags": ["x"]}]
