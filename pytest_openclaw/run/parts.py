@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from pytest_openclaw.providers.address import is_loopback
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_openclaw.protocols import Provider
+    from pytest_openclaw.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -40,3 +50,92 @@ class Parts:
         number = self._dealt[lane] % n_parts
         self._dealt[lane] += 1
         return Part(f"{lane} {number}", limit // n_parts + (number < limit % n_parts))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reach:
+    """The lane on which a worker asks a provider.
+
+    Attributes:
+        lane: equal for two workers that reach the same server, and for these only.
+        limit: requests in flight over all workers that reach it.
+    """
+
+    lane: str
+    limit: int
+
+
+def reaches(providers: Mapping[str, Provider], settings: Settings, machine: str) -> dict[str, Reach]:
+    """Return what a process on `machine` reaches, by provider."""
+    return {
+        name: Reach(
+            lane=f"{machine} {provider.lane}" if _is_own(provider) else provider.lane,
+            limit=settings.concurrency.limit(name, is_local=provider.is_local),
+        )
+        for name, provider in providers.items()
+    }
+
+
+def _is_own(provider: Provider) -> bool:
+    """Whether the lane is the asking machine's own: `ollama_openai` counts as local wherever it points to."""
+    try:
+        host = urlsplit(provider.lane).hostname
+    except ValueError:  # a guest's lane has any name
+        host = None
+    return provider.is_local and (host is None or is_loopback(host))
+
+
+class Division:
+    """Divides each lane's limit over the workers that reach it, and deals its cells out to them.
+
+    Workers on one machine reach the same servers. A worker on another machine has a loopback of its own, so
+    its local server is another lane: both are asked at once, each within its limit. As many workers ask on
+    a lane as there are, but no more than requests may be in flight: a lane that allows one is asked by one.
+
+    Attributes:
+        shares: requests that each worker may have in flight, by provider. On each lane they add up to the
+            lane's limit; a worker with 0 is dealt none of its cells.
+
+    Args:
+        reaches: what each worker reaches, by provider; every worker knows the same providers.
+    """
+
+    def __init__(self, reaches: Sequence[Mapping[str, Reach]]) -> None:
+        self._holders: dict[str, list[int]] = {}
+        self._limits: dict[str, int] = {}
+        self._lanes: dict[str, list[str]] = {}
+        self._dealt: Counter[str] = Counter()
+        group: dict[str, list[int]] = {}
+        for worker, reached in enumerate(reaches):
+            for provider, reach in reached.items():
+                lanes = self._lanes.setdefault(provider, [])
+                if reach.lane not in lanes:
+                    lanes.append(reach.lane)
+                if worker not in group.setdefault(reach.lane, []):
+                    group[reach.lane].append(worker)
+                self._limits[reach.lane] = min(reach.limit, self._limits.get(reach.lane, reach.limit))
+        held = [0] * len(reaches)
+        for lane, workers in group.items():
+            # Who holds the fewest lanes, so that two lanes that allow one request each keep two workers busy.
+            chosen = sorted(workers, key=lambda worker: held[worker])[: self._limits[lane]]
+            self._holders[lane] = sorted(chosen)
+            for worker in chosen:
+                held[worker] += 1
+        self.shares = [
+            {provider: self._share(worker, reach.lane) for provider, reach in reached.items()}
+            for worker, reached in enumerate(reaches)
+        ]
+
+    def deal(self, provider: str) -> int:
+        """Return the worker of the provider's next cell: its lanes by their limits, their workers in turn."""
+        lane = min(self._lanes[provider], key=lambda lane: self._dealt[lane] / self._limits[lane])
+        holders = self._holders[lane]
+        worker = holders[self._dealt[lane] % len(holders)]
+        self._dealt[lane] += 1
+        return worker
+
+    def _share(self, worker: int, lane: str) -> int:
+        holders, limit = self._holders[lane], self._limits[lane]
+        if worker not in holders:
+            return 0
+        return limit // len(holders) + (holders.index(worker) < limit % len(holders))

@@ -57,7 +57,9 @@ class RunSession:
         self._settings = settings
         self._prompts = list(plan.prompts)
         self._snapshots: dict[Target, Snapshots] = {}
+        self._snapshots_of: dict[str, dict[Target, Snapshots]] = {}
         self._serving: dict[str, JsonObject] = {}
+        self._hosts: dict[str, JsonObject] = {}
         self._host = collect_inventory()
         self._write_config()
         self._write_inventory()
@@ -66,27 +68,47 @@ class RunSession:
         """Take what a report brought: the row first, to disk, then what came with it.
 
         Args:
-            payload: `row`, and where they are due `before` and `after` (snapshots), `serving` (what the
-                target's server says of itself) and `prompt` (a Python benchmark's definition).
+            payload: `row`, the `host` that asked if it is not this one, and where they are due `before` and
+                `after` (snapshots), `serving` (what the target's server says of itself) and `prompt` (a
+                Python benchmark's definition).
         """
         row = payload["row"]
+        host = row["host"] = payload.get("host", self.host)
         self.directory.append(row)
         # Ten thousand answers of 64 KiB are kept on disk, not here.
         record = replace(from_row(row), raw_output="", parsed_output=None, tool_call_details=())
         self.records.append(record)
         for moment in ("before", "after"):
             if snapshot := payload.get(moment):
-                self._take_snapshot(record.target, moment, snapshot)
+                self._take_snapshot(record.target, moment, snapshot, host)
         if serving := payload.get("serving"):
-            known = self._serving.get(record.target.label, {})
+            served = self._hosts[host]["targets"] if host in self._hosts else self._serving
+            known = served.get(record.target.label, {})
             # The warm-up is told with a first fault, the server with a first answer, by each worker again.
             if told := {key: value for key, value in serving.items() if key not in known}:
-                self._serving[record.target.label] = {**known, **told}
+                served[record.target.label] = {**known, **told}
                 self._write_inventory()
         if (prompt := payload.get("prompt")) and prompt not in self._prompts:
             self._prompts.append(prompt)
             self._write_config()
         return record
+
+    @property
+    def host(self) -> str:
+        """The name of this machine in rows."""
+        name: str = self._host["host"]["name"]
+        return name
+
+    def meet(self, host: str, facts: JsonObject) -> None:
+        """Take what another machine is, on which cells of this run are asked.
+
+        Args:
+            host: its name in rows.
+            facts: as `collect_inventory` tells them, and its `providers`.
+        """
+        if host not in self._hosts:
+            self._hosts[host] = {**facts, "targets": {}}
+            self._write_inventory()
 
     def leave_out(self, label: str) -> None:
         """Forget one cell of a target: a mark or another plugin skipped it before it was asked."""
@@ -99,9 +121,9 @@ class RunSession:
         for target in groups_of:
             snapshots = self._snapshots.get(target, Snapshots())
             if snapshots.before and not snapshots.after:
-                self._take_snapshot(target, "after", collect_snapshot())
+                self._take_snapshot(target, "after", collect_snapshot(), self.host)
         groups = tuple(
-            summarise_group(target, groups_of.get(target, ()), self._snapshots.get(target, Snapshots()))
+            summarise_group(target, groups_of.get(target, ()), self._snapshots_for(target))
             for target in self.plan.n_selected
         )
         gates = check_gates(self._settings.gates, groups, self.plan.n_selected)
@@ -121,13 +143,21 @@ class RunSession:
         self.directory.write_text("summary.md", render_markdown(summary))
         return summary
 
-    def _take_snapshot(self, target: Target, moment: str, snapshot: JsonObject) -> None:
-        known = self._snapshots.get(target, Snapshots())
+    def _take_snapshot(self, target: Target, moment: str, snapshot: JsonObject, host: str) -> None:
+        is_here = host == self.host
+        snapshots = self._snapshots if is_here else self._snapshots_of.setdefault(host, {})
+        known = snapshots.get(target, Snapshots())
         if moment == "before" and known.before:
             return
-        self._snapshots[target] = replace(known, **{moment: snapshot})
-        name = f"resources_{file_names(self.plan.n_selected)[target]}_{moment}.txt"
+        snapshots[target] = replace(known, **{moment: snapshot})
+        where = "" if is_here else f"_{_safe(host)}"
+        name = f"resources_{file_names(self.plan.n_selected)[target]}{where}_{moment}.txt"
         self.directory.write_text(name, render_snapshot(target.label, moment, snapshot))
+
+    def _snapshots_for(self, target: Target) -> Snapshots:
+        """Both of one machine: this one, or the first that asked."""
+        places = (self._snapshots, *self._snapshots_of.values())
+        return next((place[target] for place in places if target in place), Snapshots())
 
     def _write_config(self) -> None:
         settings = self._settings
@@ -154,7 +184,13 @@ class RunSession:
 
     def _write_inventory(self) -> None:
         self.directory.write_json(
-            "inventory.json", {"run_id": self.directory.run_id, **self._host, "targets": self._serving}
+            "inventory.json",
+            {
+                "run_id": self.directory.run_id,
+                **self._host,
+                "targets": self._serving,
+                **({"hosts": self._hosts} if self._hosts else {}),
+            },
         )
 
 

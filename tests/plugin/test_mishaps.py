@@ -134,19 +134,21 @@ def pytest_sessionfinish(session):
         pytest.param([], "", "CellScheduling", id="none"),
         pytest.param(["--dist=loadfile"], "", "LoadFileScheduling", id="option"),
         pytest.param([], "--dist=loadfile", "LoadFileScheduling", id="environment"),
-        pytest.param([], "--dist load", "LoadScheduling", id="environment-load"),
-        pytest.param(["-d"], "", "LoadScheduling", id="short"),
+        pytest.param([], "--dist load", "CellScheduling", id="environment-load"),
+        pytest.param(["-d"], "", "CellScheduling", id="short"),
+        pytest.param(["--dist=load", "--tx=popen"], "", "CellScheduling", id="load"),
     ],
 )
 def test_a_chosen_distribution_stays(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch, given: list[str], addopts: str, scheduler: str
 ) -> None:
-    """Who tells xdist how to distribute gets xdist's own scheduler, wherever they say so."""
+    """Who tells xdist how to distribute gets xdist's own scheduler; "load" is what `-n` means as well."""
     monkeypatch.setenv("PYTEST_ADDOPTS", addopts)
     plain_project.suite({"P1": ("say yes", NOOP)})
     _add(plain_project, TELLS_ITS_SCHEDULER)
 
-    session = plain_project.run("-n", "1", *given, "-s")
+    workers = [] if "--tx=popen" in given else ["-n", "1"]
+    session = plain_project.run(*workers, *given, "-s")
 
     session.outcomes(passed=1)
     assert f"scheduled by {scheduler}" in session.text
