@@ -89,8 +89,9 @@ class CellScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no
     def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:  # noqa: ARG002
         """Note that a worker has run an item."""
         self.assigned_work[node].pop(item_index)
-        if self._others:
+        if self._others and not node.shutting_down:
             self._supply(node)
+            self._dismiss()
 
     def remove_node(self, node: WorkerController) -> str | None:
         """Forget a worker that has ended or died; return the item at which it died."""
@@ -116,12 +117,11 @@ class CellScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no
         return self.collection_is_completed and not self.has_pending
 
     def _supply_all(self) -> None:
-        for node in self.nodes:
+        for node in self._ready:
             self._supply(node)
+        self._dismiss()
 
     def _supply(self, node: WorkerController) -> None:
-        if node.shutting_down or node not in self.registered_collections:
-            return
         held = self.assigned_work[node]
         given = list(self._dealt.pop(self._number_of(node), ()))
         while self._others and len(held) + len(given) < ENOUGH:
@@ -129,6 +129,17 @@ class CellScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no
         if given:
             held.update(dict.fromkeys(given))
             node.send_runtest_some(given)
+
+    def _dismiss(self) -> None:
+        """Let the workers end, once there is nothing more to give.
+
+        A worker runs an item when it knows the one after it, or that there is none.
+        """
         if not self._others:
-            # A worker runs an item when it knows the one after it, or that there is none.
-            node.shutdown()
+            for node in self._ready:
+                node.shutdown()
+
+    @property
+    def _ready(self) -> list[WorkerController]:
+        """The workers that have collected and are not ending."""
+        return [n for n in self.nodes if n in self.registered_collections and not n.shutting_down]

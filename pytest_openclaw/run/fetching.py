@@ -216,7 +216,9 @@ class Fetcher:
             will say why.
         """
         done = await once_in_loop(
-            self._shared_dir, f"warm-up {target.label}", lambda: self._warm_up(provider, target)
+            self._shared_dir,
+            f"warm-up {target.label} {provider.lane}",
+            lambda: self._warm_up(provider, target),
         )
         if done["warm_up"]["ok"]:
             self._asked.add(target.label)
@@ -246,7 +248,7 @@ class Fetcher:
         try:
             return await once_in_loop(
                 self._shared_dir,
-                f"fingerprint {target.label}",
+                f"fingerprint {target.label} {provider.lane}",
                 lambda: within(self._settings.timeout_s, provider.fingerprint(target.model)),
             )
         except Exception as error:

@@ -136,7 +136,7 @@ def pytest_sessionfinish(session):
         pytest.param([], "--dist=loadfile", "LoadFileScheduling", id="environment"),
         pytest.param([], "--dist load", "CellScheduling", id="environment-load"),
         pytest.param(["-d"], "", "CellScheduling", id="short"),
-        pytest.param(["--dist=load", "--tx=popen"], "", "CellScheduling", id="load"),
+        pytest.param(["--dist=load"], "", "CellScheduling", id="load"),
     ],
 )
 def test_a_chosen_distribution_stays(
@@ -147,8 +147,7 @@ def test_a_chosen_distribution_stays(
     plain_project.suite({"P1": ("say yes", NOOP)})
     _add(plain_project, TELLS_ITS_SCHEDULER)
 
-    workers = [] if "--tx=popen" in given else ["-n", "1"]
-    session = plain_project.run(*workers, *given, "-s")
+    session = plain_project.run("-n", "1", *given, "-s")
 
     session.outcomes(passed=1)
     assert f"scheduled by {scheduler}" in session.text
