@@ -79,12 +79,13 @@ class Crew:
         told = self._told[number] = _receive(self._lines[number], f"worker {node.gateway.id}")
         self._check(told)
         if self._division is None and len(self._told) == len(node.nodemanager.specs):
-            self._division = Division(
-                [
-                    {name: Reach(**reach) for name, reach in self._told[n]["reaches"].items()}
-                    for n in sorted(self._told)
-                ]
-            )
+            reached = [self._told[n]["reaches"] for n in sorted(self._told)]
+            try:
+                self._division = Division(
+                    [{name: Reach(**reach) for name, reach in by_name.items()} for by_name in reached]
+                )
+            except ValueError as error:
+                raise pytest.UsageError(str(error)) from None
             for n, line in self._lines.items():
                 line.send(json.dumps(self._division.shares[n]))
         elif self._division is not None:  # it has come in place of another

@@ -98,17 +98,20 @@ class Division:
 
     Args:
         reaches: what each worker reaches, by provider; every worker knows the same providers.
+
+    Raises:
+        ValueError: a provider is left without a worker, because two machines have swapped their addresses.
     """
 
     def __init__(self, reaches: Sequence[Mapping[str, Reach]]) -> None:
         self._holders: dict[str, list[int]] = {}
         self._limits: dict[str, int] = {}
-        self._lanes: dict[str, list[str]] = {}
         self._dealt: Counter[str] = Counter()
+        lanes_of: dict[str, list[str]] = {}
         group: dict[str, list[int]] = {}
         for worker, reached in enumerate(reaches):
             for provider, reach in reached.items():
-                lanes = self._lanes.setdefault(provider, [])
+                lanes = lanes_of.setdefault(provider, [])
                 if reach.lane not in lanes:
                     lanes.append(reach.lane)
                 if worker not in group.setdefault(reach.lane, []):
@@ -121,6 +124,18 @@ class Division:
             self._holders[lane] = sorted(chosen)
             for worker in chosen:
                 held[worker] += 1
+        # A worker with a share may reach that lane through another provider only.
+        self._asking = {
+            provider: {
+                lane: fitting
+                for lane in lanes
+                if (fitting := [w for w in self._holders[lane] if reaches[w][provider].lane == lane])
+            }
+            for provider, lanes in lanes_of.items()
+        }
+        for provider, by_lane in self._asking.items():
+            if not by_lane:
+                raise ValueError(f"no worker may ask {provider}: its addresses are others' on other machines")
         self.shares = [
             {provider: self._share(worker, reach.lane) for provider, reach in reached.items()}
             for worker, reached in enumerate(reaches)
@@ -128,9 +143,10 @@ class Division:
 
     def deal(self, provider: str) -> int:
         """Return the worker of the provider's next cell: its lanes by their limits, their workers in turn."""
-        lane = min(self._lanes[provider], key=lambda lane: self._dealt[lane] / self._limits[lane])
-        holders = self._holders[lane]
-        worker = holders[self._dealt[lane] % len(holders)]
+        asking = self._asking[provider]
+        lane = min(asking, key=lambda lane: self._dealt[lane] / self._limits[lane])
+        workers = asking[lane]
+        worker = workers[self._dealt[lane] % len(workers)]
         self._dealt[lane] += 1
         return worker
 
