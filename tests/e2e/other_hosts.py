@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import getpass
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -97,7 +99,7 @@ class Lab:
     hosts: list[Host]
     _started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
-    def start(self, host: Host, *words: str) -> None:
+    def start(self, host: Host, *words: str) -> subprocess.Popen[bytes]:
         """Start a server on a host, and wait until it says a first word."""
         out = host.folder / f"out-{len(self._started)}.txt"
         with out.open("wb") as file:
@@ -108,6 +110,7 @@ class Lab:
         said = wait_until(lambda: out.stat().st_size > 0 or process.poll() is not None)
         assert said, f"{words} on {host.name} says nothing"
         assert process.poll() is None, out.read_text("utf-8", "replace")
+        return process
 
     def write(self, host: Host, path: Path, text: str) -> None:
         """Write a file on a host."""
@@ -123,13 +126,37 @@ class Lab:
         self.start(host, sys.executable, "-u", str(MODEL_SERVER), where, str(host.log), str(seconds))
 
     def serve_workers(self, host: Host, n: int = 1) -> list[str]:
-        """Start execnet's socket servers on a host; return what `--tx` takes for them."""
+        """Start execnet's socket servers on a host, one a worker; return what `--tx` takes for them."""
         specs = []
         for number in range(n):
             where = f"{host.address}:{host.first_port + number}"
             self.start(host, sys.executable, "-u", "-m", "execnet.script.socketserver", where)
             specs += ["--tx", f"socket={where}//chdir={host.project}"]
         return specs
+
+    def serve_ssh(self, host: Host) -> list[str]:
+        """Start a host's sshd, for whoever runs the tests; return what `--tx` takes for it."""
+        sshd = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+        if sshd is None or shutil.which("ssh") is None or not Path("/run/sshd").is_dir():
+            pytest.skip("sshd and ssh are not installed")
+        for key in ("host_key", "key"):
+            words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(host.folder / key)]
+            subprocess.run(words, check=True)
+        options = {
+            "ListenAddress": host.address, "HostKey": host.folder / "host_key", "PidFile": "none",
+            "AuthorizedKeysFile": host.folder / "key.pub", "StrictModes": "no", "UsePAM": "no",
+        }  # fmt: skip
+        given = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
+        self.start(host, sshd, "-D", "-e", "-p", str(host.first_port), "-f", "/dev/null", *given)
+        config = host.folder / "ssh_config"
+        config.write_text(
+            f"Host {host.name}\n HostName {host.address}\n Port {host.first_port}\n"
+            f" User {getpass.getuser()}\n IdentityFile {host.folder / 'key'}\n IdentitiesOnly yes\n"
+            " StrictHostKeyChecking no\n UserKnownHostsFile /dev/null\n LogLevel ERROR\n"
+        )
+        set_there = "".join(f"//env:{name}={value}" for name, value in host.environ.items())
+        where = f"ssh={host.name}//ssh_config={config}//python={sys.executable}//chdir={host.project}"
+        return ["--tx", f"{where}{set_there}"]
 
     def files(self, host: Host) -> set[str]:
         """What a host has in its folder, apart from what servers and Python write."""
@@ -149,18 +176,28 @@ class Lab:
         done = subprocess.run(host.command(*find), check=True, capture_output=True, text=True)
         return {line for line in done.stdout.splitlines() if not line.startswith(tuple(xdists))}
 
-    def run(self, *words: str) -> Outcome:
-        """Run pytest where the run is led."""
+    def begin(self, *words: str) -> subprocess.Popen[bytes]:
+        """Start pytest where the run is led."""
         runs = self.leader.folder / "runs"
         command = self.leader.command(
             sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--openclaw-runs-dir={runs}",
             "--openclaw-run-id=run", *words,
         )  # fmt: skip
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            timeout=SESSION_BOUND_S,
-        )  # fmt: skip
-        return Outcome(done.returncode, done.stdout.decode("utf-8", "replace"), RunFolder(runs / "run"))
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        self._started.append(process)
+        return process
+
+    def end(self, session: subprocess.Popen[bytes]) -> Outcome:
+        """Wait for pytest's end."""
+        out, _ = session.communicate(timeout=SESSION_BOUND_S)
+        run = RunFolder(self.leader.folder / "runs" / "run")
+        return Outcome(session.returncode, out.decode("utf-8", "replace"), run)
+
+    def run(self, *words: str) -> Outcome:
+        """Run pytest where the run is led."""
+        return self.end(self.begin(*words))
 
     def close(self) -> None:
         for process in reversed(self._started):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.other_hosts import LABS, Host, Lab, lay_project
+from tests.e2e.processes import wait_until
 
 pytestmark = pytest.mark.workers
 
@@ -224,3 +226,60 @@ def test_nothing_is_left_behind(lab: Lab) -> None:
     for host in lab.hosts:
         new = lab.files(host) - before[host.name]
         assert new == set(), new
+
+
+def test_a_host_that_dies_costs_its_own_cells(lab: Lab) -> None:
+    """Without restarts the other hosts go on to their end, and what the dead one had answered is on disk."""
+    north, south = lab.hosts
+    for host in lab.hosts:
+        lab.serve_models(host, SECONDS)
+    spec = f"socket={north.address}:{north.first_port}//chdir={north.project}"
+    worker = lab.start(
+        north, sys.executable, "-u", "-m", "execnet.script.socketserver",
+        f"{north.address}:{north.first_port}",
+    )  # fmt: skip
+    others = lab.serve_workers(south)
+
+    session = lab.begin(
+        "-d", "--tx", spec, *others, "--max-worker-restart=0", "--openclaw-models=ollama_openai/m"
+    )
+    assert wait_until(lambda: len(north.asked) >= 3)
+    worker.kill()
+    ended = lab.end(session)
+
+    assert ended.status == 1, ended.text
+    rows = {row["raw_output"] for row in ended.run.rows}
+    assert {line["prompt"] for line in south.asked} <= rows
+    assert len(south.asked) in {len(PROMPTS) // 2, len(PROMPTS) // 2 + 1}
+    assert 2 <= len(rows & {line["prompt"] for line in north.asked}) < len(PROMPTS) // 2
+    assert ended.run.summary["state"] == "interrupted"
+
+
+def test_over_ssh(tmp_path: Path) -> None:
+    """The same over ssh, with the hosts' addresses given for each."""
+    with LABS["loopback"](tmp_path, ["north", "south"]) as lab:
+        specs = []
+        for host in (lab.leader, *lab.hosts):
+            lay_project(host, FILES)
+        for host in lab.hosts:
+            lab.serve_models(host, SECONDS)
+            specs += lab.serve_ssh(host)
+
+        session = lab.run("-d", *specs, "--openclaw-models=ollama_openai/m")
+
+        assert session.status == 0, session.text
+        assert sorted(row["raw_output"] for row in session.run.rows) == sorted(PROMPTS)
+        assert [host.at_once for host in lab.hosts] == [1, 1]
+        assert overlap(*lab.hosts)
+
+
+@pytest.mark.parametrize("words", [("-n", "2"), ()], ids=["with-n", "without-d"])
+def test_hosts_that_nobody_would_ask_are_refused(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Where xdist leaves `--tx` aside, this machine would be measured in place of the one that was named."""
+    with LABS["loopback"](tmp_path, []) as lab:
+        lay_project(lab.leader, FILES)
+
+        session = lab.run(*words, "--tx", "socket=127.0.0.1:9", "--openclaw-models=ollama_openai/m")
+
+    assert session.status == 4, session.text
+    assert "write `-d --tx=…`, without -n" in session.text

@@ -153,6 +153,31 @@ def test_a_chosen_distribution_stays(
     assert f"scheduled by {scheduler}" in session.text
 
 
+COUNTS_CALLS = """
+whole = Scripted.ask
+
+async def counted(self, request):
+    with open("calls.txt", "a") as file:
+        file.write(request.prompt + "\\n")
+    return await whole(self, request)
+
+Scripted.ask = counted
+"""
+
+
+@pytest.mark.workers
+def test_stolen_cells_are_asked_once(plain_project: Any) -> None:
+    """Where workers take items from each other, none is asked ahead that another one may be given."""
+    slow_first = {f"P{n:02}": (f"wait {0.2 if n < 12 else 0.0}", NOOP) for n in range(24)}
+    plain_project.suite(slow_first)
+    _add(plain_project, COUNTS_CALLS)
+
+    session = plain_project.run("-n", "2", "--dist=worksteal")
+
+    session.outcomes(passed=24)
+    assert len((plain_project.folder / "calls.txt").read_text().splitlines()) == 24
+
+
 @pytest.mark.workers
 def test_a_session_without_cells_is_distributed_as_ever(plain_project: Any) -> None:
     """With models in the ini, a project's own tests are xdist's, and leave no folder of runs."""
