@@ -199,6 +199,11 @@ class Lab:
         """Run pytest where the run is led."""
         return self.end(self.begin(*words))
 
+    @property
+    def servers(self) -> list[subprocess.Popen[bytes]]:
+        """What was started on hosts and still runs: socket servers are the workers themselves."""
+        return [process for process in self._started if process.poll() is None]
+
     def close(self) -> None:
         for process in reversed(self._started):
             process.kill()

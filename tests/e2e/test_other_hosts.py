@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.other_hosts import LABS, Host, Lab, lay_project
-from tests.e2e.processes import wait_until
+from tests.e2e.processes import children, wait_until
 
 pytestmark = pytest.mark.workers
 
@@ -271,6 +272,27 @@ def test_over_ssh(tmp_path: Path) -> None:
         assert sorted(row["raw_output"] for row in session.run.rows) == sorted(PROMPTS)
         assert [host.at_once for host in lab.hosts] == [1, 1]
         assert overlap(*lab.hosts)
+
+
+@pytest.mark.engine
+def test_each_host_has_its_own_engine(tmp_path: Path, embedded_model: str) -> None:
+    """The embedded engine runs once on each host, for all its workers, and ends with them."""
+    few = [{"id": f"P{n}", "prompt": "Say yes.", "max_output_tokens": 4} for n in range(8)]
+    with LABS["namespaces"](tmp_path, ["north", "south"]) as lab:
+        specs = []
+        for host in (lab.leader, *lab.hosts):
+            lay_project(host, {"pytest.ini": INI, "benchmarks/prompts_few.json": json.dumps(few)})
+        for host in lab.hosts:
+            specs += lab.serve_workers(host, n=2)
+
+        session = lab.run("-d", *specs, f"--openclaw-models=llama_cpp/{embedded_model}")
+
+        assert session.status == 0, session.text
+        assert Counter(row["host"] for row in session.run.rows) == {"north": 4, "south": 4}
+        for facts in session.run.load("inventory.json")["hosts"].values():
+            (served,) = facts["targets"].values()
+            assert served["warm_up"]["ok"] is True
+        assert wait_until(lambda: not [1 for server in lab.servers for _ in children(server.pid)])
 
 
 @pytest.mark.parametrize("words", [("-n", "2"), ()], ids=["with-n", "without-d"])
