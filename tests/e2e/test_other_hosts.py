@@ -137,6 +137,26 @@ def test_two_workers_of_one_host_share_its_server(lab: Lab) -> None:
         assert len(host.asked) in {len(PROMPTS) // 2, len(PROMPTS) // 2 + 1}
 
 
+def test_a_common_folder_for_temporary_files_joins_no_hosts(tmp_path: Path) -> None:
+    """Hosts that see one disk are still hosts of their own: each target is warmed up on each."""
+    common = tmp_path / "common"
+    common.mkdir()
+    with LABS["namespaces"](tmp_path, ["north", "south"]) as lab:
+        specs = []
+        for host in (lab.leader, *lab.hosts):
+            lay_project(host, FILES)
+            host.environ["TMPDIR"] = str(common)
+        for host in lab.hosts:
+            lab.serve_models(host, 0.0)
+            specs += lab.serve_workers(host)
+
+        session = lab.run("-d", *specs, "--openclaw-models=ollama_openai/m")
+
+        assert session.status == 0, session.text
+        assert [host.n_warm_ups for host in lab.hosts] == [1, 1]
+    assert list(common.glob("pytest-openclaw-*")) == []
+
+
 def test_a_wider_limit_holds_on_each_host(lab: Lab) -> None:
     """Where two requests at a time are allowed, each host's server has two, and its two workers one each."""
     specs = []
