@@ -33,6 +33,7 @@ class Cells:
         self._left: Counter[Target] = Counter()
         self._given: deque[int] = deque()
         self._cells: list[Cell | None] = []
+        self._planned = False
         state.config.stash[STATE] = state
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -56,6 +57,14 @@ class Cells:
             return (yield)
 
     @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self) -> None:
+        """Tell an xdist controller where this worker is, before xdist tells what it has collected."""
+        if self._state.is_worker:
+            from pytest_openclaw.crew import tell
+
+            tell(self._state)
+
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
         """Ask ahead: all cells of a plain session, and in a worker those that it is given."""
         state = self._state
@@ -66,12 +75,10 @@ class Cells:
         self._cells = [items.cell_of(item) for item in session.items]
         if not any(self._cells):
             return
-        pairs = zip(session.items, self._cells, strict=True)
-        state.asker.executor.plan((item.nodeid, cell) for item, cell in pairs if cell is not None)
-        if not state.is_worker:
+        if state.handed_over is None:
             self._given.extend(range(len(session.items)))
             self._take_given(session)
-        elif session.config.getvalue("dist") != GIVES_BACK:
+        elif state.handed_over["dist"] != GIVES_BACK:
             self._hear_what_is_given(session.config)
 
     def _hear_what_is_given(self, config: pytest.Config) -> None:
@@ -89,6 +96,12 @@ class Cells:
 
     def _take_given(self, session: pytest.Session) -> None:
         tokens = []
+        if self._given and not self._planned:
+            # Not sooner: a worker elsewhere knows its share when it is given something.
+            self._planned = True
+            pairs = zip(session.items, self._cells, strict=True)
+            plan = ((item.nodeid, cell) for item, cell in pairs if cell is not None)
+            self._state.asker.executor.plan(plan)
         while self._given:
             index = self._given.popleft()
             item, cell = session.items[index], self._cells[index]

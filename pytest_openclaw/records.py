@@ -297,6 +297,7 @@ class Record:
     tool_call_details: tuple[Mapping[str, Any], ...] = ()
     tool_outcome: ToolOutcome | None = None
     fault_message: str | None = None
+    host: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property

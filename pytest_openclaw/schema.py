@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.records import JsonObject
 
 # Row format history, newest first:
-# 1: the seed's fields, then ours from `suite` to `fault_message`.
+# 1: the seed's fields, then ours from `suite` to `host`.
 ROW_VERSION = 1
 
 _SEED_FIELDS = 22

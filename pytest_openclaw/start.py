@@ -26,12 +26,25 @@ def check_start(state: State) -> None:
     Raises:
         pytest.UsageError: says what is wrong and what to do.
     """
+    check_workers(state)
     check_run_name(state)
     check_validators(state)
     check_prompt_ids(state)
     state.check_providers()
     state.reopen()
     resolve_wildcards(state)
+
+
+def check_workers(state: State) -> None:
+    """Refuse a `--tx` that xdist would leave aside: another machine would be measured than the one named."""
+    words = map(str, state.config.invocation_params.args)
+    given = any(word == "--tx" or word.startswith("--tx=") for word in words)
+    option = state.config.option
+    if given and (option.numprocesses or option.dist == "no"):
+        raise pytest.UsageError(
+            "--tx is left aside by xdist here, and this machine would be asked alone; "
+            "write `-d --tx=…`, without -n."
+        )
 
 
 def check_run_name(state: State) -> None:

@@ -114,13 +114,19 @@ class State:
 
     @property
     def shared_path(self) -> Path:
-        """The run's folder on this machine: the controller's, or of one's own on another machine."""
+        """The run's folder on this machine: the controller's, or on another machine its workers' own."""
+        from pytest_openclaw.run.inventory import machine_id
         from pytest_openclaw.run.shared import SharedDir
 
-        if self.handed_over and (path := Path(self.handed_over["shared_dir"])).is_dir():
-            return path
-        if self._shared is None:
-            self._shared = self._open.enter_context(SharedDir.create())
+        if self._shared is not None:
+            return self._shared.path
+        if self.handed_over is None:
+            shared = SharedDir.create()
+        elif (machine := machine_id()) != self.handed_over["machine"]:
+            shared = SharedDir.join(f"{self.handed_over['run']} {machine}")
+        else:
+            return Path(self.handed_over["shared_dir"])
+        self._shared = self._open.enter_context(shared)
         return self._shared.path
 
     @cached_property
@@ -145,13 +151,11 @@ class State:
 
         if self._asker is None:
             self.hide_secrets_in_logs()
-            workers = getattr(self.config, "workerinput", {}).get("workercount", 1)
             waits = Waits(self.shared_path)
             executor = Executor(
                 self.providers,
-                self.settings,
+                self._own_settings(),
                 self.shared_path,
-                workers=workers,
                 tell=lambda nodeid, told: waits.add(
                     nodeid, Wait(why=self.redactor.text(told.why), seconds=told.seconds)
                 ),
@@ -159,9 +163,21 @@ class State:
             self._asker = Asker(executor, self.redactor)
         return self._asker
 
+    def _own_settings(self) -> Settings:
+        """The settings with this process's share of each lane."""
+        from pytest_openclaw.crew import shares_of
+        from pytest_openclaw.settings import Concurrency
+
+        if not self.is_worker:
+            return self.settings
+        # Where the user chose how to distribute, a worker may be given cells of a lane without a share.
+        shares = {name: max(1, share) for name, share in shares_of(self).items()}
+        return replace(self.settings, concurrency=Concurrency(by_provider=shares))
+
     def get_ready(self) -> None:
         """Start what takes a moment to start, while pytest goes on collecting."""
-        if not self.calls_nobody:
+        knows_its_share = self.handed_over is None or self.handed_over["shares"] is not None
+        if knows_its_share and not self.calls_nobody:
             self.asker.executor.start()
 
     def is_kept(self, cell: Cell) -> bool:
@@ -180,6 +196,19 @@ class State:
             pytest.UsageError: it lives in another session, or cannot be read.
         """
         self.resumption.open(self._open)
+
+    @property
+    def described(self) -> JsonObject:
+        """What shapes a request, by provider; no secrets."""
+        return {
+            name: {"kind": type(provider).name, **provider.describe()}
+            for name, provider in self.providers.items()
+        }
+
+    @property
+    def suite_files(self) -> dict[str, Path]:
+        """The suites that were read, by their names in rows."""
+        return {suite.path: path for path, suite in self._suites.items()}
 
     def load_suite(self, path: Path) -> Suite:
         """Return the suite in a file, read once.
@@ -251,10 +280,7 @@ class State:
         plan = Plan(
             n_selected={target: n_selected[target] for target in settings.targets if target in n_selected},
             prompts=tuple(definitions),
-            providers={
-                name: {"kind": type(provider).name, **provider.describe()}
-                for name, provider in self.providers.items()
-            },
+            providers=self.described,
             cells=frozenset(cells),
             has_python=has_python,
         )

@@ -15,7 +15,7 @@ from pytest_openclaw.errors import HostDied
 from pytest_openclaw.records import Request
 from pytest_openclaw.run.fetching import Fetched, Job, Waiting
 from pytest_openclaw.run.hosts import Host, Message, ProcessHost, ThreadHost
-from pytest_openclaw.run.parts import Part, Parts
+from pytest_openclaw.run.parts import Part
 from pytest_openclaw.settings import THINKING_ROOM_TOKENS
 
 if TYPE_CHECKING:
@@ -63,9 +63,8 @@ class Executor:
 
     Args:
         providers: by name, made for this run.
-        settings: timeouts, retries, concurrency, streaming.
+        settings: timeouts, retries, streaming, and as concurrency what this process may have in flight.
         shared_dir: the run's folder on this machine, common to all its processes.
-        workers: processes over which the lanes are divided, this one included.
         tell: hears a token and why its cell waits.
     """
 
@@ -75,14 +74,12 @@ class Executor:
         settings: Settings,
         shared_dir: Path,
         *,
-        workers: int = 1,
         tell: Callable[[str, Waiting], None] | None = None,
     ) -> None:
         self._providers = providers
         self._settings = settings
         self._shared_dir = shared_dir
         self._tell = tell
-        self._parts = Parts(workers)
         self._lines: dict[str, _Line] = {}
         self._planned: dict[str, _Asking] = {}
         self._tokens: dict[int, str] = {}
@@ -108,8 +105,8 @@ class Executor:
         for token, cell in cells:
             provider = self._providers[cell.target.provider]
             limit = self._settings.concurrency.limit(cell.target.provider, is_local=provider.is_local)
-            part = self._parts.deal(provider.lane, limit)
-            self._planned[token] = _Asking(cell, self._lines.setdefault(part.name, _Line(part)))
+            line = self._lines.setdefault(provider.lane, _Line(Part(provider.lane, limit)))
+            self._planned[token] = _Asking(cell, line)
 
     def expect(self, tokens: Iterable[str]) -> None:
         """Ask these cells ahead of their tests, which will come in this order."""

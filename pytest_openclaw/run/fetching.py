@@ -120,7 +120,7 @@ class Fetcher:
         notes: JsonObject = {}
         try:
             provider = self._providers[job.target.provider]
-            async with self._lanes.slot(provider.lane, job.part):
+            async with self._lanes.slot(job.part):
                 ending = await self._ask(provider, job, received, notes)
                 if isinstance(ending.result, Reply) and job.target.label not in self._told:
                     # After the first answer, so that the questions wait for no loading and delay no clock;
@@ -221,7 +221,9 @@ class Fetcher:
         try:
             async with asyncio.timeout(2 * self._settings.timeout_s + OTHERS_S):
                 done = await once_in_loop(
-                    self._shared_dir, f"warm-up {target.label}", lambda: self._warm_up(provider, target)
+                    self._shared_dir,
+                    f"warm-up {target.label} {provider.lane}",
+                    lambda: self._warm_up(provider, target),
                 )
         except TimeoutError:
             return _no_warm_up("another process of this run does not end its warm-up")
@@ -253,7 +255,7 @@ class Fetcher:
             async with asyncio.timeout(2 * self._settings.timeout_s + OTHERS_S):
                 return await once_in_loop(
                     self._shared_dir,
-                    f"fingerprint {target.label}",
+                    f"fingerprint {target.label} {provider.lane}",
                     lambda: within(self._settings.timeout_s, provider.fingerprint(target.model)),
                 )
         except Exception as error:

@@ -23,11 +23,12 @@ class Lanes:
     _down: dict[str, Fault] = field(default_factory=dict)
 
     @asynccontextmanager
-    async def slot(self, lane: str, part: Part) -> AsyncIterator[None]:
-        """Hold one of the slots of this part of the lane; who came first is served first."""
-        if part.name not in self._slots:
-            self._slots[part.name] = asyncio.Semaphore(part.limit)
-        async with self._slots[part.name]:
+    async def slot(self, part: Part) -> AsyncIterator[None]:
+        """Hold one of the slots of this part of a lane; who came first is served first."""
+        lane = part.lane
+        if lane not in self._slots:
+            self._slots[lane] = asyncio.Semaphore(part.limit)
+        async with self._slots[lane]:
             self._in_flight[lane] = self._in_flight.get(lane, 0) + 1
             try:
                 yield

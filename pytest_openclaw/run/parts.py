@@ -3,40 +3,130 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from pytest_openclaw.providers.address import is_loopback
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_openclaw.protocols import Provider
+    from pytest_openclaw.settings import Settings
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a lane: cells that one worker asks, at most `limit` of them at once.
+    """A process's part of a lane: `limit` of its requests may be in flight at once.
 
-    Attributes:
-        name: the lane's name and the part's number.
-        limit: requests in flight; the limits of a lane's parts add up to the lane's.
+    Without workers it is the whole lane; with them the limits of a lane's parts add up to the lane's.
     """
 
-    name: str
+    lane: str
     limit: int
 
 
-@dataclass
-class Parts:
-    """Deals cells out to the parts of their lanes.
-
-    A lane has as many parts as there are workers, but no more than requests may be in flight on it: a lane
-    that allows one is one part, so one worker asks it. Controller and workers see the same cells in the same
-    order, so each deals for itself and all agree.
+@dataclass(frozen=True, kw_only=True)
+class Reach:
+    """The lane on which a worker asks a provider.
 
     Attributes:
-        workers: processes that ask; 1 without xdist.
+        lane: equal for two workers that reach the same server, and for these only.
+        limit: requests in flight over all workers that reach it.
     """
 
-    workers: int = 1
-    _dealt: Counter[str] = field(default_factory=Counter)
+    lane: str
+    limit: int
 
-    def deal(self, lane: str, limit: int) -> Part:
-        """Return the part of the lane's next cell."""
-        n_parts = min(limit, self.workers)
-        number = self._dealt[lane] % n_parts
+
+def reaches(providers: Mapping[str, Provider], settings: Settings, machine: str) -> dict[str, Reach]:
+    """Return what a process on `machine` reaches, by provider."""
+    return {
+        name: Reach(
+            lane=f"{machine} {provider.lane}" if _is_own(provider) else provider.lane,
+            limit=settings.concurrency.limit(name, is_local=provider.is_local),
+        )
+        for name, provider in providers.items()
+    }
+
+
+def _is_own(provider: Provider) -> bool:
+    """Whether the lane is the asking machine's own: `ollama_openai` counts as local wherever it points to."""
+    try:
+        host = urlsplit(provider.lane).hostname
+    except ValueError:  # a guest's lane has any name
+        host = None
+    return provider.is_local and (host is None or is_loopback(host))
+
+
+class Division:
+    """Divides each lane's limit over the workers that reach it, and deals its cells out to them.
+
+    Workers on one machine reach the same servers. A worker on another machine has a loopback of its own, so
+    its local server is another lane: both are asked at once, each within its limit. As many workers ask on
+    a lane as there are, but no more than requests may be in flight: a lane that allows one is asked by one.
+
+    Attributes:
+        shares: requests that each worker may have in flight, by provider. On each lane they add up to the
+            lane's limit; a worker with 0 is dealt none of its cells.
+
+    Args:
+        reaches: what each worker reaches, by provider; every worker knows the same providers.
+
+    Raises:
+        ValueError: a provider is left without a worker, because two machines have swapped their addresses.
+    """
+
+    def __init__(self, reaches: Sequence[Mapping[str, Reach]]) -> None:
+        self._holders: dict[str, list[int]] = {}
+        self._limits: dict[str, int] = {}
+        self._dealt: Counter[str] = Counter()
+        lanes_of: dict[str, list[str]] = {}
+        group: dict[str, list[int]] = {}
+        for worker, reached in enumerate(reaches):
+            for provider, reach in reached.items():
+                lanes = lanes_of.setdefault(provider, [])
+                if reach.lane not in lanes:
+                    lanes.append(reach.lane)
+                if worker not in group.setdefault(reach.lane, []):
+                    group[reach.lane].append(worker)
+                self._limits[reach.lane] = min(reach.limit, self._limits.get(reach.lane, reach.limit))
+        held = [0] * len(reaches)
+        for lane, workers in group.items():
+            # Who holds the fewest lanes, so that two lanes that allow one request each keep two workers busy.
+            chosen = sorted(workers, key=lambda worker: held[worker])[: self._limits[lane]]
+            self._holders[lane] = sorted(chosen)
+            for worker in chosen:
+                held[worker] += 1
+        # A worker with a share may reach that lane through another provider only.
+        self._asking = {
+            provider: {
+                lane: fitting
+                for lane in lanes
+                if (fitting := [w for w in self._holders[lane] if reaches[w][provider].lane == lane])
+            }
+            for provider, lanes in lanes_of.items()
+        }
+        for provider, by_lane in self._asking.items():
+            if not by_lane:
+                raise ValueError(f"no worker may ask {provider}: its addresses are others' on other machines")
+        self.shares = [
+            {provider: self._share(worker, reach.lane) for provider, reach in reached.items()}
+            for worker, reached in enumerate(reaches)
+        ]
+
+    def deal(self, provider: str) -> int:
+        """Return the worker of the provider's next cell: its lanes by their limits, their workers in turn."""
+        asking = self._asking[provider]
+        lane = min(asking, key=lambda lane: self._dealt[lane] / self._limits[lane])
+        workers = asking[lane]
+        worker = workers[self._dealt[lane] % len(workers)]
         self._dealt[lane] += 1
-        return Part(f"{lane} {number}", limit // n_parts + (number < limit % n_parts))
+        return worker
+
+    def _share(self, worker: int, lane: str) -> int:
+        holders, limit = self._holders[lane], self._limits[lane]
+        if worker not in holders:
+            return 0
+        return limit // len(holders) + (holders.index(worker) < limit % len(holders))

@@ -69,6 +69,9 @@ class Earlier:
 class RunSession:
     """Collects the rows of a run and writes its directory; made where the reports arrive.
 
+    Attributes:
+        host: the name of this machine in rows.
+
     Raises:
         OSError: on making, if the directory cannot be written; a resumed run's rows are all there then.
     """
@@ -86,7 +89,10 @@ class RunSession:
         self._asked: set[Target] = set()
         self._serving: dict[str, JsonObject] = {}
         self._served_before: dict[str, JsonObject] = {}
+        self._snapshots_of: dict[str, dict[Target, Snapshots]] = {}
+        self._hosts: dict[str, JsonObject] = {}
         self._host = collect_inventory()
+        self.host: str = self._host["host"]["name"]
         if earlier:
             self._take_over(earlier)
         self._write_config()
@@ -96,10 +102,12 @@ class RunSession:
         """Take what a report brought: the row first, to disk, then what came with it.
 
         Args:
-            payload: `row`, and where they are due `before` and `after` (snapshots), `serving` (what the
-                target's server says of itself) and `prompt` (a Python benchmark's definition).
+            payload: `row`, the `host` that asked if it is not this one, and where they are due `before` and
+                `after` (snapshots), `serving` (what the target's server says of itself) and `prompt` (a
+                Python benchmark's definition).
         """
         row = payload["row"]
+        host = row["host"] = payload.get("host", self.host)
         self.directory.append(row)
         # Ten thousand answers of 64 KiB are kept on disk, not here.
         record = replace(from_row(row), raw_output="", parsed_output=None, tool_call_details=())
@@ -111,16 +119,17 @@ class RunSession:
                 self._snapshots[record.target] = replace(taken, after=None)
         for moment in ("before", "after"):
             if snapshot := payload.get(moment):
-                self._take_snapshot(record.target, moment, snapshot)
+                self._take_snapshot(record.target, moment, snapshot, host)
         if serving := payload.get("serving"):
-            known = self._serving.get(record.target.label, {})
+            served = self._hosts[host]["targets"] if host in self._hosts else self._serving
+            known = served.get(record.target.label, {})
             # The warm-up is told with a first fault, the server with a first answer, by each worker again.
             told = {key: value for key, value in serving.items() if key not in known}
             before = self._served_before.get(record.target.label)
             if before is not None and serving.get("server", before) != before:
                 told["server_when_resumed"] = serving["server"]
             if told:
-                self._serving[record.target.label] = {**known, **told}
+                served[record.target.label] = {**known, **told}
                 self._write_inventory()
         if (prompt := payload.get("prompt")) and prompt not in self._prompts:
             # In a resumed run its tags may be others than before.
@@ -129,6 +138,17 @@ class RunSession:
             self._prompts.append(prompt)
             self._write_config()
         return record
+
+    def meet(self, host: str, facts: JsonObject) -> None:
+        """Take what another machine is, on which cells of this run are asked.
+
+        Args:
+            host: its name in rows.
+            facts: as `collect_inventory` tells them, and its `providers`.
+        """
+        if host not in self._hosts:
+            self._hosts[host] = {**facts, "targets": {}}
+            self._write_inventory()
 
     def leave_out(self, label: str) -> None:
         """Forget one cell of a target: a mark or another plugin skipped it before it was asked."""
@@ -141,12 +161,12 @@ class RunSession:
         for target in dict.fromkeys(record.target for record in records):
             snapshots = self._snapshots.get(target, Snapshots())
             if snapshots.before and not snapshots.after:
-                self._take_snapshot(target, "after", collect_snapshot())
+                self._take_snapshot(target, "after", collect_snapshot(), self.host)
         summary = summarise_run(
             records,
             self.plan.n_selected,
             self._settings.gates,
-            self._snapshots,
+            {target: self._snapshots_for(target) for target in self.plan.n_selected},
             run_id=self.directory.run_id,
             generated_at_ms=time.time_ns() // 1_000_000,
         )
@@ -166,7 +186,9 @@ class RunSession:
         self._prompts = list(prompts.values())
         for target, name in file_names(self.plan.n_selected).items():
             self._snapshots[target] = self._read_snapshots(name)
-        host = {key: value for key, value in earlier.inventory.items() if key not in {"run_id", "targets"}}
+        apart = {"run_id", "targets", "hosts"}
+        host = {key: value for key, value in earlier.inventory.items() if key not in apart}
+        self._hosts = dict(earlier.inventory.get("hosts", {}))
         self._serving = dict(earlier.inventory.get("targets", {}))
         self._served_before = {
             label: serving["server"] for label, serving in self._serving.items() if "server" in serving
@@ -207,13 +229,22 @@ class RunSession:
 
         return sorted(self.records, key=place)
 
-    def _take_snapshot(self, target: Target, moment: str, snapshot: JsonObject) -> None:
-        known = self._snapshots.get(target, Snapshots())
+    def _take_snapshot(self, target: Target, moment: str, snapshot: JsonObject, host: str) -> None:
+        is_here = host == self.host
+        snapshots = self._snapshots if is_here else self._snapshots_of.setdefault(host, {})
+        known = snapshots.get(target, Snapshots())
         if moment == "before" and known.before:
             return
-        self._snapshots[target] = replace(known, **{moment: snapshot})
-        name = f"resources_{file_names(self.plan.n_selected)[target]}_{moment}.txt"
+        snapshots[target] = replace(known, **{moment: snapshot})
+        where = "" if is_here else f"_{_safe(host)}"
+        name = f"resources_{file_names(self.plan.n_selected)[target]}{where}_{moment}.txt"
         self.directory.write_text(name, render_snapshot(target.label, moment, snapshot))
+
+    def _snapshots_for(self, target: Target) -> Snapshots:
+        """Both of one machine: this one, or the first that asked."""
+        places = (self._snapshots, *self._snapshots_of.values())
+        taken = (place[target] for place in places if target in place)
+        return next((snapshots for snapshots in taken if snapshots != Snapshots()), Snapshots())
 
     def _write_config(self) -> None:
         settings = self._settings
@@ -240,7 +271,13 @@ class RunSession:
 
     def _write_inventory(self) -> None:
         self.directory.write_json(
-            "inventory.json", {"run_id": self.directory.run_id, **self._host, "targets": self._serving}
+            "inventory.json",
+            {
+                "run_id": self.directory.run_id,
+                **self._host,
+                "targets": self._serving,
+                **({"hosts": self._hosts} if self._hosts else {}),
+            },
         )
 
 

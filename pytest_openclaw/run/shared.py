@@ -2,34 +2,69 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import os
 import shutil
+import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
+
 if TYPE_CHECKING:
     from types import TracebackType
 
 _PREFIX = "pytest-openclaw-"
+_MEMBER = "member-"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SharedDir:
-    """A folder of this run, made by the controller, whose `path` it gives to its workers.
+    """A folder of this run: made by the controller, or by the first of its workers on another machine.
 
-    Its name is random and only its owner may enter. A context manager: leaving it removes the folder.
+    Only its owner may enter. A context manager: leaving it removes the folder, once nobody else uses it.
     """
 
     path: Path
+    member: Path | None = None
 
     @classmethod
     def create(cls) -> SharedDir:
-        """Make the folder, under the system's folder for temporary files."""
+        """Make a folder with a random name, under the system's folder for temporary files."""
         return cls(path=Path(tempfile.mkdtemp(prefix=_PREFIX)))
 
+    @classmethod
+    def join(cls, name: str) -> SharedDir:
+        """Enter the folder that every process gets that joins `name`; the last one to leave removes it.
+
+        Args:
+            name: of the run and the machine; the folder's own name tells nothing of it.
+        """
+        digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        path = Path(tempfile.gettempdir()) / f"{_PREFIX}{digest}"
+        while True:
+            with contextlib.suppress(FileExistsError):
+                path.mkdir(mode=0o700)
+            try:
+                if not _is_private(path):
+                    return cls.create()
+                member = path / f"{_MEMBER}{os.getpid()}"
+                member.touch()
+                return cls(path=path, member=member)
+            except FileNotFoundError:
+                continue  # the last one before us has just left
+
     def remove(self) -> None:
-        """Remove the folder with all that is in it; what is gone already is no error."""
+        """Leave the folder, and remove it with all that is in it; what is gone already is no error."""
+        if self.member:
+            self.member.unlink(missing_ok=True)
+            # One that was killed has left its mark.
+            pids = (int(path.name.removeprefix(_MEMBER)) for path in self.path.glob(f"{_MEMBER}*"))
+            if any(map(psutil.pid_exists, pids)):
+                return
         # An engine that ends a moment later still has its log open, which on Windows keeps the file there.
         shutil.rmtree(self.path, ignore_errors=True)
 
@@ -43,3 +78,11 @@ class SharedDir:
         traceback: TracebackType | None,
     ) -> None:
         self.remove()
+
+
+def _is_private(path: Path) -> bool:
+    """Whether a folder is ours alone: in a common folder, anybody may have made one of that name."""
+    status = path.lstat()
+    if not stat.S_ISDIR(status.st_mode):
+        return False
+    return os.name != "posix" or (status.st_uid == os.getuid() and not status.st_mode & 0o077)

@@ -134,14 +134,15 @@ def pytest_sessionfinish(session):
         pytest.param([], "", "CellScheduling", id="none"),
         pytest.param(["--dist=loadfile"], "", "LoadFileScheduling", id="option"),
         pytest.param([], "--dist=loadfile", "LoadFileScheduling", id="environment"),
-        pytest.param([], "--dist load", "LoadScheduling", id="environment-load"),
-        pytest.param(["-d"], "", "LoadScheduling", id="short"),
+        pytest.param([], "--dist load", "CellScheduling", id="environment-load"),
+        pytest.param(["-d"], "", "CellScheduling", id="short"),
+        pytest.param(["--dist=load"], "", "CellScheduling", id="load"),
     ],
 )
 def test_a_chosen_distribution_stays(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch, given: list[str], addopts: str, scheduler: str
 ) -> None:
-    """Who tells xdist how to distribute gets xdist's own scheduler, wherever they say so."""
+    """Who tells xdist how to distribute gets xdist's own scheduler; "load" is what `-n` means as well."""
     monkeypatch.setenv("PYTEST_ADDOPTS", addopts)
     plain_project.suite({"P1": ("say yes", NOOP)})
     _add(plain_project, TELLS_ITS_SCHEDULER)
@@ -150,6 +151,31 @@ def test_a_chosen_distribution_stays(
 
     session.outcomes(passed=1)
     assert f"scheduled by {scheduler}" in session.text
+
+
+COUNTS_CALLS = """
+whole = Scripted.ask
+
+async def counted(self, request):
+    with open("calls.txt", "a") as file:
+        file.write(request.prompt + "\\n")
+    return await whole(self, request)
+
+Scripted.ask = counted
+"""
+
+
+@pytest.mark.workers
+def test_stolen_cells_are_asked_once(plain_project: Any) -> None:
+    """Where workers take items from each other, none is asked ahead that another one may be given."""
+    slow_first = {f"P{n:02}": (f"wait {0.2 if n < 12 else 0.0}", NOOP) for n in range(24)}
+    plain_project.suite(slow_first)
+    _add(plain_project, COUNTS_CALLS)
+
+    session = plain_project.run("-n", "2", "--dist=worksteal")
+
+    session.outcomes(passed=24)
+    assert len((plain_project.folder / "calls.txt").read_text().splitlines()) == 24
 
 
 @pytest.mark.workers

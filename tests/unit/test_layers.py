@@ -13,8 +13,8 @@ ROOT = Path(pytest_openclaw.__file__).parent
 
 # The wings of the house, top to bottom; a module imports from its own wing and from those below.
 WINGS = [
-    {"plugin", "cells", "recorder", "distributed", "items", "python_benchmarks", "start", "state", "registries", "resuming",
-     "choices", "options", "hookspecs", "signals", "commands", "__main__"},
+    {"plugin", "cells", "recorder", "distributed", "crew", "scheduling", "items", "python_benchmarks", "start",
+     "state", "registries", "resuming", "choices", "options", "hookspecs", "signals", "commands", "__main__"},
     {"run"},
     {"providers", "engine"},
     {"suites"},

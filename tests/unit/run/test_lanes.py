@@ -24,7 +24,7 @@ def test_a_lane_counts_who_is_under_way(limit: int) -> None:
         lanes, seen = Lanes(), [0]
 
         async def one(n: int) -> None:
-            async with lanes.slot("l", Part("l 0", limit)):
+            async with lanes.slot(Part("l", limit)):
                 seen.append(lanes.in_flight("l"))
                 await asyncio.sleep(0)
                 if n % 2:
@@ -41,12 +41,12 @@ def test_a_cancelled_wait_takes_no_slot() -> None:
 
     async def run() -> int:
         lanes = Lanes()
-        async with lanes.slot("l", Part("l 0", 1)):
-            waiting = asyncio.create_task(lanes.slot("l", Part("l 0", 1)).__aenter__())
+        async with lanes.slot(Part("l", 1)):
+            waiting = asyncio.create_task(lanes.slot(Part("l", 1)).__aenter__())
             await asyncio.sleep(0)
             waiting.cancel()
             await asyncio.wait({waiting})
-        async with lanes.slot("l", Part("l 0", 1)):
+        async with lanes.slot(Part("l", 1)):
             return lanes.in_flight("l")
 
     assert asyncio.run(run()) == 1

@@ -126,6 +126,40 @@ def test_snapshots_are_files_and_in_the_summary(directory: RunDirectory) -> None
     assert (directory.path / "resources_p__a_after.txt").read_text().splitlines()[0] == "# p/a, after"
 
 
+def test_hosts_are_kept_apart(directory: RunDirectory) -> None:
+    """A row says which host asked; each host has its own facts, servers and snapshots."""
+    session = _session(directory, {A: 3})
+    session.meet("north", {"memory_total_bytes": 1})
+    session.meet("south", {"memory_total_bytes": 2})
+    for host, n in (("north", 1), ("south", 2)):
+        came = {"host": host, "before": {"n": n}, "after": {"n": 10 * n}, "serving": {"server": {"n": n}}}
+        session.add(_payload(record(A), **came))
+    session.add(_payload(record(A)))
+
+    group = session.finish().groups[0]
+
+    inventory = _load(directory, "inventory.json")
+    lines = (directory.path / "results.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line)["host"] for line in lines] == ["north", "south", inventory["host"]["name"]]
+    assert inventory["hosts"] == {
+        "north": {"memory_total_bytes": 1, "targets": {"p/a": {"server": {"n": 1}}}},
+        "south": {"memory_total_bytes": 2, "targets": {"p/a": {"server": {"n": 2}}}},
+    }
+    assert inventory["targets"] == {}
+    assert (group.resources_before, group.resources_after) == ({"n": 1}, {"n": 10})
+    assert (directory.path / "resources_p__a_south_before.txt").exists()
+
+
+def test_a_run_on_one_machine_has_no_other_hosts(directory: RunDirectory) -> None:
+    """What was measured here is told at the inventory's top."""
+    session = _session(directory, {A: 1})
+    session.add(_payload(record(A), serving={"server": {"n": 1}}))
+
+    inventory = _load(directory, "inventory.json")
+    assert "hosts" not in inventory
+    assert inventory["targets"] == {"p/a": {"server": {"n": 1}}}
+
+
 def test_python_prompts_come_with_their_rows(directory: RunDirectory) -> None:
     """A definition that no suite file has is added to the configuration once."""
     session = _session(directory, {A: 2})

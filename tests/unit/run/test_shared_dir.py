@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import subprocess
 import sys
 import tempfile
 
@@ -48,3 +49,74 @@ def test_removing_it_twice_is_no_error(temporary):
     shared.remove()
 
     assert list(temporary.iterdir()) == []
+
+
+# --- on another machine -------------------------------------------------------------------------
+
+
+def _in_another_process(code: str) -> subprocess.Popen[str]:
+    """Start Python, which joins the folder `run` first and prints its path."""
+    joins = f"""
+import sys, tempfile
+tempfile.tempdir = {tempfile.gettempdir()!r}
+from pytest_openclaw.run.shared import SharedDir
+shared = SharedDir.join("run")
+print(shared.path, flush=True)
+{code}
+"""
+    return subprocess.Popen(
+        [sys.executable, "-c", joins], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+
+def test_the_last_to_leave_removes_it(temporary):
+    """Processes that join one name meet in one folder, which stays as long as one of them does."""
+    shared = SharedDir.join("run")
+    with _in_another_process("sys.stdin.read(); shared.remove()") as other:
+        assert other.stdout.readline().strip() == str(shared.path)
+        shared.remove()
+        stayed = shared.path.is_dir()
+        other.communicate()
+
+    assert stayed
+    assert list(temporary.iterdir()) == []
+
+
+def test_who_was_killed_keeps_nobody(temporary):
+    """A process that could not leave does not hold the folder."""
+    shared = SharedDir.join("run")
+    with _in_another_process("sys.stdin.read()") as other:
+        other.stdout.readline()
+        other.kill()
+
+    shared.remove()
+
+    assert list(temporary.iterdir()) == []
+
+
+def test_other_names_do_not_meet(temporary):
+    """The name of another run, or of another machine whose files are the same, is another folder."""
+    with SharedDir.join("run north") as one, SharedDir.join("run south") as other:
+        assert one.path != other.path
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no permission bits")
+@pytest.mark.parametrize("made", ["open to all", "a link", "a file"])
+def test_what_somebody_else_has_made_is_not_used(temporary, made):
+    """A folder that others may enter, or anything else of that name, is left alone: one of our own is made."""
+    with SharedDir.join("run") as shared:
+        taken = shared.path
+    if made == "open to all":
+        taken.mkdir()
+        taken.chmod(0o777)
+    elif made == "a link":
+        (temporary / "elsewhere").mkdir(mode=0o700)
+        taken.symlink_to(temporary / "elsewhere")
+    else:
+        taken.touch()
+
+    with SharedDir.join("run") as shared:
+        assert shared.path != taken
+        assert stat.S_IMODE(shared.path.stat().st_mode) == 0o700
+
+    assert taken.exists()

@@ -1,0 +1,192 @@
+"""The workers of a run, on this machine and on others: what each is told, and what it tells of itself.
+
+Workers on this machine see what their controller sees, so they are told everything at their start. Where
+one of them is elsewhere, each tells first what it reaches with the environment of its own machine, over an
+execnet channel that came with its input, and the answer is what it may ask. Addresses and facts go that
+way, never a key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_openclaw.once import once
+from pytest_openclaw.run.inventory import collect_inventory, machine_id
+from pytest_openclaw.run.parts import Division, Reach, reaches
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from xdist.workermanage import WorkerController
+
+    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.state import State
+
+LINE_S = 60.0
+"""For a message that is under way already when it is waited for."""
+OURS = "pytest-openclaw"
+
+
+class Crew:
+    """The workers, as their controller sees them; a worker that replaces a dead one has its number."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._machine = machine_id()
+        self._lines: dict[int, Any] = {}
+        self._told: dict[int, JsonObject] = {}
+        self._names: dict[str, str] = {}
+        self._division: Division | None = None
+
+    def number_of(self, node: WorkerController) -> int:
+        """Return a worker's number, from 0."""
+        return next(n for n, spec in enumerate(node.nodemanager.specs) if spec is node.gateway.spec)
+
+    def hand_over(self, node: WorkerController) -> JsonObject:
+        """Return what a worker is told at its start."""
+        specs = node.nodemanager.specs
+        told = {
+            "machine": self._machine,
+            "run": node.nodemanager.testrunuid,
+            "dist": self._state.config.getvalue("dist"),
+        }
+        if all(spec.popen and not spec.via and not spec.env for spec in specs):
+            if self._division is None:
+                state = self._state
+                self._division = Division(
+                    [reaches(state.providers, state.settings, self._machine)] * len(specs)
+                )
+            return {**told, "shares": self._division.shares[self.number_of(node)]}
+        line = self._lines[self.number_of(node)] = node.gateway.newchannel()
+        return {**told, "shares": None, "line": line}
+
+    def hear(self, node: WorkerController) -> None:
+        """Take what a worker has told of itself before it told what it has collected.
+
+        When all have told, each is answered with its shares, before it is given anything to run.
+
+        Raises:
+            pytest.UsageError: it cannot work on this run.
+        """
+        number = self.number_of(node)
+        if number not in self._lines:
+            return
+        told = self._told[number] = _receive(self._lines[number], f"worker {node.gateway.id}")
+        self._check(told)
+        if self._division is None and len(self._told) == len(node.nodemanager.specs):
+            reached = [self._told[n]["reaches"] for n in sorted(self._told)]
+            try:
+                self._division = Division(
+                    [{name: Reach(**reach) for name, reach in by_name.items()} for by_name in reached]
+                )
+            except ValueError as error:
+                raise pytest.UsageError(str(error)) from None
+            for n, line in self._lines.items():
+                line.send(json.dumps(self._division.shares[n]))
+        elif self._division is not None:  # it has come in place of another
+            self._lines[number].send(json.dumps(self._division.shares[number]))
+
+    def deal(self, provider: str) -> int:
+        """Return the number of the worker that asks the provider's next cell."""
+        assert self._division is not None, "workers tell what they reach before anything is dealt"
+        return self._division.deal(provider)
+
+    def host_of(self, node: WorkerController) -> str | None:
+        """Return the name by which rows call a worker's host; None where it is this very machine."""
+        told = self._told.get(self.number_of(node))
+        return self._name(told) if told else None
+
+    def facts_of(self, node: WorkerController) -> JsonObject:
+        """Return what a worker's host is, and where its providers point to, for `inventory.json`."""
+        told = self._told[self.number_of(node)]
+        return {**told["inventory"], "providers": told["providers"]}
+
+    def _name(self, told: JsonObject) -> str | None:
+        """One name for each machine, and for each environment on it; equal ones get a number."""
+        identity = json.dumps([told["machine"], told["providers"]], sort_keys=True)
+        if identity == json.dumps([self._machine, self._state.described], sort_keys=True):
+            return None
+        if identity not in self._names:
+            assert self._state.run is not None, "a run begins before a host is named"
+            taken = {self._state.run.host, *self._names.values()}
+            base = name = told["inventory"]["host"]["name"]
+            number = 2
+            while name in taken:
+                name, number = f"{base}-{number}", number + 1
+            self._names[identity] = name
+        return self._names[identity]
+
+    def _check(self, told: JsonObject) -> None:
+        where = told["inventory"]["host"]["name"]
+        theirs, ours = told["inventory"]["packages"].get(OURS), collect_version()
+        if theirs != ours:
+            raise pytest.UsageError(
+                f"{where} has {OURS} {theirs}, and this machine {ours}; install one version everywhere."
+            )
+        for name, digest in told["suites"].items():
+            path = self._state.config.rootpath / name
+            if not path.is_file():
+                raise pytest.UsageError(f"{name} is on {where} and not here; copy it, then run again.")
+            if _digest(path) != digest:
+                raise pytest.UsageError(
+                    f"{name} is not the same on {where} as here; copy it there, then run again."
+                )
+
+
+def tell(state: State) -> None:
+    """Tell the controller what this worker reaches and where it is, if it waits for that."""
+    if (line := _line_of(state)) is None:
+        return
+    machine = machine_id()
+    line.send(
+        json.dumps(
+            {
+                "machine": machine,
+                "inventory": once(state.shared_path, "inventory", collect_inventory),
+                "providers": state.described,
+                "reaches": {
+                    name: {"lane": reach.lane, "limit": reach.limit}
+                    for name, reach in reaches(state.providers, state.settings, machine).items()
+                },
+                "suites": {name: _digest(path) for name, path in state.suite_files.items()},
+            }
+        )
+    )
+
+
+def shares_of(state: State) -> Mapping[str, int]:
+    """Return the requests that this worker may have in flight, by provider."""
+    assert state.handed_over is not None, "only a worker has a share"
+    shares: Mapping[str, int] | None = state.handed_over["shares"]
+    return _receive(_line_of(state), "the controller") if shares is None else shares
+
+
+def collect_version() -> str | None:
+    """Return the version of this plugin that is installed here."""
+    from importlib import metadata
+
+    try:
+        return metadata.version(OURS)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _line_of(state: State) -> Any:
+    return state.handed_over and state.handed_over.get("line")
+
+
+def _receive(line: Any, whom: str) -> JsonObject:
+    try:
+        message: JsonObject = json.loads(line.receive(LINE_S))
+    except (OSError, EOFError) as error:
+        raise pytest.UsageError(f"{whom} has told nothing of itself: {type(error).__name__}") from None
+    return message
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

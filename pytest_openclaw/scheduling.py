@@ -1,0 +1,145 @@
+"""Which xdist worker runs which item: cells by their lanes, everything else wherever there is room."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from xdist.scheduler import LoadScheduling, LoadScopeScheduling
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pytest
+    from xdist.remote import Producer
+    from xdist.workermanage import WorkerController
+
+ENOUGH = 3
+"""Items, other than cells, of which a worker holds no more: the next one goes to whoever is free first."""
+
+
+class FittingScheduling:
+    """Distributes as xdist does, until a worker tells that it has collected cells: then by their lanes.
+
+    Everything but that choice is done by the scheduler that was chosen.
+    """
+
+    def __init__(
+        self, usual: LoadScheduling, for_cells: CellScheduling, is_cell: Callable[[str], bool]
+    ) -> None:
+        self.chosen = usual
+        self._for_cells = for_cells
+        self._is_cell = is_cell
+
+    def add_node_collection(self, node: WorkerController, collection: Sequence[str]) -> None:
+        """Take what a worker has collected; all workers collect the same."""
+        if self.chosen is not self._for_cells and any(map(self._is_cell, collection)):
+            for known in self.chosen.nodes:
+                self._for_cells.add_node(known)
+            self.chosen = self._for_cells
+        self.chosen.add_node_collection(node, collection)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.chosen, name)
+
+
+class CellScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """Gives each worker at once all cells that are dealt to it, and other items to whoever has room.
+
+    So a worker can ask ahead on all its lanes side by side, and all workers together keep each lane's
+    limit. A worker that comes in place of a dead one gets what that one has left.
+
+    Args:
+        config: pytest's.
+        log: xdist's.
+        deal: says to which worker an item is dealt, by its number; None for an item that is no cell. It is
+            asked once for each item, in their order, when all workers have collected.
+        number_of: a worker's number; one that replaces another has the other's.
+    """
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        log: Producer,
+        deal: Callable[[str], int | None],
+        number_of: Callable[[WorkerController], int],
+    ) -> None:
+        super().__init__(config, log)
+        self.collection: list[str] | None = None
+        self._deal = deal
+        self._number_of = number_of
+        self._dealt: dict[int, deque[int]] = {}
+        self._others: deque[int] = deque()
+        self._cells: set[int] = set()
+
+    def schedule(self) -> None:
+        """Begin when all workers have collected, and go on when a worker has come in place of another."""
+        if self.collection is None:
+            if not self._check_nodes_have_same_collection():
+                return
+            self.collection = collection = list(next(iter(self.registered_collections.values())))
+            for index, nodeid in enumerate(collection):
+                if (number := self._deal(nodeid)) is None:
+                    self._others.append(index)
+                else:
+                    self._cells.add(index)
+                    self._dealt.setdefault(number, deque()).append(index)
+        self._supply_all()
+
+    def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:  # noqa: ARG002
+        """Note that a worker has run an item."""
+        self.assigned_work[node].pop(item_index)
+        if self._others and not node.shutting_down:
+            self._supply(node)
+            self._dismiss()
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Forget a worker that has ended or died; return the item at which it died."""
+        left = list(self.assigned_work.pop(node))
+        if not left:
+            return None
+        # The item at which it died is among them: its cell has no row yet.
+        self._dealt.setdefault(self._number_of(node), deque()).extend(i for i in left if i in self._cells)
+        self._others.extendleft(reversed([i for i in left if i not in self._cells]))
+        self._supply_all()
+        assert self.collection is not None, "nothing is given before all have collected"
+        crashed: str = self.collection[left[0]]
+        return crashed
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether an item is still to be run."""
+        return bool(self._others or any(self._dealt.values()) or any(self.assigned_work.values()))
+
+    @property
+    def tests_finished(self) -> bool:
+        """Whether all items have been run."""
+        return self.collection_is_completed and not self.has_pending
+
+    def _supply_all(self) -> None:
+        for node in self._ready:
+            self._supply(node)
+        self._dismiss()
+
+    def _supply(self, node: WorkerController) -> None:
+        held = self.assigned_work[node]
+        given = list(self._dealt.pop(self._number_of(node), ()))
+        while self._others and len(held) + len(given) < ENOUGH:
+            given.append(self._others.popleft())
+        if given:
+            held.update(dict.fromkeys(given))
+            node.send_runtest_some(given)
+
+    def _dismiss(self) -> None:
+        """Let the workers end, once there is nothing more to give.
+
+        A worker runs an item when it knows the one after it, or that there is none.
+        """
+        if not self._others:
+            for node in self._ready:
+                node.shutdown()
+
+    @property
+    def _ready(self) -> list[WorkerController]:
+        """The workers that have collected and are not ending."""
+        return [n for n in self.nodes if n in self.registered_collections and not n.shutting_down]
