@@ -9,6 +9,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from pytest_openclaw import faults
+from pytest_openclaw.clock import epoch_ms
 from pytest_openclaw.errors import CallFailed, OpenClawError
 from pytest_openclaw.records import Fault, Reply, Timing
 from pytest_openclaw.text import valid_text
@@ -29,8 +30,8 @@ COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens")
 
 async def ask_once(provider: Provider, request: Request) -> tuple[Reply | Fault, Timing]:
     """Ask once; a provider's own times go before those taken here, around the call."""
-    started_at_ms = time.time_ns() // 1_000_000
     started = time.perf_counter()
+    started_at_ms = epoch_ms(started)
     result: Reply | Fault
     try:
         result = _tidy(await within(request.timeout_s + GRACE_S, provider.ask(request)))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_openclaw import faults
+from pytest_openclaw.clock import epoch_ms
 from pytest_openclaw.errors import CallFailed
 from pytest_openclaw.once import once_in_loop
 from pytest_openclaw.records import Ending, Fault, Reply, Request, Timing
@@ -262,5 +263,5 @@ def _done() -> asyncio.Task[JsonObject]:
 
 def never_asked(fault: Fault) -> Ending:
     """Return the ending of a cell that was not asked: it started and ended when that was decided."""
-    now = time.time_ns() // 1_000_000
+    now = epoch_ms()
     return Ending(result=fault, timing=Timing(started_at_ms=now, ended_at_ms=now, e2e_ms=0.0), attempts=0)
