@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 from collections import Counter
@@ -10,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from xdist.scheduler import LoadScheduling, LoadScopeScheduling
 
+from pytest_openclaw.cells import PAYLOAD, STOP
 from pytest_openclaw.options import SUITE_NAME
 from pytest_openclaw.records import CellKey
 from pytest_openclaw.run.resume import IS_ANOTHER
 from pytest_openclaw.state import suite_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from xdist.remote import Producer
     from xdist.workermanage import WorkerController
@@ -30,9 +32,14 @@ class Distributed:
 
     def __init__(self, state: State) -> None:
         self._state = state
+        self._nodes: list[WorkerController] = []
+        self._n_out: dict[WorkerController, int] = {}
+        self._told_by: dict[str, WorkerController] = {}
+        self._stops = False
 
     def pytest_configure_node(self, node: WorkerController) -> None:
         """Hand over what was decided once: the targets, and the folder where the workers meet."""
+        self._nodes.append(node)
         node.workerinput["openclaw"] = {
             "targets": [target.label for target in self._state.settings.targets],
             "shared_dir": str(self._state.shared_path),
@@ -45,8 +52,84 @@ class Distributed:
             return None
         usual = LoadScheduling(config, log)
         return FittingScheduling(
-            usual, CellScheduling(config, log, self._lane_slot(usual.numnodes)), self._is_cell
+            usual,
+            CellScheduling(config, log, self._lane_slot(usual.numnodes), self._told_by),
+            self._is_cell,
         )
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note who told of a cell; let the recorder see its first row alone."""
+        payload = vars(report).get(PAYLOAD)
+        if payload is None:
+            return
+        node = vars(report)["node"]
+        if "n_out" in payload:
+            self._n_out[node] = payload["n_out"]
+        # A cell that was told of by a worker that died may be run again by another one.
+        if self._told_by.setdefault(report.nodeid, node) is not node:
+            del vars(report)[PAYLOAD]
+
+    def pytest_runtest_logfinish(self) -> None:
+        """After the last failure that the user allowed, let no worker go on with what it was given."""
+        if not self._stops and self._dsession.shouldstop:
+            self._stop(at_once=False)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """Let the workers end before xdist waits for them, if the session has been interrupted."""
+        self._stop(at_once=True)
+
+    def _stop(self, *, at_once: bool) -> None:
+        self._stops = True
+        for node in self._nodes:
+            if not hasattr(node, "workeroutput"):
+                with contextlib.suppress(OSError):  # it has died
+                    node.sendcommand(STOP, at_once=at_once)
+
+    def take_what_is_left(self) -> int:
+        """Record the rows that have come and that xdist did not look at any more.
+
+        Returns:
+            How many calls of workers may have no row.
+        """
+        while not self._dsession.queue.empty():
+            event, told = self._dsession.queue.get()
+            if event == "testreport" and PAYLOAD in vars(told["rep"]):
+                self._take_late(told["rep"], told["node"])
+        return sum(map(self._n_unrecorded, self._nodes))
+
+    def _take_late(self, report: pytest.TestReport, node: WorkerController) -> None:
+        vars(report)["node"] = node
+        self.pytest_runtest_logreport(report)
+        if payload := vars(report).get(PAYLOAD):
+            if "row" in payload:
+                payload["row"]["reported"] = False
+            self._state.take(report, payload)
+
+    def _n_unrecorded(self, node: WorkerController) -> int:
+        if (told := getattr(node, "workeroutput", {}).get("openclaw_n_out")) is not None:
+            return int(told)
+        # It died: what it had told last, and the cell that it had in hand.
+        return self._n_out.get(node, self._most_out) + 1
+
+    @property
+    def _most_out(self) -> int:
+        """Calls that a worker may have out before it tells of any."""
+        from pytest_openclaw.run.executor import ahead_of
+
+        # Of each lane it holds a part.
+        lanes = {self._lane_and_limit(target) for target in self._state.settings.targets}
+        return sum(ahead_of(-(-limit // min(limit, len(self._nodes)))) for _, limit in lanes)
+
+    def _lane_and_limit(self, target: Target) -> tuple[str, int]:
+        provider = self._state.providers[target.provider]
+        limit = self._state.settings.concurrency.limit(target.provider, is_local=provider.is_local)
+        return provider.lane, limit
+
+    @property
+    def _dsession(self) -> Any:
+        return self._state.config.pluginmanager.get_plugin("dsession")
 
     def _is_cell(self, nodeid: str) -> bool:
         return self._target_of(nodeid) is not None
@@ -58,8 +141,7 @@ class Distributed:
             raise pytest.UsageError(report.longreprtext)
         option, name = self._state.config.option, report.nodeid.rpartition("/")[2]
         if report.failed and SUITE_NAME.match(name) and not option.continue_on_collection_errors:
-            dsession: Any = self._state.config.pluginmanager.get_plugin("dsession")
-            dsession.shouldstop = "error during collection"
+            self._dsession.shouldstop = "error during collection"
 
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
         """Begin the run, as soon as the first worker tells what is selected."""
@@ -122,11 +204,7 @@ class Distributed:
                 if target is None:
                     slots[nodeid] = nodeid
                 else:
-                    provider = self._state.providers[target.provider]
-                    limit = self._state.settings.concurrency.limit(
-                        target.provider, is_local=provider.is_local
-                    )
-                    slots[nodeid] = parts.deal(provider.lane, limit).name
+                    slots[nodeid] = parts.deal(*self._lane_and_limit(target)).name
             return slots[nodeid]
 
         return slot
@@ -163,9 +241,23 @@ class CellScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no
     Items that are no cells go wherever there is room.
     """
 
-    def __init__(self, config: pytest.Config, log: Producer, slot: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        config: pytest.Config,
+        log: Producer,
+        slot: Callable[[str], str],
+        told_by: Mapping[str, WorkerController],
+    ) -> None:
         super().__init__(config, log)
         self._slot = slot
+        self._told_by = told_by
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Give the cells of a worker that died to others, but none that it had told of."""
+        for work_unit in self.assigned_work[node].values():
+            work_unit.update({nodeid: True for nodeid in work_unit if self._told_by.get(nodeid) is node})
+        crashed: str | None = super().remove_node(node)
+        return crashed
 
     def _split_scope(self, nodeid: str) -> str:
         return self._slot(nodeid)

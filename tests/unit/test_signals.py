@@ -1,4 +1,4 @@
-"""SIGTERM while a run is under way."""
+"""Ctrl-C and SIGTERM while a run is under way."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import threading
 
 import pytest
 
-from pytest_openclaw.signals import TerminatedBySIGTERM, ended_by_sigterm
+from pytest_openclaw.signals import TerminatedBySIGTERM, interrupt_main_thread, interrupted_by_signals, whole_step
 
 
 def test_sigterm_interrupts_as_ctrl_c_does() -> None:
     """It is a `KeyboardInterrupt`, which pytest ends a session by; afterwards all is as before."""
     before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(TerminatedBySIGTERM, match="SIGTERM"), ended_by_sigterm():
+    with pytest.raises(TerminatedBySIGTERM, match="SIGTERM"), interrupted_by_signals():
         os.kill(os.getpid(), signal.SIGTERM)
 
     assert issubclass(TerminatedBySIGTERM, KeyboardInterrupt)
@@ -26,7 +26,7 @@ def test_who_handles_it_already_goes_on_doing_so() -> None:
     heard: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
     try:
-        with ended_by_sigterm():
+        with interrupted_by_signals():
             os.kill(os.getpid(), signal.SIGTERM)
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -39,7 +39,7 @@ def test_in_another_thread_nothing_is_changed() -> None:
     handlers = []
 
     def run() -> None:
-        with ended_by_sigterm():
+        with interrupted_by_signals():
             handlers.append(signal.getsignal(signal.SIGTERM))
 
     thread = threading.Thread(target=run)
@@ -47,3 +47,45 @@ def test_in_another_thread_nothing_is_changed() -> None:
     thread.join()
 
     assert handlers == [signal.getsignal(signal.SIGTERM)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+def test_a_step_happens_whole(number: signal.Signals) -> None:
+    """A signal in the middle of a step, or of a step within it, ends the session after it."""
+    done = []
+    with pytest.raises(KeyboardInterrupt), interrupted_by_signals(), whole_step:
+        with whole_step:
+            os.kill(os.getpid(), number)
+            done.append("inner")
+        done.append("outer")
+
+    assert done == ["inner", "outer"]
+    with interrupted_by_signals(), whole_step:
+        done.append("the next one")
+    assert done[2:] == ["the next one"]
+
+
+def test_a_step_that_fails_is_told_and_not_the_signal() -> None:
+    """What went wrong in a step ends the session anyway; the signal is not heard later either."""
+    with interrupted_by_signals():
+        with pytest.raises(OSError, match="full"), whole_step:
+            os.kill(os.getpid(), signal.SIGINT)
+            raise OSError("full")
+        with whole_step:
+            pass
+
+
+def test_another_thread_can_interrupt_a_wait() -> None:
+    """It ends what the main thread waits for."""
+    waiting = threading.Event()
+
+    def interrupt() -> None:
+        waiting.wait()
+        interrupt_main_thread()
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        waiting.set()
+        threading.Event().wait(60)
+    thread.join()
