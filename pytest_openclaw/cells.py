@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_openclaw import items, options
+from pytest_openclaw.signals import interrupt_main_thread
 from pytest_openclaw.state import STATE
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ PAYLOAD = "openclaw"
 LAST_OF_TARGET = pytest.StashKey[bool]()
 # Its workers may be told to give items back, which must not have been asked by then.
 GIVES_BACK = "worksteal"
+STOP = "openclaw_stop"
+"""What a controller tells its workers when the session is to stop."""
 
 
 class Cells:
@@ -34,6 +37,7 @@ class Cells:
         self._given: deque[int] = deque()
         self._cells: list[Cell | None] = []
         self._planned = False
+        self._ends = False
         state.config.stash[STATE] = state
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -78,21 +82,34 @@ class Cells:
         if state.handed_over is None:
             self._given.extend(range(len(session.items)))
             self._take_given(session)
-        elif state.handed_over["dist"] != GIVES_BACK:
-            self._hear_what_is_given(session.config)
+        else:
+            self._hear_commands(session)
 
-    def _hear_what_is_given(self, config: pytest.Config) -> None:
-        """Listen to the controller's commands: a worker asks for nothing that another one may be given."""
-        for plugin in config.pluginmanager.get_plugins():
+    def _hear_commands(self, session: pytest.Session) -> None:
+        """Listen to the controller: a worker asks for nothing that another one may be given."""
+        handed_over = self._state.handed_over
+        asks_ahead = handed_over is not None and handed_over["dist"] != GIVES_BACK
+        for plugin in session.config.pluginmanager.get_plugins():
             if (handle := getattr(plugin, "handle_command", None)) and hasattr(plugin, "torun"):
 
                 def listen(command: Any, handle: Callable[[Any], None] = handle) -> None:
                     # In a thread of xdist's; the items are asked in the test's.
-                    if isinstance(command, tuple) and command[0] == "runtests":
-                        self._given.extend(command[1]["indices"])
+                    name, told = command if isinstance(command, tuple) else ("", {})
+                    if name == STOP:
+                        self._stop(session, at_once=told["at_once"])
+                        return
+                    if name == "runtests" and asks_ahead:
+                        self._given.extend(told["indices"])
                     handle(command)
 
                 plugin.handle_command = listen
+
+    def _stop(self, session: pytest.Session, *, at_once: bool) -> None:
+        """Run none of the tests that are left, and end the one under way too if it is to be at once."""
+        session.shouldstop = "the session is stopping"
+        self._state.stop_asking_ahead()
+        if at_once and not self._ends:
+            interrupt_main_thread()
 
     def _take_given(self, session: pytest.Session) -> None:
         tokens = []
@@ -121,6 +138,9 @@ class Cells:
             item.stash[LAST_OF_TARGET] = self._left[cell.target] <= 0
         try:
             return (yield)
+        except (KeyboardInterrupt, pytest.exit.Exception):
+            self._state.in_hand = items.in_hand(item)
+            raise
         finally:
             items.forget(item)
 
@@ -173,8 +193,11 @@ class Cells:
         return items.payload(item, asked, last=item.stash[LAST_OF_TARGET])
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self) -> None:
-        """Stop asking."""
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Stop asking; a worker says how many of its calls no report tells of."""
+        self._ends = True
+        if self._state.is_worker:
+            vars(session.config)["workeroutput"]["openclaw_n_out"] = self._state.n_out
         self._state.close()
 
 

@@ -91,6 +91,10 @@ class Crew:
         elif self._division is not None:  # it has come in place of another
             self._lines[number].send(json.dumps(self._division.shares[number]))
 
+    def shares_of(self, node: WorkerController) -> Mapping[str, int]:
+        """Return the requests that a worker may have in flight, by provider; none before it is told."""
+        return self._division.shares[self.number_of(node)] if self._division else {}
+
     def deal(self, provider: str) -> int:
         """Return the number of the worker that asks the provider's next cell."""
         assert self._division is not None, "workers tell what they reach before anything is dealt"

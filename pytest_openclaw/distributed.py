@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from xdist.scheduler import LoadScheduling
 
-from pytest_openclaw.cells import PAYLOAD
+from pytest_openclaw.cells import PAYLOAD, STOP
 from pytest_openclaw.crew import Crew
 from pytest_openclaw.options import SUITE_NAME
 from pytest_openclaw.records import CellKey
@@ -33,9 +34,14 @@ class Distributed:
     def __init__(self, state: State) -> None:
         self._state = state
         self._crew = Crew(state)
+        self._nodes: list[WorkerController] = []
+        self._n_out: dict[WorkerController, int] = {}
+        self._told_by: dict[str, WorkerController] = {}
+        self._stops = False
 
     def pytest_configure_node(self, node: WorkerController) -> None:
         """Hand over what was decided once: the targets, the folder where the workers meet, their shares."""
+        self._nodes.append(node)
         node.workerinput["openclaw"] = {
             "targets": [target.label for target in self._state.settings.targets],
             "shared_dir": str(self._state.shared_path),
@@ -47,12 +53,83 @@ class Distributed:
         """Keep a lane within its limit over all workers, unless the user chose how to distribute."""
         if config.getvalue("dist") != "load":  # which `-n` alone means too
             return None
-        for_cells = CellScheduling(config, log, self._deal, self._crew.number_of)
+        for_cells = CellScheduling(config, log, self._deal, self._crew.number_of, self._told_by)
         return FittingScheduling(LoadScheduling(config, log), for_cells, self._is_cell)
 
     def _deal(self, nodeid: str) -> int | None:
         target = self._target_of(nodeid)
         return None if target is None else self._crew.deal(target.provider)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Say on a cell's report where it was asked; let the recorder see a cell's first row alone."""
+        if (text := vars(report).get(PAYLOAD)) is None:
+            return
+        node = vars(report)["node"]
+        payload = json.loads(text)
+        if "n_out" in payload:
+            self._n_out[node] = payload["n_out"]
+        if host := self._crew.host_of(node):
+            payload["host"] = host
+        setattr(report, PAYLOAD, payload)
+        # A cell that was told of by a worker that died may be run again by another one.
+        if self._told_by.setdefault(report.nodeid, node) is not node:
+            del vars(report)[PAYLOAD]
+
+    def pytest_runtest_logfinish(self) -> None:
+        """After the last failure that the user allowed, let no worker go on with what it was given."""
+        if not self._stops and self._dsession.shouldstop:
+            self._stop(at_once=False)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """Let the workers end before xdist waits for them, if the session has been interrupted."""
+        self._stop(at_once=True)
+
+    def _stop(self, *, at_once: bool) -> None:
+        self._stops = True
+        for node in self._nodes:
+            if not hasattr(node, "workeroutput"):
+                with contextlib.suppress(OSError):  # it has died
+                    node.sendcommand(STOP, at_once=at_once)
+
+    def take_what_is_left(self) -> int:
+        """Record the rows that have come and that xdist did not look at any more.
+
+        Returns:
+            How many calls of workers may have no row.
+        """
+        while not self._dsession.queue.empty():
+            event, told = self._dsession.queue.get()
+            if event == "testreport" and PAYLOAD in vars(told["rep"]):
+                self._take_late(told["rep"], told["node"])
+        return sum(map(self._n_unrecorded, self._nodes))
+
+    def _take_late(self, report: pytest.TestReport, node: WorkerController) -> None:
+        vars(report)["node"] = node
+        self.pytest_runtest_logreport(report)
+        if payload := vars(report).get(PAYLOAD):
+            if "row" in payload:
+                payload["row"]["reported"] = False
+            self._state.take(report, payload)
+
+    def _n_unrecorded(self, node: WorkerController) -> int:
+        if (told := getattr(node, "workeroutput", {}).get("openclaw_n_out")) is not None:
+            return int(told)
+        # It died: what it had told last, and the cell that it had in hand.
+        return self._n_out.get(node, self._most_out(node)) + 1
+
+    def _most_out(self, node: WorkerController) -> int:
+        """Calls that a worker may have out before it tells of any."""
+        from pytest_openclaw.run.executor import ahead_of
+
+        shares = self._crew.shares_of(node).items()
+        lanes = {self._state.providers[name].lane: share for name, share in shares if share}
+        return sum(map(ahead_of, lanes.values()))
+
+    @property
+    def _dsession(self) -> Any:
+        return self._state.config.pluginmanager.get_plugin("dsession")
 
     def _is_cell(self, nodeid: str) -> bool:
         return self._target_of(nodeid) is not None
@@ -64,8 +141,7 @@ class Distributed:
             raise pytest.UsageError(report.longreprtext)
         option, name = self._state.config.option, report.nodeid.rpartition("/")[2]
         if report.failed and SUITE_NAME.match(name) and not option.continue_on_collection_errors:
-            dsession: Any = self._state.config.pluginmanager.get_plugin("dsession")
-            dsession.shouldstop = "error during collection"
+            self._dsession.shouldstop = "error during collection"
 
     def pytest_xdist_node_collection_finished(self, node: WorkerController, ids: Sequence[str]) -> None:
         """Hear where a worker is; begin the run, as soon as the first one tells what is selected."""
@@ -74,12 +150,6 @@ class Distributed:
             self._begin(ids)
         if self._state.run is not None and (host := self._crew.host_of(node)):
             self._state.run.meet(host, self._crew.facts_of(node))
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Say on a cell's report where it was asked."""
-        if (payload := getattr(report, PAYLOAD, None)) and (host := self._crew.host_of(report.node)):
-            setattr(report, PAYLOAD, {**json.loads(payload), "host": host})
 
     def _begin(self, ids: Sequence[str]) -> None:
         state = self._state

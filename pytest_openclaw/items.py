@@ -266,6 +266,18 @@ def may_ask_ahead(item: pytest.Item) -> bool:
     )
 
 
+def in_hand(item: pytest.Item) -> Asked | None:
+    """Return how an item's cell has ended, if that is known while its test is under way.
+
+    One that is still to be judged may be what holds the session up.
+    """
+    from pytest_openclaw.records import Fault
+
+    asked = item.stash.get(ASKED, None)
+    ends = asked is not None and (asked.judgement is not None or isinstance(asked.ending.result, Fault))
+    return asked if ends and isinstance(item, CellItem) else None
+
+
 def forget(item: pytest.Item) -> None:
     """Drop the reply: pytest keeps every item to the end, and an answer may have megabytes."""
     if ASKED in item.stash:
@@ -280,4 +292,6 @@ def payload(item: pytest.Item, asked: Asked, *, last: bool) -> JsonObject:
     carried = state.asker.payload(state.asker.record(state.settings.run_id, asked), last_of_target=last)
     if not isinstance(item, CellItem):
         carried["prompt"] = definition(asked.cell.prompt)
+    if state.is_worker:
+        carried["n_out"] = state.n_out
     return carried

@@ -11,6 +11,7 @@ from pytest_openclaw.cells import PAYLOAD
 from pytest_openclaw.items import cell_of
 
 if TYPE_CHECKING:
+    from pytest_openclaw.distributed import Distributed
     from pytest_openclaw.state import State
 
 DISTRIBUTED = "openclaw-distributed"
@@ -69,14 +70,17 @@ class Recorder:
         if payload := vars(report).pop(PAYLOAD, None):
             self._state.take(report, json.loads(payload) if isinstance(payload, str) else payload)
 
+    @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
-        """Write the summary, and let the gates decide."""
+        """Write the summary, and let the gates decide; xdist's workers have ended by now."""
         state = self._state
         state.close()
         if state.run is None:
             return
+        distributed: Distributed | None = state.config.pluginmanager.get_plugin(DISTRIBUTED)
+        n_unrecorded_calls = distributed.take_what_is_left() if distributed else 0
         try:
-            state.summary = summary = state.run.finish()
+            state.summary = summary = state.run.finish(n_unrecorded_calls)
         except OSError as error:
             state.cannot_record(error)
         session.exitstatus = exit_status(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from xdist.scheduler import LoadScheduling, LoadScopeScheduling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pytest
     from xdist.remote import Producer
@@ -55,6 +55,7 @@ class CellScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no
         deal: says to which worker an item is dealt, by its number; None for an item that is no cell. It is
             asked once for each item, in their order, when all workers have collected.
         number_of: a worker's number; one that replaces another has the other's.
+        told_by: who has told of a cell, by its id; it has its row then.
     """
 
     def __init__(
@@ -63,11 +64,13 @@ class CellScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no
         log: Producer,
         deal: Callable[[str], int | None],
         number_of: Callable[[WorkerController], int],
+        told_by: Mapping[str, WorkerController],
     ) -> None:
         super().__init__(config, log)
         self.collection: list[str] | None = None
         self._deal = deal
         self._number_of = number_of
+        self._told_by = told_by
         self._dealt: dict[int, deque[int]] = {}
         self._others: deque[int] = deque()
         self._cells: set[int] = set()
@@ -95,15 +98,17 @@ class CellScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no
 
     def remove_node(self, node: WorkerController) -> str | None:
         """Forget a worker that has ended or died; return the item at which it died."""
-        left = list(self.assigned_work.pop(node))
+        given = self.assigned_work.pop(node)
+        collection = self.collection or []
+        left = [index for index in given if self._told_by.get(collection[index]) is not node]
         if not left:
+            self._supply_all()
             return None
         # The item at which it died is among them: its cell has no row yet.
         self._dealt.setdefault(self._number_of(node), deque()).extend(i for i in left if i in self._cells)
         self._others.extendleft(reversed([i for i in left if i not in self._cells]))
         self._supply_all()
-        assert self.collection is not None, "nothing is given before all have collected"
-        crashed: str = self.collection[left[0]]
+        crashed: str = collection[left[0]]
         return crashed
 
     @property

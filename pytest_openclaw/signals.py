@@ -1,36 +1,83 @@
-"""SIGTERM ends a run as Ctrl-C does: what was measured is kept, and the summary is written."""
+"""Ctrl-C and SIGTERM end a run alike: what was measured is kept, and the summary is written."""
 
 from __future__ import annotations
 
+import _thread
 import signal
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import FrameType
+    from types import FrameType, TracebackType
 
 
 class TerminatedBySIGTERM(KeyboardInterrupt):
     """Somebody asked this process to end: a time limit, a CI system, a shutdown."""
 
 
+class _WholeStep:
+    """See `whole_step`."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._came: int | None = None
+
+    def __enter__(self) -> None:
+        self._depth += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._depth -= 1
+        if self._depth or self._came is None:
+            return
+        came, self._came = self._came, None
+        if error is None:  # else that ends the session
+            _raise(came)
+
+    def hear(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - what a handler is given
+        """Raise for a signal, at once or at the end of the step that is under way."""
+        if self._depth:
+            self._came = number
+        else:
+            _raise(number)
+
+
+#: A context in which Ctrl-C and SIGTERM wait: what happens in it happens whole. For the main thread, and
+#: for what never waits; it holds where `interrupted_by_signals` is in force.
+whole_step = _WholeStep()
+
+
 @contextmanager
-def ended_by_sigterm() -> Iterator[None]:
-    """Raise `TerminatedBySIGTERM` in the main thread on SIGTERM, unless somebody else handles it."""
-    if (
-        threading.current_thread() is not threading.main_thread()
-        or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
-    ):
-        yield
-        return
-    signal.signal(signal.SIGTERM, _end)
+def interrupted_by_signals() -> Iterator[None]:
+    """Raise `KeyboardInterrupt` in the main thread on Ctrl-C and SIGTERM, but never within a `whole_step`.
+
+    A signal that somebody else handles stays theirs.
+    """
+    usual: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    if threading.current_thread() is not threading.main_thread():
+        usual = {}
+    taken = [number for number, handler in usual.items() if signal.getsignal(number) is handler]
+    for number in taken:
+        signal.signal(number, whole_step.hear)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in taken:
+            signal.signal(number, usual[number])
 
 
-def _end(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 - what a handler is given
-    raise TerminatedBySIGTERM("SIGTERM")
+def interrupt_main_thread() -> None:
+    """Raise `KeyboardInterrupt` in the main thread, even if it waits; call it in another one."""
+    if hasattr(signal, "pthread_kill"):
+        ident = threading.main_thread().ident
+        assert ident is not None, "it has been started"
+        signal.pthread_kill(ident, signal.SIGINT)
+    else:
+        _thread.interrupt_main()
+
+
+def _raise(number: int) -> None:
+    raise TerminatedBySIGTERM("SIGTERM") if number == signal.SIGTERM else KeyboardInterrupt

@@ -15,6 +15,7 @@ from pytest_openclaw import options
 from pytest_openclaw.choices import load_settings
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.resuming import Resumption, resume_command
+from pytest_openclaw.signals import interrupted_by_signals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.providers import Builtin
     from pytest_openclaw.records import Cell, CellKey, JsonObject, Record, Suite, Target
     from pytest_openclaw.redact import Redactor
-    from pytest_openclaw.run.asking import Asker
+    from pytest_openclaw.run.asking import Asked, Asker
     from pytest_openclaw.run.progress import Progress
     from pytest_openclaw.run.resume import Replay
     from pytest_openclaw.run.session import RunSession
@@ -51,6 +52,9 @@ class State:
 
     In a plain session one process does both. Under xdist the controller records and the workers ask.
 
+    Attributes:
+        in_hand: the cell whose test was under way when the session was interrupted, if it was judged.
+
     Raises:
         pytest.UsageError: the options cannot be used.
     """
@@ -73,11 +77,13 @@ class State:
         self.summary: Summary | None = None
         self.progress: Progress | None = None
         self.n_verdicts_failed = 0
+        self.in_hand: Asked | None = None
         self._asker: Asker | None = None
         self._shared: SharedDir | None = None
         self._suites: dict[Path, Suite] = {}
         self._open = ExitStack()
         self._logs_are_safe = False
+        self._hears_signals = False
         self._disk_is_full = False
 
     @property
@@ -142,6 +148,12 @@ class State:
             self._open.enter_context(self.redactor.over_logs())
             self._logs_are_safe = True
 
+    def interruptible(self) -> None:
+        """Let Ctrl-C and SIGTERM end the session from now on, but never in the middle of a step."""
+        if not self._hears_signals:
+            self._open.enter_context(interrupted_by_signals())
+            self._hears_signals = True
+
     @property
     def asker(self) -> Asker:
         """The side that asks; its child starts when it is first needed."""
@@ -151,6 +163,7 @@ class State:
 
         if self._asker is None:
             self.hide_secrets_in_logs()
+            self.interruptible()
             waits = Waits(self.shared_path)
             executor = Executor(
                 self.providers,
@@ -272,7 +285,6 @@ class State:
         from pytest_openclaw.run.progress import Progress
         from pytest_openclaw.run.session import Plan, RunSession
         from pytest_openclaw.run.waits import find_wait
-        from pytest_openclaw.signals import ended_by_sigterm
 
         if self.run or not (n_selected or self.resumption.earlier):
             return
@@ -295,7 +307,7 @@ class State:
         self.progress = Progress.of(
             self.config, plan.n_cells, lambda nodeid: find_wait(self.shared_path, nodeid)
         )
-        self._open.enter_context(ended_by_sigterm())
+        self.interruptible()
 
     def redact(self, report: pytest.TestReport) -> None:
         """Take secrets out of what pytest shows and writes of a cell."""
@@ -356,6 +368,16 @@ class State:
             returncode=pytest.ExitCode.INTERNAL_ERROR,
         )
 
+    @property
+    def n_out(self) -> int:
+        """Calls of this process that no report tells of yet."""
+        return (self._asker.executor.n_out if self._asker else 0) + (self.in_hand is not None)
+
+    def stop_asking_ahead(self) -> None:
+        """Ask nobody any more but for the test that waits; any thread may call it."""
+        if self._asker:
+            self._asker.executor.is_stopping = True
+
     def close(self) -> None:
         """End the asking; the run directory stays open until its summary is written."""
         if self.progress:
@@ -366,11 +388,15 @@ class State:
 
     def _keep_unreported(self, asker: Asker) -> None:
         """End the asking, and record what was answered while the session ended."""
-        for asked in asker.unreported():
+        unreported = asker.unreported()
+        if self.in_hand and self.run and self.in_hand.cell.key not in {row.key for row in self.run.records}:
+            unreported.insert(0, self.in_hand)
+        for asked in unreported:
             # A Python benchmark is judged by its test alone, so it is asked again in a resumed run.
             if self.run is None or self._disk_is_full or asked.cell.prompt.validator.type == "python":
                 continue
-            record = asker.record(self.run.directory.run_id, asker.judge_or_break(asked))
+            judged = asked if asked is self.in_hand else asker.judge_or_break(asked)
+            record = asker.record(self.run.directory.run_id, judged)
             self._add(asker.payload(replace(record, reported=False), last_of_target=False))
 
     def discard(self) -> None:

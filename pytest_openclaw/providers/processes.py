@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
@@ -22,6 +23,8 @@ STDERR_TAIL_BYTES = 4096
 # After the program's end its output is in the pipe already; only what it left behind still holds that open.
 DRAIN_S = 0.5
 GRACE_S = 2.0
+# It reads until this process has ended, in whatever way, and then kills the group that is its argument.
+_KEEPER = ("/bin/sh", "-c", 'read -r _; kill -s KILL -- "-$0"')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +55,7 @@ class Running(asyncio.SubprocessProtocol):
         self._begun: list[bytes] = []
         self._received_bytes = 0
         self._stderr = b""
+        self._keeper: subprocess.Popen[bytes] | None = None
 
     @property
     def stderr(self) -> str:
@@ -79,8 +83,20 @@ class Running(asyncio.SubprocessProtocol):
                 await self.exits_within(GRACE_S)
         finally:
             self._end(kill=True)
+            self._dismiss_keeper()
             await self.exits_within(GRACE_S)
             self._transport.close()
+
+    def appoint_keeper(self) -> None:
+        """Have the group ended if this process is killed before it can `stop` it."""
+        if sys.platform != "win32":
+            self._keeper = subprocess.Popen(  # noqa: S603 - a script of our own
+                [*_KEEPER, str(self._pid)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
 
     # --- what asyncio calls ---------------------------------------------------------------------
 
@@ -125,6 +141,13 @@ class Running(asyncio.SubprocessProtocol):
         self._begun = []
         self._lines.put_nowait(None)
 
+    def _dismiss_keeper(self) -> None:
+        if self._keeper is not None:
+            self._keeper.kill()
+            self._keeper.wait()
+            assert self._keeper.stdin is not None, "it reads a pipe"
+            self._keeper.stdin.close()
+
     def _flood(self) -> None:
         if not self.flooded:
             self.flooded = True
@@ -160,4 +183,9 @@ async def start(program: Program) -> Running:
     stdin = cast(asyncio.WriteTransport, transport.get_pipe_transport(0))
     stdin.write(program.stdin)
     stdin.close()
+    try:
+        running.appoint_keeper()
+    except OSError:
+        await running.stop()
+        raise
     return running

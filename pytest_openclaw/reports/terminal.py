@@ -99,6 +99,9 @@ def _findings(summary: Summary, where: str) -> Iterator[tuple[str, str]]:
     width = WIDTH - LABEL_WIDTH
     if summary.state == "interrupted":
         yield "interrupted", f"{summary.n_rows} of {summary.n_cells} cells have a row"
+        if lost := summary.n_unrecorded_calls:
+            calls = "1 call of a worker was" if lost == 1 else f"{lost} calls of workers were"
+            yield from _wrapped("", f"at most {calls} not recorded; a resumed run asks again", width)
     if summary.n_rows and not summary.n_answered:
         yield "no verdict", "no cell was answered"
     for gate in summary.gates:

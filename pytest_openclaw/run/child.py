@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import pickle
 import signal
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_openclaw.protocols import Provider, ProviderSetup
+
+SENDING_S = 10.0
 
 
 def main(descriptor: int) -> None:
@@ -47,6 +50,7 @@ class _Link(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.ended = asyncio.Event()
+        self._lost = asyncio.Event()
         self._frames = Frames()
         self._desk: Desk | None = None
         self._providers: dict[str, Provider] = {}
@@ -73,12 +77,16 @@ class _Link(asyncio.Protocol):
 
     def connection_lost(self, _: Exception | None) -> None:
         self.ended.set()
+        self._lost.set()
 
     async def close(self) -> None:
         """Give up what is under way, and send what is left to send."""
         if self._desk is not None:
             await self._desk.close()
         self._transport.close()
+        # A socket holds some 200 KB; answers beyond that are sent while the other side reads.
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._lost.wait(), SENDING_S)
 
     def _send(self, message: Fetched | Waiting | Alive) -> None:
         if isinstance(message, Fetched) and (message.error is not None or message.notes):

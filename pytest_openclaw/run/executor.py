@@ -7,6 +7,7 @@ never hoarded.
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -60,6 +61,7 @@ class Executor:
 
     Attributes:
         notes: what is new about targets, until somebody takes it; see `Fetched`.
+        is_stopping: no more cells are asked ahead; any thread may set it.
 
     Args:
         providers: by name, made for this run.
@@ -88,6 +90,7 @@ class Executor:
         self._deaths = 0
         self._kinds = _kinds(providers)
         self.notes: dict[Target, JsonObject] = {}
+        self.is_stopping = False
 
     def __enter__(self) -> Executor:
         return self
@@ -98,7 +101,8 @@ class Executor:
     def start(self) -> None:
         """Start the child that asks, if there will be one, so that it is ready when the tests are."""
         if ProcessHost in self._kinds.values():
-            self._host_of(ProcessHost)
+            with contextlib.suppress(HostDied):  # whoever asks hears it
+                self._host_of(ProcessHost)
 
     def plan(self, cells: Iterable[tuple[str, Cell]]) -> None:
         """Learn all cells of the session, in their order; none is asked by that."""
@@ -166,7 +170,7 @@ class Executor:
 
     def _feed(self, line: _Line) -> None:
         most = ahead_of(line.part.limit)
-        while line.to_ask and len(line.out) < most:
+        while line.to_ask and len(line.out) < most and not self.is_stopping:
             token = line.to_ask.popleft()
             self._send(token, self._planned[token])
 
@@ -221,7 +225,8 @@ class Executor:
 
     def _bury(self, kind: type[Host], error: HostDied) -> None:
         self._deaths += 1
-        for message in self._hosts.pop(kind).close():
+        host = self._hosts.pop(kind, None)
+        for message in host.close() if host else ():
             self._note(message)
         for number, token in list(self._tokens.items()):
             if self._kinds[self._planned[token].cell.target.provider] is kind:
@@ -232,7 +237,11 @@ class Executor:
             if self._deaths >= MOST_DEATHS:
                 raise HostDied("the side that asks has ended; no more cells are asked")
             providers = {n: p for n, p in self._providers.items() if self._kinds[n] is kind}
-            self._hosts[kind] = kind(providers, self._settings, self._shared_dir)  # type: ignore[call-arg]
+            try:
+                self._hosts[kind] = kind(providers, self._settings, self._shared_dir)  # type: ignore[call-arg]
+            except OSError as error:
+                self._deaths += 1
+                raise HostDied(f"the side that asks cannot be started: {error}") from error
         return self._hosts[kind]
 
 

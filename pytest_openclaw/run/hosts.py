@@ -17,6 +17,7 @@ import json
 import os
 import pickle
 import queue
+import select
 import signal
 import socket
 import subprocess
@@ -32,6 +33,7 @@ from pytest_openclaw.errors import HostDied
 from pytest_openclaw.run.desk import Desk
 from pytest_openclaw.run.fetching import Alive, Fetched, Fetcher, Waiting
 from pytest_openclaw.run.frames import Frames, framed
+from pytest_openclaw.signals import whole_step
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 CLOSING_S = 12.0
 _POLL_S = 1.0
 _RECEIVE_BYTES = 1 << 18
+_LONGEST_POLL_MS = 2**31 - 1
 
 Message = Fetched | Waiting | Alive
 
@@ -135,25 +138,30 @@ _START = (
 
 
 class ProcessHost:
-    """A child process; the providers are made anew there."""
+    """A child process; the providers are made anew there.
+
+    Raises:
+        OSError: on making, if it cannot be started.
+    """
 
     def __init__(self, providers: Mapping[str, Provider], settings: Settings, shared_dir: Path) -> None:
-        self._socket, theirs = socket.socketpair()
         self._log = shared_dir / f"asking-{os.getpid()}.log"
-        with self._log.open("ab") as log, theirs:
-            self._process = subprocess.Popen(  # noqa: S603 - this interpreter
-                [
-                    sys.executable,
-                    "-c",
-                    _START,
-                    json.dumps([str(place) for place in sys.path]),
-                    str(theirs.fileno()),
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                pass_fds=[theirs.fileno()],
-            )
+        places = json.dumps([str(place) for place in sys.path])
+        self._socket, theirs = socket.socketpair()
+        try:
+            with theirs, self._log.open("ab") as log:
+                self._process = subprocess.Popen(  # noqa: S603 - this interpreter
+                    [sys.executable, "-c", _START, places, str(theirs.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=[theirs.fileno()],
+                )
+        except BaseException:
+            self._socket.close()
+            raise
+        self._poll = select.poll()
+        self._poll.register(self._socket, select.POLLIN)
         self._frames = Frames()
         self._messages: deque[Message] = deque()
         makings = {
@@ -173,17 +181,13 @@ class ProcessHost:
 
     def receive(self, timeout_s: float) -> Message:
         """See `Host`."""
-        self._socket.settimeout(timeout_s)
         while not self._messages:
             try:
-                chunk = self._socket.recv(_RECEIVE_BYTES)
+                is_open = self._read(timeout_s)
             except TimeoutError:
                 raise HostDied(f"the process that asks said nothing for {timeout_s:g} s") from None
-            except OSError:
-                chunk = b""
-            if not chunk:
+            if not is_open:
                 raise HostDied(self._epitaph())
-            self._take(chunk)
         return self._messages.popleft()
 
     def close(self) -> list[Message]:
@@ -192,9 +196,8 @@ class ProcessHost:
             # The child sees the end of its input, and closes its own side when it has ended everything.
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_WR)
-                self._socket.settimeout(CLOSING_S)
-                while chunk := self._socket.recv(_RECEIVE_BYTES):
-                    self._take(chunk)
+                while self._read(CLOSING_S):
+                    pass
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(_POLL_S)
         finally:
@@ -204,15 +207,33 @@ class ProcessHost:
                 self._process.wait()
         return list(self._messages)
 
-    def _take(self, chunk: bytes) -> None:
-        for frame in self._frames.feed(chunk):
-            self._messages.append(pickle.loads(frame))  # noqa: S301 - our own child's
+    def _read(self, timeout_s: float) -> bool:
+        """Take what has come; False at the end.
+
+        Raises:
+            TimeoutError: nothing has come for so long.
+        """
+        if not self._poll.poll(min(timeout_s * 1000, _LONGEST_POLL_MS)):
+            raise TimeoutError
+        # A piece that is lost between its reading and its taking would garble all that come after it.
+        with whole_step:
+            try:
+                chunk = self._socket.recv(_RECEIVE_BYTES)
+            except OSError:  # it died with jobs that it had not read
+                return False
+            for frame in self._frames.feed(chunk):
+                self._messages.append(pickle.loads(frame))  # noqa: S301 - our own child's
+        return bool(chunk)
 
     def _write(self, frame: bytes, timeout_s: float) -> None:
-        # Where the child has died or hangs, `receive` tells it, once for all that wait.
+        # Where the child has died, `receive` tells it, once for all that wait.
         with contextlib.suppress(OSError):
-            self._socket.settimeout(timeout_s)
-            self._socket.sendall(framed(frame))
+            try:
+                self._socket.settimeout(timeout_s)
+                self._socket.sendall(framed(frame))
+            except TimeoutError:
+                # It hangs, and has taken a part, so that it could not understand what comes next.
+                self._process.kill()
 
     def _epitaph(self) -> str:
         try:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import psutil
+
+from pytest_openclaw.clock import epoch_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +34,7 @@ def collect_snapshot() -> JsonObject:
     load = _asked(psutil.getloadavg) or (None, None, None)
     pids = _asked(psutil.pids)
     return {
-        "taken_at_ms": time.time_ns() // 1_000_000,
+        "taken_at_ms": epoch_ms(),
         "memory_total_bytes": getattr(memory, "total", None),
         "memory_used_bytes": getattr(memory, "used", None),
         "memory_available_bytes": getattr(memory, "available", None),

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from pytest_openclaw.clock import epoch_ms
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.reports.markdown import render_markdown
 from pytest_openclaw.run.inventory import collect_inventory
 from pytest_openclaw.run.resources import collect_snapshot, parse_snapshot, render_snapshot
 from pytest_openclaw.schema import from_row
 from pytest_openclaw.settings import THINKING_ROOM_TOKENS
+from pytest_openclaw.signals import whole_step
 from pytest_openclaw.stats.summarising import summarise_run
 from pytest_openclaw.stats.summary import Snapshots, Summary, summary_to_json
 
@@ -108,10 +109,11 @@ class RunSession:
         """
         row = payload["row"]
         host = row["host"] = payload.get("host", self.host)
-        self.directory.append(row)
         # Ten thousand answers of 64 KiB are kept on disk, not here.
         record = replace(from_row(row), raw_output="", parsed_output=None, tool_call_details=())
-        self.records.append(record)
+        with whole_step:  # else the summary might not count a row that is there
+            self.directory.append(row)
+            self.records.append(record)
         if record.target not in self._asked:
             # What an earlier session took after it is not after it any more.
             self._asked.add(record.target)
@@ -155,8 +157,12 @@ class RunSession:
         n_selected = {target: n - (target.label == label) for target, n in self.plan.n_selected.items()}
         self.plan = replace(self.plan, n_selected=n_selected)
 
-    def finish(self) -> Summary:
-        """Write the summary of what has come so far, and return it."""
+    def finish(self, n_unrecorded_calls: int = 0) -> Summary:
+        """Write the summary of what has come so far, and return it.
+
+        Args:
+            n_unrecorded_calls: calls of workers that may have no row, if cells are missing.
+        """
         records = self._in_order()
         for target in dict.fromkeys(record.target for record in records):
             snapshots = self._snapshots.get(target, Snapshots())
@@ -168,7 +174,8 @@ class RunSession:
             self._settings.gates,
             {target: self._snapshots_for(target) for target in self.plan.n_selected},
             run_id=self.directory.run_id,
-            generated_at_ms=time.time_ns() // 1_000_000,
+            generated_at_ms=epoch_ms(),
+            n_unrecorded_calls=n_unrecorded_calls,
         )
         self.directory.write_json("summary.json", summary_to_json(summary))
         self.directory.write_text("summary.md", render_markdown(summary))

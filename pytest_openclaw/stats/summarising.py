@@ -23,6 +23,7 @@ def summarise_run(
     *,
     run_id: str,
     generated_at_ms: int,
+    n_unrecorded_calls: int = 0,
 ) -> Summary:
     """Return the figures of a run.
 
@@ -33,6 +34,7 @@ def summarise_run(
         snapshots: the machine before and after a target, as far as they were taken.
         run_id: the run's.
         generated_at_ms: now.
+        n_unrecorded_calls: calls of workers that may have no row, if cells are missing.
     """
     groups_of = group_records(records)
     groups = tuple(
@@ -52,4 +54,5 @@ def summarise_run(
         verdict=overall(rulings),
         missed=missed_by_all(records),
         slowest=slowest(records),
+        n_unrecorded_calls=max(0, min(n_unrecorded_calls, n_cells - len(records))),
     )

@@ -116,6 +116,8 @@ class Summary:
         state: `interrupted` if some selected cells have no row.
         n_cells: cells selected.
         n_rows: rows in `results.jsonl`.
+        n_unrecorded_calls: at most so many calls of xdist's workers have no row, because the run was
+            interrupted; always below the cells that have none.
         verdict: of all gates together.
         missed: prompts that no target passed.
         slowest: the successful row that took longest.
@@ -131,6 +133,7 @@ class Summary:
     verdict: Literal["passed", "failed", "no_verdict", "not_gated"] = "not_gated"
     missed: Sequence[Missed] = ()
     slowest: Record | None = None
+    n_unrecorded_calls: int = 0
 
     @property
     def n_answered(self) -> int:
@@ -266,6 +269,7 @@ def summary_to_json(summary: Summary) -> JsonObject:
         "generated_at_ms": summary.generated_at_ms,
         "n_cells": summary.n_cells,
         "n_rows": summary.n_rows,
+        "n_unrecorded_calls": summary.n_unrecorded_calls,
         "groups": [group_to_json(group) for group in summary.groups],
         "gates": [asdict(gate) for gate in summary.gates],
         "verdict": summary.verdict,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -21,8 +23,10 @@ from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.records import Cell, Fault, Prompt, Reply, Target
 from pytest_openclaw.run import executor as executor_module
+from pytest_openclaw.run import hosts
 from pytest_openclaw.run.executor import Executor
 from pytest_openclaw.settings import Concurrency, Settings
+from pytest_openclaw.signals import interrupted_by_signals
 from pytest_openclaw.validators.text import Noop
 from tests.performance.serving import MockServer
 from tests.providers.servers.apis import RESPONSES
@@ -273,3 +277,138 @@ def test_a_dead_server_is_a_fault_there_too(tmp_path: Path) -> None:
     assert isinstance(second, Fault)
     assert (first.failure_type, first.reach) == ("connect_error", "lane")
     assert second.message.startswith("not asked: ")
+
+
+LARGE = Script.stream(RESPONSES.text("long " * 40_000), RESPONSES.end())
+
+
+def test_what_was_answered_while_nobody_listened_is_kept(server: MisbehavingServer, opened: Executor) -> None:
+    """More than a socket holds, answered while a test ran, is there when the session ends."""
+    answering(server, lambda prompt: LARGE)
+    expect(opened, *(f"P{n}" for n in range(8)))
+    server.wait_for(lambda: server.total == 8 and server.in_flight == 0, timeout_s=PATIENCE_S)
+    # The server has sent the last one; the child has it a moment later.
+    time.sleep(0.5)
+
+    left = opened.close()
+
+    assert [one.prompt.id for one, _ in left] == [f"P{n}" for n in range(8)]
+    assert {len(text_of(ending)) for _, ending in left} == {200_000}
+
+
+def test_ctrl_c_between_reading_and_taking_garbles_nothing(
+    server: MisbehavingServer, opened: Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session that is interrupted just when a reply comes in still has that one and all that follow."""
+    answering(server, lambda prompt: ANSWER)
+    cells = expect(opened, "P0", "P1", "P2")
+    server.wait_for(lambda: server.total == 3)
+    loads = pickle.loads
+
+    def interrupted(frame: bytes) -> Any:
+        monkeypatch.setattr(hosts.pickle, "loads", loads)
+        os.kill(os.getpid(), signal.SIGINT)
+        return loads(frame)
+
+    monkeypatch.setattr(hosts.pickle, "loads", interrupted)
+    with pytest.raises(KeyboardInterrupt), interrupted_by_signals():
+        opened.ask("P0", cells["P0"])
+
+    server.wait_for(lambda: server.in_flight == 0)
+    time.sleep(0.5)
+    assert [one.prompt.id for one, _ in opened.close()] == ["P0", "P1", "P2"]
+
+
+def test_one_that_is_stopped_does_not_hold_the_end_up(
+    server: MisbehavingServer, opened: Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Closing waits for it with a bound, and then ends it."""
+    monkeypatch.setattr(hosts, "CLOSING_S", 0.5)
+    answering(server, lambda prompt: STUCK if prompt == "stuck" else ANSWER)
+    expect(opened, "P0", "stuck")
+    opened.ask("P1", cell("P1"))
+    process = child()
+    process.send_signal(signal.SIGSTOP)
+
+    left = opened.close()
+
+    assert not process.is_running()
+    assert {one.prompt.id for one, _ in left} <= {"P0"}
+
+
+def test_one_that_takes_no_job_is_ended(tmp_path: Path, server: MisbehavingServer) -> None:
+    """A process that reads nothing any more does not hold up who gives it more than a socket holds."""
+    answering(server, lambda prompt: ANSWER)
+    settings = Settings(timeout_s=0.5, retries=0, concurrency=Concurrency(everywhere=8))
+    with Executor({"openai_responses": provider_at(server.url)}, settings, tmp_path) as executor:
+        executor.ask("warm", cell("warm"))
+        process = child()
+        process.send_signal(signal.SIGSTOP)
+
+        cells = expect(executor, *(f"{n} " + "x" * 200_000 for n in range(4)))
+
+        for token, one in cells.items():
+            with pytest.raises(HostDied, match="SIGKILL"):
+                executor.ask(token, one)
+        assert not process.is_running()
+        assert text_of(executor.ask("next", cell("next"))) == "Hi."
+
+
+def test_one_that_cannot_be_started_is_told_by_each_cell(
+    tmp_path: Path, server: MisbehavingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine without room for another process costs the cells their answers, and nothing else."""
+
+    def fails(*args: Any, **kwargs: Any) -> None:
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(hosts.subprocess, "Popen", fails)
+    with Executor({"openai_responses": provider_at(server.url)}, Settings(), tmp_path) as executor:
+        executor.start()
+        cells = expect(executor, "P1", "P2", "P3", "P4")
+        for token, one in cells.items():
+            with pytest.raises(HostDied):
+                executor.ask(token, one)
+
+    assert executor.close() == []
+
+
+def test_after_three_deaths_nobody_is_asked(server: MisbehavingServer, opened: Executor) -> None:
+    """A process that dies again and again does not cost a whole run's calls; what comes then says so."""
+    answering(server, lambda prompt: STUCK if prompt.startswith("stuck") else ANSWER)
+    for n in range(3):
+        expect(opened, f"stuck {n}")
+        server.wait_for(lambda n=n: server.total == n + 1)
+        child().kill()
+        with pytest.raises(HostDied, match="SIGKILL"):
+            opened.ask(f"stuck {n}", cell(f"stuck {n}"))
+
+    with pytest.raises(HostDied, match="no more cells are asked"):
+        opened.ask("P1", cell("P1"))
+    assert server.total == 3
+
+
+def test_executors_leave_nothing_behind(server: MisbehavingServer, tmp_path: Path) -> None:
+    """Opened, used, killed and closed many times, they leave no process, no thread and no descriptor."""
+    answering(server, lambda prompt: ANSWER)
+    here = psutil.Process()
+
+    def use(n: int) -> None:
+        with Executor({"openai_responses": provider_at(server.url)}, Settings(), tmp_path) as executor:
+            executor.ask("a", cell())
+            if n % 2:
+                child().kill()
+                with pytest.raises(HostDied):
+                    executor.ask("b", cell())
+            executor.close()
+            assert executor.close() == []
+
+    use(0), use(1)
+    # The server's own sockets, in this process, close when its threads see the end.
+    server.wait_for(lambda: not server._open)
+    before = here.num_fds(), threading.active_count(), here.children()
+    for n in range(6):
+        use(n)
+    server.wait_for(lambda: not server._open)
+
+    assert (here.num_fds(), threading.active_count(), here.children()) == before

@@ -14,14 +14,14 @@ ROOT = Path(pytest_openclaw.__file__).parent
 # The wings of the house, top to bottom; a module imports from its own wing and from those below.
 WINGS = [
     {"plugin", "cells", "recorder", "distributed", "crew", "scheduling", "items", "python_benchmarks", "start",
-     "state", "registries", "resuming", "choices", "options", "hookspecs", "signals", "commands", "__main__"},
+     "state", "registries", "resuming", "choices", "options", "hookspecs", "commands", "__main__"},
     {"run"},
     {"providers", "engine"},
     {"suites"},
     {"judge", "validators", "tools"},
     {"stats", "reports"},
     {"records", "settings", "schema", "protocols", "errors", "faults", "redact", "text", "once", "clock",
-     "__init__"},
+     "signals", "__init__"},
 ]  # fmt: skip
 HEAVY = {"httpx2", "jsonschema", "psutil", "tabulate", "regex", "filelock", "asyncio", "xdist"}
 LIGHT_MODULES = ("plugin", "options", "hookspecs", "__init__")

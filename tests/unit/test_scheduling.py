@@ -44,6 +44,7 @@ def begin(pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch) -> Calla
             Producer("test", enabled=False),
             lambda nodeid: int(nodeid[0]) if nodeid[0].isdigit() else None,
             lambda node: node.number,
+            {},
         )
         ids = [f"{letter}{n}" for n, letter in enumerate(items)]
         for worker in workers:

@@ -1,4 +1,4 @@
-"""SIGTERM while a run is under way."""
+"""Ctrl-C and SIGTERM while a run is under way."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ import threading
 
 import pytest
 
-from pytest_openclaw.signals import TerminatedBySIGTERM, ended_by_sigterm
+from pytest_openclaw.signals import (
+    TerminatedBySIGTERM,
+    interrupt_main_thread,
+    interrupted_by_signals,
+    whole_step,
+)
 
 
 def test_sigterm_interrupts_as_ctrl_c_does() -> None:
     """It is a `KeyboardInterrupt`, which pytest ends a session by; afterwards all is as before."""
     before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(TerminatedBySIGTERM, match="SIGTERM"), ended_by_sigterm():
+    with pytest.raises(TerminatedBySIGTERM, match="SIGTERM"), interrupted_by_signals():
         os.kill(os.getpid(), signal.SIGTERM)
 
     assert issubclass(TerminatedBySIGTERM, KeyboardInterrupt)
@@ -26,7 +31,7 @@ def test_who_handles_it_already_goes_on_doing_so() -> None:
     heard: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
     try:
-        with ended_by_sigterm():
+        with interrupted_by_signals():
             os.kill(os.getpid(), signal.SIGTERM)
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -39,7 +44,7 @@ def test_in_another_thread_nothing_is_changed() -> None:
     handlers = []
 
     def run() -> None:
-        with ended_by_sigterm():
+        with interrupted_by_signals():
             handlers.append(signal.getsignal(signal.SIGTERM))
 
     thread = threading.Thread(target=run)
@@ -47,3 +52,58 @@ def test_in_another_thread_nothing_is_changed() -> None:
     thread.join()
 
     assert handlers == [signal.getsignal(signal.SIGTERM)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+def test_a_step_happens_whole(number: signal.Signals) -> None:
+    """A signal in the middle of a step, or of a step within it, ends the session after it."""
+    done = []
+
+    def step() -> None:
+        with whole_step:
+            with whole_step:
+                os.kill(os.getpid(), number)
+                done.append("inner")
+            done.append("outer")
+
+    with pytest.raises(KeyboardInterrupt), interrupted_by_signals():
+        step()
+
+    assert done == ["inner", "outer"]
+    with interrupted_by_signals(), whole_step:
+        done.append("the next one")
+    assert done[2:] == ["the next one"]
+
+
+def test_a_step_that_fails_is_told_and_not_the_signal() -> None:
+    """What went wrong in a step ends the session anyway; the signal is not heard later either."""
+
+    def fail() -> None:
+        with whole_step:
+            os.kill(os.getpid(), signal.SIGINT)
+            raise OSError("full")
+
+    with interrupted_by_signals():
+        with pytest.raises(OSError, match="full"):
+            fail()
+        with whole_step:
+            pass
+
+
+def test_another_thread_can_interrupt_a_wait() -> None:
+    """It ends what the main thread waits for."""
+    waiting = threading.Event()
+
+    def interrupt() -> None:
+        waiting.wait()
+        interrupt_main_thread()
+
+    def wait() -> None:
+        waiting.set()
+        threading.Event().wait(60)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        wait()
+    thread.join()
