@@ -6,7 +6,6 @@ knows none of them is not worse for it. A path on the server's machine is never 
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -36,12 +35,13 @@ async def fingerprint(fetch: Fetch, address: Address, model: str) -> JsonObject:
     `parameters` (of Ollama's model file).
     """
     root = address.root_url
-    models, version, show, tags, props = await asyncio.gather(
-        _ask(fetch, f"{address.base_url}/models"),
-        _ask(fetch, f"{root}/api/version"),
-        _ask(fetch, f"{root}/api/show", {"model": model}),
-        _ask(fetch, f"{root}/api/tags"),
-        _ask(fetch, f"{root}/props"),
+    models, version, show, tags, props = await _ask_all(
+        fetch,
+        (f"{address.base_url}/models", None),
+        (f"{root}/api/version", None),
+        (f"{root}/api/show", {"model": model}),
+        (f"{root}/api/tags", None),
+        (f"{root}/props", None),
     )
     found = (
         of_models(models, model)
@@ -110,11 +110,19 @@ def of_tags(answer: JsonObject, model: str) -> JsonObject:
     return {}
 
 
-async def _ask(fetch: Fetch, url: str, body: JsonObject | None = None) -> JsonObject:
-    try:
-        return await fetch(url, body, timeout_s=QUESTION_TIMEOUT_S)
-    except CallFailed:
-        return {}
+async def _ask_all(fetch: Fetch, *questions: tuple[str, JsonObject | None]) -> list[JsonObject]:
+    """Ask one question after the other, since a local server has one request at a time.
+
+    One without an answer has {}; after one that the server is silent about there are no more.
+    """
+    answers: list[JsonObject] = [{} for _ in questions]
+    for number, (url, body) in enumerate(questions):
+        try:
+            answers[number] = await fetch(url, body, timeout_s=QUESTION_TIMEOUT_S)
+        except CallFailed as failed:
+            if failed.fault.failure_type == "timeout":
+                break
+    return answers
 
 
 def _names(entry: JsonObject, model: str) -> bool:

@@ -115,16 +115,26 @@ def test_ollama(server):
         pytest.param(
             Script.answer({"data": [5, {"id": 7}], "models": {"a": 1}, "details": []}), id="nonsense"
         ),
-        pytest.param(Script.of(Hang()), id="silence"),
     ],
 )
-def test_a_server_that_does_not_say(server, monkeypatch, script):
-    """A fingerprint is as much as there is, soon, and never a fault."""
-    monkeypatch.setattr(module, "QUESTION_TIMEOUT_S", 0.2)
+def test_a_server_that_does_not_say(server, script):
+    """A fingerprint is as much as there is, and never a fault."""
     server.on("*", script)
 
     assert working(server, lambda provider: provider.fingerprint("m")) == {}
     assert server.total == 5
+
+
+def test_a_server_that_is_silent(server, monkeypatch):
+    """What it has said counts; after a question that it leaves open it is asked nothing more."""
+    monkeypatch.setattr(module, "QUESTION_TIMEOUT_S", 0.2)
+    server.on("/api/version", Script.answer({"version": "0.12.0"}))
+    server.on("/api/show", Script.of(Hang()))
+
+    found = working(server, lambda provider: provider.fingerprint("m"))
+
+    assert found == {"server": "ollama", "server_version": "0.12.0"}
+    assert [request.path for request in server.requests] == ["/v1/models", "/api/version", "/api/show"]
 
 
 @pytest.mark.parametrize(
