@@ -21,11 +21,9 @@ if TYPE_CHECKING:
     from pytest_openclaw.state import State
 
 PAYLOAD = "openclaw"
-LAST_OF_TARGET = pytest.StashKey[bool]()
-# Its workers may be told to give items back, which must not have been asked by then.
-GIVES_BACK = "worksteal"
 STOP = "openclaw_stop"
-"""What a controller tells its workers when the session is to stop."""
+"""What a controller tells its workers when the session is to stop; xdist knows nothing of it."""
+LAST_OF_TARGET = pytest.StashKey[bool]()
 
 
 class Cells:
@@ -86,9 +84,9 @@ class Cells:
             self._hear_commands(session)
 
     def _hear_commands(self, session: pytest.Session) -> None:
-        """Listen to the controller: a worker asks for nothing that another one may be given."""
+        """Listen to the controller: a worker asks for nothing that another may be given, or be told to."""
         handed_over = self._state.handed_over
-        asks_ahead = handed_over is not None and handed_over["dist"] != GIVES_BACK
+        asks_ahead = handed_over is not None and not handed_over["gives_back"]
         for plugin in session.config.pluginmanager.get_plugins():
             if (handle := getattr(plugin, "handle_command", None)) and hasattr(plugin, "torun"):
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_openclaw.once import once
+from pytest_openclaw.recorder import DISTRIBUTED
 from pytest_openclaw.run.inventory import collect_inventory, machine_id
 from pytest_openclaw.run.parts import Division, Reach, reaches
 
@@ -53,7 +54,8 @@ class Crew:
         told = {
             "machine": self._machine,
             "run": node.nodemanager.testrunuid,
-            "dist": self._state.config.getvalue("dist"),
+            "others": "any_cell" if distributes_freely(self._state.config) else "own_parts",
+            "gives_back": gives_back(self._state.config),
         }
         if all(spec.popen and not spec.via and not spec.env for spec in specs):
             if self._division is None:
@@ -140,6 +142,21 @@ class Crew:
                 raise pytest.UsageError(
                     f"{name} is not the same on {where} as here; copy it there, then run again."
                 )
+
+
+def distributes_freely(config: pytest.Config) -> bool:
+    """Whether any worker may be given any cell: `-n` alone means that we choose, all else that they did."""
+    return config.getvalue("dist") != "load" or _has_own_scheduler(config)
+
+
+def gives_back(config: pytest.Config) -> bool:
+    """Whether a worker may be told to give items back, which must not have been asked by then."""
+    return config.getvalue("dist") == "worksteal" or _has_own_scheduler(config)
+
+
+def _has_own_scheduler(config: pytest.Config) -> bool:
+    makers = config.hook.pytest_xdist_make_scheduler.get_hookimpls()
+    return any(maker.plugin_name not in {"dsession", DISTRIBUTED} for maker in makers)
 
 
 def tell(state: State) -> None:

@@ -11,7 +11,7 @@ import pytest
 from xdist.scheduler import LoadScheduling
 
 from pytest_openclaw.cells import PAYLOAD, STOP
-from pytest_openclaw.crew import Crew
+from pytest_openclaw.crew import Crew, distributes_freely
 from pytest_openclaw.options import SUITE_NAME
 from pytest_openclaw.records import CellKey
 from pytest_openclaw.run.resume import IS_ANOTHER
@@ -50,8 +50,11 @@ class Distributed:
         }
 
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Producer) -> FittingScheduling | None:
-        """Keep a lane within its limit over all workers, unless the user chose how to distribute."""
-        if config.getvalue("dist") != "load":  # which `-n` alone means too
+        """Keep a lane within its limit over all workers, unless the user chose how to distribute.
+
+        Where they did, the workers keep it together as they ask.
+        """
+        if distributes_freely(config):
             return None
         for_cells = CellScheduling(config, log, self._deal, self._crew.number_of, self._told_by)
         return FittingScheduling(LoadScheduling(config, log), for_cells, self._is_cell)
@@ -154,6 +157,12 @@ class Distributed:
     def _begin(self, ids: Sequence[str]) -> None:
         state = self._state
         n_selected = Counter(target for nodeid in ids if (target := self._target_of(nodeid)) is not None)
+        if n_selected and state.config.getvalue("dist") == "each":
+            raise pytest.UsageError(
+                "--dist=each would ask every cell once a worker, but a run has one row a cell. "
+                "Leave it out; to measure on several machines, start a run on each, then: "
+                "pytest-openclaw merge RUN… --into RUN"
+            )
         state.begin_with(n_selected, self._definitions(ids), self._cells(ids), has_python=False)
 
     def _target_of(self, nodeid: str) -> Target | None:

@@ -32,7 +32,7 @@ def once(shared_dir: Path, name: str, make: Callable[[], JsonObject]) -> JsonObj
         name: any text; equal names share one result.
         make: gives plain JSON. What it raises is raised here; nothing is kept, and the next process tries.
     """
-    path = _path_of(shared_dir, name)
+    path = path_of(shared_dir, name)
     with FileLock(path.with_suffix(".lock")):
         kept = read_json(path)
         return kept if kept is not None else _keep(path, make())
@@ -40,7 +40,7 @@ def once(shared_dir: Path, name: str, make: Callable[[], JsonObject]) -> JsonObj
 
 async def once_in_loop(shared_dir: Path, name: str, make: Callable[[], Awaitable[JsonObject]]) -> JsonObject:
     """Do as `once` does, without blocking the event loop."""
-    path = _path_of(shared_dir, name)
+    path = path_of(shared_dir, name)
     async with locked(path.with_suffix(".lock")):
         kept = read_json(path)
         return kept if kept is not None else _keep(path, await make())
@@ -82,7 +82,8 @@ def _keep(path: Path, value: JsonObject) -> JsonObject:
     return cast(JsonObject, json.loads(path.read_text("utf-8")))  # the first one sees what the others will
 
 
-def _path_of(shared_dir: Path, name: str) -> Path:
+def path_of(shared_dir: Path, name: str) -> Path:
+    """Return where a thing of this name, any text, stands in the folder; different names never share."""
     readable = re.sub(r"[^A-Za-z0-9]+", "-", name)[:40].strip("-")
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     return shared_dir / f"once-{readable}-{digest}.json"

@@ -225,7 +225,7 @@ class Ending:
         retry_wait_ms: waited between attempts.
         queue_ms: from the wish to ask until the first attempt was sent.
         cold_start: the first request to this target, and no warm-up came before it.
-        in_flight: requests then under way on the lane, this one included.
+        in_flight: requests that this process had under way on the lane then, this one included.
     """
 
     result: Reply | Fault

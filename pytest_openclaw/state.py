@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.records import Cell, CellKey, JsonObject, Record, Suite, Target
     from pytest_openclaw.redact import Redactor
     from pytest_openclaw.run.asking import Asked, Asker
+    from pytest_openclaw.run.neighbours import Others
     from pytest_openclaw.run.progress import Progress
     from pytest_openclaw.run.resume import Replay
     from pytest_openclaw.run.session import RunSession
@@ -164,11 +165,13 @@ class State:
         if self._asker is None:
             self.hide_secrets_in_logs()
             self.interruptible()
+            others: Others = self.handed_over["others"] if self.handed_over else "none"
             waits = Waits(self.shared_path)
             executor = Executor(
                 self.providers,
                 self._own_settings(),
                 self.shared_path,
+                others=others,
                 tell=lambda nodeid, told: waits.add(
                     nodeid, Wait(why=self.redactor.text(told.why), seconds=told.seconds)
                 ),
@@ -177,14 +180,13 @@ class State:
         return self._asker
 
     def _own_settings(self) -> Settings:
-        """The settings with this process's share of each lane."""
+        """The settings with what this process may have in flight: a worker, its share of each lane."""
         from pytest_openclaw.crew import shares_of
         from pytest_openclaw.settings import Concurrency
 
-        if not self.is_worker:
+        if self.handed_over is None or self.handed_over["others"] == "any_cell":
             return self.settings
-        # Where the user chose how to distribute, a worker may be given cells of a lane without a share.
-        shares = {name: max(1, share) for name, share in shares_of(self).items()}
+        shares = {name: share for name, share in shares_of(self).items() if share}
         return replace(self.settings, concurrency=Concurrency(by_provider=shares))
 
     def get_ready(self) -> None:

@@ -63,9 +63,9 @@ class _Link(asyncio.Protocol):
         for frame in self._frames.feed(data):
             message = pickle.loads(frame)  # noqa: S301 - our own parent's
             if self._desk is None:
-                makings, settings, shared_dir = message
+                makings, settings, shared_dir, others = message
                 self._providers = _made(makings)
-                fetcher = Fetcher(self._providers, settings, shared_dir, self._send)
+                fetcher = Fetcher(self._providers, settings, shared_dir, self._send, others)
                 self._desk = Desk(fetcher, deliver=self._send)
                 self._desk.open()
             else:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.protocols import Provider
     from pytest_openclaw.records import Cell, Ending, JsonObject, Target
+    from pytest_openclaw.run.neighbours import Others
     from pytest_openclaw.settings import Settings
 
 MOST_DEATHS = 3
@@ -67,6 +68,7 @@ class Executor:
         providers: by name, made for this run.
         settings: timeouts, retries, streaming, and as concurrency what this process may have in flight.
         shared_dir: the run's folder on this machine, common to all its processes.
+        others: what the other processes of the run on this machine ask.
         tell: hears a token and why its cell waits.
     """
 
@@ -76,11 +78,13 @@ class Executor:
         settings: Settings,
         shared_dir: Path,
         *,
+        others: Others = "none",
         tell: Callable[[str, Waiting], None] | None = None,
     ) -> None:
         self._providers = providers
         self._settings = settings
         self._shared_dir = shared_dir
+        self._others = others
         self._tell = tell
         self._lines: dict[str, _Line] = {}
         self._planned: dict[str, _Asking] = {}
@@ -238,7 +242,9 @@ class Executor:
                 raise HostDied("the side that asks has ended; no more cells are asked")
             providers = {n: p for n, p in self._providers.items() if self._kinds[n] is kind}
             try:
-                self._hosts[kind] = kind(providers, self._settings, self._shared_dir)  # type: ignore[call-arg]
+                self._hosts[kind] = kind(  # type: ignore[call-arg]
+                    providers, self._settings, self._shared_dir, self._others
+                )
             except OSError as error:
                 self._deaths += 1
                 raise HostDied(f"the side that asks cannot be started: {error}") from error

@@ -18,6 +18,7 @@ from pytest_openclaw.once import once_in_loop
 from pytest_openclaw.records import Ending, Fault, Reply, Request, Timing
 from pytest_openclaw.run.attempt import ask_once, within
 from pytest_openclaw.run.lanes import Lanes
+from pytest_openclaw.run.neighbours import Neighbours
 from pytest_openclaw.run.resources import collect_snapshot
 from pytest_openclaw.run.retry import wait_before_retry
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.protocols import Provider
     from pytest_openclaw.records import JsonObject, Target
+    from pytest_openclaw.run.neighbours import Others
     from pytest_openclaw.run.parts import Part
     from pytest_openclaw.settings import Settings
 
@@ -96,6 +98,7 @@ class Fetcher:
         settings: timeouts and retries.
         shared_dir: the run's folder on this machine, common to all its processes.
         tell: hears of waits, if anybody does.
+        others: what the other processes of the run on this machine ask.
     """
 
     def __init__(
@@ -104,12 +107,15 @@ class Fetcher:
         settings: Settings,
         shared_dir: Path,
         tell: Callable[[Waiting], None] | None = None,
+        others: Others = "none",
     ) -> None:
         self._providers = providers
         self._settings = settings
         self._shared_dir = shared_dir
         self._tell = tell
-        self._lanes = Lanes()
+        self._lanes = Lanes(
+            None if others == "none" else Neighbours(shared_dir, share_slots=others == "any_cell")
+        )
         self._asked: set[str] = set()
         self._ready: dict[str, asyncio.Task[JsonObject]] = {}
         self._told: set[str] = set()

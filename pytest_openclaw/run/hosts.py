@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.protocols import Provider, ProviderSetup
     from pytest_openclaw.run.fetching import Job
+    from pytest_openclaw.run.neighbours import Others
     from pytest_openclaw.settings import Settings
 
 CLOSING_S = 12.0
@@ -74,11 +75,13 @@ class Host(Protocol):
 class ThreadHost:
     """An event loop in a thread; the providers are those of this process."""
 
-    def __init__(self, providers: Mapping[str, Provider], settings: Settings, shared_dir: Path) -> None:
+    def __init__(
+        self, providers: Mapping[str, Provider], settings: Settings, shared_dir: Path, others: Others = "none"
+    ) -> None:
         self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._loop = asyncio.new_event_loop()
         self._desk = Desk(
-            Fetcher(providers, settings, shared_dir, self._messages.put), deliver=self._messages.put
+            Fetcher(providers, settings, shared_dir, self._messages.put, others), deliver=self._messages.put
         )
         self._loop.call_soon(self._desk.open)
         self._thread = threading.Thread(target=self._serve, name="openclaw-asking", daemon=True)
@@ -144,7 +147,9 @@ class ProcessHost:
         OSError: on making, if it cannot be started.
     """
 
-    def __init__(self, providers: Mapping[str, Provider], settings: Settings, shared_dir: Path) -> None:
+    def __init__(
+        self, providers: Mapping[str, Provider], settings: Settings, shared_dir: Path, others: Others = "none"
+    ) -> None:
         self._log = shared_dir / f"asking-{os.getpid()}.log"
         places = json.dumps([str(place) for place in sys.path])
         self._socket, theirs = socket.socketpair()
@@ -168,7 +173,7 @@ class ProcessHost:
             name: (type(provider).__module__, type(provider).__qualname__, _portable(provider.setup))
             for name, provider in providers.items()
         }
-        self._write(pickle.dumps((makings, settings, shared_dir)), settings.timeout_s)
+        self._write(pickle.dumps((makings, settings, shared_dir, others)), settings.timeout_s)
 
     @staticmethod
     def can_ask(provider: Provider) -> bool:

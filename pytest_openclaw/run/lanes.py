@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from pytest_openclaw.records import Fault, Target
+    from pytest_openclaw.run.neighbours import Neighbours
     from pytest_openclaw.run.parts import Part
 
 
-@dataclass
 class Lanes:
-    """The lanes of one process: how many requests are under way on each, and who is not asked any more."""
+    """The lanes of one process: how many requests are under way on each, and who is not asked any more.
 
-    _slots: dict[str, asyncio.Semaphore] = field(default_factory=dict)
-    _in_flight: dict[str, int] = field(default_factory=dict)
-    _down: dict[str, Fault] = field(default_factory=dict)
+    Args:
+        neighbours: the other processes of the run on this machine, if there are any.
+    """
+
+    def __init__(self, neighbours: Neighbours | None = None) -> None:
+        self._neighbours = neighbours
+        self._slots: dict[str, asyncio.Semaphore] = {}
+        self._in_flight: dict[str, int] = {}
+        self._down: dict[str, Fault] = {}
 
     @asynccontextmanager
     async def slot(self, part: Part) -> AsyncIterator[None]:
@@ -28,7 +33,8 @@ class Lanes:
         lane = part.lane
         if lane not in self._slots:
             self._slots[lane] = asyncio.Semaphore(part.limit)
-        async with self._slots[lane]:
+        in_common = self._neighbours.slot(lane, part.limit) if self._neighbours else nullcontext()
+        async with self._slots[lane], in_common:
             self._in_flight[lane] = self._in_flight.get(lane, 0) + 1
             try:
                 yield
@@ -36,16 +42,32 @@ class Lanes:
                 self._in_flight[lane] -= 1
 
     def in_flight(self, lane: str) -> int:
-        """Return the requests under way on the lane."""
+        """Return the requests that this process has under way on the lane."""
         return self._in_flight.get(lane, 0)
 
     def mark(self, lane: str, target: Target, fault: Fault) -> None:
         """Remember a fault that reaches further than its own cell."""
-        if fault.reach == "lane":
-            self._down.setdefault(f"lane {lane}", fault)
-        elif fault.reach == "target":
-            self._down.setdefault(f"target {target.label}", fault)
+        if fault.reach == "cell":
+            return
+        who = _lane(lane) if fault.reach == "lane" else _target(target)
+        if who not in self._down:
+            self._down[who] = fault
+            if self._neighbours:
+                self._neighbours.tell(who, fault)
 
     def down(self, lane: str, target: Target) -> Fault | None:
         """Return the fault because of which this target is not asked any more, if there is one."""
-        return self._down.get(f"lane {lane}") or self._down.get(f"target {target.label}")
+        for who in (_lane(lane), _target(target)):
+            if who not in self._down and self._neighbours and (fault := self._neighbours.told(who)):
+                self._down[who] = fault
+            if who in self._down:
+                return self._down[who]
+        return None
+
+
+def _lane(name: str) -> str:
+    return f"lane {name}"
+
+
+def _target(target: Target) -> str:
+    return f"target {target.label}"

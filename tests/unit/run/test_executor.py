@@ -603,7 +603,7 @@ def test_a_warm_up_that_another_process_never_ends_is_not_waited_for_for_ever(
     """Whoever holds the run's lock and does nothing costs a moment; the cells are asked all the same."""
     monkeypatch.setattr(fetching, "OTHERS_S", -9.8)
     executor = opened(Warm(says("hi")), timeout_s=5.0)
-    lock = once_module._path_of(tmp_path, f"warm-up {TARGET.label} fake").with_suffix(".lock")
+    lock = once_module.path_of(tmp_path, f"warm-up {TARGET.label} fake").with_suffix(".lock")
 
     with FileLock(lock):
         ending = asked(executor)

@@ -1,0 +1,306 @@
+"""However cells are given to workers: each is asked once, and all together keep a lane within its limit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.plugin.bad_servers import Behaviour, ModelServer, point_at
+from tests.providers.servers.apis import Api
+from tests.providers.servers.misbehaving import Pause, Request, Script
+
+pytestmark = pytest.mark.workers
+
+NOOP = {"type": "noop"}
+MODEL = "openai_responses/m"
+
+SHUFFLES = """
+import random
+import pytest
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    random.Random(7).shuffle(items)
+"""
+
+GROUPS = """
+import pytest
+
+def pytest_collection_modifyitems(items):
+    for n, item in enumerate(items):
+        item.add_marker(pytest.mark.xdist_group(str(n % 3)))
+"""
+
+PYTHON = """
+import pytest
+
+@pytest.mark.openclaw(id="PY1", prompt="python one")
+def test_one(reply):
+    assert reply.text
+
+@pytest.mark.parametrize("n", range(3))
+@pytest.mark.openclaw(id="PY2", prompt="python two")
+def test_many(n, reply):
+    assert reply.text
+
+@pytest.mark.parametrize("n", range(5))
+def test_that_asks_nobody(n):
+    pass
+"""
+
+
+class CountingServer(ModelServer):
+    """Takes its time over whatever it is asked: cells, warm-ups, questions about itself.
+
+    The pause comes before the first byte, so requests one after the other are never in it together.
+    """
+
+    def __init__(self, behaviours: dict[str, Behaviour], pause_s: float) -> None:
+        super().__init__(behaviours)
+        self.pause_s = pause_s
+
+    def _script(self, request: Request) -> Script:
+        return Script((Pause(self.pause_s), *super()._script(request).steps))
+
+    @property
+    def by_cell(self) -> Counter[tuple[str, str]]:
+        """How often each cell was asked."""
+        return Counter((asked.target, asked.prompt) for asked in self.asked)
+
+
+def answers(api: Api) -> Script:
+    """A plain answer."""
+    return Script.stream(api.text("Hi."), api.end())
+
+
+def busy_at_first(api: Api) -> list[Script]:
+    """Too many requests, and then an answer."""
+    return [Script.answer({"error": "later"}, status=429, retry_after="0"), answers(api)]
+
+
+def write_suites(project: Any, n: int) -> list[str]:
+    """Write two suites of `n` prompts each; return the prompts."""
+    for name in "ab":
+        project.suite({f"P{k}": (f"{name} {k}", NOOP) for k in range(n)}, name=f"prompts_{name}.json")
+    return [f"{name} {k}" for name in "ab" for k in range(n)]
+
+
+def add_to_conftest(project: Any, text: str) -> None:
+    """Let the project do more."""
+    conftest = project.folder / "conftest.py"
+    conftest.write_text(conftest.read_text("utf-8") + text, "utf-8")
+
+
+def cell_of(row: dict[str, Any]) -> tuple[str, str, str, str]:
+    """What tells a row from the others."""
+    return row["provider"], row["model"], row["suite"], row["prompt_id"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(["-n", "2"], id="2"),
+        pytest.param(["-n", "4"], id="4"),
+        pytest.param(["-n", "2", "--dist=load"], id="load"),
+        pytest.param(["-n", "2", "--dist=loadscope"], id="loadscope"),
+        pytest.param(["-n", "2", "--dist=loadfile"], id="loadfile"),
+        pytest.param(["-n", "2", "--dist=loadgroup"], id="loadgroup"),
+        pytest.param(["-n", "2", "--dist=worksteal"], id="worksteal"),
+    ],
+)
+def test_a_local_server_has_one_request_at_a_time(
+    plain_project: Any, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    """Two models, warm-ups, questions about the server and retries: never two of them together."""
+    prompts = write_suites(plain_project, 4)
+    add_to_conftest(plain_project, GROUPS)
+
+    with CountingServer({"a": answers, "b": busy_at_first, "c": answers}, pause_s=0.02) as server:
+        point_at(monkeypatch, server)
+        session = plain_project.run(*words, models="a,b,openai_responses/c")
+
+    session.outcomes(passed=24)
+    assert server.most_paused_at_once == 1
+    assert server.by_cell == {
+        (target, prompt): 2 if target == "ollama_openai/b" else 1
+        for target in ("ollama_openai/a", "ollama_openai/b", "openai_responses/c")
+        for prompt in prompts
+    }
+    assert sorted(server.warm_ups) == ["ollama_openai/a", "ollama_openai/b"]
+    assert len(session.rows) == len({cell_of(row) for row in session.rows}) == 24
+
+
+@pytest.mark.parametrize("dist", ["loadfile", "worksteal"])
+def test_a_limit_holds_whoever_is_given_a_cell(
+    plain_project: Any, monkeypatch: pytest.MonkeyPatch, dist: str
+) -> None:
+    """Where xdist's own scheduler gives any cell to anybody, two workers still share a limit of three."""
+    prompts = write_suites(plain_project, 10)
+
+    with CountingServer({"m": answers}, pause_s=0.1) as server:
+        point_at(monkeypatch, server)
+        session = plain_project.run(
+            "-n", "4", f"--dist={dist}", "--openclaw-concurrency=3", models=MODEL
+        )  # fmt: skip
+
+    session.outcomes(passed=20)
+    assert 2 <= server.most_paused_at_once <= 3
+    assert server.by_cell == {(MODEL, prompt): 1 for prompt in prompts}
+
+
+OWN_SCHEDULER = """
+import pytest
+
+class Mine:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_xdist_make_scheduler(self, config, log):
+        from xdist.scheduler import WorkStealingScheduling
+        return WorkStealingScheduling(config, log)
+
+def pytest_configure(config):
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Mine(), "mine")
+"""
+
+
+def test_a_scheduler_of_the_projects_own(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever another plugin's scheduler does with cells, they are asked once and within the limit."""
+    prompts = write_suites(plain_project, 8)
+    add_to_conftest(plain_project, OWN_SCHEDULER)
+
+    with CountingServer({"m": answers}, pause_s=0.02) as server:
+        point_at(monkeypatch, server)
+        session = plain_project.run("-n", "2", models="m")
+
+    session.outcomes(passed=16)
+    assert server.most_paused_at_once == 1
+    assert server.by_cell == {("ollama_openai/m", prompt): 1 for prompt in prompts}
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize("limit", [2, 3, 8])
+def test_each_cell_is_asked_once_within_the_limit(
+    plain_project: Any, monkeypatch: pytest.MonkeyPatch, workers: int, limit: int
+) -> None:
+    """Suites and Python benchmarks together, items in an order that nobody planned."""
+    prompts = write_suites(plain_project, 10)
+    (plain_project.folder / "benchmarks" / "test_python.py").write_text(PYTHON)
+    add_to_conftest(plain_project, SHUFFLES)
+
+    with CountingServer({"m": answers}, pause_s=0.1) as server:
+        point_at(monkeypatch, server)
+        session = plain_project.run(
+            "-n", str(workers), f"--openclaw-concurrency={limit}", models=MODEL
+        )  # fmt: skip
+
+    session.outcomes(passed=29)
+    assert server.most_paused_at_once <= limit
+    assert server.by_cell == {
+        **{(MODEL, prompt): 1 for prompt in prompts},
+        (MODEL, "python one"): 1,
+        (MODEL, "python two"): 3,
+    }
+
+
+def test_what_is_selected_is_asked_once(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`-k` and `--lf` under workers ask the cells that they select, and no other."""
+    write_suites(plain_project, 10)
+    add_to_conftest(plain_project, SHUFFLES)
+    refuses: Behaviour = lambda api: Script.answer({"error": "no"}, status=400)  # noqa: E731
+    words = ("-n", "2", "--openclaw-concurrency=3", "--openclaw-retries=0")
+    lost = {"a 1": refuses, "a 8": refuses, "b 4": refuses}
+
+    with CountingServer({"m": answers, **lost}, pause_s=0.05) as server:
+        point_at(monkeypatch, server)
+        plain_project.run(*words, "-k", "prompts_a", models=MODEL).outcomes(passed=8, errors=2)
+        assert server.by_cell == {(MODEL, f"a {k}"): 1 for k in range(10)}
+
+        plain_project.run(*words, models=MODEL).outcomes(passed=17, errors=3)
+        server.asked.clear()
+        plain_project.run(*words, "--lf", models=MODEL).outcomes(errors=3)
+
+    assert server.by_cell == {(MODEL, prompt): 1 for prompt in lost}
+    assert server.most_paused_at_once <= 3
+
+
+@pytest.mark.parametrize("words", [[], ["--dist=worksteal"]], ids=["ours", "worksteal"])
+def test_an_end_at_the_first_failure_ends_the_asking(
+    plain_project: Any, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    """With `-x` no worker goes on with what it was given, and nothing was asked twice."""
+    write_suites(plain_project, 40)
+    fails: Behaviour = lambda api: Script.answer({"error": "no"}, status=400)  # noqa: E731
+
+    with CountingServer({"m": answers, "a 1": fails}, pause_s=0.1) as server:
+        point_at(monkeypatch, server)
+        session = plain_project.run("-n", "2", *words, "-x", "--openclaw-concurrency=3", models=MODEL)
+
+    assert session.status == pytest.ExitCode.INTERRUPTED
+    assert "stopping after 1 failures" in session.text
+    assert set(server.by_cell.values()) == {1}
+    # One worker holds half of the 80 cells.
+    assert len(server.asked) < 40
+    assert server.most_paused_at_once <= 3
+    assert len({cell_of(row) for row in session.rows}) == len(session.rows) <= len(server.asked)
+
+
+def test_every_cell_by_every_worker_is_refused(plain_project: Any) -> None:
+    """`--dist=each` would make several rows of one cell; nobody is asked, and other tests may have it."""
+    called = plain_project.folder / "called"
+    plain_project.suite({"P1": (f"log {called}", NOOP)})
+
+    session = plain_project.run("-n", "2", "--dist=each")
+
+    assert "--dist=each would ask every cell once a worker" in session.text
+    assert session.status == pytest.ExitCode.USAGE_ERROR
+    assert not called.exists()
+    assert not session.has_run
+
+
+FINDS_OUT = """
+import os
+from pytest_openclaw import faults, CallFailed, Provider, Reply
+
+class FindsOut(Provider):
+    name = "finds_out"
+
+    async def ask(self, request):
+        with open("asked", "a") as file:
+            file.write("x")
+        if request.prompt == "find out":
+            open("found-out", "w").close()
+            raise CallFailed(FAULT)
+        while not os.path.exists("found-out"):
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(1)
+        return Reply(text="Hi.")
+
+def pytest_openclaw_providers():
+    return [FindsOut]
+"""
+
+
+@pytest.mark.parametrize(
+    ("fault", "words", "most"),
+    [
+        pytest.param("faults.auth_missing('p', 'log in')", ["--openclaw-concurrency=4"], 4, id="target"),
+        pytest.param("faults.unreachable('p', 'u', 'refused')", ["--openclaw-concurrency=4"], 4, id="lane"),
+        pytest.param("faults.auth_missing('p', 'log in')", ["--dist=worksteal"], 2, id="worksteal"),
+    ],
+)
+def test_what_one_worker_found_out_all_know(
+    plain_project: Any, fault: str, words: list[str], most: int
+) -> None:
+    """A fault that reaches further than its cell stops the asking in every worker, not in its own alone."""
+    add_to_conftest(plain_project, FINDS_OUT.replace("FAULT", fault))
+    plain_project.suite({f"P{n:02}": ("find out" if n == 0 else "wait", NOOP) for n in range(30)})
+
+    session = plain_project.run("-n", "2", *words, models="finds_out/m")
+
+    # Those that were in flight when it was found out, and no others.
+    n_asked = len((plain_project.folder / "asked").read_text())
+    assert 1 <= n_asked <= most
+    assert sum(row["availability_status"] == "ok" for row in session.rows) == n_asked - 1
+    assert len(session.rows) == 30
