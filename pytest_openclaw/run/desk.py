@@ -23,19 +23,27 @@ class Desk:
         self._fetcher = fetcher
         self._deliver = deliver
         self._under_way: set[asyncio.Task[None]] = set()
+        self._is_shut = False
 
     def open(self) -> None:
         """Say from now on that the loop lives, whatever it waits for; call it in the loop."""
         self._heart = asyncio.ensure_future(self._beat())
 
     def accept(self, job: Job) -> None:
-        """Begin with a job; call it in the loop."""
+        """Begin with a job, unless the desk is shut; call it in the loop."""
+        if self._is_shut:
+            return
         task = asyncio.ensure_future(self._fetch(job))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
 
+    def shut(self) -> None:
+        """Begin with no more jobs."""
+        self._is_shut = True
+
     async def close(self) -> None:
         """Give up what is under way, let it end what it started, and close the providers."""
+        self.shut()
         self._heart.cancel()
         # Each is cancelled once: a second time would end the cleaning up that the first one began.
         under_way = set(self._under_way)

@@ -125,6 +125,8 @@ class ThreadHost:
         try:
             self._loop.run_forever()
         finally:
+            # A job that comes in while the others end would be left behind.
+            self._desk.shut()
             left = asyncio.all_tasks(self._loop)
             for task in left:
                 task.cancel()
