@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 from pathlib import Path
 from typing import NoReturn
 
@@ -11,6 +12,10 @@ import pytest
 
 from pytest_openclaw.engine.weights import embedded_model_is_installed
 from tests.e2e.install_claude import VERSION, find_binary
+
+# A shell starts what it runs in the background with Ctrl-C ignored, and whatever a test starts would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REQUIRED = os.environ.get("OPENCLAW_TEST_REQUIRE", "").split()
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.clock import epoch_ms
-from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.reports.markdown import render_markdown
-from pytest_openclaw.run.inventory import collect_inventory
-from pytest_openclaw.run.resources import collect_snapshot, parse_snapshot, render_snapshot
+from pytest_openclaw.run.surroundings import Surroundings
 from pytest_openclaw.schema import from_row
 from pytest_openclaw.settings import THINKING_ROOM_TOKENS
 from pytest_openclaw.signals import whole_step
 from pytest_openclaw.stats.summarising import summarise_run
-from pytest_openclaw.stats.summary import Snapshots, Summary, summary_to_json
+from pytest_openclaw.stats.summary import Summary, summary_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.run.directory import RunDirectory
     from pytest_openclaw.run.resume import Kept
     from pytest_openclaw.settings import Settings
-
-Moment = Literal["before", "after"]
 
 CONFIG_VERSION = 1
 
@@ -70,9 +66,6 @@ class Earlier:
 class RunSession:
     """Collects the rows of a run and writes its directory; made where the reports arrive.
 
-    Attributes:
-        host: the name of this machine in rows.
-
     Raises:
         OSError: on making, if the directory cannot be written; a resumed run's rows are all there then.
     """
@@ -86,18 +79,16 @@ class RunSession:
         self._settings = settings
         self._n_selected = plan.n_selected
         self._prompts = list(plan.prompts)
-        self._snapshots: dict[Target, Snapshots] = {}
-        self._asked: set[Target] = set()
-        self._serving: dict[str, JsonObject] = {}
-        self._served_before: dict[str, JsonObject] = {}
-        self._snapshots_of: dict[str, dict[Target, Snapshots]] = {}
-        self._hosts: dict[str, JsonObject] = {}
-        self._host = collect_inventory()
-        self.host: str = self._host["host"]["name"]
+        self._surroundings = Surroundings(directory, plan.n_selected)
         if earlier:
             self._take_over(earlier)
         self._write_config()
-        self._write_inventory()
+        self._surroundings.write()
+
+    @property
+    def host(self) -> str:
+        """The name of this machine in rows."""
+        return self._surroundings.host
 
     def add(self, payload: Mapping[str, Any]) -> Record:
         """Take what a report brought: the row first, to disk, then what came with it.
@@ -108,31 +99,13 @@ class RunSession:
                 Python benchmark's definition).
         """
         row = payload["row"]
-        host = row["host"] = payload.get("host", self.host)
+        row["host"] = payload.get("host", self.host)
         # Ten thousand answers of 64 KiB are kept on disk, not here.
         record = replace(from_row(row), raw_output="", parsed_output=None, tool_call_details=())
         with whole_step:  # else the summary might not count a row that is there
             self.directory.append(row)
             self.records.append(record)
-        if record.target not in self._asked:
-            # What an earlier session took after it is not after it any more.
-            self._asked.add(record.target)
-            if taken := self._snapshots.get(record.target):
-                self._snapshots[record.target] = replace(taken, after=None)
-        for moment in ("before", "after"):
-            if snapshot := payload.get(moment):
-                self._take_snapshot(record.target, moment, snapshot, host)
-        if serving := payload.get("serving"):
-            served = self._hosts[host]["targets"] if host in self._hosts else self._serving
-            known = served.get(record.target.label, {})
-            # The warm-up is told with a first fault, the server with a first answer, by each worker again.
-            told = {key: value for key, value in serving.items() if key not in known}
-            before = self._served_before.get(record.target.label)
-            if before is not None and serving.get("server", before) != before:
-                told["server_when_resumed"] = serving["server"]
-            if told:
-                served[record.target.label] = {**known, **told}
-                self._write_inventory()
+        self._surroundings.take(record.target, row["host"], payload)
         if (prompt := payload.get("prompt")) and prompt not in self._prompts:
             # In a resumed run its tags may be others than before.
             same = (prompt["suite"], prompt["id"])
@@ -142,15 +115,8 @@ class RunSession:
         return record
 
     def meet(self, host: str, facts: JsonObject) -> None:
-        """Take what another machine is, on which cells of this run are asked.
-
-        Args:
-            host: its name in rows.
-            facts: as `collect_inventory` tells them, and its `providers`.
-        """
-        if host not in self._hosts:
-            self._hosts[host] = {**facts, "targets": {}}
-            self._write_inventory()
+        """Take what another machine is; see `Surroundings.meet`."""
+        self._surroundings.meet(host, facts)
 
     def leave_out(self, label: str) -> None:
         """Forget one cell of a target: a mark or another plugin skipped it before it was asked."""
@@ -164,15 +130,12 @@ class RunSession:
             n_unrecorded_calls: calls of workers that may have no row, if cells are missing.
         """
         records = self._in_order()
-        for target in dict.fromkeys(record.target for record in records):
-            snapshots = self._snapshots.get(target, Snapshots())
-            if snapshots.before and not snapshots.after:
-                self._take_snapshot(target, "after", collect_snapshot(), self.host)
+        self._surroundings.end(dict.fromkeys(record.target for record in records))
         summary = summarise_run(
             records,
             self.plan.n_selected,
             self._settings.gates,
-            {target: self._snapshots_for(target) for target in self.plan.n_selected},
+            {target: self._surroundings.snapshots_of(target) for target in self.plan.n_selected},
             run_id=self.directory.run_id,
             generated_at_ms=epoch_ms(),
             n_unrecorded_calls=n_unrecorded_calls,
@@ -191,32 +154,7 @@ class RunSession:
         prompts = {(prompt["suite"], prompt["id"]): prompt for prompt in earlier.config.get("prompts", ())}
         prompts |= {(prompt["suite"], prompt["id"]): prompt for prompt in self._prompts}
         self._prompts = list(prompts.values())
-        for target, name in file_names(self.plan.n_selected).items():
-            self._snapshots[target] = self._read_snapshots(name)
-        apart = {"run_id", "targets", "hosts"}
-        host = {key: value for key, value in earlier.inventory.items() if key not in apart}
-        self._hosts = dict(earlier.inventory.get("hosts", {}))
-        self._serving = dict(earlier.inventory.get("targets", {}))
-        self._served_before = {
-            label: serving["server"] for label, serving in self._serving.items() if "server" in serving
-        }
-        if host:
-            others = host.pop("resumed_on", [])
-            if self._host not in [host, *others]:
-                others = [*others, self._host]
-            self._host = {**host, "resumed_on": others} if others else host
-
-    def _read_snapshots(self, name: str) -> Snapshots:
-        found: dict[str, JsonObject] = {}
-        for moment in ("before", "after"):
-            path = self.directory.path / f"resources_{name}_{moment}.txt"
-            if not path.exists():
-                continue
-            try:
-                found[moment] = parse_snapshot(path.read_text("utf-8"))
-            except ValueError as error:
-                raise OpenClawError(f"{path} is no snapshot ({error}); remove it") from None
-        return Snapshots(**found)
+        self._surroundings.take_over(earlier.inventory)
 
     def _in_order(self) -> list[Record]:
         """Return the rows as the run was planned; workers and resumed runs end cells in any order."""
@@ -235,23 +173,6 @@ class RunSession:
             )
 
         return sorted(self.records, key=place)
-
-    def _take_snapshot(self, target: Target, moment: str, snapshot: JsonObject, host: str) -> None:
-        is_here = host == self.host
-        snapshots = self._snapshots if is_here else self._snapshots_of.setdefault(host, {})
-        known = snapshots.get(target, Snapshots())
-        if moment == "before" and known.before:
-            return
-        snapshots[target] = replace(known, **{moment: snapshot})
-        where = "" if is_here else f"_{_safe(host)}"
-        name = f"resources_{file_names(self.plan.n_selected)[target]}{where}_{moment}.txt"
-        self.directory.write_text(name, render_snapshot(target.label, moment, snapshot))
-
-    def _snapshots_for(self, target: Target) -> Snapshots:
-        """Both of one machine: this one, or the first that asked."""
-        places = (self._snapshots, *self._snapshots_of.values())
-        taken = (place[target] for place in places if target in place)
-        return next((snapshots for snapshots in taken if snapshots != Snapshots()), Snapshots())
 
     def _write_config(self) -> None:
         settings = self._settings
@@ -275,34 +196,3 @@ class RunSession:
                 "prompts": self._prompts,
             },
         )
-
-    def _write_inventory(self) -> None:
-        self.directory.write_json(
-            "inventory.json",
-            {
-                "run_id": self.directory.run_id,
-                **self._host,
-                "targets": self._serving,
-                **({"hosts": self._hosts} if self._hosts else {}),
-            },
-        )
-
-
-def file_names(targets: Mapping[Target, int]) -> dict[Target, str]:
-    """Return a name for each target that is safe in a file name; equal ones get a number."""
-    names: dict[Target, str] = {}
-    for target in targets:
-        parts = (target.provider, target.model, target.thinking_level)
-        base = "__".join(_safe(part) for part in parts if part)[:120]
-        name, number = base, 2
-        while name.casefold() in {taken.casefold() for taken in names.values()}:
-            name, number = f"{base}_{number}", number + 1
-        names[target] = name
-    return names
-
-
-def _safe(text: str) -> str:
-    return "".join(
-        character if character.isascii() and (character.isalnum() or character in "_.-") else "_"
-        for character in text
-    )

@@ -12,7 +12,7 @@ from typing import Any
 from pytest_openclaw.records import JsonObject, Record, Target
 from pytest_openclaw.run.directory import line_of
 from pytest_openclaw.run.resources import render_snapshot
-from pytest_openclaw.run.session import file_names
+from pytest_openclaw.run.surroundings import file_names
 from pytest_openclaw.schema import to_row
 from pytest_openclaw.settings import Concurrency, Gates
 from tests.unit.reports.summaries import record

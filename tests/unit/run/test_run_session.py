@@ -14,7 +14,8 @@ from pytest_openclaw.records import Record, Target
 from pytest_openclaw.run.directory import RunDirectory
 from pytest_openclaw.run.inventory import collect_inventory
 from pytest_openclaw.run.resume import read_kept
-from pytest_openclaw.run.session import Earlier, Plan, RunSession, file_names
+from pytest_openclaw.run.session import Earlier, Plan, RunSession
+from pytest_openclaw.run.surroundings import file_names
 from pytest_openclaw.schema import load_schema, to_row
 from pytest_openclaw.settings import Settings
 from tests.unit.reports.summaries import fault, missed, record
@@ -177,7 +178,7 @@ def test_targets_have_safe_names_of_their_own() -> None:
     """Names that a file system would take for one are told apart by a number; nothing leaves the folder."""
     models = ["a/b:c", "a_b_c", "A_B_C", "../../x", "é" * 200, "con"]
 
-    names = list(file_names({Target(provider="p", model=model): 1 for model in models}).values())
+    names = list(file_names(Target(provider="p", model=model) for model in models).values())
 
     assert names[:4] == ["p__a_b_c", "p__a_b_c_2", "p__A_B_C_3", "p__.._.._x"]
     assert len({name.casefold() for name in names}) == len(names)

@@ -1,0 +1,175 @@
+"""What the cells of a run were asked on: machines, their resources before and after, the targets' servers.
+
+Writes `inventory.json` and `resources_<target>[_<host>]_<before|after>.txt`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.run.inventory import collect_inventory
+from pytest_openclaw.run.resources import collect_snapshot, parse_snapshot, render_snapshot
+from pytest_openclaw.stats.summary import Snapshots
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pytest_openclaw.records import JsonObject, Target
+    from pytest_openclaw.run.directory import RunDirectory
+
+Moment = Literal["before", "after"]
+MOMENTS: tuple[Moment, ...] = ("before", "after")
+
+
+class Surroundings:
+    """Collects them as the rows come in.
+
+    Attributes:
+        host: the name of this machine in rows.
+
+    Args:
+        directory: of the run.
+        targets: all that are asked, in their order.
+    """
+
+    def __init__(self, directory: RunDirectory, targets: Iterable[Target]) -> None:
+        self._directory = directory
+        self._names = file_names(targets)
+        self._here = collect_inventory()
+        self.host: str = self._here["host"]["name"]
+        self._hosts: dict[str, JsonObject] = {}
+        self._serving: dict[str, JsonObject] = {}
+        self._served_before: dict[str, JsonObject] = {}
+        self._snapshots: dict[str, dict[Target, Snapshots]] = {self.host: {}}
+        self._asked: set[Target] = set()
+
+    def take_over(self, inventory: JsonObject) -> None:
+        """Go on with what the sessions before have left of a run that is resumed.
+
+        Raises:
+            OpenClawError: a snapshot is none.
+        """
+        for target, name in self._names.items():
+            self._snapshots[self.host][target] = self._read_snapshots(name)
+        apart = {"run_id", "targets", "hosts"}
+        there = {key: value for key, value in inventory.items() if key not in apart}
+        self._hosts = dict(inventory.get("hosts", {}))
+        self._serving = dict(inventory.get("targets", {}))
+        self._served_before = {
+            label: serving["server"] for label, serving in self._serving.items() if "server" in serving
+        }
+        if there:
+            others = there.pop("resumed_on", [])
+            if self._here not in [there, *others]:
+                others = [*others, self._here]
+            self._here = {**there, "resumed_on": others} if others else there
+
+    def meet(self, host: str, facts: JsonObject) -> None:
+        """Take what another machine is, on which cells of this run are asked.
+
+        Args:
+            host: its name in rows.
+            facts: as `collect_inventory` tells them, and its `providers`.
+        """
+        if host not in self._hosts:
+            self._hosts[host] = {**facts, "targets": {}}
+            self.write()
+
+    def take(self, target: Target, host: str, payload: Mapping[str, JsonObject]) -> None:
+        """Take what came with a row: `before`, `after` and `serving`, where they are due.
+
+        Args:
+            target: whose row it was.
+            host: that asked, by its name in rows.
+            payload: as `RunSession.add` has it.
+        """
+        if target not in self._asked:
+            # What an earlier session took after it is not after it any more.
+            self._asked.add(target)
+            if taken := self._snapshots[self.host].get(target):
+                self._snapshots[self.host][target] = replace(taken, after=None)
+        for moment in MOMENTS:
+            if snapshot := payload.get(moment):
+                self._take_snapshot(target, moment, snapshot, host)
+        if serving := payload.get("serving"):
+            self._take_serving(target.label, serving, host)
+
+    def end(self, targets: Iterable[Target]) -> None:
+        """Look at this machine after these targets, unless somebody has done so already."""
+        for target in targets:
+            taken = self._snapshots[self.host].get(target, Snapshots())
+            if taken.before and not taken.after:
+                self._take_snapshot(target, "after", collect_snapshot(), self.host)
+
+    def snapshots_of(self, target: Target) -> Snapshots:
+        """Return both of one machine: this one, or the first that asked."""
+        taken = (by_target[target] for by_target in self._snapshots.values() if target in by_target)
+        return next((snapshots for snapshots in taken if snapshots != Snapshots()), Snapshots())
+
+    def write(self) -> None:
+        """Write `inventory.json`."""
+        self._directory.write_json(
+            "inventory.json",
+            {
+                "run_id": self._directory.run_id,
+                **self._here,
+                "targets": self._serving,
+                **({"hosts": self._hosts} if self._hosts else {}),
+            },
+        )
+
+    def _take_snapshot(self, target: Target, moment: Moment, snapshot: JsonObject, host: str) -> None:
+        by_target = self._snapshots.setdefault(host, {})
+        known = by_target.get(target, Snapshots())
+        if moment == "before" and known.before:
+            return
+        by_target[target] = replace(known, **{moment: snapshot})
+        where = self._names[target] if host == self.host else f"{self._names[target]}_{_safe(host)}"
+        text = render_snapshot(target.label, moment, snapshot)
+        self._directory.write_text(f"resources_{where}_{moment}.txt", text)
+
+    def _take_serving(self, label: str, serving: JsonObject, host: str) -> None:
+        served = self._hosts[host]["targets"] if host in self._hosts else self._serving
+        known = served.get(label, {})
+        # The warm-up is told with a first fault, the server with a first answer, by each worker again.
+        told = {key: value for key, value in serving.items() if key not in known}
+        before = self._served_before.get(label)
+        if before is not None and serving.get("server", before) != before:
+            told["server_when_resumed"] = serving["server"]
+        if told:
+            served[label] = {**known, **told}
+            self.write()
+
+    def _read_snapshots(self, name: str) -> Snapshots:
+        found: dict[str, JsonObject] = {}
+        for moment in MOMENTS:
+            path = self._directory.path / f"resources_{name}_{moment}.txt"
+            if not path.exists():
+                continue
+            try:
+                found[moment] = parse_snapshot(path.read_text("utf-8"))
+            except ValueError as error:
+                raise OpenClawError(f"{path} is no snapshot ({error}); remove it") from None
+        return Snapshots(**found)
+
+
+def file_names(targets: Iterable[Target]) -> dict[Target, str]:
+    """Return a name for each target that is safe in a file name; equal ones get a number."""
+    names: dict[Target, str] = {}
+    for target in targets:
+        parts = (target.provider, target.model, target.thinking_level)
+        base = "__".join(_safe(part) for part in parts if part)[:120]
+        name, number = base, 2
+        while name.casefold() in {taken.casefold() for taken in names.values()}:
+            name, number = f"{base}_{number}", number + 1
+        names[target] = name
+    return names
+
+
+def _safe(text: str) -> str:
+    return "".join(
+        character if character.isascii() and (character.isalnum() or character in "_.-") else "_"
+        for character in text
+    )
