@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from xdist.scheduler import LoadScheduling, LoadScopeScheduling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    import pytest
     from xdist.remote import Producer
     from xdist.workermanage import WorkerController
 
@@ -30,13 +30,17 @@ class FittingScheduling:
         self.chosen = usual
         self._for_cells = for_cells
         self._is_cell = is_cell
+        self._collected: dict[WorkerController, Sequence[str]] = {}
 
     def add_node_collection(self, node: WorkerController, collection: Sequence[str]) -> None:
         """Take what a worker has collected; all workers collect the same."""
         if self.chosen is not self._for_cells and any(map(self._is_cell, collection)):
             for known in self.chosen.nodes:
                 self._for_cells.add_node(known)
+                if known in self._collected:  # without a cell: it has other tests, which is told
+                    self._for_cells.add_node_collection(known, self._collected[known])
             self.chosen = self._for_cells
+        self._collected[node] = collection
         self.chosen.add_node_collection(node, collection)
 
     def __getattr__(self, name: str) -> Any:
@@ -74,6 +78,19 @@ class CellScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no
         self._dealt: dict[int, deque[int]] = {}
         self._others: deque[int] = deque()
         self._cells: set[int] = set()
+
+    def add_node_collection(self, node: WorkerController, collection: Sequence[str]) -> None:
+        """Take what a worker has collected.
+
+        Raises:
+            pytest.UsageError: it came in place of another, and collected other tests than the run has.
+        """
+        super().add_node_collection(node, collection)
+        if node not in self.registered_collections:
+            raise pytest.UsageError(
+                f"worker {node.gateway.id} came in place of a dead one and collected other tests than the "
+                "others; suites and tests must stay as they are while they run."
+            )
 
     def schedule(self) -> None:
         """Begin when all workers have collected, and go on when a worker has come in place of another."""

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from xdist.remote import Producer
+from xdist.scheduler import LoadScheduling
 
-from pytest_openclaw.scheduling import ENOUGH, CellScheduling
+from pytest_openclaw.scheduling import ENOUGH, CellScheduling, FittingScheduling
 
 
 @dataclass(eq=False)
@@ -136,3 +137,42 @@ def test_nothing_is_given_before_all_have_collected(begin: Any) -> None:
     assert not scheduling.collection_is_completed
     assert not scheduling.tests_finished
     assert workers[0].given == []
+
+
+def test_who_replaces_a_dead_worker_must_have_its_tests(begin: Any) -> None:
+    """What it was to run it does not have, and nobody would wait for an end that cannot come."""
+    dies, lives = Worker(0), Worker(1)
+    scheduling = begin("01", [dies, lives])
+    scheduling.remove_node(dies)
+    replaced = Worker(0)
+    scheduling.add_node(replaced)
+
+    with pytest.raises(pytest.UsageError, match="gw0 came in place of a dead one and collected other tests"):
+        scheduling.add_node_collection(replaced, ["00"])
+
+
+@pytest.mark.parametrize("first", [[], ["x"]], ids=["nothing", "other-tests"])
+def test_a_worker_without_the_cells_is_told_of(
+    pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch, first: list[str]
+) -> None:
+    """One that has no suite, though the others do, ends the session, whoever has collected first."""
+    told: list[str] = []
+    hooks = SimpleNamespace(pytest_collectreport=lambda report: told.append(str(report.longrepr)))
+    lacks, has = Worker(0), Worker(1)
+    monkeypatch.setattr(pytestconfig.option, "tx", ["2*popen"])
+    log = Producer("test", enabled=False)
+    usual = LoadScheduling(pytestconfig, log)
+    for_cells = CellScheduling(pytestconfig, log, lambda nodeid: int(nodeid[0]), lambda node: node.number, {})
+    for_cells.config = SimpleNamespace(hook=hooks)
+    scheduling = FittingScheduling(usual, for_cells, lambda nodeid: nodeid[0].isdigit())
+    for worker in (lacks, has):
+        scheduling.add_node(worker)
+
+    scheduling.add_node_collection(lacks, first)
+    scheduling.add_node_collection(has, ["00", "11"])
+    assert scheduling.collection_is_completed
+    scheduling.schedule()
+
+    assert "Different tests were collected" in told[0]
+    assert scheduling.tests_finished
+    assert (lacks.given, has.given) == ([], [])
