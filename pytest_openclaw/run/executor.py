@@ -93,6 +93,7 @@ class Executor:
         self._hosts: dict[type[Host], Host] = {}
         self._deaths = 0
         self._kinds = _kinds(providers)
+        self._limits = _limits(providers, settings)
         self.notes: dict[Target, JsonObject] = {}
         self.is_stopping = False
 
@@ -111,9 +112,8 @@ class Executor:
     def plan(self, cells: Iterable[tuple[str, Cell]]) -> None:
         """Learn all cells of the session, in their order; none is asked by that."""
         for token, cell in cells:
-            provider = self._providers[cell.target.provider]
-            limit = self._settings.concurrency.limit(cell.target.provider, is_local=provider.is_local)
-            line = self._lines.setdefault(provider.lane, _Line(Part(provider.lane, limit)))
+            lane = self._providers[cell.target.provider].lane
+            line = self._lines.setdefault(lane, _Line(Part(lane, self._limits[lane])))
             self._planned[token] = _Asking(cell, line)
 
     def expect(self, tokens: Iterable[str]) -> None:
@@ -258,6 +258,15 @@ def _kinds(providers: Mapping[str, Provider]) -> dict[str, type[Host]]:
         name: ThreadHost if provider.lane in in_thread else ProcessHost
         for name, provider in providers.items()
     }
+
+
+def _limits(providers: Mapping[str, Provider], settings: Settings) -> dict[str, int]:
+    """Return the limit of each lane: where several providers share one, the smallest of theirs."""
+    limits: dict[str, int] = {}
+    for name, provider in providers.items():
+        limit = settings.concurrency.limit(name, is_local=provider.is_local)
+        limits[provider.lane] = min(limit, limits.get(provider.lane, limit))
+    return limits
 
 
 def request_for(cell: Cell, settings: Settings) -> Request:

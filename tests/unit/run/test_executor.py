@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -244,6 +245,32 @@ def test_a_lane_keeps_its_limit(opened: Open, limit: int) -> None:
 
     assert provider.most == limit
     assert max(ending.in_flight or 0 for ending in endings) == limit
+
+
+@pytest.mark.parametrize("limits", [(1, 3), (3, 1)])
+def test_two_providers_of_one_lane_keep_the_smaller_limit(opened: Open, limits: tuple[int, int]) -> None:
+    """Whichever of them is asked first, their server is not asked more than either may ask."""
+    busy = Counter[str]()
+
+    async def answer(request: Request) -> Reply:
+        busy["now"] += 1
+        busy["most"] = max(busy["most"], busy["now"])
+        await asyncio.sleep(0.02)
+        busy["now"] -= 1
+        return Reply(text="hi")
+
+    by_provider = {f"fake{n}": limit for n, limit in enumerate(limits)}
+    executor = opened(
+        Fake(answer, lane="a"), Fake(answer, lane="a"), concurrency=Concurrency(by_provider=by_provider)
+    )
+    cells = {f"cell {n}": cell(f"P{n}", provider=f"fake{n % 2}") for n in range(6)}
+    executor.plan(cells.items())
+    executor.expect(cells)
+
+    for token, one in cells.items():
+        executor.ask(token, one)
+
+    assert busy["most"] == 1
 
 
 def test_lanes_do_not_wait_for_each_other(opened: Open) -> None:
