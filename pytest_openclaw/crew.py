@@ -8,6 +8,7 @@ way, never a key.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from typing import TYPE_CHECKING, Any
@@ -16,11 +17,11 @@ import pytest
 
 from pytest_openclaw.once import once
 from pytest_openclaw.recorder import DISTRIBUTED
-from pytest_openclaw.run.inventory import collect_inventory, machine_id
-from pytest_openclaw.run.parts import Division, Reach, reaches
+from pytest_openclaw.run.inventory import collect_inventory, installed_version, machine_id
+from pytest_openclaw.run.parts import Division, Reach, reaches, whole_limits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from xdist.workermanage import WorkerController
@@ -42,6 +43,7 @@ class Crew:
         self._lines: dict[int, Any] = {}
         self._told: dict[int, JsonObject] = {}
         self._names: dict[str, str] = {}
+        self._shares: Sequence[Mapping[str, int]] = ()
         self._division: Division | None = None
 
     def number_of(self, node: WorkerController) -> int:
@@ -58,12 +60,10 @@ class Crew:
             "gives_back": gives_back(self._state.config),
         }
         if all(spec.popen and not spec.via and not spec.env for spec in specs):
-            if self._division is None:
-                state = self._state
-                self._division = Division(
-                    [reaches(state.providers, state.settings, self._machine)] * len(specs)
-                )
-            return {**told, "shares": self._division.shares[self.number_of(node)]}
+            if not self._shares:
+                reached = reaches(self._state.providers, self._state.settings, self._machine)
+                self._divide([reached] * len(specs))
+            return {**told, "shares": self._shares[self.number_of(node)]}
         line = self._lines[self.number_of(node)] = node.gateway.newchannel()
         return {**told, "shares": None, "line": line}
 
@@ -80,26 +80,36 @@ class Crew:
             return
         told = self._told[number] = _receive(self._lines[number], f"worker {node.gateway.id}")
         self._check(told)
-        if self._division is None and len(self._told) == len(node.nodemanager.specs):
+        if self._shares:  # it has come in place of another
+            self._answer(number)
+        elif len(self._told) == len(node.nodemanager.specs):
             reached = [self._told[n]["reaches"] for n in sorted(self._told)]
-            try:
-                self._division = Division(
-                    [{name: Reach(**reach) for name, reach in by_name.items()} for by_name in reached]
-                )
-            except ValueError as error:
-                raise pytest.UsageError(str(error)) from None
-            for n, line in self._lines.items():
-                line.send(json.dumps(self._division.shares[n]))
-        elif self._division is not None:  # it has come in place of another
-            self._lines[number].send(json.dumps(self._division.shares[number]))
+            self._divide([{name: Reach(**reach) for name, reach in seen.items()} for seen in reached])
+            for n in self._lines:
+                self._answer(n)
+
+    def _answer(self, number: int) -> None:
+        with contextlib.suppress(OSError):  # it has died since it told; another one will come in its place
+            self._lines[number].send(json.dumps(self._shares[number]))
+
+    def _divide(self, reached: Sequence[Mapping[str, Reach]]) -> None:
+        """Decide what each worker may have in flight: a part of each lane, or what they keep together."""
+        if distributes_freely(self._state.config):
+            self._shares = whole_limits(reached)
+            return
+        try:
+            self._division = Division(reached)
+        except ValueError as error:
+            raise pytest.UsageError(str(error)) from None
+        self._shares = self._division.shares
 
     def shares_of(self, node: WorkerController) -> Mapping[str, int]:
         """Return the requests that a worker may have in flight, by provider; none before it is told."""
-        return self._division.shares[self.number_of(node)] if self._division else {}
+        return self._shares[self.number_of(node)] if self._shares else {}
 
     def deal(self, provider: str) -> int:
         """Return the number of the worker that asks the provider's next cell."""
-        assert self._division is not None, "workers tell what they reach before anything is dealt"
+        assert self._division is not None, "it is asked where we distribute, when all have told"
         return self._division.deal(provider)
 
     def host_of(self, node: WorkerController) -> str | None:
@@ -118,18 +128,36 @@ class Crew:
         if identity == json.dumps([self._machine, self._state.described], sort_keys=True):
             return None
         if identity not in self._names:
-            assert self._state.run is not None, "a run begins before a host is named"
-            taken = {self._state.run.host, *self._names.values()}
-            base = name = told["inventory"]["host"]["name"]
-            number = 2
-            while name in taken:
-                name, number = f"{base}-{number}", number + 1
-            self._names[identity] = name
+            self._names[identity] = self._name_before(told) or self._new_name(told)
         return self._names[identity]
+
+    def _name_before(self, told: JsonObject) -> str | None:
+        """In a resumed run, the name that its rows have for this host already."""
+        taken = self._names.values()
+        for name, facts in self._hosts_before.items():
+            same_name = facts["host"]["name"] == told["inventory"]["host"]["name"]
+            if same_name and facts["providers"] == told["providers"] and name not in taken:
+                return name
+        return None
+
+    def _new_name(self, told: JsonObject) -> str:
+        assert self._state.run is not None, "a run begins before a host is named"
+        taken = {self._state.run.host, *self._names.values(), *self._hosts_before}
+        base = name = str(told["inventory"]["host"]["name"])
+        number = 2
+        while name in taken:
+            name, number = f"{base}-{number}", number + 1
+        return name
+
+    @property
+    def _hosts_before(self) -> Mapping[str, JsonObject]:
+        earlier = self._state.resumption.earlier
+        hosts: Mapping[str, JsonObject] = earlier.inventory.get("hosts", {}) if earlier else {}
+        return hosts
 
     def _check(self, told: JsonObject) -> None:
         where = told["inventory"]["host"]["name"]
-        theirs, ours = told["inventory"]["packages"].get(OURS), collect_version()
+        theirs, ours = told["inventory"]["packages"].get(OURS), installed_version(OURS)
         if theirs != ours:
             raise pytest.UsageError(
                 f"{where} has {OURS} {theirs}, and this machine {ours}; install one version everywhere."
@@ -185,16 +213,6 @@ def shares_of(state: State) -> Mapping[str, int]:
     assert state.handed_over is not None, "only a worker has a share"
     shares: Mapping[str, int] | None = state.handed_over["shares"]
     return _receive(_line_of(state), "the controller") if shares is None else shares
-
-
-def collect_version() -> str | None:
-    """Return the version of this plugin that is installed here."""
-    from importlib import metadata
-
-    try:
-        return metadata.version(OURS)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _line_of(state: State) -> Any:

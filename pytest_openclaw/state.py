@@ -180,11 +180,11 @@ class State:
         return self._asker
 
     def _own_settings(self) -> Settings:
-        """The settings with what this process may have in flight: a worker, its share of each lane."""
+        """The settings with what this process may have in flight: a worker, what it was told."""
         from pytest_openclaw.crew import shares_of
         from pytest_openclaw.settings import Concurrency
 
-        if self.handed_over is None or self.handed_over["others"] == "any_cell":
+        if self.handed_over is None:
             return self.settings
         shares = {name: share for name, share in shares_of(self).items() if share}
         return replace(self.settings, concurrency=Concurrency(by_provider=shares))

@@ -37,7 +37,7 @@ def collect_inventory() -> JsonObject:
     uname = platform.uname()
     return {
         "python": {"version": platform.python_version(), "implementation": platform.python_implementation()},
-        "packages": {name: version for name in DISTRIBUTIONS if (version := _version(name))},
+        "packages": {name: version for name in DISTRIBUTIONS if (version := installed_version(name))},
         "host": {
             "name": uname.node,
             "system": uname.system,
@@ -70,7 +70,8 @@ def machine_id() -> str:
         return platform.node() if is_made_up else f"{platform.node()}/{card:x}"
 
 
-def _version(distribution: str) -> str | None:
+def installed_version(distribution: str) -> str | None:
+    """Return the version of a distribution that is installed here; None if there is none."""
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:

@@ -60,6 +60,23 @@ def _is_own(provider: Provider) -> bool:
     return provider.is_local and (host is None or is_loopback(host))
 
 
+def whole_limits(reached: Sequence[Mapping[str, Reach]]) -> list[dict[str, int]]:
+    """Return the limit of each worker's lanes, by provider, for workers that keep them together as they ask.
+
+    Providers with equal lanes have one limit, the smallest.
+    """
+    limits = _limits(reached)
+    return [{provider: limits[reach.lane] for provider, reach in seen.items()} for seen in reached]
+
+
+def _limits(reached: Sequence[Mapping[str, Reach]]) -> dict[str, int]:
+    limits: dict[str, int] = {}
+    for seen in reached:
+        for reach in seen.values():
+            limits[reach.lane] = min(reach.limit, limits.get(reach.lane, reach.limit))
+    return limits
+
+
 class Division:
     """Divides each lane's limit over the workers that reach it, and deals its cells out to them.
 
@@ -80,7 +97,7 @@ class Division:
 
     def __init__(self, reaches: Sequence[Mapping[str, Reach]]) -> None:
         self._holders: dict[str, list[int]] = {}
-        self._limits: dict[str, int] = {}
+        self._limits = _limits(reaches)
         self._dealt: Counter[str] = Counter()
         lanes_of: dict[str, list[str]] = {}
         group: dict[str, list[int]] = {}
@@ -91,7 +108,6 @@ class Division:
                     lanes.append(reach.lane)
                 if worker not in group.setdefault(reach.lane, []):
                     group[reach.lane].append(worker)
-                self._limits[reach.lane] = min(reach.limit, self._limits.get(reach.lane, reach.limit))
         held = [0] * len(reaches)
         for lane, workers in group.items():
             # Who holds the fewest lanes, so that two lanes that allow one request each keep two workers busy.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -292,6 +293,40 @@ def test_over_ssh(tmp_path: Path) -> None:
         assert sorted(row["raw_output"] for row in session.run.rows) == sorted(PROMPTS)
         assert [host.at_once for host in lab.hosts] == [1, 1]
         assert overlap(*lab.hosts)
+
+
+def test_an_interrupted_run_goes_on_over_the_same_hosts(lab: Lab) -> None:
+    """What was answered is not asked again, and a host keeps its name, whoever comes first."""
+    north, south = lab.hosts
+    specs = []
+    for host in lab.hosts:
+        lab.serve_models(host, SECONDS)
+        specs.append(lab.serve_workers(host))
+    words = ("-d", "--openclaw-models=ollama_openai/m")
+    session = lab.begin(*words, *specs[0], *specs[1])
+    assert wait_until(lambda: len(north.asked) >= 3 and len(south.asked) >= 3)
+    session.send_signal(signal.SIGINT)
+    interrupted = lab.end(session)
+    assert interrupted.status == 2, interrupted.text
+    before = interrupted.run.rows
+    assert 2 <= len(before) < len(PROMPTS)
+    n_asked = Counter(line["prompt"] for host in lab.hosts for line in host.asked)
+
+    for host in lab.hosts:
+        host.first_port += 1  # the first one may be in use for a moment longer
+    specs = [lab.serve_workers(host) for host in lab.hosts]
+    resumed = lab.run(*words, *specs[1], *specs[0], "--openclaw-resume=last")
+
+    assert resumed.status == 0, resumed.text
+    rows = resumed.run.rows
+    assert sorted(row["raw_output"] for row in rows) == sorted(PROMPTS)
+    assert [row for row in rows if row in before] == before
+    asked = Counter(line["prompt"] for host in lab.hosts for line in host.asked)
+    assert not [row["raw_output"] for row in before if asked[row["raw_output"]] != n_asked[row["raw_output"]]]
+    assert (north.at_once, south.at_once) == (1, 1)
+    for name, host in host_names(lab, resumed.run.load("inventory.json")).items():
+        measured = {row["raw_output"] for row in rows if row["host"] == name}
+        assert measured <= {line["prompt"] for line in host.asked}
 
 
 @pytest.mark.engine
