@@ -192,11 +192,14 @@ class Cells:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Stop asking; a worker says how many of its calls no report tells of."""
+        """Stop asking; a worker hands over what no report has told of, and says how much it cannot tell."""
         self._ends = True
-        if self._state.is_worker:
-            vars(session.config)["workeroutput"]["openclaw_n_out"] = self._state.n_out
-        self._state.close()
+        state = self._state
+        if state.is_worker:
+            n_out, unreported = state.n_out, state.end_asking()
+            told = {"unreported": unreported, "n_lost": n_out - len(unreported)}
+            vars(session.config)["workeroutput"][PAYLOAD] = json.dumps(told)
+        state.close()
 
 
 def make_harmless(report: pytest.TestReport) -> None:

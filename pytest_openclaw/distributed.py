@@ -92,7 +92,8 @@ class Distributed:
     def _stop(self, *, at_once: bool) -> None:
         self._stops = True
         for node in self._nodes:
-            if not hasattr(node, "workeroutput"):
+            # One that was not started yet has no channel.
+            if hasattr(node, "channel") and not hasattr(node, "workeroutput"):
                 with contextlib.suppress(OSError):  # it has died
                     node.sendcommand(STOP, at_once=at_once)
 
@@ -106,7 +107,7 @@ class Distributed:
             event, told = self._dsession.queue.get()
             if event == "testreport" and PAYLOAD in vars(told["rep"]):
                 self._take_late(told["rep"], told["node"])
-        return sum(map(self._n_unrecorded, self._nodes))
+        return sum(map(self._take_last, self._nodes))
 
     def _take_late(self, report: pytest.TestReport, node: WorkerController) -> None:
         vars(report)["node"] = node
@@ -116,11 +117,15 @@ class Distributed:
                 payload["row"]["reported"] = False
             self._state.take(report, payload)
 
-    def _n_unrecorded(self, node: WorkerController) -> int:
-        if (told := getattr(node, "workeroutput", {}).get("openclaw_n_out")) is not None:
-            return int(told)
-        # It died: what it had told last, and the cell that it had in hand.
-        return self._n_out.get(node, self._most_out(node)) + 1
+    def _take_last(self, node: WorkerController) -> int:
+        """Record what a worker told at its end; return how many of its calls may have no row."""
+        last = getattr(node, "workeroutput", {}).get(PAYLOAD)
+        if last is None:  # it died: what it had told last, and the cell that it had in hand
+            return self._n_out.get(node, self._most_out(node)) + 1
+        told = json.loads(last)
+        host = self._crew.host_of(node)
+        self._state.keep({**payload, **({"host": host} if host else {})} for payload in told["unreported"])
+        return int(told["n_lost"])
 
     def _most_out(self, node: WorkerController) -> int:
         """Calls that a worker may have out before it tells of any."""

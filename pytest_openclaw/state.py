@@ -381,25 +381,42 @@ class State:
             self._asker.executor.is_stopping = True
 
     def close(self) -> None:
-        """End the asking; the run directory stays open until its summary is written."""
+        """End the asking, and record what was answered while the session ended.
+
+        The run directory stays open until its summary is written.
+        """
         if self.progress:
             self.progress.stop()
-        asker, self._asker = self._asker, None
-        if asker:
-            self._keep_unreported(asker)
+        self.keep(self.end_asking())
 
-    def _keep_unreported(self, asker: Asker) -> None:
-        """End the asking, and record what was answered while the session ended."""
+    def end_asking(self) -> list[JsonObject]:
+        """End the asking; return, as a report would carry it, what was answered and no test has told of."""
+        asker, self._asker = self._asker, None
+        if asker is None:
+            return []
         unreported = asker.unreported()
-        if self.in_hand and self.run and self.in_hand.cell.key not in {row.key for row in self.run.records}:
+        if self.in_hand:
             unreported.insert(0, self.in_hand)
+        payloads = []
         for asked in unreported:
             # A Python benchmark is judged by its test alone, so it is asked again in a resumed run.
-            if self.run is None or self._disk_is_full or asked.cell.prompt.validator.type == "python":
-                continue
-            judged = asked if asked is self.in_hand else asker.judge_or_break(asked)
-            record = asker.record(self.run.directory.run_id, judged)
-            self._add(asker.payload(replace(record, reported=False), last_of_target=False))
+            if asked.cell.prompt.validator.type != "python":
+                judged = asked if asked is self.in_hand else asker.judge_or_break(asked)
+                record = replace(asker.record(self.settings.run_id, judged), reported=False)
+                payloads.append(asker.payload(record, last_of_target=False))
+        return payloads
+
+    def keep(self, payloads: Iterable[JsonObject]) -> None:
+        """Record what no report brought, where a run is recorded: of each cell that has no row yet."""
+        from pytest_openclaw.schema import from_row
+
+        if self.run is None or self._disk_is_full:
+            return
+        known = {record.key for record in self.run.records}
+        for payload in payloads:
+            if from_row(payload["row"]).key not in known:
+                payload["row"]["run_id"] = self.run.directory.run_id
+                self._add(payload)
 
     def discard(self) -> None:
         """Give back what is left."""

@@ -144,6 +144,37 @@ def test_kill_9_of_a_resumed_session(folder: Path) -> None:
     goes_on(folder, kept)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize(
+    ("mode", "n_answered", "n_unreported"),
+    [
+        # While the first test waits, so many cells are asked ahead of the others.
+        pytest.param((), 9, 9, id="plain"),
+        # It holds up one worker, which has half of the cells; the other one has reported its own.
+        pytest.param(("-n", "2"), 11, 5, id="workers", marks=pytest.mark.workers),
+        pytest.param(("-n", "2", "--dist=loadfile"), 9, 9, id="loadfile", marks=pytest.mark.workers),
+    ],
+)
+def test_an_interruption_keeps_what_was_answered(
+    folder: Path, mode: tuple[str, ...], n_answered: int, n_unreported: int, number: signal.Signals
+) -> None:
+    """Answers that no test has taken yet become rows, in whatever process they are; nothing is lost."""
+    (folder / "hang.txt").write_text("a say 1")
+    words = ["--openclaw-run-id=r", "--openclaw-concurrency=4", MODELS, *mode]
+    with started(folder, *words) as process:
+        asked = folder / "asked.txt"
+        assert wait_until(lambda: asked.exists() and asked.read_text().count(" say ") == n_answered + 1)
+        assert wait_until(lambda: len(rows(folder)) == n_answered - n_unreported)
+        process.send_signal(number)
+        assert process.wait(RUN_S) == 2
+    kept = rows(folder)
+
+    assert len(set(keys(kept))) == len(kept) == n_answered
+    assert sum(not json.loads(row)["reported"] for row in kept) == n_unreported
+    assert f"{n_answered} of 12 cells have a row" in (folder / "out.txt").read_text()
+    goes_on(folder, kept, *mode)
+
+
 @pytest.mark.workers
 def test_kill_9_of_a_worker(folder: Path) -> None:
     """The run says that a worker died; its cells are asked by the others, and none has two rows."""

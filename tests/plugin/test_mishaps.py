@@ -178,6 +178,31 @@ def test_stolen_cells_are_asked_once(plain_project: Any) -> None:
     assert len((plain_project.folder / "calls.txt").read_text().splitlines()) == 24
 
 
+INTERRUPTS = """
+import pytest
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure_node(node):
+    if node.gateway.id == "gw2":
+        raise KeyboardInterrupt
+"""
+DIES = "import os\ndef test_that_dies():\n    os._exit(1)\n"
+
+
+@pytest.mark.workers
+def test_ctrl_c_while_a_worker_is_replaced(plain_project: Any) -> None:
+    """The session ends as interrupted, with its summary, though one worker has not been started yet."""
+    plain_project.suite({f"P{n}": ("say yes", NOOP) for n in range(4)})
+    (plain_project.folder / "benchmarks" / "test_dies.py").write_text(DIES)
+    _add(plain_project, INTERRUPTS)
+
+    session = plain_project.run("-n", "2")
+
+    assert session.status == pytest.ExitCode.INTERRUPTED
+    assert "KeyboardInterrupt" in session.text
+    assert session.summary["n_rows"] == len(session.rows)
+
+
 @pytest.mark.workers
 def test_a_session_without_cells_is_distributed_as_ever(plain_project: Any) -> None:
     """With models in the ini, a project's own tests are xdist's, and leave no folder of runs."""
