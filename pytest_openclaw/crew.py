@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_openclaw.clock import anchor_s
 from pytest_openclaw.once import once
 from pytest_openclaw.recorder import DISTRIBUTED
 from pytest_openclaw.run.inventory import collect_inventory, machine_id
@@ -63,7 +64,8 @@ class Crew:
                 self._division = Division(
                     [reaches(state.providers, state.settings, self._machine)] * len(specs)
                 )
-            return {**told, "shares": self._division.shares[self.number_of(node)]}
+            shares = self._division.shares[self.number_of(node)]
+            return {**told, "shares": shares, "anchor_s": anchor_s()}
         line = self._lines[self.number_of(node)] = node.gateway.newchannel()
         return {**told, "shares": None, "line": line}
 

@@ -29,6 +29,7 @@ from concurrent.futures import wait
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
+from pytest_openclaw.clock import anchor_s
 from pytest_openclaw.errors import HostDied
 from pytest_openclaw.run.desk import Desk
 from pytest_openclaw.run.fetching import Alive, Fetched, Fetcher, Waiting
@@ -178,7 +179,8 @@ class ProcessHost:
             name: (type(provider).__module__, type(provider).__qualname__, _portable(provider.setup))
             for name, provider in providers.items()
         }
-        self._write(pickle.dumps((makings, settings, shared_dir, others)), settings.timeout_s)
+        beginning = (makings, settings, shared_dir, others, anchor_s())
+        self._write(pickle.dumps(beginning), settings.timeout_s)
 
     @staticmethod
     def can_ask(provider: Provider) -> bool:

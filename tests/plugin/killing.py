@@ -112,12 +112,12 @@ class Lab:
         return cls(folder, server, environ)
 
     @contextmanager
-    def started(self, *words: str) -> Iterator[UnderWay]:
-        """A session under way, in a group of its own as in a terminal."""
-        with (self.folder / "out.txt").open("wb") as out:
+    def started(self, *words: str, out: str = "out.txt") -> Iterator[UnderWay]:
+        """A session under way, in a group of its own as in a terminal; what it shows goes to a file."""
+        with (self.folder / out).open("wb") as shown:
             process = subprocess.Popen(
                 self._command(*words), cwd=self.folder, env=dict(self.environ),
-                stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=shown, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
         try:
             yield UnderWay(self, process)
