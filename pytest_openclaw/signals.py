@@ -1,7 +1,7 @@
 """Ctrl-C and SIGTERM end a run alike: what was measured is kept, and the summary is written.
 
-The first one ends the session, the next one its waiting, and only one after that ends it in the middle of
-what it does.
+The first one ends the session. While it ends, the next one ends its waiting, and only a third one ends it in
+the middle of what it does.
 """
 
 from __future__ import annotations
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
 
+MOST_PATIENCE = 2
+"""Signals that do no more than hurry a session that ends: whoever presses Ctrl-C twice loses no summary."""
+
+
 class TerminatedBySIGTERM(KeyboardInterrupt):
     """Somebody asked this process to end: a time limit, a CI system, a shutdown."""
 
@@ -28,7 +32,7 @@ class _WholeStep:
         self._depth = 0
         self._came: int | None = None
         self.is_ending = False
-        self.is_hurried = False
+        self.n_while_ending = 0
 
     def __enter__(self) -> None:
         self._depth += 1
@@ -51,9 +55,9 @@ class _WholeStep:
             self._heed(number)
 
     def _heed(self, number: int) -> None:
-        if self.is_ending and not self.is_hurried:
-            self.is_hurried = True
-        else:
+        if self.is_ending:
+            self.n_while_ending += 1
+        if not 1 <= self.n_while_ending <= MOST_PATIENCE:
             raise TerminatedBySIGTERM("SIGTERM") if number == signal.SIGTERM else KeyboardInterrupt
 
 
@@ -66,15 +70,16 @@ whole_step = _WholeStep()
 def interrupted_by_signals() -> Iterator[None]:
     """Raise `KeyboardInterrupt` in the main thread on Ctrl-C and SIGTERM, but never within a `whole_step`.
 
-    A signal that somebody else handles stays theirs. Once the session `ends`, the next one raises nothing
-    but makes `is_hurried` true.
+    A signal that somebody else handles stays theirs. Once the session `ends`, the next ones raise nothing
+    but make `is_hurried` true.
     """
     usual: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
     if threading.current_thread() is not threading.main_thread():
         usual = {}
     taken = [number for number, handler in usual.items() if signal.getsignal(number) is handler]
     if taken:
-        whole_step.is_ending = whole_step.is_hurried = False
+        whole_step.is_ending = False
+        whole_step.n_while_ending = 0
     for number in taken:
         signal.signal(number, whole_step.hear)
     try:
@@ -96,7 +101,7 @@ def is_ending() -> bool:
 
 def is_hurried() -> bool:
     """Whether a signal has come since the session began to end: nothing is waited for any longer."""
-    return whole_step.is_hurried
+    return whole_step.n_while_ending > 0
 
 
 def interrupt_main_thread() -> None:

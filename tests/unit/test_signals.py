@@ -94,8 +94,8 @@ def test_a_step_that_fails_is_told_and_not_the_signal() -> None:
 
 
 @pytest.mark.parametrize("within", [False, True], ids=["between-steps", "within-a-step"])
-def test_an_ending_session_is_hurried_once_and_then_interrupted(within: bool) -> None:
-    """The first signal after the ending began raises nothing, the next one does; a new session begins anew."""
+def test_an_ending_session_is_hurried_and_only_then_interrupted(within: bool) -> None:
+    """Two signals after the ending began raise nothing, the third one does; a new session begins anew."""
 
     def come(number: int) -> None:
         if not within:
@@ -109,6 +109,7 @@ def test_an_ending_session_is_hurried_once_and_then_interrupted(within: bool) ->
         assert not is_hurried()
         come(signal.SIGTERM)
         assert is_hurried()
+        come(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
             come(signal.SIGINT)
 
