@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_openclaw import items, options
-from pytest_openclaw.signals import interrupt_main_thread
+from pytest_openclaw import items, options, signals
 from pytest_openclaw.state import STATE
 
 if TYPE_CHECKING:
@@ -35,7 +34,6 @@ class Cells:
         self._given: deque[int] = deque()
         self._cells: list[Cell | None] = []
         self._planned = False
-        self._ends = False
         state.config.stash[STATE] = state
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -92,7 +90,12 @@ class Cells:
 
                 def listen(command: Any, handle: Callable[[Any], None] = handle) -> None:
                     # In a thread of xdist's; the items are asked in the test's.
-                    name, told = command if isinstance(command, tuple) else ("", {})
+                    if not isinstance(command, tuple):
+                        # The end of the line: the controller has died, and nobody would hear of an answer.
+                        self._stop(session, at_once=True)
+                        handle(command)
+                        return
+                    name, told = command
                     if name == STOP:
                         self._stop(session, at_once=told["at_once"])
                         return
@@ -106,8 +109,8 @@ class Cells:
         """Run none of the tests that are left, and end the one under way too if it is to be at once."""
         session.shouldstop = "the session is stopping"
         self._state.stop_asking_ahead()
-        if at_once and not self._ends:
-            interrupt_main_thread()
+        if at_once and not signals.is_ending():
+            signals.interrupt_main_thread()
 
     def _take_given(self, session: pytest.Session) -> None:
         tokens = []
@@ -190,10 +193,16 @@ class Cells:
             return {"left_out": cell.target.label}
         return items.payload(item, asked, last=item.stash[LAST_OF_TARGET])
 
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_keyboard_interrupt(self) -> Generator[None, None, None]:
+        """Have the session end in order when it is interrupted again."""
+        signals.ends()
+        return (yield)
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Stop asking; a worker hands over what no report has told of, and says how much it cannot tell."""
-        self._ends = True
+        signals.ends()
         state = self._state
         if state.is_worker:
             n_out, unreported = state.n_out, state.end_asking()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_openclaw.clock import anchor_s
 from pytest_openclaw.once import once
 from pytest_openclaw.recorder import DISTRIBUTED
 from pytest_openclaw.run.inventory import collect_inventory, installed_version, machine_id
@@ -63,7 +64,7 @@ class Crew:
             if not self._shares:
                 reached = reaches(self._state.providers, self._state.settings, self._machine)
                 self._divide([reached] * len(specs))
-            return {**told, "shares": self._shares[self.number_of(node)]}
+            return {**told, "shares": self._shares[self.number_of(node)], "anchor_s": anchor_s()}
         line = self._lines[self.number_of(node)] = node.gateway.newchannel()
         return {**told, "shares": None, "line": line}
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from pytest_openclaw.errors import SuiteError
+from pytest_openclaw.errors import HostDied, SuiteError
 from pytest_openclaw.state import STATE
 
 if TYPE_CHECKING:
@@ -130,12 +130,18 @@ def ask(item: pytest.Item) -> Asked:
         Exception: our own code or a guest's provider broke; the item's row says so.
     """
     from pytest_openclaw.records import Fault
+    from pytest_openclaw.reports.numbers import printable
 
     state, cell = item.config.stash[STATE], item.stash[CELL]
     if state.calls_nobody:
         pytest.skip("no model is asked here")
     try:
         asked = state.asker.ask(item.nodeid, cell)
+    except HostDied as error:
+        # Something else has ended it, which no traceback of ours tells.
+        item.stash[ASKED] = _broken(_never_asked(cell), error)
+        text = printable(state.asker.redactor.text(f"{cell.id}: {error}"))
+        raise pytest.fail.Exception(text, pytrace=False) from None
     except Exception as error:
         item.stash[ASKED] = _broken(_never_asked(cell), error)
         raise

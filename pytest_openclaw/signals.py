@@ -1,4 +1,8 @@
-"""Ctrl-C and SIGTERM end a run alike: what was measured is kept, and the summary is written."""
+"""Ctrl-C and SIGTERM end a run alike: what was measured is kept, and the summary is written.
+
+The first one ends the session. While it ends, the next one ends its waiting, and only a third one ends it in
+the middle of what it does.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,10 @@ if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
 
+MOST_PATIENCE = 2
+"""Signals that do no more than hurry a session that ends: whoever presses Ctrl-C twice loses no summary."""
+
+
 class TerminatedBySIGTERM(KeyboardInterrupt):
     """Somebody asked this process to end: a time limit, a CI system, a shutdown."""
 
@@ -23,6 +31,8 @@ class _WholeStep:
     def __init__(self) -> None:
         self._depth = 0
         self._came: int | None = None
+        self.is_ending = False
+        self.n_while_ending = 0
 
     def __enter__(self) -> None:
         self._depth += 1
@@ -35,14 +45,20 @@ class _WholeStep:
             return
         came, self._came = self._came, None
         if error is None:  # else that ends the session
-            _raise(came)
+            self._heed(came)
 
     def hear(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - what a handler is given
         """Raise for a signal, at once or at the end of the step that is under way."""
         if self._depth:
             self._came = number
         else:
-            _raise(number)
+            self._heed(number)
+
+    def _heed(self, number: int) -> None:
+        if self.is_ending:
+            self.n_while_ending += 1
+        if not 1 <= self.n_while_ending <= MOST_PATIENCE:
+            raise TerminatedBySIGTERM("SIGTERM") if number == signal.SIGTERM else KeyboardInterrupt
 
 
 #: A context in which Ctrl-C and SIGTERM wait: what happens in it happens whole. For the main thread, and
@@ -54,12 +70,16 @@ whole_step = _WholeStep()
 def interrupted_by_signals() -> Iterator[None]:
     """Raise `KeyboardInterrupt` in the main thread on Ctrl-C and SIGTERM, but never within a `whole_step`.
 
-    A signal that somebody else handles stays theirs.
+    A signal that somebody else handles stays theirs. Once the session `ends`, the next ones raise nothing
+    but make `is_hurried` true.
     """
     usual: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
     if threading.current_thread() is not threading.main_thread():
         usual = {}
     taken = [number for number, handler in usual.items() if signal.getsignal(number) is handler]
+    if taken:
+        whole_step.is_ending = False
+        whole_step.n_while_ending = 0
     for number in taken:
         signal.signal(number, whole_step.hear)
     try:
@@ -67,6 +87,21 @@ def interrupted_by_signals() -> Iterator[None]:
     finally:
         for number in taken:
             signal.signal(number, usual[number])
+
+
+def ends() -> None:
+    """Say that the session ends by itself from now on, interrupted or not."""
+    whole_step.is_ending = True
+
+
+def is_ending() -> bool:
+    """Whether the session ends by itself, so that there is nothing to interrupt any more."""
+    return whole_step.is_ending
+
+
+def is_hurried() -> bool:
+    """Whether a signal has come since the session began to end: nothing is waited for any longer."""
+    return whole_step.n_while_ending > 0
 
 
 def interrupt_main_thread() -> None:
@@ -77,7 +112,3 @@ def interrupt_main_thread() -> None:
         signal.pthread_kill(ident, signal.SIGINT)
     else:
         _thread.interrupt_main()
-
-
-def _raise(number: int) -> None:
-    raise TerminatedBySIGTERM("SIGTERM") if number == signal.SIGTERM else KeyboardInterrupt

@@ -49,7 +49,7 @@ def check_workers(state: State) -> None:
 
 def check_run_name(state: State) -> None:
     """Refuse a folder that cannot hold runs, and a run id that the user chose and that is taken."""
-    from pytest_openclaw.run.directory import taken
+    from pytest_openclaw.run.directory import is_unbegun, taken
 
     runs_dir = state.settings.runs_dir
     missing = [folder for folder in (runs_dir, *runs_dir.parents) if not folder.exists()]
@@ -62,7 +62,7 @@ def check_run_name(state: State) -> None:
             f"--openclaw-runs-dir={runs_dir}: cannot write there ({error.strerror}); give a folder of yours"
         ) from None
     path = runs_dir / state.settings.run_id
-    if state.settings.run_id_given and not state.resumption.path and path.exists():
+    if state.settings.run_id_given and not state.resumption.path and path.exists() and not is_unbegun(path):
         raise pytest.UsageError(taken(path))
 
 

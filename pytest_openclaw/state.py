@@ -13,6 +13,7 @@ import pytest
 
 from pytest_openclaw import options
 from pytest_openclaw.choices import load_settings
+from pytest_openclaw.clock import count_from
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.resuming import Resumption, resume_command
 from pytest_openclaw.signals import interrupted_by_signals
@@ -63,6 +64,8 @@ class State:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.handed_over: JsonObject | None = getattr(config, "workerinput", {}).get("openclaw")
+        if self.handed_over and "anchor_s" in self.handed_over:  # only where the controller's clock is ours
+            count_from(self.handed_over["anchor_s"])
         self.classes = _provider_classes(config)
         self.settings: Settings = load_settings(
             config, self.classes.keys(), self.handed_over["targets"] if self.handed_over else None

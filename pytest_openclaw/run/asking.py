@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_openclaw import faults
+from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.judge import Judgement, judge, prepare
 from pytest_openclaw.records import Fault, Reply
 from pytest_openclaw.run.recording import record_of
@@ -97,5 +98,7 @@ def broken(asked: Asked, error: BaseException) -> Asked:
     """Return a cell whose judging broke: the row says so and keeps what the model had answered."""
     result = asked.ending.result
     raw = result.raw or result.text if isinstance(result, Reply) else result.raw
-    fault = replace(faults.broke(asked.cell.id, f"{type(error).__name__}: {error}"), raw=raw)
+    # Ours say what is wrong; of others the name often tells more than the text.
+    why = str(error) if isinstance(error, OpenClawError) else f"{type(error).__name__}: {error}"
+    fault = replace(faults.broke(asked.cell.id, why), raw=raw)
     return replace(asked, ending=replace(asked.ending, result=fault), judgement=None)

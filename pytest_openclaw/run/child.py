@@ -12,6 +12,7 @@ import traceback
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.clock import count_from
 from pytest_openclaw.errors import AskingBroke
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.redact import Redactor
@@ -63,7 +64,8 @@ class _Link(asyncio.Protocol):
         for frame in self._frames.feed(data):
             message = pickle.loads(frame)  # noqa: S301 - our own parent's
             if self._desk is None:
-                makings, settings, shared_dir, others = message
+                makings, settings, shared_dir, others, anchor_s = message
+                count_from(anchor_s)
                 self._providers = _made(makings)
                 fetcher = Fetcher(self._providers, settings, shared_dir, self._send, others)
                 self._desk = Desk(fetcher, deliver=self._send)

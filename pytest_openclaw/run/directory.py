@@ -43,7 +43,8 @@ class RunDirectory:
         Args:
             runs_dir: the folder of all runs; made if need be.
             run_id: the wished name.
-            exactly: refuse if that name is taken; else `_2`, `_3` … is added.
+            exactly: refuse if that name is taken by more than a run that was killed as it began; else `_2`,
+                `_3` … is added.
         """
         runs_dir.mkdir(parents=True, exist_ok=True)
         for number in range(1, 10_000):
@@ -51,9 +52,10 @@ class RunDirectory:
             try:
                 path.mkdir()
             except FileExistsError:
-                if exactly:
+                if not exactly:
+                    continue
+                if not is_unbegun(path):
                     raise OpenClawError(taken(path)) from None
-                continue
             return cls(path)
         raise OpenClawError(f"{runs_dir} holds 9999 runs named {run_id}; give another --openclaw-run-id")
 
@@ -212,6 +214,17 @@ def _sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def is_unbegun(path: Path) -> bool:
+    """Whether a directory holds at most what a run leaves that was killed before it wrote `config.json`."""
+    try:
+        return not is_living(path) and all(
+            (file.name in {RESULTS, LOCK} and not file.stat().st_size) or file.match(".*.tmp")
+            for file in path.iterdir()
+        )
+    except OSError:  # no directory, or gone by now
+        return False
 
 
 def is_living(path: Path) -> bool:

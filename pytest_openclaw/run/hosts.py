@@ -29,11 +29,12 @@ from concurrent.futures import wait
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
+from pytest_openclaw.clock import anchor_s
 from pytest_openclaw.errors import HostDied
 from pytest_openclaw.run.desk import Desk
 from pytest_openclaw.run.fetching import Alive, Fetched, Fetcher, Waiting
 from pytest_openclaw.run.frames import Frames, framed
-from pytest_openclaw.signals import whole_step
+from pytest_openclaw.signals import is_hurried, whole_step
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 CLOSING_S = 12.0
 _POLL_S = 1.0
+_LOOK_S = 0.1
 _RECEIVE_BYTES = 1 << 18
 _LONGEST_POLL_MS = 2**31 - 1
 
@@ -110,7 +112,9 @@ class ThreadHost:
             closing = asyncio.run_coroutine_threadsafe(self._desk.close(), self._loop)
             try:
                 # What a provider raises now, or that it does not end, must not cost the run its summary.
-                wait([closing], CLOSING_S)
+                latest = time.monotonic() + CLOSING_S
+                while not wait([closing], _LOOK_S).done and time.monotonic() < latest and not is_hurried():
+                    pass
             finally:
                 with contextlib.suppress(RuntimeError):  # it has ended by itself
                     self._loop.call_soon_threadsafe(self._loop.stop)
@@ -175,7 +179,8 @@ class ProcessHost:
             name: (type(provider).__module__, type(provider).__qualname__, _portable(provider.setup))
             for name, provider in providers.items()
         }
-        self._write(pickle.dumps((makings, settings, shared_dir, others)), settings.timeout_s)
+        beginning = (makings, settings, shared_dir, others, anchor_s())
+        self._write(pickle.dumps(beginning), settings.timeout_s)
 
     @staticmethod
     def can_ask(provider: Provider) -> bool:
@@ -203,7 +208,7 @@ class ProcessHost:
             # The child sees the end of its input, and closes its own side when it has ended everything.
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_WR)
-                while self._read(CLOSING_S):
+                while self._read_while_closing():
                     pass
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(_POLL_S)
@@ -213,6 +218,21 @@ class ProcessHost:
                 self._process.kill()
                 self._process.wait()
         return list(self._messages)
+
+    def _read_while_closing(self) -> bool:
+        """Take what has come, and where the session is hurried, wait for nothing more; False at the end.
+
+        Raises:
+            TimeoutError: nothing has come for as long as may be waited.
+        """
+        latest = time.monotonic() + CLOSING_S
+        while not is_hurried():
+            try:
+                return self._read(_LOOK_S)
+            except TimeoutError:
+                if time.monotonic() > latest:
+                    raise
+        return self._read(0.0)
 
     def _read(self, timeout_s: float) -> bool:
         """Take what has come; False at the end.

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.clock import epoch_ms
 from pytest_openclaw.once import read_json, write_json
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Waits:
 
     def add(self, nodeid: str, wait: Wait) -> None:
         """Tell of a wait that begins now."""
-        now = time.time()
+        now = epoch_ms() / 1000
         self._until = {one: told for one, told in self._until.items() if told["until_s"] > now}
         self._until[nodeid] = {"why": wait.why, "until_s": now + wait.seconds}
         with contextlib.suppress(OSError):  # a full disk is told where rows are written
@@ -52,7 +52,7 @@ class Waits:
 
 def find_wait(shared_dir: Path, nodeid: str) -> Wait | None:
     """Return the wait of a cell, as far as a process of this machine has told it."""
-    now = time.time()
+    now = epoch_ms() / 1000
     for path in shared_dir.glob(_PATTERN):
         told = (read_json(path) or {}).get(nodeid)
         if told and told["until_s"] > now:

@@ -586,6 +586,20 @@ def test_a_run_killed_before_its_inventory_goes_on(plain_school: Any) -> None:
     assert session.load("inventory.json")["packages"]["pytest"]
 
 
+def test_a_run_killed_before_its_first_file_is_begun_anew(plain_school: Any) -> None:
+    """There is nothing to go on with, so its name is still free."""
+    plain_school.suite({"P1": ("say yes", YES)})
+    run = plain_school.folder / "runs" / "r"
+    run.mkdir(parents=True)
+    for name in ("results.jsonl", ".lock"):
+        (run / name).touch()
+
+    resumed, begun = resume(plain_school, name="last"), begin(plain_school)
+
+    assert (resumed.status, begun.status) == (4, 0)
+    assert len(begun.rows) == 1
+
+
 def test_the_first_snapshot_stays(plain_school: Any) -> None:
     """What the machine had to spare before a target is not measured a second time."""
     plain_school.suite(SUITE)

@@ -10,8 +10,11 @@ import pytest
 
 from pytest_openclaw.signals import (
     TerminatedBySIGTERM,
+    ends,
     interrupt_main_thread,
     interrupted_by_signals,
+    is_ending,
+    is_hurried,
     whole_step,
 )
 
@@ -88,6 +91,32 @@ def test_a_step_that_fails_is_told_and_not_the_signal() -> None:
             fail()
         with whole_step:
             pass
+
+
+@pytest.mark.parametrize("within", [False, True], ids=["between-steps", "within-a-step"])
+def test_an_ending_session_is_hurried_and_only_then_interrupted(within: bool) -> None:
+    """Two signals after the ending began raise nothing, the third one does; a new session begins anew."""
+
+    def come(number: int) -> None:
+        if not within:
+            os.kill(os.getpid(), number)
+            return
+        with whole_step:
+            os.kill(os.getpid(), number)
+
+    with interrupted_by_signals():
+        ends()
+        assert not is_hurried()
+        come(signal.SIGTERM)
+        assert is_hurried()
+        come(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            come(signal.SIGINT)
+
+    with interrupted_by_signals():
+        assert (is_ending(), is_hurried()) == (False, False)
+        with pytest.raises(KeyboardInterrupt):
+            come(signal.SIGINT)
 
 
 def test_another_thread_can_interrupt_a_wait() -> None:

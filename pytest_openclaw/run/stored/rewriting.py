@@ -64,11 +64,14 @@ def write_run(new: NewRun, runs_dir: Path, run_id: str, *, exactly: bool, now_ms
         OSError: it cannot be written.
     """
     directory = RunDirectory.new(runs_dir, run_id, exactly=exactly)
+    is_ours = False
     try:
         with directory:
+            is_ours = True
             return Written(path=directory.path, summary=_fill(directory, new, now_ms))
     except BaseException:
-        shutil.rmtree(directory.path, ignore_errors=True)
+        if is_ours:  # and not another's, who began at the same moment
+            shutil.rmtree(directory.path, ignore_errors=True)
         raise
 
 

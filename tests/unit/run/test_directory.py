@@ -130,8 +130,48 @@ def test_a_name_is_taken_once(tmp_path: Path) -> None:
         "r_2",
         "r_3",
     ]
+    (tmp_path / "runs" / "r" / "config.json").write_text("{}")
     with pytest.raises(OpenClawError, match="the run r exists already"):
         RunDirectory.new(tmp_path / "runs", "r", exactly=True)
+
+
+@pytest.mark.parametrize(
+    ("files", "is_free"),
+    [
+        pytest.param({}, True, id="empty"),
+        pytest.param(
+            {"results.jsonl": "", ".lock": "", ".config.json.tmp": "{"}, True, id="killed-as-it-began"
+        ),
+        pytest.param({"results.jsonl": "{}\n"}, False, id="with-a-row"),
+        pytest.param({"notes.txt": ""}, False, id="with-a-file-of-the-users"),
+    ],
+)
+def test_a_name_stays_free_until_a_run_has_begun(
+    tmp_path: Path, files: dict[str, str], is_free: bool
+) -> None:
+    """What a run leaves that was killed before its first file blocks no chosen name; anything else does."""
+    (tmp_path / "r").mkdir()
+    for name, text in files.items():
+        (tmp_path / "r" / name).write_text(text)
+
+    if is_free:
+        with RunDirectory.new(tmp_path, "r", exactly=True) as run:
+            run.append({"n": 1})
+        assert _rows(tmp_path / "r") == [{"n": 1}]
+    else:
+        with pytest.raises(OpenClawError, match="the run r exists already"):
+            RunDirectory.new(tmp_path, "r", exactly=True)
+
+
+def test_of_two_that_begin_at_once_one_is_refused(tmp_path: Path) -> None:
+    """The second one may come before the first has locked its directory, or after."""
+    first, second = (RunDirectory.new(tmp_path, "r", exactly=True) for _ in range(2))
+
+    with first:
+        with pytest.raises(OpenClawError, match="the run r exists already"), second:
+            pass
+        with pytest.raises(OpenClawError, match="the run r exists already"):
+            RunDirectory.new(tmp_path, "r", exactly=True)
 
 
 def test_a_second_writer_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,115 @@
+"""The embedded engine is really killed in the middle of a run, alone and with the process that asks it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from typing import Any
+
+import pytest
+
+from tests.e2e.sessions import ENGINE, Ended, Project, Session, all_gone
+from tests.plugin.killing import ASKING
+from tests.plugin.school import timeless
+
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals"),
+]
+
+SHORT = {"name": "short", "prompt": "Say hello.", "max_output_tokens": 3}
+LONG = {"name": "long", "prompt": "Tell a very long story about the sea.", "max_output_tokens": 120}
+SUITE = [{"id": f"P{n}", **(LONG if n in {2, 4} else SHORT)} for n in range(1, 9)]
+DIED = "llama_cpp: the embedded engine died while it was asked."
+DIED_TWICE = "llama_cpp: the embedded engine died twice while serving"
+LOST = "the process that asks was ended by SIGKILL."
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, embedded_model: str) -> Any:
+    """What a run finds that nothing interrupts."""
+    project = Project.create(tmp_path_factory.mktemp("whole") / "project")
+    project.suite(*SUITE)
+    ended = project.run(models=f"llama_cpp/{embedded_model}")
+    assert ended.status == 0, ended.text
+    return result(ended)
+
+
+def kill(session: Session, what: str) -> int:
+    """Kill the one process of this kind under the session."""
+    (pid,) = session.started(what)
+    os.kill(pid, signal.SIGKILL)
+    return pid
+
+
+def faults(ended: Ended) -> dict[str, str]:
+    """What the rows say of the cells that were not answered."""
+    rows = ended.run.rows_of("llama_cpp").items()
+    return {name: row["fault_message"] for name, row in rows if row["availability_status"] != "ok"}
+
+
+def result(ended: Ended) -> Any:
+    """The verdicts and the summary, without what no two runs share."""
+    rows = ended.run.rows_of("llama_cpp")
+    verdicts = {name: (row["success"], row["objective_pass"]) for name, row in sorted(rows.items())}
+    return verdicts, timeless(ended.run.summary)
+
+
+def goes_on(project: Project, model: str, before: Ended, whole: Any) -> None:
+    """Resume, and hold that answered cells stay as they are and the result is that of a whole run."""
+    results = before.run.path / "results.jsonl"
+    answered = [
+        line for line in results.read_bytes().splitlines() if json.loads(line)["availability_status"] == "ok"
+    ]
+
+    resumed = project.run("--openclaw-resume=last", models=model)
+
+    assert resumed.status == 0, resumed.text
+    assert results.read_bytes().splitlines()[: len(answered)] == answered
+    assert resumed.left == []
+    assert result(resumed) == whole
+
+
+def test_a_killed_engine_is_restarted_once(project: Project, embedded_model: str, whole: Any) -> None:
+    """What it was answering is lost and says why; when it dies again, nobody waits for a third one."""
+    model = f"llama_cpp/{embedded_model}"
+    project.suite(*SUITE)
+    with project.start("--openclaw-retries=0", models=model) as session:
+        session.wait_until(lambda: session.run.n_rows == 1)
+        engines = {kill(session, ENGINE)}
+        session.wait_until(lambda: session.run.n_rows == 3)
+        engines.add(kill(session, ENGINE))
+        ended = session.end()
+
+    assert ended.status == 1, ended.text
+    assert len(engines) == 2
+    assert all_gone(engines | ended.engines)
+    told = faults(ended)
+    assert (told.pop("P2"), told.pop("P4")) == (DIED, DIED)
+    assert sorted(told) == ["P5", "P6", "P7", "P8"]
+    assert all(DIED_TWICE in text for text in told.values())
+    assert DIED_TWICE in " ".join(ended.text.split())
+    assert "--openclaw-resume=run" in ended.text
+    goes_on(project, model, ended, whole)
+
+
+def test_an_engine_that_is_killed_with_the_process_that_asks_it(
+    project: Project, embedded_model: str, whole: Any
+) -> None:
+    """Both come anew for the cells that are left; a resumed run asks the others."""
+    model = f"llama_cpp/{embedded_model}"
+    project.suite(*SUITE)
+    with project.start("--openclaw-retries=0", models=model) as session:
+        session.wait_until(lambda: session.run.n_rows == 1)
+        killed = {kill(session, ENGINE), kill(session, ASKING)}
+        ended = session.end()
+
+    assert ended.status == 1, ended.text
+    assert all_gone(killed | ended.engines)
+    told = faults(ended)
+    assert list(told) == ["P2", "P3", "P4", "P5"]
+    assert all(LOST in text or text == DIED for text in told.values())
+    assert "Traceback" not in ended.text
+    goes_on(project, model, ended, whole)

@@ -1,0 +1,152 @@
+"""Ctrl-C and SIGTERM, once and again while the first is being dealt with, on sessions that ask a server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.plugin.killing import BEGIN, CELLS, Desk, Lab, UnderWay, all_gone, whole_run
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+
+TWO = "--openclaw-concurrency=2"
+
+# Stops where pytest begins to deal with an interruption, until the test lets it go on.
+STOPS = """
+import os, pathlib, time
+
+FOLDER = pathlib.Path(__file__).parent
+
+def {hook}():
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        (FOLDER / "ending.txt").touch()
+        while not (FOLDER / "go-on.txt").exists():
+            time.sleep(0.01)
+"""
+# How long it waits for what does not end.
+WAITS = """
+import pytest_openclaw.run.hosts as hosts
+hosts.CLOSING_S = {seconds}
+"""
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What a run finds that nothing interrupts."""
+    return whole_run(tmp_path_factory.mktemp("whole"))
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    """A project whose server is out of order for one prompt, and holds another one up."""
+    with Desk() as server:
+        server.unwell = {"ask 2"}
+        server.hold("ask 4")
+        yield Lab.create(tmp_path / "project", server)
+
+
+def waits(lab: Lab, session: UnderWay) -> set[int]:
+    """Wait until some cells have ended and one is awaited; return all processes of the session."""
+    session.wait_for_rows(3)
+    session.wait_until(lambda: lab.server.is_asked("ask 4"))
+    return session.processes()
+
+
+def holds(lab: Lab, kept: list[bytes], *, told: str = "KeyboardInterrupt") -> None:
+    """Hold that what was there is there, and that the run says what happened and how it goes on."""
+    assert lab.lines()[: len(kept)] == kept
+    n_rows = len(lab.rows())
+    assert (lab.summary()["state"], lab.summary()["n_rows"]) == ("interrupted", n_rows)
+    assert f"{n_rows} of {len(CELLS)} cells have a row" in lab.text
+    assert told in lab.text
+    assert "Traceback" not in lab.text
+    assert "INTERNALERROR" not in lab.text
+    assert "--openclaw-resume=r" in lab.text.split("\nnext ")[1]
+
+
+@pytest.mark.parametrize(
+    ("number", "mode"),
+    [
+        pytest.param(signal.SIGINT, (), id="ctrl-c-plain"),
+        pytest.param(signal.SIGTERM, (), id="sigterm-plain"),
+        pytest.param(signal.SIGINT, ("-n", "2"), id="ctrl-c-workers", marks=pytest.mark.workers),
+    ],
+)
+def test_once(lab: Lab, whole: Any, number: signal.Signals, mode: tuple[str, ...]) -> None:
+    """To the whole group, as a terminal or a time limit does it: the run ends, tells it and can go on."""
+    with lab.started(*BEGIN, TWO, *mode) as session:
+        started = waits(lab, session)
+        kept = lab.lines()
+        os.killpg(session.process.pid, number)
+        assert session.end() == 2, lab.text
+        assert all_gone(started)
+
+    holds(lab, kept, told="SIGTERM" if number == signal.SIGTERM else "KeyboardInterrupt")
+    lab.goes_on(whole)
+
+
+@pytest.mark.parametrize(
+    ("hook", "mode"),
+    [
+        pytest.param("pytest_keyboard_interrupt", (), id="plain"),
+        pytest.param("pytest_sessionfinish", ("-n", "2"), id="workers", marks=pytest.mark.workers),
+    ],
+)
+def test_ctrl_c_twice(lab: Lab, whole: Any, mode: tuple[str, ...], hook: str) -> None:
+    """The second one, wherever the ending is by then, costs neither a row nor the summary."""
+    (lab.folder / "conftest.py").write_text(STOPS.format(hook=hook))
+    with lab.started(*BEGIN, TWO, *mode) as session:
+        started = waits(lab, session)
+        kept = lab.lines()
+        os.killpg(session.process.pid, signal.SIGINT)
+        session.wait_until((lab.folder / "ending.txt").exists)
+        os.killpg(session.process.pid, signal.SIGINT)
+        (lab.folder / "go-on.txt").touch()
+        assert session.end() == 2, lab.text
+        assert all_gone(started)
+
+    holds(lab, kept)
+    (lab.folder / "conftest.py").unlink()
+    lab.goes_on(whole)
+
+
+def test_an_asker_that_is_stopped_is_waited_for_with_a_bound(lab: Lab, whole: Any) -> None:
+    """A process that can do nothing any more is ended, and the summary is written."""
+    (lab.folder / "conftest.py").write_text(WAITS.format(seconds=0.5))
+    with lab.started(*BEGIN, TWO) as session:
+        started = waits(lab, session)
+        (asker,) = session.askers()
+        kept = lab.lines()
+        os.kill(asker, signal.SIGSTOP)
+        session.process.send_signal(signal.SIGINT)
+        assert session.end() == 2, lab.text
+        assert all_gone(started)
+
+    holds(lab, kept)
+    lab.goes_on(whole)
+
+
+def test_the_second_ctrl_c_ends_the_waiting(lab: Lab, whole: Any) -> None:
+    """Where the first one waits for what does not end, the next one does not, and all is told as ever."""
+    text = WAITS.format(seconds=3600.0) + STOPS.format(hook="pytest_keyboard_interrupt")
+    (lab.folder / "conftest.py").write_text(text)
+    (lab.folder / "go-on.txt").touch()
+    with lab.started(*BEGIN, TWO) as session:
+        started = waits(lab, session)
+        (asker,) = session.askers()
+        kept = lab.lines()
+        os.kill(asker, signal.SIGSTOP)
+        session.process.send_signal(signal.SIGINT)
+        session.wait_until((lab.folder / "ending.txt").exists)
+        session.process.send_signal(signal.SIGINT)
+        assert session.end() == 2, lab.text
+        assert all_gone(started)
+
+    holds(lab, kept)
+    lab.goes_on(whole)

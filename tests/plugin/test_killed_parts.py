@@ -1,0 +1,114 @@
+"""Each part of a run that asks a server is really killed: the session, a worker, the process that asks."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.plugin.conftest import MODES
+from tests.plugin.killing import BEGIN, CELLS, CLOSING, Desk, Lab, all_gone, whole_run
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+
+# All that may be in flight at once, so that whoever is killed has something in hand.
+HELD = ("ask 4", "ask 5", "ask 6", "ask 7")
+TWO = "--openclaw-concurrency=2"
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What a run finds that nothing interrupts."""
+    return whole_run(tmp_path_factory.mktemp("whole"))
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    """A project whose server is out of order for one prompt, and holds others up."""
+    with Desk() as server:
+        server.unwell = {"ask 2"}
+        server.hold(*HELD)
+        yield Lab.create(tmp_path / "project", server)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_kill_9_of_the_session(lab: Lab, whole: Any, mode: tuple[str, ...]) -> None:
+    """Workers and askers end with it at once, whatever they wait for; its rows stay, and the run goes on."""
+    with lab.started(*BEGIN, TWO, *mode) as session:
+        session.wait_for_rows(3)
+        session.wait_until(lambda: lab.server.in_flight == 2)
+        started = session.processes()
+        session.process.kill()
+        assert all_gone(started, within_s=CLOSING)
+
+    assert "Traceback" not in lab.text
+    assert not (lab.folder / "runs" / "r" / "summary.json").exists()
+    lab.goes_on(whole, mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_kill_9_of_the_process_that_asks(lab: Lab, whole: Any, mode: tuple[str, ...]) -> None:
+    """Its cells are told as lost, another one asks the rest, and a resumed run asks the lost ones."""
+    with lab.started(*BEGIN, TWO, *mode) as session:
+        session.wait_for_rows(3)
+        session.wait_until(lambda: lab.server.in_flight == 2)
+        before = session.askers()
+        os.kill(min(before), signal.SIGKILL)
+        session.wait_until(lambda: len(session.askers() - {min(before)}) == len(before))
+        lab.server.let_go()
+        assert session.end() == 1
+
+    faults = [row for row in lab.rows().values() if row["availability_status"] != "ok"]
+    lost = [row for row in faults if row["fault_message"].endswith("was ended by SIGKILL.")]
+    assert lost
+    assert {(row["availability_status"], row["failure_type"]) for row in lost} == {("error", "harness_error")}
+    assert sorted(lab.rows()) == CELLS
+    assert sum(group["n_error"] for group in lab.summary()["groups"]) == len(faults)
+    assert "the process that asks was ended by SIGKILL" in lab.text
+    assert "Traceback" not in lab.text
+    assert "HostDied" not in lab.text
+    assert "--openclaw-resume=r" in lab.text.split("\nnext ")[1]
+    lab.goes_on(whole, mode)
+
+
+@pytest.mark.workers
+def test_kill_9_of_a_worker(lab: Lab, whole: Any) -> None:
+    """What it had in hand and what it was given is asked by the one that comes in its place."""
+    with lab.started(*BEGIN, TWO, "-n", "2") as session:
+        session.wait_for_rows(3)
+        session.wait_until(lambda: lab.server.in_flight == 2)
+        worker, askers = min(session.workers().items())
+        os.kill(worker, signal.SIGKILL)
+        assert all_gone(askers, within_s=CLOSING)
+        lab.server.let_go()
+        assert session.end() == 1
+
+    assert "crashed while running" in lab.text
+    assert sorted(lab.rows()) == CELLS
+    assert lab.summary()["state"] == "finished"
+    lab.goes_on(whole)
+
+
+@pytest.mark.workers
+def test_kill_9_of_a_worker_that_may_not_be_replaced(lab: Lab, whole: Any) -> None:
+    """The other one runs what it has, the run says that it is not whole, and goes on when it is resumed."""
+    with lab.started(*BEGIN, TWO, "-n", "2", "--max-worker-restart=0") as session:
+        session.wait_for_rows(3)
+        session.wait_until(lambda: lab.server.in_flight == 2)
+        worker, askers = min(session.workers().items())
+        os.kill(worker, signal.SIGKILL)
+        assert all_gone(askers, within_s=CLOSING)
+        lab.server.let_go()
+        assert session.end() == 1
+
+    n_rows = len(lab.rows())
+    assert 3 < n_rows < len(CELLS)
+    assert "crashed and worker restarting disabled" in lab.text
+    assert f"{n_rows} of {len(CELLS)} cells have a row" in lab.text
+    assert lab.summary()["state"] == "interrupted"
+    lab.goes_on(whole)
