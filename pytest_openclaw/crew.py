@@ -142,8 +142,8 @@ class Crew:
         return None
 
     def _new_name(self, told: JsonObject) -> str:
-        assert self._state.run is not None, "a run begins before a host is named"
-        taken = {self._state.run.host, *self._names.values(), *self._hosts_before}
+        assert self._state.ledger.run is not None, "a run begins before a host is named"
+        taken = {self._state.ledger.run.host, *self._names.values(), *self._hosts_before}
         base = name = str(told["inventory"]["host"]["name"])
         number = 2
         while name in taken:

@@ -115,7 +115,9 @@ class Distributed:
         if payload := vars(report).get(PAYLOAD):
             if "row" in payload:
                 payload["row"]["reported"] = False
-            self._state.take(report, payload)
+                self._state.ledger.keep([payload])
+            else:
+                self._state.ledger.take(report, payload)
 
     def _take_last(self, node: WorkerController) -> int:
         """Record what a worker told at its end; return how many of its calls may have no row."""
@@ -124,7 +126,9 @@ class Distributed:
             return self._n_out.get(node, self._most_out(node)) + 1
         told = json.loads(last)
         host = self._crew.host_of(node)
-        self._state.keep({**payload, **({"host": host} if host else {})} for payload in told["unreported"])
+        self._state.ledger.keep(
+            {**payload, **({"host": host} if host else {})} for payload in told["unreported"]
+        )
         return int(told["n_lost"])
 
     def _most_out(self, node: WorkerController) -> int:
@@ -154,10 +158,11 @@ class Distributed:
     def pytest_xdist_node_collection_finished(self, node: WorkerController, ids: Sequence[str]) -> None:
         """Hear where a worker is; begin the run, as soon as the first one tells what is selected."""
         self._crew.hear(node)
-        if self._state.run is None and not self._state.calls_nobody:
+        ledger = self._state.ledger
+        if ledger.run is None and not self._state.calls_nobody:
             self._begin(ids)
-        if self._state.run is not None and (host := self._crew.host_of(node)):
-            self._state.run.meet(host, self._crew.facts_of(node))
+        if ledger.run is not None and (host := self._crew.host_of(node)):
+            ledger.run.meet(host, self._crew.facts_of(node))
 
     def _begin(self, ids: Sequence[str]) -> None:
         state = self._state
@@ -168,7 +173,7 @@ class Distributed:
                 "Leave it out; to measure on several machines, start a run on each, then: "
                 "pytest-openclaw merge RUN… --into RUN"
             )
-        state.begin_with(n_selected, self._definitions(ids), self._cells(ids), has_python=False)
+        state.ledger.begin_with(n_selected, self._definitions(ids), self._cells(ids), has_python=False)
 
     def _target_of(self, nodeid: str) -> Target | None:
         parameters = nodeid.partition("[")[2].removesuffix("]")

@@ -51,42 +51,38 @@ class Recorder:
         stops = session.testsfailed and not session.config.option.continue_on_collection_errors
         if state.calls_nobody or stops or state.config.pluginmanager.hasplugin(DISTRIBUTED):
             return
-        state.begin([cell for item in session.items if (cell := cell_of(item)) is not None])
+        state.ledger.begin([cell for item in session.items if (cell := cell_of(item)) is not None])
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Tell the progress which item is awaited."""
-        if self._state.progress:
-            self._state.progress.started(nodeid)
+        if progress := self._state.ledger.progress:
+            progress.started(nodeid)
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """Tell the progress that an item is awaited no longer."""
-        if self._state.progress:
-            self._state.progress.ended(nodeid)
+        if progress := self._state.ledger.progress:
+            progress.ended(nodeid)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Write the row before anything else is done with the report."""
         # Taken off, because pytest keeps every report: ten thousand answers stay on disk alone.
         if payload := vars(report).pop(PAYLOAD, None):
-            self._state.take(report, json.loads(payload) if isinstance(payload, str) else payload)
+            self._state.ledger.take(report, json.loads(payload) if isinstance(payload, str) else payload)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
         """Write the summary, and let the gates decide; xdist's workers have ended by now."""
-        state = self._state
+        state, ledger = self._state, self._state.ledger
         state.close()
-        if state.run is None:
+        if ledger.run is None:
             return
         distributed: Distributed | None = state.config.pluginmanager.get_plugin(DISTRIBUTED)
-        n_unrecorded_calls = distributed.take_what_is_left() if distributed else 0
-        try:
-            state.summary = summary = state.run.finish(n_unrecorded_calls)
-        except OSError as error:
-            state.cannot_record(error)
+        summary = ledger.finish(distributed.take_what_is_left() if distributed else 0)
         session.exitstatus = exit_status(
             int(exitstatus),
             gate_alone=state.settings.verdict == "gate",
-            others_failed=session.testsfailed > state.n_verdicts_failed,
+            others_failed=session.testsfailed > ledger.n_verdicts_failed,
             gates=summary.verdict,
             # Where every cell was skipped by a mark, nobody was to answer.
             answered=bool(summary.n_answered or not summary.n_cells),
@@ -94,7 +90,8 @@ class Recorder:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show the table, the findings and the paths."""
-        summary, run = self._state.summary, self._state.run
+        ledger = self._state.ledger
+        summary, run = ledger.summary, ledger.run
         if summary is None or run is None or not (summary.n_rows or summary.gates):
             return
         from pytest_openclaw.reports.terminal import TITLE, render_terminal
@@ -103,7 +100,7 @@ class Recorder:
         start = self._state.config.invocation_params.dir
         where = page.relative_to(start) if page.is_relative_to(start) else page
         terminalreporter.write_sep("=", TITLE)
-        for line in render_terminal(summary, str(where), self._state.resume_command):
+        for line in render_terminal(summary, str(where), ledger.resume_command):
             terminalreporter.write_line(line)
 
 

@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_openclaw import options
 from pytest_openclaw.choices import load_settings
 from pytest_openclaw.clock import count_from
-from pytest_openclaw.errors import OpenClawError
-from pytest_openclaw.resuming import Resumption, resume_command
+from pytest_openclaw.ledger import Ledger
+from pytest_openclaw.resuming import Resumption
 from pytest_openclaw.signals import interrupted_by_signals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from pytest_openclaw.protocols import Provider
     from pytest_openclaw.providers import Builtin
-    from pytest_openclaw.records import Cell, CellKey, JsonObject, Record, Suite, Target
+    from pytest_openclaw.records import Cell, JsonObject, Suite, Target
     from pytest_openclaw.redact import Redactor
     from pytest_openclaw.run.asking import Asked, Asker
     from pytest_openclaw.run.neighbours import Others
-    from pytest_openclaw.run.progress import Progress
     from pytest_openclaw.run.resume import Replay
-    from pytest_openclaw.run.session import RunSession
     from pytest_openclaw.run.shared import SharedDir
     from pytest_openclaw.settings import Settings
-    from pytest_openclaw.stats.summary import Summary
     from pytest_openclaw.validators.registry import Registry
 
 STATE = pytest.StashKey["State"]()
@@ -77,10 +71,7 @@ class State:
             self.handed_over and self.handed_over.get("resumed"),
         )
         self.settings = self.resumption.settings
-        self.run: RunSession | None = None
-        self.summary: Summary | None = None
-        self.progress: Progress | None = None
-        self.n_verdicts_failed = 0
+        self.ledger = Ledger(self)
         self.in_hand: Asked | None = None
         self._asker: Asker | None = None
         self._shared: SharedDir | None = None
@@ -88,7 +79,6 @@ class State:
         self._open = ExitStack()
         self._logs_are_safe = False
         self._hears_signals = False
-        self._disk_is_full = False
 
     @property
     def is_worker(self) -> bool:
@@ -255,65 +245,6 @@ class State:
             self.__dict__.pop(name, None)
         self.settings = replace(self.settings, targets=targets)
 
-    def begin(self, cells: Sequence[Cell]) -> None:
-        """Make the run directory for these cells, unless there are none."""
-        from pytest_openclaw.suites import definition
-
-        prompts = {(cell.prompt.suite, cell.prompt.id): cell.prompt for cell in cells}
-        self.begin_with(
-            Counter(cell.target for cell in cells),
-            [definition(prompt) for prompt in prompts.values()],
-            [cell.key for cell in cells],
-            has_python=True,
-        )
-
-    def begin_with(
-        self,
-        n_selected: Mapping[Target, int],
-        definitions: Sequence[JsonObject],
-        cells: Iterable[CellKey],
-        *,
-        has_python: bool,
-    ) -> None:
-        """Make the run directory, or go on with a resumed one, unless this was done or there are no cells.
-
-        Args:
-            n_selected: cells by target.
-            definitions: of the selected prompts, for `config.json`.
-            cells: the selected ones, as far as their prompts are known.
-            has_python: whether definitions and cells hold the Python benchmarks too.
-
-        Raises:
-            pytest.UsageError: the directory cannot be made, or this is not the run that was begun.
-        """
-        from pytest_openclaw.run.directory import RunDirectory
-        from pytest_openclaw.run.progress import Progress
-        from pytest_openclaw.run.session import Plan, RunSession
-        from pytest_openclaw.run.waits import find_wait
-
-        if self.run or not (n_selected or self.resumption.earlier):
-            return
-        settings = self.settings
-        plan = Plan(
-            n_selected={target: n_selected[target] for target in settings.targets if target in n_selected},
-            prompts=tuple(definitions),
-            providers=self.described,
-            cells=frozenset(cells),
-            has_python=has_python,
-        )
-        self.resumption.refuse_changes(plan, settings)
-        try:
-            directory = self.resumption.directory or self._open.enter_context(
-                RunDirectory.new(settings.runs_dir, settings.run_id, exactly=settings.run_id_given)
-            )
-            self.run = RunSession(directory, settings, plan, self.resumption.earlier)
-        except (OpenClawError, OSError) as error:
-            raise pytest.UsageError(f"the run cannot be recorded: {error}") from None
-        self.progress = Progress.of(
-            self.config, plan.n_cells, lambda nodeid: find_wait(self.shared_path, nodeid)
-        )
-        self.interruptible()
-
     def redact(self, report: pytest.TestReport) -> None:
         """Take secrets out of what pytest shows and writes of a cell."""
         redactor = self.redactor
@@ -328,50 +259,6 @@ class State:
                 else redactor.text(shown)
             )
         report.sections = [(redactor.text(name), redactor.text(text)) for name, text in report.sections]
-
-    def take(self, report: pytest.TestReport, payload: JsonObject) -> None:
-        """Record what a report brought."""
-        if self.calls_nobody:
-            return
-        assert self.run is not None, "a run begins before its first report"
-        if target := payload.get("left_out"):
-            self.run.leave_out(target)
-            return
-        if verdict := payload.get("kept"):
-            self.n_verdicts_failed += report.failed and verdict == "failed"
-            if self.progress:
-                self.progress.count()
-            return
-        payload["row"]["run_id"] = self.run.directory.run_id
-        record = self._add(payload)
-        if report.failed and record.availability_status == "ok" and record.objective_pass is not True:
-            self.n_verdicts_failed += 1
-        if self.progress:
-            self.progress.count()
-
-    def _add(self, payload: JsonObject) -> Record:
-        assert self.run is not None, "a run begins before its first row"
-        try:
-            return self.run.add(payload)
-        except OSError as error:
-            self._disk_is_full = True
-            self.cannot_record(error)
-
-    @property
-    def resume_command(self) -> str:
-        """The command that goes on with this run."""
-        assert self.run is not None, "there is a run to go on with"
-        command = resume_command(self.config.invocation_params.args, self.run.directory.run_id)
-        return self.redactor.text(command)
-
-    def cannot_record(self, error: OSError) -> NoReturn:
-        """End the session, because what it measures would be lost; the rows so far are on disk."""
-        assert self.run is not None, "a run is being recorded"
-        pytest.exit(
-            f"openclaw: cannot write in {self.run.directory.path} ({error.strerror or error}). "
-            f"Every row before this is kept there; make room, then: {self.resume_command}",
-            returncode=pytest.ExitCode.INTERNAL_ERROR,
-        )
 
     @property
     def n_out(self) -> int:
@@ -388,9 +275,9 @@ class State:
 
         The run directory stays open until its summary is written.
         """
-        if self.progress:
-            self.progress.stop()
-        self.keep(self.end_asking())
+        if self.ledger.progress:
+            self.ledger.progress.stop()
+        self.ledger.keep(self.end_asking())
 
     def end_asking(self) -> list[JsonObject]:
         """End the asking; return, as a report would carry it, what was answered and no test has told of."""
@@ -409,21 +296,10 @@ class State:
                 payloads.append(asker.payload(record, last_of_target=False))
         return payloads
 
-    def keep(self, payloads: Iterable[JsonObject]) -> None:
-        """Record what no report brought, where a run is recorded: of each cell that has no row yet."""
-        from pytest_openclaw.schema import from_row
-
-        if self.run is None or self._disk_is_full:
-            return
-        known = {record.key for record in self.run.records}
-        for payload in payloads:
-            if from_row(payload["row"]).key not in known:
-                payload["row"]["run_id"] = self.run.directory.run_id
-                self._add(payload)
-
     def discard(self) -> None:
         """Give back what is left."""
         self.close()
+        self.ledger.close()
         self._open.close()
 
 

@@ -1,0 +1,181 @@
+"""The run that a session records, from its first report to its summary."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.resuming import resume_command
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pytest_openclaw.records import Cell, CellKey, JsonObject, Record, Target
+    from pytest_openclaw.run.progress import Progress
+    from pytest_openclaw.run.session import RunSession
+    from pytest_openclaw.state import State
+    from pytest_openclaw.stats.summary import Summary
+
+
+class Ledger:
+    """Used in a plain session and in xdist's controller; a worker's stays empty.
+
+    Attributes:
+        run: the run, once it is known what is selected.
+        progress: shows how far it is.
+        summary: once it has been written.
+        n_verdicts_failed: items that failed because of what a model said.
+    """
+
+    def __init__(self, state: State) -> None:
+        self.run: RunSession | None = None
+        self.progress: Progress | None = None
+        self.summary: Summary | None = None
+        self.n_verdicts_failed = 0
+        self._state = state
+        self._open = ExitStack()
+        self._is_full = False
+        self._late_error: OSError | None = None
+        self._n_lost = 0
+
+    def begin(self, cells: Sequence[Cell]) -> None:
+        """Make the run directory for these cells, unless there are none."""
+        from pytest_openclaw.suites import definition
+
+        prompts = {(cell.prompt.suite, cell.prompt.id): cell.prompt for cell in cells}
+        self.begin_with(
+            Counter(cell.target for cell in cells),
+            [definition(prompt) for prompt in prompts.values()],
+            [cell.key for cell in cells],
+            has_python=True,
+        )
+
+    def begin_with(
+        self,
+        n_selected: Mapping[Target, int],
+        definitions: Sequence[JsonObject],
+        cells: Iterable[CellKey],
+        *,
+        has_python: bool,
+    ) -> None:
+        """Make the run directory, or go on with a resumed one, unless this was done or there are no cells.
+
+        Args:
+            n_selected: cells by target.
+            definitions: of the selected prompts, for `config.json`.
+            cells: the selected ones, as far as their prompts are known.
+            has_python: whether definitions and cells hold the Python benchmarks too.
+
+        Raises:
+            pytest.UsageError: the directory cannot be made, or this is not the run that was begun.
+        """
+        from pytest_openclaw.run.directory import RunDirectory
+        from pytest_openclaw.run.progress import Progress
+        from pytest_openclaw.run.session import Plan, RunSession
+        from pytest_openclaw.run.waits import find_wait
+
+        state, settings = self._state, self._state.settings
+        if self.run or not (n_selected or state.resumption.earlier):
+            return
+        plan = Plan(
+            n_selected={target: n_selected[target] for target in settings.targets if target in n_selected},
+            prompts=tuple(definitions),
+            providers=state.described,
+            cells=frozenset(cells),
+            has_python=has_python,
+        )
+        state.resumption.refuse_changes(plan, settings)
+        try:
+            directory = state.resumption.directory or self._open.enter_context(
+                RunDirectory.new(settings.runs_dir, settings.run_id, exactly=settings.run_id_given)
+            )
+            self.run = RunSession(directory, settings, plan, state.resumption.earlier)
+        except (OpenClawError, OSError) as error:
+            raise pytest.UsageError(f"the run cannot be recorded: {error}") from None
+        self.progress = Progress.of(
+            state.config, plan.n_cells, lambda nodeid: find_wait(state.shared_path, nodeid)
+        )
+        state.interruptible()
+
+    def take(self, report: pytest.TestReport, payload: JsonObject) -> None:
+        """Record what a report brought, and end the session if that is impossible."""
+        if self._state.calls_nobody:
+            return
+        assert self.run is not None, "a run begins before its first report"
+        if target := payload.get("left_out"):
+            self.run.leave_out(target)
+            return
+        if verdict := payload.get("kept"):
+            self.n_verdicts_failed += report.failed and verdict == "failed"
+        else:
+            try:
+                record = self._add(payload)
+            except OSError as error:
+                self._is_full = True
+                self._cannot_record(error)
+            if report.failed and record.availability_status == "ok" and record.objective_pass is not True:
+                self.n_verdicts_failed += 1
+        if self.progress:
+            self.progress.count()
+
+    def keep(self, payloads: Iterable[JsonObject]) -> None:
+        """Record what no test told of, at the session's end: of each cell that has no row yet."""
+        from pytest_openclaw.schema import from_row
+
+        if self.run is None:
+            return
+        known = {record.key for record in self.run.records}
+        for payload in payloads:
+            if from_row(payload["row"]).key in known:
+                continue
+            if not (self._is_full or self._late_error):
+                try:
+                    self._add(payload)
+                    continue
+                except OSError as error:
+                    self._late_error = error
+            self._n_lost += 1
+
+    def finish(self, n_unrecorded_calls: int = 0) -> Summary:
+        """Write the summary; end the session if that or a row before it is impossible.
+
+        Args:
+            n_unrecorded_calls: calls of workers that may have no row, if cells are missing.
+        """
+        assert self.run is not None, "there is something to sum up"
+        try:
+            self.summary = self.run.finish(n_unrecorded_calls + self._n_lost)
+        except OSError as error:
+            self._cannot_record(error)
+        if self._late_error:
+            self._cannot_record(self._late_error)
+        return self.summary
+
+    def close(self) -> None:
+        """Give the run directory back."""
+        self._open.close()
+
+    @property
+    def resume_command(self) -> str:
+        """The command that goes on with this run."""
+        assert self.run is not None, "there is a run to go on with"
+        command = resume_command(self._state.config.invocation_params.args, self.run.directory.run_id)
+        return self._state.redactor.text(command)
+
+    def _add(self, payload: JsonObject) -> Record:
+        assert self.run is not None, "a run begins before its first row"
+        payload["row"]["run_id"] = self.run.directory.run_id
+        return self.run.add(payload)
+
+    def _cannot_record(self, error: OSError) -> NoReturn:
+        """End the session, because what it measures would be lost; the rows so far are on disk."""
+        assert self.run is not None, "a run is being recorded"
+        pytest.exit(
+            f"openclaw: cannot write in {self.run.directory.path} ({error.strerror or error}). "
+            f"Every row before this is kept there; make room, then: {self.resume_command}",
+            returncode=pytest.ExitCode.INTERNAL_ERROR,
+        )
