@@ -58,7 +58,7 @@ def crew_of(
         providers={name: Fake(says("hi"), lane=lane) for name, (lane, _) in providers.items()},
         settings=Settings(concurrency=Concurrency(by_provider=limits)),
         described={},
-        run=SimpleNamespace(host="leader"),
+        ledger=SimpleNamespace(run=SimpleNamespace(host="leader")),
         resumption=SimpleNamespace(earlier=earlier),
     )
     return Crew(state)
