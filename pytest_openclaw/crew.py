@@ -175,15 +175,16 @@ class Crew:
 
 def distributes_freely(config: pytest.Config) -> bool:
     """Whether any worker may be given any cell: `-n` alone means that we choose, all else that they did."""
-    return config.getvalue("dist") != "load" or _has_own_scheduler(config)
+    return config.getvalue("dist") != "load" or has_own_scheduler(config)
 
 
 def gives_back(config: pytest.Config) -> bool:
     """Whether a worker may be told to give items back, which must not have been asked by then."""
-    return config.getvalue("dist") == "worksteal" or _has_own_scheduler(config)
+    return config.getvalue("dist") == "worksteal" or has_own_scheduler(config)
 
 
-def _has_own_scheduler(config: pytest.Config) -> bool:
+def has_own_scheduler(config: pytest.Config) -> bool:
+    """Whether a conftest file or another plugin distributes the items."""
     makers = config.hook.pytest_xdist_make_scheduler.get_hookimpls()
     return any(maker.plugin_name not in {"dsession", DISTRIBUTED} for maker in makers)
 

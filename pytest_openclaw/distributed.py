@@ -11,17 +11,18 @@ import pytest
 from xdist.scheduler import LoadScheduling
 
 from pytest_openclaw.cells import PAYLOAD, STOP
-from pytest_openclaw.crew import Crew, distributes_freely
+from pytest_openclaw.crew import Crew, distributes_freely, has_own_scheduler
 from pytest_openclaw.options import SUITE_NAME
 from pytest_openclaw.records import CellKey
 from pytest_openclaw.run.resume import IS_ANOTHER
-from pytest_openclaw.scheduling import CellScheduling, FittingScheduling
+from pytest_openclaw.scheduling import CellScheduling, FittingScheduling, in_scopes
 from pytest_openclaw.state import suite_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from xdist.remote import Producer
+    from xdist.scheduler import Scheduling
     from xdist.workermanage import WorkerController
 
     from pytest_openclaw.records import JsonObject, Target
@@ -49,13 +50,14 @@ class Distributed:
             **self._crew.hand_over(node),
         }
 
-    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Producer) -> FittingScheduling | None:
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Producer) -> Scheduling | None:
         """Keep a lane within its limit over all workers, unless the user chose how to distribute.
 
         Where they did, the workers keep it together as they ask.
         """
         if distributes_freely(config):
-            return None
+            mended = None if has_own_scheduler(config) else in_scopes(config.getvalue("dist"))
+            return mended(config, log) if mended else None
         for_cells = CellScheduling(config, log, self._deal, self._crew.number_of, self._told_by)
         return FittingScheduling(LoadScheduling(config, log), for_cells, self._is_cell)
 

@@ -6,7 +6,12 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from xdist.scheduler import LoadScheduling, LoadScopeScheduling
+from xdist.scheduler import (
+    LoadFileScheduling,
+    LoadGroupScheduling,
+    LoadScheduling,
+    LoadScopeScheduling,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -165,3 +170,34 @@ class CellScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no
     def _ready(self) -> list[WorkerController]:
         """The workers that have collected and are not ending."""
         return [n for n in self.nodes if n in self.registered_collections and not n.shutting_down]
+
+
+def in_scopes(dist: str) -> type[LoadScopeScheduling] | None:
+    """Return xdist's scheduler for scopes, files or groups, mended; None where a user chose none of these.
+
+    xdist 3.8 hangs when a worker has died: the one that comes in its place is given a unit of work, and if
+    that is a single item waits for the next one, or for the word that there is none.
+    """
+    usual = {
+        "loadscope": LoadScopeScheduling,
+        "loadfile": LoadFileScheduling,
+        "loadgroup": LoadGroupScheduling,
+    }
+    return type(f"Mended{usual[dist].__name__}", (_Supplying, usual[dist]), {}) if dist in usual else None
+
+
+class _Supplying(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """Gives whoever is new enough to begin with, or tells that nothing more comes."""
+
+    def schedule(self) -> None:
+        """Begin, or go on with a worker that has come in place of another."""
+        super().schedule()
+        if self.collection is None:
+            return
+        ready = [n for n in self.nodes if n in self.registered_collections and not n.shutting_down]
+        for node in ready:
+            while self.workqueue and self._pending_of(self.assigned_work[node]) < ENOUGH:
+                self._assign_work_unit(node)
+        if not self.workqueue:
+            for node in ready:
+                node.shutdown()

@@ -88,11 +88,12 @@ def test_kill_9_of_the_process_that_asks(lab: Lab, whole: Any, mode: tuple[str, 
 
 
 @pytest.mark.workers
-def test_kill_9_of_a_worker(lab: Lab, whole: Any) -> None:
+@pytest.mark.parametrize("dist", ["load", "loadgroup"])
+def test_kill_9_of_a_worker(lab: Lab, whole: Any, dist: str) -> None:
     """What it had in hand and what it was given is asked by the one that comes in its place."""
-    with lab.started(*BEGIN, TWO, "-n", "2") as session:
-        session.wait_for_rows(3)
-        session.wait_until(lambda: lab.server.in_flight == 2)
+    with lab.started(*BEGIN, TWO, "-n", "2", f"--dist={dist}") as session:
+        session.wait_for_rows(2)
+        session.wait_until(lambda: lab.server.in_flight == 2 and len(session.workers()) == 2)
         worker, askers = min(session.workers().items())
         os.kill(worker, signal.SIGKILL)
         assert all_gone(askers)

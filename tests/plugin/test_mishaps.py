@@ -132,8 +132,8 @@ def pytest_sessionfinish(session):
     ("given", "addopts", "scheduler"),
     [
         pytest.param([], "", "CellScheduling", id="none"),
-        pytest.param(["--dist=loadfile"], "", "LoadFileScheduling", id="option"),
-        pytest.param([], "--dist=loadfile", "LoadFileScheduling", id="environment"),
+        pytest.param(["--dist=loadfile"], "", "MendedLoadFileScheduling", id="option"),
+        pytest.param([], "--dist=loadfile", "MendedLoadFileScheduling", id="environment"),
         pytest.param([], "--dist load", "CellScheduling", id="environment-load"),
         pytest.param(["-d"], "", "CellScheduling", id="short"),
         pytest.param(["--dist=load"], "", "CellScheduling", id="load"),
@@ -142,7 +142,7 @@ def pytest_sessionfinish(session):
 def test_a_chosen_distribution_stays(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch, given: list[str], addopts: str, scheduler: str
 ) -> None:
-    """Who tells xdist how to distribute gets xdist's own scheduler; "load" is what `-n` means as well."""
+    """Who tells xdist how to distribute gets that, mended for dead workers; "load" is what `-n` means as well."""
     monkeypatch.setenv("PYTEST_ADDOPTS", addopts)
     plain_project.suite({"P1": ("say yes", NOOP)})
     _add(plain_project, TELLS_ITS_SCHEDULER)
