@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Any
 
@@ -244,6 +245,27 @@ def test_an_end_at_the_first_failure_ends_the_asking(
     assert len(server.asked) < 40
     assert server.most_paused_at_once <= 3
     assert len({cell_of(row) for row in session.rows}) == len(session.rows) <= len(server.asked)
+
+
+def test_what_a_resumed_run_asks_is_every_workers(
+    plain_project: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where one worker's cells are all kept, the others' are dealt to both, which use the whole limit."""
+    plain_project.suite({f"P{k}": (f"a {k}", NOOP) for k in range(16)}, name="prompts_a.json")
+    words = ("-n", "2", "--openclaw-concurrency=2")
+
+    with CountingServer({"m": answers}, pause_s=0.1) as server:
+        point_at(monkeypatch, server)
+        results = plain_project.run(*words, models=MODEL).run_dir / "results.jsonl"
+        rows = results.read_text("utf-8").splitlines(keepends=True)
+        results.write_text("".join(row for row in rows if int(json.loads(row)["prompt_id"][1:]) % 2), "utf-8")
+        server.asked.clear()
+        server.most_paused_at_once = 0
+        session = plain_project.run(*words, "--openclaw-resume=last", models=None)
+
+    session.outcomes(passed=16)
+    assert server.by_cell == {(MODEL, f"a {k}"): 1 for k in range(0, 16, 2)}
+    assert server.most_paused_at_once == 2
 
 
 def test_every_cell_by_every_worker_is_refused(plain_project: Any) -> None:
