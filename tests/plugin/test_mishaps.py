@@ -37,9 +37,9 @@ def pytest_unconfigure():
 def test_a_full_disk_keeps_the_rows_before_it(project: Any) -> None:
     """The session ends with one message; what was measured before is there."""
     project.extend_conftest(FULL_DISK.format(owner="RunDirectory", method="append", after=2))
-    project.suite({f"P{n}": ("say yes", NOOP) for n in range(6)})
+    project.suite({f"P{n}": ("say yes", NOOP) for n in range(40)})
 
-    session = project.run("--openclaw-concurrency=1")
+    session = project.run("--openclaw-concurrency=8")
 
     assert "No space left on device" in session.text
     assert "Every row before this is kept there" in session.text
