@@ -108,10 +108,10 @@ class Crew:
         """Return the requests that a worker may have in flight, by provider; none before it is told."""
         return self._shares[self.number_of(node)] if self._shares else {}
 
-    def deal(self, provider: str) -> int:
-        """Return the number of the worker that asks the provider's next cell."""
+    def deal(self, provider: str, *, is_kept: bool) -> int:
+        """Return the number of the worker that runs the provider's next cell."""
         assert self._division is not None, "it is asked where we distribute, when all have told"
-        return self._division.deal(provider)
+        return self._division.deal(provider, is_kept=is_kept)
 
     def host_of(self, node: WorkerController) -> str | None:
         """Return the name by which rows call a worker's host; None where it is this very machine."""

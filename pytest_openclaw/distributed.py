@@ -63,7 +63,10 @@ class Distributed:
 
     def _deal(self, nodeid: str) -> int | None:
         target = self._target_of(nodeid)
-        return None if target is None else self._crew.deal(target.provider)
+        if target is None:
+            return None
+        replays = self._state.resumption.replays
+        return self._crew.deal(target.provider, is_kept=bool(replays) and self._key_of(nodeid) in replays)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -210,12 +213,16 @@ class Distributed:
         return definitions
 
     def _cells(self, ids: Sequence[str]) -> Iterator[CellKey]:
-        """Yield the cells of suites; an id of a Python benchmark does not tell its prompt."""
-        for nodeid in ids:
-            name, _, cell = nodeid.partition("::")
-            path = self._state.config.rootpath / name
-            if SUITE_NAME.match(path.name) and (target := self._target_of(nodeid)):
-                yield CellKey(suite_name(self._state.config, path), cell.partition("[")[0], target, 1)
+        """Yield the cells of suites."""
+        return filter(None, map(self._key_of, ids))
+
+    def _key_of(self, nodeid: str) -> CellKey | None:
+        """Return the cell of a suite; an id of a Python benchmark does not tell its prompt."""
+        name, _, cell = nodeid.partition("::")
+        path = self._state.config.rootpath / name
+        if not SUITE_NAME.match(path.name) or (target := self._target_of(nodeid)) is None:
+            return None
+        return CellKey(suite_name(self._state.config, path), cell.partition("[")[0], target, 1)
 
 
 def _in_ascii(label: str) -> str:

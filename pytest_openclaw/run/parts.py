@@ -99,6 +99,7 @@ class Division:
         self._holders: dict[str, list[int]] = {}
         self._limits = _limits(reaches)
         self._dealt: Counter[str] = Counter()
+        self._kept: Counter[str] = Counter()
         lanes_of: dict[str, list[str]] = {}
         group: dict[str, list[int]] = {}
         for worker, reached in enumerate(reaches):
@@ -132,13 +133,18 @@ class Division:
             for worker, reached in enumerate(reaches)
         ]
 
-    def deal(self, provider: str) -> int:
-        """Return the worker of the provider's next cell: its lanes by their limits, their workers in turn."""
-        asking = self._asking[provider]
-        lane = min(asking, key=lambda lane: self._dealt[lane] / self._limits[lane])
+    def deal(self, provider: str, *, is_kept: bool = False) -> int:
+        """Return the worker of the provider's next cell: its lanes by their limits, their workers in turn.
+
+        Args:
+            provider: of the cell.
+            is_kept: it is not asked again, so what is asked is dealt without a look at it.
+        """
+        asking, dealt = self._asking[provider], self._kept if is_kept else self._dealt
+        lane = min(asking, key=lambda lane: dealt[lane] / self._limits[lane])
         workers = asking[lane]
-        worker = workers[self._dealt[lane] % len(workers)]
-        self._dealt[lane] += 1
+        worker = workers[dealt[lane] % len(workers)]
+        dealt[lane] += 1
         return worker
 
     def _share(self, worker: int, lane: str) -> int:

@@ -178,6 +178,11 @@ class Project:
         path.write_text(prompts, "utf-8")
         return path
 
+    def extend_conftest(self, source: str) -> None:
+        """Let the project's root conftest.py do more."""
+        conftest = self.folder / "conftest.py"
+        conftest.write_text(conftest.read_text("utf-8") + source, "utf-8")
+
     def at_start(self, source: str) -> None:
         """Let every process that a session starts, such as the one that asks, run this first."""
         (self.folder / "sitecustomize.py").write_text(source)

@@ -144,7 +144,6 @@ ODD_BUT_RIGHT = (
     ),
 )
 
-ERROR = {"availability_status": "error", "success": False, "objective_pass": None, "ttft_ms": None}
 RESET = {"failure_type": "connect_error", "attempts": 2, "raw_output": ""}
 BROKEN = {"failure_type": "stream_error", "attempts": 1}
 UNREADABLE = {"failure_type": "malformed_response", "attempts": 1}

@@ -57,11 +57,6 @@ SUITE = {
 }
 
 
-def _add(project: Any, text: str) -> None:
-    conftest = project.folder / "conftest.py"
-    conftest.write_text(conftest.read_text("utf-8") + text, "utf-8")
-
-
 def _install(project: Any, monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
     """Lay a distribution with an entry point onto the path, as pip would."""
     site = project.folder / "site"
@@ -89,7 +84,7 @@ def _holds(session: Any) -> None:
 
 def test_a_validator_of_the_root_conftest(project: Any) -> None:
     """It judges, alone and inside another validator, and its words are in the row."""
-    _add(project, VALIDATOR)
+    project.extend_conftest(VALIDATOR)
     project.suite(SUITE)
 
     _holds(project.run())
@@ -235,7 +230,7 @@ def pytest_openclaw_validators():
 )
 def test_a_validator_that_breaks_costs_its_own_cell(project: Any, how: str, message: str) -> None:
     """The cell is an error with a traceback and its row keeps the answer; the others are judged."""
-    _add(project, BROKEN)
+    project.extend_conftest(BROKEN)
     project.suite(
         {
             "P1": ("say yes", {"type": "broken", "how": how}),

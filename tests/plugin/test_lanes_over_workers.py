@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Any
 
@@ -87,12 +88,6 @@ def write_suites(project: Any, n: int) -> list[str]:
     return [f"{name} {k}" for name in "ab" for k in range(n)]
 
 
-def add_to_conftest(project: Any, text: str) -> None:
-    """Let the project do more."""
-    conftest = project.folder / "conftest.py"
-    conftest.write_text(conftest.read_text("utf-8") + text, "utf-8")
-
-
 def cell_of(row: dict[str, Any]) -> tuple[str, str, str, str]:
     """What tells a row from the others."""
     return row["provider"], row["model"], row["suite"], row["prompt_id"]
@@ -115,7 +110,7 @@ def test_a_local_server_has_one_request_at_a_time(
 ) -> None:
     """Two models, warm-ups, questions about the server and retries: never two of them together."""
     prompts = write_suites(plain_project, 4)
-    add_to_conftest(plain_project, GROUPS)
+    plain_project.extend_conftest(GROUPS)
 
     with CountingServer({"a": answers, "b": busy_at_first, "c": answers}, pause_s=0.02) as server:
         point_at(monkeypatch, server)
@@ -168,7 +163,7 @@ def pytest_configure(config):
 def test_a_scheduler_of_the_projects_own(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever another plugin's scheduler does with cells, they are asked once and within the limit."""
     prompts = write_suites(plain_project, 8)
-    add_to_conftest(plain_project, OWN_SCHEDULER)
+    plain_project.extend_conftest(OWN_SCHEDULER)
 
     with CountingServer({"m": answers}, pause_s=0.02) as server:
         point_at(monkeypatch, server)
@@ -187,7 +182,7 @@ def test_each_cell_is_asked_once_within_the_limit(
     """Suites and Python benchmarks together, items in an order that nobody planned."""
     prompts = write_suites(plain_project, 10)
     (plain_project.folder / "benchmarks" / "test_python.py").write_text(PYTHON)
-    add_to_conftest(plain_project, SHUFFLES)
+    plain_project.extend_conftest(SHUFFLES)
 
     with CountingServer({"m": answers}, pause_s=0.1) as server:
         point_at(monkeypatch, server)
@@ -207,7 +202,7 @@ def test_each_cell_is_asked_once_within_the_limit(
 def test_what_is_selected_is_asked_once(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """`-k` and `--lf` under workers ask the cells that they select, and no other."""
     write_suites(plain_project, 10)
-    add_to_conftest(plain_project, SHUFFLES)
+    plain_project.extend_conftest(SHUFFLES)
     refuses: Behaviour = lambda api: Script.answer({"error": "no"}, status=400)  # noqa: E731
     words = ("-n", "2", "--openclaw-concurrency=3", "--openclaw-retries=0")
     lost = {"a 1": refuses, "a 8": refuses, "b 4": refuses}
@@ -244,6 +239,27 @@ def test_an_end_at_the_first_failure_ends_the_asking(
     assert len(server.asked) < 40
     assert server.most_paused_at_once <= 3
     assert len({cell_of(row) for row in session.rows}) == len(session.rows) <= len(server.asked)
+
+
+def test_what_a_resumed_run_asks_is_every_workers(
+    plain_project: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where one worker's cells are all kept, the others' are dealt to both, which use the whole limit."""
+    plain_project.suite({f"P{k}": (f"a {k}", NOOP) for k in range(16)}, name="prompts_a.json")
+    words = ("-n", "2", "--openclaw-concurrency=2")
+
+    with CountingServer({"m": answers}, pause_s=0.1) as server:
+        point_at(monkeypatch, server)
+        results = plain_project.run(*words, models=MODEL).run_dir / "results.jsonl"
+        rows = results.read_text("utf-8").splitlines(keepends=True)
+        results.write_text("".join(row for row in rows if int(json.loads(row)["prompt_id"][1:]) % 2), "utf-8")
+        server.asked.clear()
+        server.most_paused_at_once = 0
+        session = plain_project.run(*words, "--openclaw-resume=last", models=None)
+
+    session.outcomes(passed=16)
+    assert server.by_cell == {(MODEL, f"a {k}"): 1 for k in range(0, 16, 2)}
+    assert server.most_paused_at_once == 2
 
 
 def test_every_cell_by_every_worker_is_refused(plain_project: Any) -> None:
@@ -294,7 +310,7 @@ def test_what_one_worker_found_out_all_know(
     plain_project: Any, fault: str, words: list[str], most: int
 ) -> None:
     """A fault that reaches further than its cell stops the asking in every worker, not in its own alone."""
-    add_to_conftest(plain_project, FINDS_OUT.replace("FAULT", fault))
+    plain_project.extend_conftest(FINDS_OUT.replace("FAULT", fault))
     plain_project.suite({f"P{n:02}": ("find out" if n == 0 else "wait", NOOP) for n in range(30)})
 
     session = plain_project.run("-n", "2", *words, models="finds_out/m")

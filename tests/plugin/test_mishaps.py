@@ -10,11 +10,6 @@ NOOP = {"type": "noop"}
 YES = {"type": "exact", "value": "yes"}
 
 
-def _add(project: Any, text: str) -> None:
-    conftest = project.folder / "conftest.py"
-    conftest.write_text(conftest.read_text("utf-8") + text, "utf-8")
-
-
 FULL_DISK = """
 import errno
 from pytest import MonkeyPatch
@@ -41,10 +36,10 @@ def pytest_unconfigure():
 
 def test_a_full_disk_keeps_the_rows_before_it(project: Any) -> None:
     """The session ends with one message; what was measured before is there."""
-    _add(project, FULL_DISK.format(owner="RunDirectory", method="append", after=2))
-    project.suite({f"P{n}": ("say yes", NOOP) for n in range(6)})
+    project.extend_conftest(FULL_DISK.format(owner="RunDirectory", method="append", after=2))
+    project.suite({f"P{n}": ("say yes", NOOP) for n in range(40)})
 
-    session = project.run("--openclaw-concurrency=1")
+    session = project.run("--openclaw-concurrency=8")
 
     assert "No space left on device" in session.text
     assert "Every row before this is kept there" in session.text
@@ -57,7 +52,7 @@ def test_a_full_disk_keeps_the_rows_before_it(project: Any) -> None:
 def test_a_summary_that_cannot_be_written_is_said(project: Any) -> None:
     """At the very end too a full disk is a message and not a traceback, and no success."""
     project.suite({"P1": ("say yes", NOOP)})
-    _add(project, FULL_DISK.format(owner="RunSession", method="finish", after=0))
+    project.extend_conftest(FULL_DISK.format(owner="RunSession", method="finish", after=0))
 
     session = project.run()
 
@@ -145,7 +140,7 @@ def test_a_chosen_distribution_stays(
     """Who tells xdist how to distribute gets that, mended for dead workers; "load" is what `-n` means as well."""
     monkeypatch.setenv("PYTEST_ADDOPTS", addopts)
     plain_project.suite({"P1": ("say yes", NOOP)})
-    _add(plain_project, TELLS_ITS_SCHEDULER)
+    plain_project.extend_conftest(TELLS_ITS_SCHEDULER)
 
     session = plain_project.run("-n", "1", *given, "-s")
 
@@ -170,7 +165,7 @@ def test_stolen_cells_are_asked_once(plain_project: Any) -> None:
     """Where workers take items from each other, none is asked ahead that another one may be given."""
     slow_first = {f"P{n:02}": (f"wait {0.2 if n < 12 else 0.0}", NOOP) for n in range(24)}
     plain_project.suite(slow_first)
-    _add(plain_project, COUNTS_CALLS)
+    plain_project.extend_conftest(COUNTS_CALLS)
 
     session = plain_project.run("-n", "2", "--dist=worksteal")
 
@@ -194,7 +189,7 @@ def test_ctrl_c_while_a_worker_is_replaced(plain_project: Any) -> None:
     """The session ends as interrupted, with its summary, though one worker has not been started yet."""
     plain_project.suite({f"P{n}": ("say yes", NOOP) for n in range(4)})
     (plain_project.folder / "benchmarks" / "test_dies.py").write_text(DIES)
-    _add(plain_project, INTERRUPTS)
+    plain_project.extend_conftest(INTERRUPTS)
 
     session = plain_project.run("-n", "2")
 
@@ -210,7 +205,7 @@ def test_a_session_without_cells_is_distributed_as_ever(plain_project: Any) -> N
     plain_project.pytester.makepyfile(
         test_own="import pytest\n@pytest.mark.parametrize('n', range(20))\ndef test_own(n): pass\n"
     )
-    _add(plain_project, TELLS_ITS_SCHEDULER)
+    plain_project.extend_conftest(TELLS_ITS_SCHEDULER)
 
     session = plain_project.run("-n", "2", "-s", models=None, target="")
 
@@ -259,8 +254,7 @@ def test_what_runs_no_test_asks_nobody(plain_project: Any, option: str) -> None:
 def test_cells_that_are_all_skipped_by_a_mark_fail_nothing(project: Any) -> None:
     """A session in which the user lets no cell run is as good as its other tests."""
     project.suite({"P1": ("say yes", NOOP)})
-    _add(
-        project,
+    project.extend_conftest(
         "\nimport pytest\ndef pytest_collection_modifyitems(items):\n"
         "    for item in items:\n        item.add_marker(pytest.mark.skip(reason='not today'))\n",
     )
@@ -274,8 +268,7 @@ def test_cells_that_are_all_skipped_by_a_mark_fail_nothing(project: Any) -> None
 def test_a_gate_over_cells_that_were_all_skipped_says_why(project: Any) -> None:
     """No verdict is never a pass, and never without a word."""
     project.suite({"P1": ("say yes", NOOP)})
-    _add(
-        project,
+    project.extend_conftest(
         "\nimport pytest\ndef pytest_collection_modifyitems(items):\n"
         "    for item in items:\n        item.add_marker(pytest.mark.skip(reason='not today'))\n",
     )
@@ -288,8 +281,7 @@ def test_a_gate_over_cells_that_were_all_skipped_says_why(project: Any) -> None:
 
 def test_no_answer_stays_in_memory(project: Any) -> None:
     """Neither pytest's reports nor its items keep an answer once its row is written."""
-    _add(
-        project,
+    project.extend_conftest(
         "\nimport gc\nfrom pytest_openclaw.records import Reply\n"
         "def pytest_unconfigure(config):\n"
         "    gc.collect()\n"
