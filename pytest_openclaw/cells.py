@@ -246,22 +246,24 @@ def order_by_lane(state: State, collected: list[pytest.Item]) -> None:
 
 def name_prompts(collected: list[pytest.Item]) -> None:
     """Give every cell the words by which `-k` finds it: name, category, tags and the token of its id."""
+    from pytest_openclaw.python_benchmarks import base_id
     from pytest_openclaw.suites import keyword_token
 
     for item in collected:
         if (cell := items.cell_of(item)) is not None:
             prompt = cell.prompt
-            words = {prompt.name, prompt.category or "", *prompt.tags, keyword_token(prompt.id)}
+            words = {prompt.name, prompt.category or "", *prompt.tags, keyword_token(base_id(prompt.id))}
             item.extra_keyword_matches.update(words - {""})
 
 
 @contextmanager
 def exact_ids(config: pytest.Config, collected: list[pytest.Item]) -> Iterator[None]:
     """Let `-k P1` select the prompt P1 and never P10, while pytest evaluates the expression."""
+    from pytest_openclaw.python_benchmarks import base_id
     from pytest_openclaw.suites import rewrite_keyword
 
     keyword = config.option.keyword
-    ids = {cell.prompt.id for item in collected if (cell := items.cell_of(item)) is not None}
+    ids = {base_id(cell.prompt.id) for item in collected if (cell := items.cell_of(item)) is not None}
     config.option.keyword = rewrite_keyword(keyword, ids) if keyword else keyword
     try:
         yield

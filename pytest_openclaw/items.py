@@ -202,7 +202,9 @@ def fetch_reply(request: pytest.FixtureRequest) -> Reply:
     item: pytest.Item = request.node
     if not hasattr(request, "param"):
         pytest.fail("`reply` needs @pytest.mark.openclaw(id=…, prompt=…) on the test", pytrace=False)
-    item.stash[CELL] = request.param
+    cell = cell_of(item)
+    assert cell is not None, "`reply` was parametrized with cells"
+    item.stash[CELL] = cell
     return item.config.stash[STATE].asker.prepared(ask(item))
 
 
@@ -245,10 +247,14 @@ def cell_of(item: pytest.Item) -> Cell | None:
     callspec = getattr(item, "callspec", None)
     if callspec is None or item.get_closest_marker("openclaw") is None:
         return None
+    from pytest_openclaw.python_benchmarks import with_parameters
     from pytest_openclaw.records import Cell
 
     parameter = callspec.params.get("reply")
-    return parameter if isinstance(parameter, Cell) else None
+    if not isinstance(parameter, Cell):
+        return None
+    item.stash[CELL] = with_parameters(parameter, callspec.id)
+    return item.stash[CELL]
 
 
 def asked_of(item: pytest.Item, call: pytest.CallInfo[None]) -> Asked | None:

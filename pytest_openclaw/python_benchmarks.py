@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from pytest_openclaw.records import Prompt, Reply
+    from pytest_openclaw.records import Cell, Prompt, Reply
     from pytest_openclaw.state import State
 
 KEYS = (
@@ -66,9 +66,34 @@ def prompt_of(marker: pytest.Mark, definition: pytest.Function, state: State) ->
     if prompt is None:
         raise collector.CollectError("\n".join(f"{where}: {complaint}" for complaint in complaints))
     prompt = replace(prompt, validator=JudgedByTest(), validator_spec={"type": JudgedByTest.type})
+    if (other := state.claim_id(prompt, definition.nodeid)) != definition.nodeid:
+        raise collector.CollectError(f"{where}: id {prompt_id!r} is that of {other} too. Give each its own.")
     if change := state.resumption.change_of(prompt):
         raise collector.CollectError(change)
     return prompt
+
+
+def with_parameters(cell: Cell, callspec_id: str) -> Cell:
+    """Return the cell of one item of a test that has parameters beside its targets: they stand in its id.
+
+    Args:
+        cell: as the test's mark describes it.
+        callspec_id: all the item's parameters as pytest writes them, such as `2-llama_cpp/smollm2:135m`.
+    """
+    label = cell.target.label
+    # pytest writes what is not ASCII as escapes, unless it is told not to.
+    for form in (label, label.encode("unicode_escape").decode("ascii")):
+        before, found, after = callspec_id.partition(form)
+        if found:
+            others = "-".join(filter(None, (before.removesuffix("-"), after.removeprefix("-"))))
+            named = replace(cell.prompt, id=f"{cell.prompt.id}[{others}]") if others else cell.prompt
+            return replace(cell, prompt=named)
+    raise AssertionError(f"{callspec_id} has the target {label}, by which `reply` was parametrized")
+
+
+def base_id(prompt_id: str) -> str:
+    """Return the id in the mark of a benchmark, without the parameters of one of its items."""
+    return prompt_id.partition("[")[0]
 
 
 def _as_in_a_suite(keywords: Mapping[str, Any], function: str) -> dict[str, Any]:

@@ -122,11 +122,12 @@ class Resumption:
 
     def change_of(self, prompt: Prompt) -> str | None:
         """Return in a worker how a Python benchmark differs from the run's; its controller cannot tell."""
+        from pytest_openclaw.python_benchmarks import base_id
         from pytest_openclaw.run.resume import changed_keys, refusal, tell_changed
         from pytest_openclaw.suites import definition
 
         for began in self._handed_over["prompts"] if self._handed_over else ():
-            if (began["suite"], began["id"]) != (prompt.suite, prompt.id):
+            if (began["suite"], base_id(began["id"])) != (prompt.suite, prompt.id):
                 continue
             if keys := changed_keys(began, definition(prompt)):
                 return refusal(self.settings.run_id, [tell_changed(began, keys)])

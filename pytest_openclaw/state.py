@@ -20,7 +20,7 @@ from pytest_openclaw.signals import interrupted_by_signals
 if TYPE_CHECKING:
     from pytest_openclaw.protocols import Provider
     from pytest_openclaw.providers import Builtin
-    from pytest_openclaw.records import Cell, JsonObject, Suite, Target
+    from pytest_openclaw.records import Cell, JsonObject, Prompt, Suite, Target
     from pytest_openclaw.redact import Redactor
     from pytest_openclaw.run.asking import Asked, Asker
     from pytest_openclaw.run.neighbours import Others
@@ -76,6 +76,7 @@ class State:
         self._asker: Asker | None = None
         self._shared: SharedDir | None = None
         self._suites: dict[Path, Suite] = {}
+        self._claims: dict[tuple[str, str], str] = {}
         self._open = ExitStack()
         self._logs_are_safe = False
         self._hears_signals = False
@@ -229,6 +230,10 @@ class State:
         if path not in self._suites:
             self._suites[path] = load_suite(path, name=suite_name(self.config, path), registry=self.registry)
         return self._suites[path]
+
+    def claim_id(self, prompt: Prompt, nodeid: str) -> str:
+        """Return the test that has this prompt's id in its module: this one, unless another came first."""
+        return self._claims.setdefault((prompt.suite, prompt.id), nodeid)
 
     def holds_suite(self, path: Path) -> bool:
         """Whether a prompt file is a suite: it stands in a folder of suites, or is named."""

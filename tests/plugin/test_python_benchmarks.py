@@ -116,6 +116,30 @@ def test_a_wrong_mark_is_a_collection_error(plain_project: Any, mark: str, messa
     assert session.status == pytest.ExitCode.INTERRUPTED
 
 
+def test_an_id_that_stands_twice_is_a_collection_error(plain_project: Any) -> None:
+    """Two tests of one module cannot share a row."""
+    one = '@pytest.mark.openclaw(id="R1", prompt="say yes")\ndef test_{}(reply): pass\n'
+    _write(plain_project, "import pytest\n" + one.format("x") + one.format("y"))
+
+    session = plain_project.run()
+
+    assert "id 'R1' is that of benchmarks/test_bench.py::test_x too. Give each its own." in session.text
+    assert session.status == pytest.ExitCode.INTERRUPTED
+
+
+def test_an_id_means_all_parameters_of_its_test(project: Any) -> None:
+    """`-k R1` selects every item of the benchmark R1, and none of R10; each has a row and a definition."""
+    mark = '@pytest.mark.parametrize("n", [1, 2])\n@pytest.mark.openclaw(id="{}", prompt="say yes")\n'
+    tests = [mark.format(name) + f"def test_{name}(reply, n): pass\n" for name in ("R1", "R10")]
+    _write(project, "import pytest\n" + "".join(tests))
+
+    session = project.run("-k", "R1")
+
+    session.outcomes(passed=2, deselected=2)
+    assert {row["prompt_id"] for row in session.rows} == {"R1[1]", "R1[2]"}
+    assert {prompt["id"] for prompt in session.load("config.json")["prompts"]} == {"R1[1]", "R1[2]"}
+
+
 def test_reply_without_a_mark_says_so(plain_project: Any) -> None:
     """A test that takes `reply` without a prompt is told what is missing."""
     _write(plain_project, "def test_x(reply): pass\n")

@@ -250,6 +250,38 @@ def test_a_kept_python_benchmark_is_not_run_again(school: Any) -> None:
     assert {prompt["id"] for prompt in session.load("config.json")["prompts"]} == {"R1", "R2", "R3"}
 
 
+WITH_PARAMETERS = """
+import pytest
+
+@pytest.mark.parametrize("word", ["yes", "no", "caf\u00e9"])
+@pytest.mark.openclaw(id="R1", prompt="say yes")
+@pytest.mark.parametrize("n", [1, 2])
+def test_words(n, reply, word):
+    assert reply.text == word
+"""
+
+
+def test_each_item_of_a_benchmark_with_parameters_keeps_its_own_row(school: Any) -> None:
+    """A cell with parameters of its own has them in its id; each keeps its verdict, and one alone is asked."""
+    python_school(school, WITH_PARAMETERS)
+    first = begin(school)
+    asked(school)
+    kept = [line for line in lines(school) if b'"R1[2-no]"' not in line]
+    (school.folder / "runs" / "r" / "results.jsonl").write_bytes(b"".join(kept))
+
+    session = resume(school)
+
+    first.outcomes(passed=2, failed=4)
+    session.outcomes(passed=2, failed=4)
+    assert asked(school)["a say yes"] == 1
+    verdicts = {row["prompt_id"]: row["objective_pass"] for row in session.rows}
+    assert verdicts == {
+        f"R1[{n}-{word}]": word == "yes" for n in (1, 2) for word in ("yes", "no", r"caf\xe9")
+    }
+    assert lines(school)[:5] == kept
+    assert len(session.rows) == 6
+
+
 def test_a_missing_definition_of_a_python_benchmark_is_no_change(school: Any) -> None:
     """A run that was killed before a Python benchmark's first row may lack its definition."""
     python_school(school)

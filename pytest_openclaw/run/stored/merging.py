@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.run.stored.parts import Part
 
 Prefer = Literal["newest", "oldest"]
-Rows = dict[CellKey, tuple["StoredRow", ...]]
+Rows = dict[CellKey, "StoredRow"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ def merge_parts(parts: Sequence[Part], prefer: Prefer | None = None) -> Merged:
     same_gates = gates[0] if all(one == gates[0] for one in gates) else None
     new = NewRun(
         n_selected=n_selected,
-        rows=[row for key in ordered for row in rows[key]],
+        rows=[rows[key] for key in ordered],
         config=join_configs(parts, n_selected, order.prompts),
         inventory=join_inventories(parts),
         snapshots=[snapshot for part in parts for snapshot in part.snapshots],
@@ -81,11 +81,11 @@ def merge_parts(parts: Sequence[Part], prefer: Prefer | None = None) -> Merged:
 
 
 def _joined_rows(parts: Sequence[Part], prefer: Prefer | None) -> tuple[Rows, list[str]]:
-    found: dict[CellKey, dict[tuple[bytes, ...], tuple[StoredRow, ...]]] = {}
+    found: dict[CellKey, dict[bytes, StoredRow]] = {}
     holders: dict[CellKey, list[str]] = {}
     for part in parts:
-        for key, rows in part.rows.items():
-            found.setdefault(key, {})[tuple(row.line for row in rows)] = rows
+        for key, row in part.rows.items():
+            found.setdefault(key, {})[row.line] = row
             holders.setdefault(key, []).append(part.name)
     contested = sorted((key for key, versions in found.items() if len(versions) > 1), key=_cell_name)
     if contested and prefer is None:
@@ -104,8 +104,8 @@ def _joined_rows(parts: Sequence[Part], prefer: Prefer | None) -> tuple[Rows, li
     return {key: choose(versions.values(), key=_age) for key, versions in found.items()}, notes
 
 
-def _age(rows: tuple[StoredRow, ...]) -> tuple[int, list[bytes]]:
-    return max(row.record.ended_at_ms for row in rows), [row.line for row in rows]
+def _age(row: StoredRow) -> tuple[int, bytes]:
+    return row.record.ended_at_ms, row.line
 
 
 def _cell_name(key: CellKey) -> str:
@@ -138,7 +138,7 @@ def _n_selected(target: Target, parts: Sequence[Part], rows: Rows) -> int:
         else:
             possible |= unanswered - rows.keys()
             n_possible += n_missing
-    n_rows = sum(len(found) for key, found in rows.items() if key.target == target)
+    n_rows = sum(key.target == target for key in rows)
     return n_rows + len(known) + n_unnamed + min(n_possible, len(possible - known))
 
 

@@ -46,8 +46,7 @@ class Part:
     Attributes:
         n_selected: cells by target, in the order of its config.
         prompts: definitions by suite and id, in the order of its config.
-        rows: those that count, by cell. A cell has one row; only a Python
-            benchmark with parameters of its own has several.
+        rows: those that count, by cell: its last.
         snapshots: of its targets, in no order.
         gates: None where it has merged runs with different ones.
     """
@@ -55,7 +54,7 @@ class Part:
     run: StoredRun
     n_selected: Mapping[Target, int]
     prompts: Mapping[PromptKey, JsonObject]
-    rows: Mapping[CellKey, tuple[StoredRow, ...]]
+    rows: Mapping[CellKey, StoredRow]
     snapshots: tuple[Snapshot, ...]
     gates: Gates | None
 
@@ -72,17 +71,17 @@ class Part:
     @property
     def rows_in_order(self) -> list[StoredRow]:
         """Rows that count, in the order of the file."""
-        counting = {id(row) for rows in self.rows.values() for row in rows}
+        counting = {id(row) for row in self.rows.values()}
         return [row for row in self.run.rows if id(row) in counting]
 
     @property
     def n_rows(self) -> int:
         """Rows that count."""
-        return sum(map(len, self.rows.values()))
+        return len(self.rows)
 
     def n_rows_of(self, target: Target) -> int:
         """Rows that count, of one target."""
-        return sum(len(rows) for key, rows in self.rows.items() if key.target == target)
+        return sum(key.target == target for key in self.rows)
 
     @property
     def shortcomings(self) -> list[str]:
@@ -132,7 +131,7 @@ def read_part(path: Path) -> Part:
         run=run,
         n_selected=n_selected,
         prompts=prompts,
-        rows=_rows_that_count(run, prompts),
+        rows={row.record.key: row for row in run.rows},
         snapshots=_snapshots(path, n_selected),
         gates=gates,
     )
@@ -188,17 +187,6 @@ def _count(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ValueError(f"n_cells is {value!r}")
     return value
-
-
-def _rows_that_count(
-    run: StoredRun, prompts: Mapping[PromptKey, JsonObject]
-) -> dict[CellKey, tuple[StoredRow, ...]]:
-    rows: dict[CellKey, tuple[StoredRow, ...]] = {}
-    for row in run.rows:
-        key = row.record.key
-        several = is_python(prompts.get((key.suite, key.prompt_id), {}))
-        rows[key] = (*rows.get(key, ()), row) if several else (row,)
-    return rows
 
 
 def is_python(definition: Mapping[str, Any]) -> bool:

@@ -476,17 +476,6 @@ def test_the_last_row_of_a_cell_counts(tmp_path: Path) -> None:
     assert [found.record.violation for found in _merge(path).new.rows] == [None]
 
 
-def test_a_python_benchmark_with_parameters_keeps_its_rows(tmp_path: Path) -> None:
-    """Its cells have one name, and none of its rows is taken for another one's."""
-    rows = [row(A, "R1", violation=str(number)) for number in range(3)]
-    path = store(tmp_path / "one", rows, prompts=[definition("R1", validator={"type": "python"})])
-
-    merged = _merge(path)
-
-    assert [found.record.violation for found in merged.new.rows] == ["0", "1", "2"]
-    assert merged.new.n_selected == {A: 3}
-
-
 def test_a_run_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A full disk ends the merge, and no half of a run stays behind."""
     path = store(tmp_path / "one", [row(A, "P1")])
