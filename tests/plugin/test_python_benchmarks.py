@@ -135,7 +135,8 @@ def test_an_id_means_all_parameters_of_its_test(project: Any) -> None:
 
     session = project.run("-k", "R1")
 
-    session.outcomes(passed=2, deselected=2)
+    # An xdist controller does not tell what its workers have deselected.
+    assert session.result.parseoutcomes()["passed"] == 2
     assert {row["prompt_id"] for row in session.rows} == {"R1[1]", "R1[2]"}
     assert {prompt["id"] for prompt in session.load("config.json")["prompts"]} == {"R1[1]", "R1[2]"}
 
