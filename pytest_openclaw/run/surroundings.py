@@ -41,7 +41,7 @@ class Surroundings:
         self.host: str = self._here["host"]["name"]
         self._hosts: dict[str, JsonObject] = {}
         self._serving: dict[str, JsonObject] = {}
-        self._served_before: dict[str, JsonObject] = {}
+        self._served_before: dict[tuple[str, str], JsonObject] = {}
         self._snapshots: dict[str, dict[Target, Snapshots]] = {self.host: {}}
         self._asked: set[Target] = set()
 
@@ -51,15 +51,16 @@ class Surroundings:
         Raises:
             OpenClawError: a snapshot is none.
         """
-        for target, name in self._names.items():
-            self._snapshots[self.host][target] = self._read_snapshots(name)
         apart = {"run_id", "targets", "hosts"}
         there = {key: value for key, value in inventory.items() if key not in apart}
         self._hosts = dict(inventory.get("hosts", {}))
         self._serving = dict(inventory.get("targets", {}))
-        self._served_before = {
-            label: serving["server"] for label, serving in self._serving.items() if "server" in serving
-        }
+        for host in (self.host, *self._hosts):
+            served = self._hosts[host]["targets"] if host in self._hosts else self._serving
+            for label, serving in served.items():
+                if "server" in serving:
+                    self._served_before[host, label] = serving["server"]
+            self._snapshots[host] = {target: self._read_snapshots(target, host) for target in self._names}
         if there:
             others = there.pop("resumed_on", [])
             if self._here not in [there, *others]:
@@ -88,8 +89,9 @@ class Surroundings:
         if target not in self._asked:
             # What an earlier session took after it is not after it any more.
             self._asked.add(target)
-            if taken := self._snapshots[self.host].get(target):
-                self._snapshots[self.host][target] = replace(taken, after=None)
+            for by_target in self._snapshots.values():
+                if taken := by_target.get(target):
+                    by_target[target] = replace(taken, after=None)
         for moment in MOMENTS:
             if snapshot := payload.get(moment):
                 self._take_snapshot(target, moment, snapshot, host)
@@ -126,26 +128,25 @@ class Surroundings:
         if moment == "before" and known.before:
             return
         by_target[target] = replace(known, **{moment: snapshot})
-        where = self._names[target] if host == self.host else f"{self._names[target]}_{_safe(host)}"
         text = render_snapshot(target.label, moment, snapshot)
-        self._directory.write_text(f"resources_{where}_{moment}.txt", text)
+        self._directory.write_text(self._file_of(target, host, moment), text)
 
     def _take_serving(self, label: str, serving: JsonObject, host: str) -> None:
         served = self._hosts[host]["targets"] if host in self._hosts else self._serving
         known = served.get(label, {})
         # The warm-up is told with a first fault, the server with a first answer, by each worker again.
         told = {key: value for key, value in serving.items() if key not in known}
-        before = self._served_before.get(label)
+        before = self._served_before.get((host, label))
         if before is not None and serving.get("server", before) != before:
             told["server_when_resumed"] = serving["server"]
         if told:
             served[label] = {**known, **told}
             self.write()
 
-    def _read_snapshots(self, name: str) -> Snapshots:
+    def _read_snapshots(self, target: Target, host: str) -> Snapshots:
         found: dict[str, JsonObject] = {}
         for moment in MOMENTS:
-            path = self._directory.path / f"resources_{name}_{moment}.txt"
+            path = self._directory.path / self._file_of(target, host, moment)
             if not path.exists():
                 continue
             try:
@@ -153,6 +154,10 @@ class Surroundings:
             except ValueError as error:
                 raise OpenClawError(f"{path} is no snapshot ({error}); remove it") from None
         return Snapshots(**found)
+
+    def _file_of(self, target: Target, host: str, moment: Moment) -> str:
+        where = "" if host == self.host else f"_{_safe(host)}"
+        return f"resources_{self._names[target]}{where}_{moment}.txt"
 
 
 def file_names(targets: Iterable[Target]) -> dict[Target, str]:

@@ -14,6 +14,7 @@ from pytest_openclaw.records import Record, Target
 from pytest_openclaw.run.directory import RunDirectory
 from pytest_openclaw.run.inventory import collect_inventory
 from pytest_openclaw.run.resume import read_kept
+from pytest_openclaw.run.resources import parse_snapshot
 from pytest_openclaw.run.session import Earlier, Plan, RunSession
 from pytest_openclaw.run.surroundings import file_names
 from pytest_openclaw.schema import load_schema, to_row
@@ -206,6 +207,36 @@ def test_a_resumed_run_takes_its_rows_over(directory: RunDirectory) -> None:
     assert _load(directory, "inventory.json") == earlier.inventory
     (group, _) = session.finish().groups
     assert (group.n_total, group.resources_before, group.resources_after) == (1, {"n": 1}, {"n": 2})
+
+
+def test_a_resumed_run_takes_each_hosts_facts_over(directory: RunDirectory) -> None:
+    """What another host had to spare before stays the first; another server behind it is noted there alone."""
+    first = _session(directory, {A: 3})
+    first.add(_payload(record(A), serving={"server": {"version": "here"}}))
+    for host in ("north", "south"):
+        first.meet(host, {"memory_total_bytes": 1})
+        told = {"server": {"version": "1"}}
+        first.add(_payload(record(A, prompt_id=host), host=host, before={"n": 1}, serving=told))
+    earlier = Earlier(
+        config=_load(directory, "config.json"),
+        inventory=_load(directory, "inventory.json"),
+        kept=read_kept(directory.path / "results.jsonl"),
+    )
+    session = RunSession(directory, Settings(), first.plan, earlier)
+
+    for host, version in (("north", "1"), ("south", "2")):
+        again = {"server": {"version": version}}
+        session.add(_payload(record(A, prompt_id="P9"), host=host, before={"n": 2}, serving=again))
+
+    hosts = _load(directory, "inventory.json")["hosts"]
+    assert hosts["north"]["targets"]["p/a"] == {"server": {"version": "1"}}
+    assert hosts["south"]["targets"]["p/a"] == {
+        "server": {"version": "1"},
+        "server_when_resumed": {"version": "2"},
+    }
+    for host in ("north", "south"):
+        snapshot = (directory.path / f"resources_p__a_{host}_before.txt").read_text()
+        assert parse_snapshot(snapshot) == {"n": 1}
 
 
 def test_another_machine_is_noted(directory: RunDirectory) -> None:
