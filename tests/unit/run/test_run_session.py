@@ -13,8 +13,8 @@ import pytest
 from pytest_openclaw.records import Record, Target
 from pytest_openclaw.run.directory import RunDirectory
 from pytest_openclaw.run.inventory import collect_inventory
-from pytest_openclaw.run.resume import read_kept
 from pytest_openclaw.run.resources import parse_snapshot
+from pytest_openclaw.run.resume import read_kept
 from pytest_openclaw.run.session import Earlier, Plan, RunSession
 from pytest_openclaw.run.surroundings import file_names
 from pytest_openclaw.schema import load_schema, to_row
