@@ -8,17 +8,22 @@ import os
 import shutil
 import stat
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
+from filelock import FileLock, Timeout
 
 if TYPE_CHECKING:
     from types import TracebackType
 
 _PREFIX = "pytest-openclaw-"
 _MEMBER = "member-"
+_OWNER = "owner.lock"
+_NEW_S = 60.0
+"""For so long a folder may be between its making and its lock."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,12 +34,20 @@ class SharedDir:
     """
 
     path: Path
+    owner: FileLock | None = None
     member: Path | None = None
 
     @classmethod
     def create(cls) -> SharedDir:
-        """Make a folder with a random name, under the system's folder for temporary files."""
-        return cls(path=Path(tempfile.mkdtemp(prefix=_PREFIX)))
+        """Make a folder with a random name, under the system's folder for temporary files.
+
+        Those that killed runs have left there are removed.
+        """
+        _sweep()
+        path = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        owner = FileLock(path / _OWNER)
+        owner.acquire()
+        return cls(path=path, owner=owner)
 
     @classmethod
     def join(cls, name: str) -> SharedDir:
@@ -65,6 +78,8 @@ class SharedDir:
             pids = (int(path.name.removeprefix(_MEMBER)) for path in self.path.glob(f"{_MEMBER}*"))
             if any(map(psutil.pid_exists, pids)):
                 return
+        if self.owner:
+            self.owner.release()
         # An engine that ends a moment later still has its log open, which on Windows keeps the file there.
         shutil.rmtree(self.path, ignore_errors=True)
 
@@ -78,6 +93,15 @@ class SharedDir:
         traceback: TracebackType | None,
     ) -> None:
         self.remove()
+
+
+def _sweep() -> None:
+    for mark in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_OWNER}"):
+        # Another user's cannot be opened, and one that has just gone is not there.
+        with contextlib.suppress(Timeout, OSError):
+            if _is_private(mark.parent) and time.time() - mark.stat().st_mtime > _NEW_S:
+                with FileLock(mark, timeout=0):  # its owner has died
+                    shutil.rmtree(mark.parent, ignore_errors=True)
 
 
 def _is_private(path: Path) -> bool:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import stat
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -120,3 +123,35 @@ def test_what_somebody_else_has_made_is_not_used(temporary, made):
         assert stat.S_IMODE(shared.path.stat().st_mode) == 0o700
 
     assert taken.exists()
+
+
+OWNER = """
+import sys, tempfile, time
+tempfile.tempdir = sys.argv[1]
+from pytest_openclaw.run.shared import SharedDir
+shared = SharedDir.create()
+print(shared.path, flush=True)
+time.sleep(600)
+"""
+
+
+def test_what_a_killed_run_has_left_is_removed_by_a_later_one(temporary):
+    """A living run keeps its folder however old it is, and so does one that is just beginning."""
+    words = [sys.executable, "-c", OWNER, str(temporary)]
+    folders = []
+    with contextlib.ExitStack() as stack:
+        for _ in range(3):
+            process = stack.enter_context(subprocess.Popen(words, stdout=subprocess.PIPE, text=True))
+            stack.callback(process.kill)
+            folders.append((Path(process.stdout.readline().strip()), process))
+        (killed, first), (new, second), (living, _) = folders
+        for process in (first, second):
+            process.kill()
+            process.wait()
+        for folder in (killed, living):
+            os.utime(folder / "owner.lock", (0, 0))
+
+        with SharedDir.create():
+            left = {folder for folder in (killed, new, living) if folder.exists()}
+
+    assert left == {new, living}
