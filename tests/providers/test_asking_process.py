@@ -391,7 +391,7 @@ def test_after_three_deaths_nobody_is_asked(server: MisbehavingServer, opened: E
 def test_executors_leave_nothing_behind(server: MisbehavingServer, tmp_path: Path) -> None:
     """Opened, used, killed and closed many times, they leave no process, no thread and no descriptor."""
     answering(server, lambda prompt: ANSWER)
-    here = psutil.Process()
+    here, n_threads = psutil.Process(), threading.active_count()
 
     def use(n: int) -> None:
         with Executor({"openai_responses": provider_at(server.url)}, Settings(), tmp_path) as executor:
@@ -404,11 +404,11 @@ def test_executors_leave_nothing_behind(server: MisbehavingServer, tmp_path: Pat
             assert executor.close() == []
 
     use(0), use(1)
-    # The server's own sockets, in this process, close when its threads see the end.
-    server.wait_for(lambda: not server._open)
-    before = here.num_fds(), threading.active_count(), here.children()
+    # The server has a thread and a socket for each connection, in this process, until it sees the end.
+    server.wait_for(lambda: threading.active_count() == n_threads)
+    before = here.num_fds(), here.children()
     for n in range(6):
         use(n)
-    server.wait_for(lambda: not server._open)
 
-    assert (here.num_fds(), threading.active_count(), here.children()) == before
+    server.wait_for(lambda: threading.active_count() == n_threads)
+    assert (here.num_fds(), here.children()) == before
