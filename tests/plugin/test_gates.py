@@ -38,7 +38,7 @@ def _tools(used: int, unused: int) -> dict[str, Any]:
         pytest.param(_cells(2, 0), ["--openclaw-min-tool-rate=0.5"], 10, "no_verdict", "no answered cell counts", id="no-tool-cells"),
         pytest.param({"P1": ("refused", YES)}, ["--openclaw-min-pass-rate=0"], 10, "no_verdict", "nothing was answered", id="nothing-answered"),
         pytest.param({"P1": ("timeout", YES)}, ["--openclaw-min-pass-rate=0"], 10, "no_verdict", "nothing was answered", id="only-faults"),
-        pytest.param({**_cells(3, 0), "Z": ("nomodel", YES)}, ["--openclaw-min-pass-rate=0.5"], 10, "no_verdict", "1 of 4 cells were unavailable", id="partly-unavailable"),
+        pytest.param({**_cells(3, 0), "Z": ("nomodel", YES)}, ["--openclaw-min-pass-rate=0.5", "--openclaw-concurrency=1"], 10, "no_verdict", "1 of 4 cells were unavailable", id="partly-unavailable"),
         pytest.param({**_cells(3, 0), "Z": ("timeout", YES)}, ["--openclaw-verdict=gate"], 1, "not_gated", "", id="a-fault-fails-the-gate-mode"),
         pytest.param({**_cells(3, 0), "Z": ("say ", YES)}, ["--openclaw-verdict=gate", "--openclaw-min-pass-rate=1"], 1, "failed", "3 of 4 judged cells passed", id="silence-is-no-pass"),
     ],
