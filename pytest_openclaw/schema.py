@@ -22,6 +22,7 @@ ROW_VERSION = 1
 _SEED_FIELDS = 22
 _FIELDS = tuple(field.name for field in fields(Record) if field.name != "extra")
 _TUPLES = ("tool_calls", "tool_call_details")
+_KEYS = frozenset((*_FIELDS, "record_type", "schema_version"))
 
 
 def to_row(record: Record) -> JsonObject:
@@ -49,8 +50,7 @@ def from_row(row: Mapping[str, Any]) -> Record:
     values: dict[str, Any] = {
         name: tuple(row[name]) if name in _TUPLES else row[name] for name in _FIELDS if name in row
     }
-    known = {*_FIELDS, "record_type", "schema_version"}
-    return Record(**values, extra={key: value for key, value in row.items() if key not in known})
+    return Record(**values, extra={key: row[key] for key in row.keys() - _KEYS})
 
 
 def check_types(record: Record) -> None:

@@ -152,26 +152,29 @@ class State:
     @property
     def asker(self) -> Asker:
         """The side that asks; its child starts when it is first needed."""
+        if self._asker is None:
+            self._asker = self._make_asker()
+        return self._asker
+
+    def _make_asker(self) -> Asker:
         from pytest_openclaw.run.asking import Asker
         from pytest_openclaw.run.executor import Executor
         from pytest_openclaw.run.waits import Wait, Waits
 
-        if self._asker is None:
-            self.hide_secrets_in_logs()
-            self.interruptible()
-            others: Others = self.handed_over["others"] if self.handed_over else "none"
-            waits = Waits(self.shared_path)
-            executor = Executor(
-                self.providers,
-                self._own_settings(),
-                self.shared_path,
-                others=others,
-                tell=lambda nodeid, told: waits.add(
-                    nodeid, Wait(why=self.redactor.text(told.why), seconds=told.seconds)
-                ),
-            )
-            self._asker = Asker(executor, self.redactor)
-        return self._asker
+        self.hide_secrets_in_logs()
+        self.interruptible()
+        others: Others = self.handed_over["others"] if self.handed_over else "none"
+        waits = Waits(self.shared_path)
+        executor = Executor(
+            self.providers,
+            self._own_settings(),
+            self.shared_path,
+            others=others,
+            tell=lambda nodeid, told: waits.add(
+                nodeid, Wait(why=self.redactor.text(told.why), seconds=told.seconds)
+            ),
+        )
+        return Asker(executor, self.redactor)
 
     def _own_settings(self) -> Settings:
         """The settings with what this process may have in flight: a worker, what it was told."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 RESULTS = "results.jsonl"
 LOCK = ".lock"
+_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 # JSON may hold them as they are, but readers such as `str.splitlines` end a line there.
 OTHER_LINE_ENDS = {ord(character): f"\\u{ord(character):04x}" for character in "\x85\u2028\u2029"}
 BINARY: int = getattr(os, "O_BINARY", 0)  # Windows alone has it
@@ -194,7 +195,7 @@ class RunDirectory:
 
 def line_of(row: dict[str, Any]) -> bytes:
     """Return a row as a line of `results.jsonl`, without its line feed."""
-    text = json.dumps(row, ensure_ascii=False, allow_nan=False)
+    text = _JSON.encode(row)
     return text.translate(OTHER_LINE_ENDS).encode()
 
 

@@ -101,7 +101,7 @@ class RunSession:
         row = payload["row"]
         row["host"] = payload.get("host", self.host)
         # Ten thousand answers of 64 KiB are kept on disk, not here.
-        record = replace(from_row(row), raw_output="", parsed_output=None, tool_call_details=())
+        record = from_row({**row, "raw_output": "", "parsed_output": None, "tool_call_details": ()})
         with whole_step:  # else the summary might not count a row that is there
             self.directory.append(row)
             self.records.append(record)
