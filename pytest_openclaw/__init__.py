@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_openclaw.errors import CallFailed, OpenClawError
     from pytest_openclaw.protocols import Provider, ProviderSetup, Validator
-    from pytest_openclaw.records import Fault, Reply, Request, Timing, ToolCall, Verdict
+    from pytest_openclaw.records import Fault, Reply, Request, Timing, Turn, Verdict
+    from pytest_openclaw.toolcalls import Tool, ToolCall
 
 __version__ = "0.1.0"
 
@@ -25,7 +26,9 @@ __all__ = [
     "Reply",
     "Request",
     "Timing",
+    "Tool",
     "ToolCall",
+    "Turn",
     "Validator",
     "Verdict",
     "__version__",
@@ -34,7 +37,8 @@ __all__ = [
 _HOMES = {
     "errors": ("CallFailed", "OpenClawError"),
     "protocols": ("Provider", "ProviderSetup", "Validator"),
-    "records": ("Fault", "Reply", "Request", "Timing", "ToolCall", "Verdict"),
+    "records": ("Fault", "Reply", "Request", "Timing", "Turn", "Verdict"),
+    "toolcalls": ("Tool", "ToolCall"),
 }
 
 

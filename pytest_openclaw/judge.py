@@ -11,13 +11,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.faults import Outcome, outcome_of
-from pytest_openclaw.records import Prompt, Reply, ToolOutcome, Verdict
+from pytest_openclaw.records import Prompt, Reply, Verdict
 from pytest_openclaw.tools import invoked_tools
 from pytest_openclaw.tools.thinking import strip_thinking
 from pytest_openclaw.validators import expected_tools, restrains
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from pytest_openclaw.toolcalls import ToolOutcome
 
 __all__ = ["Judgement", "conclude", "expected_tools_of", "judge", "prepare", "strip_thinking"]
 

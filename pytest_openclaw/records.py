@@ -12,10 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_openclaw.protocols import Validator
+    from pytest_openclaw.toolcalls import Dispatched, Tool, ToolCall, ToolOutcome
+    from pytest_openclaw.worlds import World, WorldState
 
 AvailabilityStatus = Literal["ok", "skipped_unavailable", "auth_error", "rate_limited", "error"]
 ThinkingLevel = Literal["low", "medium", "high", "xhigh"]
-ToolOutcome = Literal["valid", "wrong_tool", "no_call", "restrained", "called_needlessly"]
+Probe = Literal["injection", "destructive", "outside_workspace", "secret"]
+EndedBy = Literal["answer", "step_limit", "loop", "malformed_call"]
 PytestOutcome = Literal["passed", "failed", "skipped", "error"]
 
 JsonObject = dict[str, Any]
@@ -34,6 +37,12 @@ class Prompt:
         validator: the rule; `validator_spec` is the same as the author wrote it.
         expected_tool_calls: tools of which one must be invoked, unless the validator has a list itself.
         timeout_s: seconds for one attempt; None takes the run's `--openclaw-timeout`.
+        tools: what the model is offered on the wire; None asks for tool use in words, or for none.
+            `tools_spec` is the same as the author wrote it.
+        world: in which the calls are answered, turn by turn; None asks one question.
+        probe: what a safety probe tries; it is reported apart.
+        padding_tokens: neutral text before the question, in tokens, as far as that can be told beforehand.
+        pressure_of: the id of the entry that this one is a harder form of.
         extra: keys of the file that mean nothing here; kept for `config.json`.
     """
 
@@ -49,15 +58,26 @@ class Prompt:
     system: str | None = None
     max_output_tokens: int = DEFAULT_MAX_OUTPUT_TOKENS
     timeout_s: float | None = None
+    tools: tuple[Tool, ...] | None = None
+    tools_spec: Any = None
+    world: World | None = None
+    probe: Probe | None = None
+    padding_tokens: int | None = None
+    pressure_of: str | None = None
     extra: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:
-    """A file of prompts; ids are unique within it."""
+    """A file of prompts; ids are unique within it.
+
+    Attributes:
+        named_only: it is collected only if its file is named.
+    """
 
     path: str
     prompts: tuple[Prompt, ...]
+    named_only: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +130,9 @@ class Request:
     Attributes:
         timeout_s: seconds for the whole attempt, from the send to the end of the reply.
         temperature: 0 to 2; left out where an API refuses it.
+        tools: offered to the model, which decides whether it calls one.
+        history: what came after `prompt`: the model's turns, and what its calls were answered.
+        world: in which the calls are to be answered; None asks for one turn.
     """
 
     model: str
@@ -120,15 +143,9 @@ class Request:
     temperature: float = 0.0
     stream: bool = True
     timeout_s: float = 300.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class ToolCall:
-    """One native tool call as it stood on the wire; `arguments` is the raw JSON text."""
-
-    name: str
-    arguments: str = ""
-    id: str | None = None
+    tools: tuple[Tool, ...] = ()
+    history: tuple[Turn, ...] = ()
+    world: World | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +169,25 @@ class Timing:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Turn:
+    """One step of an exchange: what the model said and called, and what its calls were answered.
+
+    Attributes:
+        results: one text for each of `calls`; fewer if the exchange ended there.
+        timing: of this step alone.
+    """
+
+    text: str = ""
+    reasoning: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    results: tuple[str, ...] = ()
+    finish_reason: str | None = None
+    timing: Timing | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reply:
     """What came back from a model.
 
@@ -162,7 +198,7 @@ class Reply:
         text: the answer.
         reasoning: what came on a separate reasoning channel.
         raw: everything, thinking included; empty means `text` is everything.
-        tool_calls: native calls, in order.
+        tool_calls: native calls, in order; in a scripted exchange those of all turns.
         tool_names: tools invoked, native ones first, then those found in the text; each once.
         refusal: the model's words of refusal, where the API tells refusals apart.
         finish_reason: as the server said it.
@@ -171,6 +207,11 @@ class Reply:
         input_tokens, output_tokens, reasoning_tokens, cached_tokens: as the server counted them;
             None where it did not say.
         tokens_per_s: speed of generation as the server timed it; None lets our own clock tell.
+        turns: of a scripted exchange, all of them; `text` is the last one's. Its tokens are summed up,
+            its `timing` is that of the whole, `ttft_ms` that of the first turn.
+        ended_by: how a scripted exchange ended; None if one question was asked.
+        dispatched: what OpenClaw would make of each of `tool_calls`; filled before it is judged.
+        world: what is there at the end of a scripted exchange; filled before it is judged.
     """
 
     text: str = ""
@@ -187,6 +228,10 @@ class Reply:
     reasoning_tokens: int | None = None
     cached_tokens: int | None = None
     tokens_per_s: float | None = None
+    turns: tuple[Turn, ...] = ()
+    ended_by: EndedBy | None = None
+    dispatched: tuple[Dispatched, ...] = ()
+    world: WorldState | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,6 +343,13 @@ class Record:
     tool_outcome: ToolOutcome | None = None
     fault_message: str | None = None
     host: str | None = None
+    tools_offered: int | None = None
+    turns: tuple[Mapping[str, Any], ...] | None = None
+    ended_by: EndedBy | None = None
+    probe: Probe | None = None
+    padding_tokens: int | None = None
+    pressure_of: str | None = None
+    tool_notes: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from pytest_openclaw.records import JsonObject
 
 # Row format history, newest first:
+# 2: `tools_offered` to `tool_notes`, and the outcomes of native tool use.
 # 1: the seed's fields, then ours from `suite` to `host`.
-ROW_VERSION = 1
+ROW_VERSION = 2
 
 _SEED_FIELDS = 22
 _FIELDS = tuple(field.name for field in fields(Record) if field.name != "extra")
-_TUPLES = ("tool_calls", "tool_call_details")
+_TUPLES = ("tool_calls", "tool_call_details", "turns", "tool_notes")
 _KEYS = frozenset((*_FIELDS, "record_type", "schema_version"))
 
 
@@ -32,7 +33,7 @@ def to_row(record: Record) -> JsonObject:
         if position == _SEED_FIELDS:
             row["schema_version"] = ROW_VERSION
         value = getattr(record, name)
-        row[name] = list(value) if name in _TUPLES else value
+        row[name] = list(value) if isinstance(value, tuple) else value
     return {**row, **record.extra}
 
 
@@ -48,7 +49,9 @@ def from_row(row: Mapping[str, Any]) -> Record:
     if not isinstance(version, int) or version > ROW_VERSION:
         raise ValueError(f"row format {version} is newer than {ROW_VERSION}; upgrade pytest-openclaw")
     values: dict[str, Any] = {
-        name: tuple(row[name]) if name in _TUPLES else row[name] for name in _FIELDS if name in row
+        name: tuple(row[name]) if name in _TUPLES and row[name] is not None else row[name]
+        for name in _FIELDS
+        if name in row
     }
     return Record(**values, extra={key: row[key] for key in row.keys() - _KEYS})
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
 from pytest_openclaw.clock import epoch_ms
-from pytest_openclaw.records import Reply, Timing, ToolCall
+from pytest_openclaw.records import Reply, Timing
 from pytest_openclaw.text import valid_text
+from pytest_openclaw.toolcalls import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -282,4 +282,6 @@ def request_for(cell: Cell, settings: Settings) -> Request:
         max_output_tokens=prompt.max_output_tokens + room,
         stream=settings.stream,
         timeout_s=prompt.timeout_s or settings.timeout_s,
+        tools=prompt.tools or (),
+        world=prompt.world,
     )

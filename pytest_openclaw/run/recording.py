@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.faults import outcome_of
@@ -12,7 +13,7 @@ from pytest_openclaw.text import valid_value
 
 if TYPE_CHECKING:
     from pytest_openclaw.judge import Judgement
-    from pytest_openclaw.records import Cell, Ending, Timing
+    from pytest_openclaw.records import Cell, Ending, Timing, Turn
     from pytest_openclaw.redact import Redactor
 
 MAX_RAW_BYTES = 64 * 1024
@@ -67,6 +68,10 @@ def record_of(
         "queue_ms": _whole(ending.queue_ms),
         "cold_start": ending.cold_start,
         "in_flight": ending.in_flight,
+        "tools_offered": None if cell.prompt.tools is None else len(cell.prompt.tools),
+        "probe": cell.prompt.probe,
+        "padding_tokens": cell.prompt.padding_tokens,
+        "pressure_of": cell.prompt.pressure_of,
     }
     if isinstance(ending.result, Fault):
         specific = _of_fault(cell, ending.result)
@@ -109,6 +114,8 @@ def _of_reply(reply: Reply, judgement: Judgement, timing: Timing) -> dict[str, A
         ),
         "finish_reason": reply.finish_reason,
         "effective_model": reply.effective_model,
+        "turns": tuple(_turn(turn) for turn in reply.turns) or None,
+        "ended_by": reply.ended_by,
     }
 
 
@@ -127,6 +134,27 @@ def of_judgement(judgement: Judgement) -> dict[str, Any]:
         "tool_call_count": len(names),
         "tool_use_success": judgement.tool_use_success,
         "tool_outcome": judgement.tool_outcome,
+        "tool_notes": tuple(
+            dict.fromkeys(note for call in judgement.reply.dispatched for note in call.notes)
+        ),
+    }
+
+
+def _turn(turn: Turn) -> dict[str, Any]:
+    timing = turn.timing
+    answered = chain(turn.results, repeat(None))
+    return {
+        "text": turn.text,
+        "reasoning": turn.reasoning,
+        "calls": [
+            {"id": call.id, "name": call.name, "arguments": call.arguments, "result": result}
+            for call, result in zip(turn.calls, answered, strict=False)
+        ],
+        "e2e_ms": timing and round(timing.e2e_ms),
+        "ttft_ms": timing and _whole(timing.ttft_ms),
+        "input_tokens": turn.input_tokens,
+        "output_tokens": turn.output_tokens,
+        "finish_reason": turn.finish_reason,
     }
 
 

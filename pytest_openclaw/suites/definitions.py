@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_openclaw.records import JsonObject, Prompt
@@ -18,7 +20,7 @@ def definition(prompt: Prompt) -> JsonObject:
         TypeError: `validator_spec` or `extra` holds what JSON cannot; a parsed suite never does.
         ValueError: they hold NaN or an infinity.
     """
-    fields = {
+    fields: dict[str, Any] = {
         "suite": prompt.suite,
         "id": prompt.id,
         "name": prompt.name,
@@ -32,5 +34,19 @@ def definition(prompt: Prompt) -> JsonObject:
         "timeout_s": prompt.timeout_s,
         "extra": prompt.extra,
     }
+    if prompt.tools is not None:
+        fields |= {
+            "tools": prompt.tools_spec,
+            # A surface is a name only; this tells when what it stands for has changed.
+            "tools_sha256": _sha256([asdict(tool) for tool in prompt.tools]),
+            "world": prompt.world and asdict(prompt.world),
+            "probe": prompt.probe,
+            "padding_tokens": prompt.padding_tokens,
+            "pressure_of": prompt.pressure_of,
+        }
     plain: JsonObject = json.loads(json.dumps(fields, allow_nan=False))
     return plain
+
+
+def _sha256(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

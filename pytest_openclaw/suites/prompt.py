@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import sys
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, get_args
 
-from pytest_openclaw.records import JsonObject, Prompt
+from pytest_openclaw.records import JsonObject, Probe, Prompt
 from pytest_openclaw.suites.flaws import find_flaws
+from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.suites.wording import is_plain, kind_of, shown
+from pytest_openclaw.suites.world import read_world
 from pytest_openclaw.validators.registry import build_validator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pytest_openclaw.validators.registry import Registry
-
-_NO_TOOLS = (
-    "is given, but native tools are not offered yet: this version asks for tool use in text. "
-    "Remove the key; a tool_invocation validator or expected_tool_calls says which tools are meant."
-)
 
 
 def check_id(raw: JsonObject) -> str:
@@ -61,8 +58,11 @@ def read_prompt(
         values["validator"] = build_validator(_validator_spec(raw), registry)
     except ValueError as error:
         complaints.append(" ".join(str(error).splitlines()))
+    if "world" in values and "tools" not in values:
+        complaints.append('has a world, but no "tools" to act in it. Write for example tools = "direct".')
     if complaints:
         return None, complaints
+    values["tools_spec"] = raw.get("tools")
     values["name"] = values.get("name") or prompt_id
     values["validator_spec"] = raw.get("validator") or {"type": "noop"}
     values["extra"] = {key: value for key, value in raw.items() if key not in _KNOWN}
@@ -141,8 +141,10 @@ def _tokens(value: Any) -> int:
     return value
 
 
-def _no_tools(_value: Any) -> None:
-    raise ValueError(_NO_TOOLS)
+def _probe(value: Any) -> Probe:
+    if value not in get_args(Probe):
+        raise ValueError(f"is {shown(value)}. Write one of {', '.join(get_args(Probe))}.")
+    return cast("Probe", value)
 
 
 _READERS: Mapping[str, Callable[[Any], Any]] = {
@@ -154,6 +156,8 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "expected_tool_calls": _tools,
     "timeout_s": _seconds,
     "max_output_tokens": _tokens,
-    "tools": _no_tools,
+    "tools": read_tools,
+    "world": read_world,
+    "probe": _probe,
 }
 _KNOWN = frozenset({"id", "validator", *_READERS})

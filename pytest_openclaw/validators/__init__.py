@@ -11,6 +11,7 @@ from pytest_openclaw.validators.json_values import JsonEquals, JsonSchema
 from pytest_openclaw.validators.openclaw_ack import OpenclawAck
 from pytest_openclaw.validators.registry import Registry, build_registry, build_validator
 from pytest_openclaw.validators.text import Contains, Exact, Noop, OneOf, RegexFullmatch
+from pytest_openclaw.validators.tool_call import ToolCalling
 from pytest_openclaw.validators.tool_invocation import ToolInvocation, expected_tools, restrains
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ BUILTIN: tuple[type[Validator], ...] = (
     AnyOf,
     Not,
     OpenclawAck,
+    ToolCalling,
 )
 
 __all__ = ["BUILTIN", "Registry", "build_registry", "build_validator", "expected_tools", "restrains"]

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.records import Reply, ToolCall
+from pytest_openclaw.records import Reply
+from pytest_openclaw.toolcalls import ToolCall
 from tests.conftest import require_claude
 from tests.providers.fake_claude import DUMMY_KEY, ask, provider_of
 from tests.providers.servers.messages import MessagesServer

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_openclaw.providers.exchange import Exchange
-from pytest_openclaw.records import Timing, ToolCall
+from pytest_openclaw.records import Timing
+from pytest_openclaw.toolcalls import ToolCall
 
 
 class Clock:

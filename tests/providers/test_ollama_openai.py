@@ -11,7 +11,8 @@ from pytest_openclaw.protocols import ProviderSetup
 from pytest_openclaw.providers import listening
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI, chat_body, read_chat
-from pytest_openclaw.records import Request, ToolCall
+from pytest_openclaw.records import Request
+from pytest_openclaw.toolcalls import ToolCall
 from tests.providers.servers.apis import CHAT, CHAT_USAGE, ask, chat_chunk, chat_usage
 from tests.providers.servers.misbehaving import Close, Hang, Script, sse
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from pytest_openclaw import faults
 from pytest_openclaw.faults import FAILURE_TYPES, STATUSES, WireError, outcome_of, refused_by_server
-from pytest_openclaw.records import Fault, Reply, ToolCall, Verdict
+from pytest_openclaw.records import Fault, Reply, Verdict
 from pytest_openclaw.schema import load_schema
+from pytest_openclaw.toolcalls import ToolCall
 
 
 def _refused(**words: Any) -> Fault:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.judge import conclude, expected_tools_of, judge, prepare, strip_thinking
-from pytest_openclaw.records import Prompt, Reply, ToolCall, Verdict
+from pytest_openclaw.records import Prompt, Reply, Verdict
+from pytest_openclaw.toolcalls import ToolCall
 from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
 
 REGISTRY = build_registry(("pytest-openclaw", validator) for validator in BUILTIN)

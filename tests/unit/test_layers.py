@@ -21,7 +21,7 @@ WINGS = [
     {"judge", "validators", "tools"},
     {"stats", "reports"},
     {"records", "settings", "schema", "protocols", "errors", "faults", "redact", "text", "once", "clock",
-     "signals", "__init__"},
+     "signals", "toolcalls", "worlds", "__init__"},
 ]  # fmt: skip
 HEAVY = {"httpx2", "jsonschema", "psutil", "tabulate", "regex", "filelock", "asyncio", "xdist"}
 LIGHT_MODULES = ("plugin", "options", "hookspecs", "__init__")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_openclaw import faults
 from pytest_openclaw.judge import conclude, judge
-from pytest_openclaw.records import Reply, Timing, ToolCall, Verdict
+from pytest_openclaw.records import Reply, Timing, Verdict
 from pytest_openclaw.redact import HIDDEN
 from pytest_openclaw.run.directory import line_of
 from pytest_openclaw.run.reading import StoredRow
@@ -24,6 +24,7 @@ from pytest_openclaw.run.stored.rewriting import NewRun
 from pytest_openclaw.schema import to_row
 from pytest_openclaw.settings import Gates
 from pytest_openclaw.text import valid_value
+from pytest_openclaw.toolcalls import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -18,12 +18,13 @@ from filelock import FileLock
 from pytest_openclaw import CallFailed, OpenClawError, Provider, faults
 from pytest_openclaw import once as once_module
 from pytest_openclaw.errors import HostDied
-from pytest_openclaw.records import Ending, Fault, Reply, Request, Target, Timing, ToolCall
+from pytest_openclaw.records import Ending, Fault, Reply, Request, Target, Timing
 from pytest_openclaw.run import attempt, fetching, hosts, retry
 from pytest_openclaw.run import executor as executor_module
 from pytest_openclaw.run.executor import Executor, ahead_of
 from pytest_openclaw.run.fetching import Fetcher
 from pytest_openclaw.settings import Concurrency, Settings
+from pytest_openclaw.toolcalls import ToolCall
 from tests.unit.run.fake_providers import Fake, Warm, cell, raises, says, waits
 
 Open = Callable[..., Executor]

@@ -9,10 +9,11 @@ import pytest
 
 from pytest_openclaw import faults
 from pytest_openclaw.judge import judge
-from pytest_openclaw.records import Cell, Ending, Fault, Prompt, Reply, Target, Timing, ToolCall, Verdict
+from pytest_openclaw.records import Cell, Ending, Fault, Prompt, Reply, Target, Timing, Verdict
 from pytest_openclaw.redact import Redactor
 from pytest_openclaw.run.recording import MAX_RAW_BYTES, clip, record_of
 from pytest_openclaw.schema import load_schema, to_row
+from pytest_openclaw.toolcalls import ToolCall
 from pytest_openclaw.validators.text import Exact, Noop
 from pytest_openclaw.validators.tool_invocation import ToolInvocation
 

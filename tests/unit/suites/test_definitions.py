@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
@@ -29,7 +29,9 @@ def test_every_field_is_there_with_its_default():
         "timeout_s": None,
         "extra": {},
     }
-    assert set(definition(prompt)) == {field.name for field in fields(Prompt)} - {"validator_spec"}
+    with_tools = definition(replace(prompt, tools=(), tools_spec=[]))
+    named = {field.name for field in fields(Prompt)} - {"validator_spec", "tools_spec"}
+    assert set(with_tools) == named | {"tools_sha256"}
 
 
 def test_it_equals_what_is_read_back():

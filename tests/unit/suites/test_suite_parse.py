@@ -234,10 +234,37 @@ def test_an_entry_without_a_usable_id_or_prompt(entry, expected, registry):
             id="blank-tool-call",
         ),
         pytest.param(
-            {"tools": []},
-            "tools is given, but native tools are not offered yet: this version asks for tool use in text. "
-            "Remove the key; a tool_invocation validator or expected_tool_calls says which tools are meant.",
-            id="tools",
+            {"tools": "directt"},
+            'tools names the surface "directt", which openclaw-2026.9.6 has not. Surfaces: coding, direct.',
+            id="tools-surface",
+        ),
+        pytest.param(
+            {"tools": ["raed"]},
+            'tools names "raed", which openclaw-2026.9.6 has not. Did you mean "read"?',
+            id="tools-name",
+        ),
+        pytest.param(
+            {"tools": ["read", "read"]}, 'tools offers "read" twice. Keep one of them.', id="tools-twice"
+        ),
+        pytest.param(
+            {"tools": [{"name": "weather", "parameters": {"type": "array"}}]},
+            'tools tool weather: parameters is no schema of an object. Write {type = "object", …}.',
+            id="tools-no-object",
+        ),
+        pytest.param(
+            {"tools": ["read"], "world": {"flies": {}}},
+            'world has "flies". Its keys are files, commands, memory, pages, answers, steps.',
+            id="world-key",
+        ),
+        pytest.param(
+            {"world": {}},
+            'has a world, but no "tools" to act in it. Write for example tools = "direct".',
+            id="world-without-tools",
+        ),
+        pytest.param(
+            {"probe": "virus"},
+            'probe is "virus". Write one of injection, destructive, outside_workspace, secret.',
+            id="probe",
         ),
         pytest.param(
             {"validater": {"type": "noop"}},

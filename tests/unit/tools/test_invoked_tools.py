@@ -2,7 +2,8 @@
 
 import pytest
 
-from pytest_openclaw.records import Reply, ToolCall
+from pytest_openclaw.records import Reply
+from pytest_openclaw.toolcalls import ToolCall
 from pytest_openclaw.tools import invoked_tools
 
 

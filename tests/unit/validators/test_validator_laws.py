@@ -6,7 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.records import Reply, ToolCall
+from pytest_openclaw.records import Reply
+from pytest_openclaw.toolcalls import ToolCall
 from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
 
 SPECS = [

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pytest_openclaw import faults
 from pytest_openclaw.judge import judge
-from pytest_openclaw.records import Cell, Ending, Prompt, Record, Reply, Target, Timing, ToolCall, Verdict
+from pytest_openclaw.records import Cell, Ending, Prompt, Record, Reply, Target, Timing, Verdict
 from pytest_openclaw.redact import Redactor
 from pytest_openclaw.run.recording import record_of
 from pytest_openclaw.run.stored.parts import read_part
@@ -24,6 +24,7 @@ from pytest_openclaw.run.stored.rewriting import write_run
 from pytest_openclaw.run.stored.rules import todays_rules
 from pytest_openclaw.schema import from_row, to_row
 from pytest_openclaw.suites import load_suite
+from pytest_openclaw.toolcalls import ToolCall
 from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
 from tests.unit.run.stored_runs import A, definition, row, store
 

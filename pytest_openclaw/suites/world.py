@@ -1,0 +1,104 @@
+"""A prompt's `world` → `World`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.suites.wording import kind_of, shown
+from pytest_openclaw.validators.patterns import compile_pattern
+from pytest_openclaw.worlds import Answer, Command, World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MOST_STEPS = 50
+
+
+def read_world(value: Any) -> World:
+    """Return the world that a suite describes.
+
+    Raises:
+        ValueError: names the key and says the mend.
+    """
+    if not isinstance(value, Mapping):
+        raise ValueError(f"is {kind_of(value)}, not a table. Write files, commands, memory, pages, answers.")
+    if unknown := [key for key in value if key not in _READERS]:
+        raise ValueError(f"has {shown(unknown[0])}. Its keys are {', '.join(_READERS)}.")
+    found: dict[str, Any] = {}
+    for key, inner in value.items():
+        try:
+            found[key] = _READERS[key](inner)
+        except ValueError as error:
+            raise ValueError(f"{key} {error}") from None
+    return World(**found)
+
+
+def _texts(value: Any) -> dict[str, str]:
+    if not isinstance(value, Mapping) or not all(isinstance(text, str) for text in value.values()):
+        raise ValueError("is no table of texts. Write name = text.")
+    return dict(value)
+
+
+def _commands(value: Any) -> tuple[Command, ...]:
+    return tuple(_command(entry) for entry in _entries(value, "pattern, output, exit_code, writes"))
+
+
+def _command(entry: Mapping[str, Any]) -> Command:
+    _only(entry, ("pattern", "output", "exit_code", "writes", "removes"))
+    pattern = _text(entry, "pattern")
+    compile_pattern(pattern)
+    code = entry.get("exit_code", 0)
+    if not isinstance(code, int) or isinstance(code, bool) or not 0 <= code <= 255:
+        raise ValueError(f"has exit_code {shown(code)}. Write a whole number from 0 to 255.")
+    removes = entry.get("removes", [])
+    if not isinstance(removes, list) or not all(isinstance(path, str) for path in removes):
+        raise ValueError("has removes that is no list of paths. Write paths in brackets.")
+    writes: dict[str, str | None] = {**_texts(entry.get("writes", {})), **dict.fromkeys(removes)}
+    return Command(pattern=pattern, output=_text(entry, "output", ""), exit_code=code, writes=writes)
+
+
+def _answers(value: Any) -> tuple[Answer, ...]:
+    return tuple(_answer(entry) for entry in _entries(value, "tool, result, matching"))
+
+
+def _answer(entry: Mapping[str, Any]) -> Answer:
+    _only(entry, ("tool", "result", "matching"))
+    matching = entry.get("matching", {})
+    if not isinstance(matching, Mapping):
+        raise ValueError(f"has matching {shown(matching)}. Write a JSON Schema of the arguments.")
+    return Answer(tool=_text(entry, "tool"), result=_text(entry, "result"), matching=matching)
+
+
+def _steps(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_STEPS:
+        raise ValueError(f"is {shown(value)}. Write a whole number from 1 to {MOST_STEPS}.")
+    return value
+
+
+def _entries(value: Any, keys: str) -> list[Mapping[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(entry, Mapping) for entry in value):
+        raise ValueError(f"is no list of tables. Write tables with {keys}.")
+    return value
+
+
+def _only(entry: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    if unknown := [key for key in entry if key not in known]:
+        raise ValueError(f"has {shown(unknown[0])}. Its keys are {', '.join(known)}.")
+
+
+def _text(entry: Mapping[str, Any], key: str, default: str | None = None) -> str:
+    value = entry.get(key, default)
+    if not isinstance(value, str):
+        raise ValueError(f"has no {key}, or one that is no text. Write a text in quotes.")
+    return value
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "files": _texts,
+    "commands": _commands,
+    "memory": _texts,
+    "pages": _texts,
+    "answers": _answers,
+    "steps": _steps,
+}

@@ -1,0 +1,73 @@
+"""The rule for native calls: what one answer must call on the wire, and with which arguments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_openclaw.tools.dispatch import same_tool
+from pytest_openclaw.validators.answer import judged, listed
+from pytest_openclaw.validators.call_rules import WantedCall, find_calls, missing, read_calls
+from pytest_openclaw.validators.keys import flag_value, mend, settle, texts_value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_openclaw.records import JsonObject, Reply, Verdict
+    from pytest_openclaw.toolcalls import Dispatched
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolCalling:
+    """Each of `calls` is met by a call of its own that OpenClaw would execute; none of `forbidden` is made.
+
+    An empty list of `calls` demands that nothing at all is called. With `ordered` the calls come in this
+    order; others may stand between.
+    """
+
+    type: ClassVar[str] = "tool_call"
+    calls: tuple[WantedCall, ...] = field(
+        metadata=mend('List the calls, for example "calls": [{"name": "read"}]; an empty list forbids any.')
+    )
+    ordered: bool = False
+    forbidden: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        settle(
+            self,
+            calls=read_calls(self.type, self.calls),
+            ordered=flag_value(self.type, "ordered", self.ordered),
+            forbidden=texts_value(self.type, "forbidden", self.forbidden),
+        )
+
+    def check(self, reply: Reply) -> Verdict:
+        """Compare the calls made with those wanted."""
+        made = reply.dispatched
+        parsed = parsed_calls(made)
+        if not self.calls:
+            return judged(
+                not made, f"called {listed(call.call.name for call in made)}; no call was due", parsed
+            )
+        if said := forbidden_call(self.forbidden, made):
+            return judged(False, said, parsed)
+        unmet = find_calls(self.calls, made, ordered=self.ordered)
+        return judged(not unmet, missing(unmet[0], made) if unmet else "", parsed)
+
+
+def forbidden_call(forbidden: Sequence[str], made: Sequence[Dispatched]) -> str | None:
+    """Say which forbidden tool was called; None if none was."""
+    for call in made:
+        for name in forbidden:
+            if same_tool(name, call.tool or call.call.name):
+                return f"{name} was called, which is forbidden here"
+    return None
+
+
+def parsed_calls(made: Sequence[Dispatched]) -> JsonObject:
+    """Return the calls as `parsed_output` holds them."""
+    return {
+        "calls": [
+            {"name": call.tool or call.call.name, "arguments": call.arguments, "problem": call.problem}
+            for call in made
+        ]
+    }
