@@ -36,6 +36,8 @@ class SuiteFile(pytest.File):
             suite = state.load_suite(self.path)
         except (SuiteError, pytest.UsageError) as error:
             raise self.CollectError(printable(str(error))) from None
+        if suite.named_only and not state.is_named(self.path):
+            return
         state.get_ready()
         for cell in build_cells(
             select_prompts(suite.prompts, state.settings.prompts), state.settings.targets

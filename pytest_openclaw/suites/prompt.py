@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from pytest_openclaw.records import JsonObject, Probe, Prompt
 from pytest_openclaw.suites.flaws import find_flaws
 from pytest_openclaw.suites.offered import read_tools
+from pytest_openclaw.suites.pressure import Form, flaws_of
 from pytest_openclaw.suites.wording import is_plain, kind_of, shown
 from pytest_openclaw.suites.world import read_world
 from pytest_openclaw.validators.registry import build_validator
@@ -60,6 +61,10 @@ def read_prompt(
         complaints.append(" ".join(str(error).splitlines()))
     if "world" in values and "tools" not in values:
         complaints.append('has a world, but no "tools" to act in it. Write for example tools = "direct".')
+    if isinstance(form := raw.get("pressure"), Form):
+        values |= {"pressure_of": form.of, "padding_tokens": form.padding_tokens}
+    elif form is not None:
+        complaints += [f"pressure {flaw}" for flaw in flaws_of(raw)]
     if complaints:
         return None, complaints
     values["tools_spec"] = raw.get("tools")
@@ -160,4 +165,4 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "world": read_world,
     "probe": _probe,
 }
-_KNOWN = frozenset({"id", "validator", *_READERS})
+_KNOWN = frozenset({"id", "validator", "pressure", *_READERS})
