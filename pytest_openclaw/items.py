@@ -239,7 +239,8 @@ def judged_by_test(item: pytest.Item, call: pytest.CallInfo[None] | None) -> Ask
         verdict = Verdict(passed=False, violation=str(error) or "the test's assertion failed")
     else:
         return _broken(asked, error)
-    return replace(asked, judgement=conclude(asked.cell.prompt, prepare(result), verdict))
+    prompt = asked.cell.prompt
+    return replace(asked, judgement=conclude(prompt, prepare(prompt, result), verdict))
 
 
 def cell_of(item: pytest.Item) -> Cell | None:
