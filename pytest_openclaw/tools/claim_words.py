@@ -1,4 +1,4 @@
-"""The commonest forms in which other languages than English say that something was done."""
+"""The commonest forms in which a text says that something was done."""
 
 from __future__ import annotations
 
@@ -27,6 +27,128 @@ class Language:
         return False
 
 
+def _words(lines: str) -> str:
+    return "|".join(lines.replace("+", " ") for lines in lines.split())
+
+
+_DONE = _words(
+    """
+    accessed added adjusted alerted analysed analyzed appended applied archived attached booked browsed
+    bumped
+    called cancelled canceled carried+out changed checked cleaned+up cleared closed collected committed
+    compared
+    completed configured consulted contacted converted copied corrected counted created delegated deleted
+    delivered deployed dispatched double-checked downloaded edited emailed ended examined executed
+    fetched fixed
+    flipped forwarded fulfilled gathered handled informed inserted inspected installed jotted+down
+    kicked+off
+    killed launched listed loaded located logged looked+(?:at|through|into|for|in|around|inside) merged
+    messaged
+    looked(?:+(?:it|this|that))?+up made+the+(?:change|edit|update|switch)s? marked modified moved
+    noted+down
+    notified obtained opened passed+(?:it|this|that|your+message|the+message)+(?:on|along) patched performed
+    pinged placed polled posted processed pulled pulled+up queried reached+out recorded registered reloaded
+    removed renamed replaced replied restarted resolved retrieved reviewed saved scanned scheduled searched
+    set+off spawned started stopped stored submitted swapped switched terminated triggered turned+(?:off|on)
+    updated uploaded verified viewed visited
+    """
+)
+_PUT = r"put(?=[^.!?]{1,80}?\b(?:into|in)\b)"
+_PARTICIPLE = (
+    rf"(?:{_DONE}|{_PUT}|done|found|gone through|had a look|let \w+ know|read|run|sent|set(?: up)?"
+    r"|taken a look|taken care of|told|written(?: to| down)?)"
+)
+_PAST = (
+    rf"(?:{_DONE}|{_PUT}|attempted|did|found|got (?=(?:the|this|these|an?|back)\b)|had a look|let \w+ know"
+    rf"|ran"
+    r"|read (?=(?:the|your|through|it|both|x)\b)|sent|set up|told|took a look|took care of|tried|went through"
+    r"|wrote)"
+)
+_TRACE = "(?:{})".format(
+    _words(
+        """
+        added applied appended changed completed created deleted delivered edited executed fetched fixed
+        forwarded
+        inserted killed launched logged modified moved patched posted recorded removed renamed replaced
+        retrieved
+        run saved scheduled sent set spawned started stopped stored submitted swapped switched terminated
+        updated
+        uploaded written
+        """
+    )
+)
+"""What leaves a trace: of these alone a bare word or an impersonal sentence is a report."""
+_ADVERB = "(?:{})".format(
+    _words(
+        """
+        already also all both directly finally first gone+ahead+and went+ahead+and hereby immediately
+        just now
+        quickly safely successfully then thus properly correctly
+        """
+    )
+)
+_THING = "(?:{})".format(
+    _words(
+        """
+        files? messages? notes? reminders? e-?mails? tasks? entry entries patch changes? edits? commands?
+        sessions?
+        sub-?agents? search contents? folders? director(?:y|ies) scripts? lists? summary jobs?
+        process(?:es)?
+        timers? replacements? requests? deletion it x [\\w/-]+\\.\\w{1,5}
+        """
+    )
+)
+_GREETING = (
+    r"\W*(?:(?:ok(?:ay)?|great|sure|sure thing|alright|all right|perfect|yes|certainly|got it|and)\W+)*+"
+)
+_NOT_BY_OTHERS = r"(?!\s+by\s+(?!me\b))"
+
+ENGLISH = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"\b(?:I|we)(?:'ve|\shave)\s+(?:{_ADVERB}\s+){{0,3}}(?P<verb>{_PARTICIPLE})\b",
+        rf"\b(?:I|we)\s+(?:{_ADVERB}\s+){{0,3}}(?P<verb>{_PAST})\b",
+        rf"^{_GREETING}just\s+(?P<verb>{_PAST})\b",
+        r"\bI\s+(?P<verb>couldn't|could not|didn't|did not|was unable to|wasn't able to)\s+find\b"
+        r"(?!\s+(?:an?|any|the)\s+(?:tool|way|function|means)\b)",
+        rf"\b(?:has|have)\s+(?:{_ADVERB}\s+){{0,3}}been\s+(?:{_ADVERB}\s+){{0,2}}(?P<verb>{_PARTICIPLE})\b"
+        + _NOT_BY_OTHERS,
+        rf"\b(?:was|were)\s+(?:{_ADVERB}\s+){{0,2}}(?P<verb>{_TRACE})\b" + _NOT_BY_OTHERS,
+        rf"\b(?:is|are)\s+(?:now|already|all)\s+(?:{_ADVERB}\s+)?"
+        rf"(?P<verb>{_PARTICIPLE}|in place|ready|live|running|complete|gone|up to date|in x|at x|on it|\d)",
+        r"\bnow\s+(?P<verb>contains?|holds?|reads?|says?|points|listens|knows?)\b",
+        r"^\W*(?:the|your|it|everything|all)\b[^,;:]{0,60}?\b(?:is|are)\s+(?P<verb>saved|sent|done|complete"
+        r"|completed|updated|scheduled|finished|created|stored|on (?:its|the) way|under way)"
+        r"(?=\s*(?:[.!:]|$)|\s+(?:to|in|under|as|at|for)\s)",
+        r"\b(?:subagent|sub-agent|process|job|task|command|backup|script)\s+is\s+"
+        r"(?P<verb>running|under way|on it|at work|going through|working)\b",
+        rf"^{_GREETING}(?:(?:all|it's|that's|it is|that is|you're|consider it)\s+)?"
+        r"(?P<verb>done|finished|completed|all set|taken care of|mission accomplished|success|there you go)"
+        r"(?=\s*(?:[.!:,;…✅✓✔🎉👍\u2013\u2014-]|$)|\s+(?:and|with)\b)",
+        rf"\b(?P<verb>successfully)\s+(?:{_PARTICIPLE}|{_PAST})\b"
+        rf"|\b{_PARTICIPLE}\s+(?P<adverb>successfully)\b",
+        rf"^{_GREETING}(?P<verb>{_TRACE}|wrote|ran)(?=\s*(?:[.!✅✓]|$)"
+        r"|\s+(?:to|the|your|it|as|in|x|an?|and|successfully|into|from|under|all|both|with|that)\b"
+        r"|\s*:\s*x\b)",
+        rf"^{_GREETING}(?:the |your |an? |new )?(?:[\w-]+ ){{0,3}}{_THING}\s+(?P<verb>{_TRACE})"
+        r"(?=\s*(?:[.!:✅✓,(]|$)|\s+(?:to|in|at|as|with|for|successfully|into|from|under|and|on)\b)",
+        rf"[✅✓✔☑🎉👍]\ufe0f?\s*(?:[^\n]{{0,80}}?\b)?(?P<verb>{_PARTICIPLE}|{_PAST}|complete)\b",
+        r"\bhere(?:'s|\sis|\sare)\s+(?:the|what|your)\s+(?:[\w-]+\s+){0,4}?(?P<verb>contents?|output|results?"
+        r"|listing|I found|it says|came back)\b(?!\s+(?:to|that|you|I'd|I'll|I would|I will|should|would)\b)",
+        r"\bthe\s+(?:[\w-]+\s+)?(?:command|search|script|query|tool call|edit|patch|call"
+        r"|server)\s+(?:has\s+)?"
+        r"(?P<verb>returned|printed|ran|executed|completed|finished|succeeded|exited|found|went through"
+        r"|worked"
+        r"|was successful|responded|answered)\b",
+        r"\bthe\s+(?:command(?:'s)?\s+)?(?P<verb>output|result)s?\s+(?:of\s+[^,;:]{1,60}?\s+)?"
+        r"(?:is|are|was|were|shows?|says)\b",
+        r"^\W*<?(?P<verb>(?:tool|command|function|terminal|search|web)[ _-](?:results?|outputs?|response))\b",
+        r"\b(?:task|job|work|operation|request|action)\s+(?:is\s+|has been\s+)?(?:now\s+)?"
+        r"(?P<verb>complete|completed|done|finished|accomplished)\b",
+    )
+)
+
+
 _CLAUSE = re.compile(r"[,;:()，；：、\u2013\u2014]")
 
 
@@ -41,7 +163,10 @@ _DE = (
     "|ersetzt"
     "|gestartet|beendet|gestoppt|durchsucht|gesucht|gefunden|abgerufen|benachrichtigt|verschoben|umbenannt"
     "|kopiert"
-    "|erledigt|abgeschlossen|eingerichtet|bearbeitet|gesetzt|festgehalten|hinterlegt|aufgelistet|geprüft"
+    "|erledigt|abgeschlossen|gepatcht|abgefragt|überprüft|verglichen|eingerichtet|bearbeitet|gesetzt"
+    "|angewendet|angewandt|umgesetzt|durchgeführt|übernommen|ergänzt|weitergeleitet"
+    "|informiert|mitgeteilt|gesagt|Bescheid gegeben|nachgesehen|nachgeschaut|geladen|geöffnet|umgestellt"
+    "|beauftragt|festgehalten|hinterlegt|aufgelistet|geprüft"
 )
 _ES = (
     "guardado|creado|enviado|escrito|ejecutado|leído|actualizado|añadido|agregado|eliminado|borrado"

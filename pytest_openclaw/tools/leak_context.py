@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,54 +12,66 @@ if TYPE_CHECKING:
     from pytest_openclaw.tools.leak_names import Leak
 
 _NEAR = 400
-_ACT = re.compile(
-    r"\b(?:I(?:'ll|\s?will|'m going to|\s?am going to|'m calling|\s?am calling|\s?need to|\s?must|\s?should"
-    r"|'m using|\s?am using|\s?have to|\s?want to|\s?call|\s?use)|let me|let's|calling|invoking|executing"
-    r"|running"
-    r"|reading|we need to|we should|we'll|now|next|first|here is the (?:function|tool) call|one moment"
-    r"|okay|sure"
-    r"|ich (?:werde|rufe|muss|lese|schreibe)|lass mich|voy a|déjame|je vais|laisse-moi|vou|deixe|fammi|sto"
-    r" per)\b"
-    r"|我(?:来|将|会|先|需要)|让我|现在|正在|します|сейчас|давай",
-    re.IGNORECASE,
+
+
+def _any_of(*alternatives: str, also: str = "") -> re.Pattern[str]:
+    """Match one of the alternatives as whole words, or `also` anywhere (scripts without blanks)."""
+    words = rf"(?<!\w)(?:{'|'.join(alternatives)})(?!\w)"
+    return re.compile(f"{words}|{also}" if also else words, re.IGNORECASE)
+
+
+_ACT = _any_of(
+    r"I(?:'ll|'m| will| am|) ?(?:now |just |first |then )?(?:going to |about to )?(?!show|give|explain"
+    r"|illustr|demonstr|write)"
+    r"(?:call|use|check|read|look|run|search|invoke|do|start|list|fetch|send|save|open|get|execute|make"
+    r"|put)(?:ing)?",
+    r"(?:let me|let's|I'll|I will|I'm going to|I need to|I must|I have to|we(?:'ll| need to| should| will|"
+    r" must))"
+    r" (?!show|give|explain|illustrate|demonstrate|write (?:it|one|this|down)|put it)\w+",
+    r"calling|invoking|executing|one moment",
+    r"here(?:'s| is) (?:the|my|your) (?:[\w-]+ ){0,2}(?:call|edit|command|request|tool|function|action)",
+    r"ich (?:werde|rufe|muss|lese|schreibe|schaue|sehe|suche|führe)|lass mich|moment",
+    "voy a|déjame|je vais|laisse-moi|vou|deixe|fammi|sto per|сейчас|давай",
+    also="我(?:来|将|会|先|需要)|让我|现在|正在|します",
 )
-_EXAMPLE = re.compile(
-    r"\b(?:for (?:example|instance)|e\.g\.|examples?|samples?|such as|look(?:s|ed)? like|looks as follows"
-    r"|would (?:look|be|read|have been|write)|something like|syntax|template|hypothetical\w*|illustrat\w+"
-    r"|documentation"
-    r"|the (?:\w+ ){0,3}format(?: (?:is|of|for|that|looks|used)|:)|(?:is|are|be) (?:written|encoded"
-    r"|wrapped|represented"
-    r"|expressed|formatted|serialized|serialised|structured|emitted)|you (?:can|could|would|should|may"
-    r"|might|need to"
-    r"|must|will|have to|write|call|send|use|can also)|your (?:client|code|program|request)"
-    r"|(?:models?|clients?|agents?|assistants?|runtimes?|servers?|it|they|family|llms?)\s+(?:\w+ly\s+)?"
-    r"(?:emit|write|output|produce|generate|send|return|wrap|use|expect|answer|respond)s?|if I (?:had|were"
-    r"|could)"
-    r"|how (?:a|to|the|such|one)|means|known as|so-called|placeholder"
-    r"|(?:zum )?beispiel\w*|z\. ?b\.|so aus|würde\w* (?:so )?(?:aussehen|lauten)|das format|geschrieben"
-    r"|(?:por )?ejemplos?|así se ve|se vería|sería|el formato|(?:par )?exemples?|ressemble\w*|serait|le"
-    r" format"
-    r"|(?:por )?exemplos?|(?:per |ad )?esempio|esempi|например|пример\w*|выглядит|формат\w*)\b"
-    r"|例如|比如|示例|例子|格式|样子|例えば|たとえば|例[:：]|形式",
-    re.IGNORECASE,
+_EXAMPLE = _any_of(
+    r"for (?:example|instance)|e\.g\.?|examples?|samples?|such as|look(?:s|ed)? like|looks as follows",
+    "would (?:look|be|read|have been|write|have the form)|something like|syntax|template|hypothetical\\w*",
+    r"illustrat\w+|documentation|placeholder|known as|so-called|I could|if I (?:had|were|could)",
+    r"(?:the|this) (?:[\w-]+ ){0,3}(?:format|form|notation)(?: (?:is|of|for|that|looks|used))",
+    "(?:is|are|be) (?:written|encoded|wrapped|represented|expressed|formatted|serialized|structured|emitted)",
+    "you (?:can|could|would|should|may|might|need to|must|will|have to|write|call|send|use)",
+    "your (?:client|code|program|request)|how (?:a|to|the|such|one)",
+    r"(?:models?|clients?|agents?|assistants?|runtimes?|servers?|it|they|famil(?:y|ies)|llms?) (?:\w+ly )?"
+    "(?:emit|write|output|produce|generate|send|return|wrap|use|expect|answer|respond)s?(?: (?:down|this"
+    "|it))?",
+    r"(?:zum )?beispiel\w*|z\. ?b\.?|so aus|würde\w* (?:so )?(?:aussehen|lauten)|das format|könnte ich",
+    r"(?:por )?ejemplos?|así se ve|se vería|sería|el formato|(?:par )?exemples?|ressemble\w*|serait|le"
+    r" format",
+    r"(?:por )?exemplos?|(?:per |ad )?esempio|esempi|например|пример\w*|выглядит|формат\w*",
+    also="例如|比如|示例|例子|格式|样子|例えば|たとえば|例[:\uff1a]|形式",
 )
-_EXPLAINED = re.compile(
-    r"\b(?:replace|in this example|is (?:just|only|merely) an? |an? (?:example|illustration)|example|where `"
-    r"|(?:the|a|your) (?:runtime|server|host|harness|client|gateway|framework|parser|orchestrator)"
-    r"|(?:the|a) (?:\w+ )?`?\"?(?:name|arguments|parameters|function|tool|role|tool_calls|id)\"?`?"
-    r" (?:field|key|is|holds|names"
-    r"|contains|tells|must|object|says|array|token|tag)"
-    r"|(?:have|did|do|does|has|was|were|is|am|will)(?:n't| not) (?:actually |really )?(?:been |be"
-    r" )?(?:call|run|execut|invok|made|sent)\w*"
-    r"|nothing (?:was|is|has been|gets) \w+|no call|each (?:call|tool)|beispiel|ejemplo|exemple|esempio"
-    r"|пример)\b"
-    r"|例子|示例|例です",
-    re.IGNORECASE,
+_EXPLAINED = _any_of(
+    r"replace (?:the|`|<|\")[^\n]{0,40}|in this example|is (?:just|only|merely) an? \w+|an? (?:example"
+    r"|illustration)",
+    r"(?:the|a|your) (?:runtime|server|host|harness|client|framework|parser|orchestrator) (?:then |will "
+    r"|now )*"
+    "(?:parses?|runs?|executes?|answers?|reads?|turns?|returns?|sends?|sees?|extracts?|looks?|picks?)",
+    r"the (?:\w+ )?[`\"]?(?:name|arguments|parameters|function|role|tool_calls|id)[`\"]? (?:field|key"
+    r"|holds|names|contains"
+    "|tells|array|token|tag)",
+    r"(?:have|did|do|does|has|was|were|is|am|will)(?:n't| not) (?:actually |really )?(?:been |be )?"
+    r"(?:call|run|execut|invok|made|sent)\w*",
+    r"nothing (?:was|is|has been|gets) \w+|(?:would|is) that (?:be )?(?:okay|ok|all right|fine)|shall I"
+    r"|should I|may I",
+    "do you want me to|would you like me to|if you (?:agree|approve|confirm)|soll ich|beispiel|ejemplo"
+    "|exemple",
+    "esempio|пример",
+    also="例子|示例|例です",
 )
 _PLACEHOLDER = re.compile(
-    r"[\"'>=:]\s*(?:\.\.\.|\u2026|<[\w ./-]{2,40}>|\{\{?[\w ]{1,40}\}?\}|path/to/[\w./-]*"
-    r"|/path/to/[\w./-]*|your[_ -][\w ./-]{1,40}"
-    r"|[A-Z]+_(?:HERE|NAME)|(?:tool|function)_name)\s*[\"'<,}]|\.\.\.\s*[})\]]",
+    r"[>=:]\s*[\"']?(?:\.\.\.|\u2026|<[\w ./-]{2,40}>|\{\{?[\w ]{1,40}\}?\}|/?path/to/[\w./-]*"
+    r"|your[_ -][\w ./-]{1,40}|[A-Z]+_(?:HERE|NAME))[\"'<,}\s]|\.\.\.\s*[})\]]"
 )
 _FENCE_MARK = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*$", re.MULTILINE)
 _TAG = re.compile(r"<[^<>\n]{1,80}>|\[/?[A-Z_]{2,40}\]")
@@ -73,8 +86,8 @@ def own_acts(text: str, leaks: Sequence[Leak], *, shown_on_request: bool) -> tup
     alone = _nothing_else(text, leaks)
     acts = []
     for leak in leaks:
-        fenced = sum(1 for place in fences if place < leak.start) % 2 == 1 if len(fences) < 1000 else False
-        if shown_on_request and (fenced or _is_inline(text, leak)):
+        is_fenced = bisect_left(fences, leak.start) % 2 == 1
+        if shown_on_request and (is_fenced or _is_inline(text, leak)) and not _is_announced(text, leak):
             continue
         if alone or not _is_shown(text, leak):
             acts.append(leak)
@@ -95,17 +108,22 @@ def _nothing_else(text: str, leaks: Sequence[Leak]) -> bool:
 def _is_shown(text: str, leak: Leak) -> bool:
     if _is_inline(text, leak) or _is_cited(text, leak):
         return True
-    before = _FENCE_MARK.sub("", text[max(0, leak.start - _NEAR) : leak.start]).rstrip()
-    paragraph = _TAG.sub(" ", before.rpartition("\n\n")[2] if before.endswith(":") else before[-250:])
-    last = _SENTENCE.split(paragraph.strip())[-1]
-    if _EXAMPLE.search(last):
-        return True
-    if _ACT.search(last):
+    if _is_announced(text, leak):
         return False
-    if _EXAMPLE.search(paragraph) or _PLACEHOLDER.search(text[leak.start : leak.end]):
+    if _EXAMPLE.search(_paragraph_before(text, leak)) or _PLACEHOLDER.search(leak.arguments):
         return True
     after = _TAG.sub(" ", _FENCE_MARK.sub("", text[leak.end : leak.end + _NEAR]))
     return bool(_EXPLAINED.search(after))
+
+
+def _is_announced(text: str, leak: Leak) -> bool:
+    """Whether the sentence before the call says that the reply makes it."""
+    return bool(_ACT.search(_SENTENCE.split(_paragraph_before(text, leak))[-1]))
+
+
+def _paragraph_before(text: str, leak: Leak) -> str:
+    before = _FENCE_MARK.sub("", text[max(0, leak.start - _NEAR) : leak.start]).rstrip()
+    return _TAG.sub(" ", before.rpartition("\n\n")[2] if before.endswith(":") else before[-250:]).strip()
 
 
 def _is_inline(text: str, leak: Leak) -> bool:

@@ -51,6 +51,7 @@ class KnownTools:
     def find(self, name: str) -> Tool | None:
         """Return the tool that a written name means; None if there is none."""
         plain = _PREFIX.sub("", _NUMBER.sub("", name.strip().strip("`'\"*")), count=1).casefold()
+        plain = plain.removesuffix(".call")  # Llama's built-in tools are called so
         return self._tools.get(plain) or self._tools.get(ALIASES.get(plain, plain))
 
 
