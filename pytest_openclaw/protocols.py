@@ -56,6 +56,8 @@ class Provider(Protocol):
     name: ClassVar[str]
     #: asked one token once before the first cell, because loading a model is not latency
     warms_up: ClassVar[bool] = False
+    #: sends `request.tools` and `request.history`; a prompt that offers tools is asked of no other
+    takes_tools: ClassVar[bool] = False
 
     setup: ProviderSetup
 

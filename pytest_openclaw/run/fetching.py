@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 CLOSING_S = 5.0
 # Beyond two attempts, for what another process of the run does meanwhile, such as starting an engine.
 OTHERS_S = 120.0
-# Faults that a provider finds before it sends anything.
-NEVER_SENT = frozenset({"auth_missing", "not_installed"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,6 +155,8 @@ class Fetcher:
     # --- one job ---
 
     async def _ask(self, provider: Provider, job: Job, received: float, notes: JsonObject) -> Ending:
+        if job.request.tools and not provider.takes_tools:
+            return never_asked(faults.takes_no_tools(job.target.provider))
         if fault := self._lanes.down(provider.lane, job.target):
             return never_asked(faults.not_asked(fault))
         await self._make_ready(provider, job.target, notes)
@@ -176,7 +176,7 @@ class Fetcher:
             wait_s = None
             if isinstance(result, Fault):
                 self._lanes.mark(provider.lane, job.target, result)
-                if result.failure_type in NEVER_SENT:
+                if not result.sent:
                     return never_asked(result)
                 wait_s = wait_before_retry(
                     result,
