@@ -22,7 +22,7 @@ from pytest_openclaw.engine.weights import (
 from pytest_openclaw.errors import CallFailed, EngineCrashError, EngineError, TargetError
 from pytest_openclaw.once import once
 from pytest_openclaw.providers.address import Address, parse_address
-from pytest_openclaw.providers.json_values import text_in
+from pytest_openclaw.providers.json_values import count_in
 from pytest_openclaw.providers.lengths import fewest_tokens, most_tokens
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 
@@ -157,15 +157,17 @@ class LlamaCpp(OllamaOpenAI):
             raise CallFailed(fault)
 
     async def _count(self, request: Request) -> int:
-        """Let the engine write the prompt by its template, and count its tokens."""
-        root, timeout_s = self.address.base_url, request.timeout_s
-        written = await self.fetch(f"{root}/apply-template", self.body(request), timeout_s=timeout_s)
-        content = {"content": text_in(written.get("prompt")), "add_special": True, "parse_special": True}
-        counted = await self.fetch(f"{root}/tokenize", content, timeout_s=timeout_s)
-        tokens = counted.get("tokens")
-        if not isinstance(tokens, list):
-            raise CallFailed(faults.malformed(self.setup.name, "its count of tokens has no list"))
-        return len(tokens)
+        """Let the engine count what it would read: the prompt as its template writes it, with the tools.
+
+        Raises:
+            CallFailed: it does not.
+        """
+        url = f"{self.address.base_url}{self.path}/input_tokens"
+        counted = await self.fetch(url, self.body(request), timeout_s=request.timeout_s)
+        tokens = count_in(counted.get("input_tokens"))
+        if tokens is None:
+            raise CallFailed(faults.malformed(self.setup.name, "its count of the prompt has no number"))
+        return tokens
 
     async def _acquire(self, model: str) -> EngineHandle:
         spec = EngineSpec(weights=find_weights(model), alias=model, template=template_for(model))
