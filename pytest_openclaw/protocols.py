@@ -58,6 +58,8 @@ class Provider(Protocol):
     warms_up: ClassVar[bool] = False
     #: sends `request.tools` and `request.history`; a prompt that offers tools is asked of no other
     takes_tools: ClassVar[bool] = False
+    #: answers the calls of `request.world` itself, and returns the whole exchange as one reply
+    plays_worlds: ClassVar[bool] = False
 
     setup: ProviderSetup
 
