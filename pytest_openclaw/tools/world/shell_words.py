@@ -144,6 +144,8 @@ def _tokens(command: str) -> tuple[list[_Token], list[str]]:
         char = command[position]
         if char in " \t\r":
             position += 1
+        elif command.startswith("\\\n", position):  # a line that goes on
+            position += 2
         elif char == "#":
             end = command.find("\n", position)
             position = len(command) if end < 0 else end
