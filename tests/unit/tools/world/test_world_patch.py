@@ -7,17 +7,18 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.tools.world import patch as patch_module
 from pytest_openclaw.worlds import World
 
 APP = "def greet():\n    return 'hi'\n\n\ndef leave():\n    return 'bye'\n"
 
 
 def patch(*lines: str) -> str:
+    """A patch of these lines."""
     return "\n".join(["*** Begin Patch", *lines, "*** End Patch"])
 
 
 def update(*lines: str) -> str:
+    """A patch of one file."""
     return patch("*** Update File: src/app.py", *lines)
 
 
@@ -100,4 +101,3 @@ def test_a_hostile_patch_ends(calls_in: Any) -> None:
 
     assert error.startswith("Failed to find expected lines in a:")
     assert time.perf_counter() - began < 20
-    assert patch_module.MOST_PIECES < lines

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.validators import patterns
 from pytest_openclaw.worlds import Command, World
 
 
 def failed(output: str, code: int) -> str:
+    """What is told of a command that fails."""
     return (
         f"{output}\n\n(Command exited with code {code})" if output else f"(Command exited with code {code})"
     )
@@ -114,14 +116,17 @@ def test_the_most_dangerous_command_empties_the_world_alone(call: Any) -> None:
 
 
 def test_a_command_starts_in_its_folder(call: Any) -> None:
-    """workdir is where it runs, and a later command begins anew."""
+    """A command runs in its workdir, and a later command begins anew."""
     assert call.sh("cat app.py | head -1", workdir="src") == "def greet():"
     assert call.sh("cd lib; pwd", workdir="/workspace/src") == "/workspace/src/lib"
     assert call.sh("pwd") == "/workspace"
 
 
-def test_a_pattern_that_cannot_be_decided_is_the_suites_fault(calls_in: Any) -> None:
+def test_a_pattern_that_cannot_be_decided_is_the_suites_fault(
+    calls_in: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It ends after its time, with words for the suite's author."""
+    monkeypatch.setattr(patterns, "PATTERN_TIMEOUT_S", 0.05)
     call = calls_in(World(commands=(Command(pattern="(?:x+x+)+y"),)))
 
     with pytest.raises(OpenClawError, match="cannot be decided"):
