@@ -36,6 +36,8 @@ class SuiteFile(pytest.File):
             suite = state.load_suite(self.path)
         except (SuiteError, pytest.UsageError) as error:
             raise self.CollectError(printable(str(error))) from None
+        if suite.named_only and not state.is_named(self.path):
+            return
         state.get_ready()
         for cell in build_cells(
             select_prompts(suite.prompts, state.settings.prompts), state.settings.targets
@@ -237,7 +239,8 @@ def judged_by_test(item: pytest.Item, call: pytest.CallInfo[None] | None) -> Ask
         verdict = Verdict(passed=False, violation=str(error) or "the test's assertion failed")
     else:
         return _broken(asked, error)
-    return replace(asked, judgement=conclude(asked.cell.prompt, prepare(result), verdict))
+    prompt = asked.cell.prompt
+    return replace(asked, judgement=conclude(prompt, prepare(prompt, result), verdict))
 
 
 def cell_of(item: pytest.Item) -> Cell | None:

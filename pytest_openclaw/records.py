@@ -27,7 +27,7 @@ THINKING_LEVELS: tuple[ThinkingLevel, ...] = ("low", "medium", "high", "xhigh")
 DEFAULT_MAX_OUTPUT_TOKENS = 1024
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Prompt:
     """One prompt of a suite, with the rule that judges its replies.
 
@@ -104,7 +104,7 @@ class CellKey(NamedTuple):
     repeat: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Cell:
     """One prompt on one target; pytest calls it an item."""
 
@@ -293,7 +293,7 @@ class Verdict:
     parsed: JsonObject | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
     """A cell's outcome: one row of `results.jsonl`, field by field.
 

@@ -86,7 +86,9 @@ def check_prompt_ids(state: State) -> None:
     ids: list[str] = []
     for path in suite_files(state):
         try:
-            ids += [prompt.id for prompt in state.load_suite(path).prompts]
+            suite = state.load_suite(path)
+            if not suite.named_only or state.is_named(path):
+                ids += [prompt.id for prompt in suite.prompts]
         except SuiteError:
             return  # collection tells what is wrong with it
     lost = unmatched(patterns, ids)

@@ -246,6 +246,10 @@ class State:
             place.is_relative_to(folder) for place in places for folder in self.settings.suite_dirs
         )
 
+    def is_named(self, path: Path) -> bool:
+        """Whether the command line names this very file, or a cell in it."""
+        return path.resolve() in options.named_benchmarks(self.config)
+
     def choose_targets(self, targets: tuple[Target, ...]) -> None:
         """Replace the targets by those that the wildcards among them stand for."""
         # The providers' connections belong to the event loop that asked, which has ended.

@@ -46,7 +46,7 @@ class _Line:
     out: set[str] = field(default_factory=set)
 
 
-@dataclass
+@dataclass(slots=True)
 class _Asking:
     """A cell on its way."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,14 +28,30 @@ _EXAMPLE: dict[SuiteFormat, str] = {
 }
 
 
+_KEYS = ("prompts", "named_only")
+
+
 class Repeating(dict[str, Any]):
     """A JSON object in which keys stand twice; such a suite is refused, so it never gets further."""
 
     repeated: tuple[str, ...] = ()
 
 
-def read_entries(text: str | bytes, *, format: SuiteFormat, name: str) -> list[Any]:  # noqa: A002 (the public name)
-    """Return the entries of a suite file, unchecked.
+@dataclass(frozen=True, kw_only=True)
+class Document:
+    """A suite file as it was written.
+
+    Attributes:
+        entries: its prompts, unchecked.
+        named_only: it is collected only if its file is named.
+    """
+
+    entries: list[Any]
+    named_only: bool = False
+
+
+def read_document(text: str | bytes, *, format: SuiteFormat, name: str) -> Document:  # noqa: A002 (the public name)
+    """Return what a suite file says.
 
     Args:
         text: the file; bytes must be UTF-8, with or without a byte order mark.
@@ -42,7 +59,7 @@ def read_entries(text: str | bytes, *, format: SuiteFormat, name: str) -> list[A
         name: the file, as errors call it.
 
     Raises:
-        SuiteError: it is no text, no TOML or JSON, or holds no list of prompts.
+        SuiteError: it is no text, no TOML or JSON, holds no list of prompts, or has a wrong `named_only`.
     """
     decoded = _decode(text, name)
     if not decoded.strip():
@@ -51,7 +68,10 @@ def read_entries(text: str | bytes, *, format: SuiteFormat, name: str) -> list[A
     entries = _entries_of(document, format, name)
     if not entries:
         raise SuiteError(f"{name}: has no prompts. {_EXAMPLE[format]}")
-    return entries
+    named_only = document.get("named_only", False) if isinstance(document, dict) else False
+    if not isinstance(named_only, bool):
+        raise SuiteError(f"{name}: named_only is {shown(named_only)}. Write true or false.")
+    return Document(entries=entries, named_only=named_only)
 
 
 def _decode(text: str | bytes, name: str) -> str:
@@ -107,9 +127,10 @@ def _entries_of(document: Any, form: SuiteFormat, name: str) -> list[Any]:
         raise SuiteError(f"{name}: the whole is {kind_of(document)}, not a list of prompts. {_EXAMPLE[form]}")
     if isinstance(document, Repeating):
         raise SuiteError(f"{name}: the key {shown(document.repeated[0])} stands twice. Keep one of them.")
-    if near := get_close_matches("prompts", [key for key in document if key != "prompts"], n=1, cutoff=0.8):
-        # A misspelt heading would drop its prompts without a word.
-        raise SuiteError(f"{name}: has a key {shown(near[0])}. Prompts stand under the key prompts.")
+    for key in document:
+        if key not in _KEYS and (near := get_close_matches(key, _KEYS, n=1, cutoff=0.8)):
+            # A misspelt heading would drop its prompts without a word.
+            raise SuiteError(f"{name}: has a key {shown(key)}. Did you mean {near[0]}?")
     if "prompts" not in document:
         raise SuiteError(f"{name}: has no prompts. {_EXAMPLE[form]}")
     entries = document["prompts"]

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.errors import SuiteError
 from pytest_openclaw.records import Suite
-from pytest_openclaw.suites.document import read_entries
+from pytest_openclaw.suites.document import read_document
+from pytest_openclaw.suites.pressure import under_pressure
 from pytest_openclaw.suites.prompt import check_id, read_prompt
 from pytest_openclaw.suites.wording import kind_of, shown
 
@@ -27,9 +28,11 @@ def parse_suite(
 ) -> Suite:
     """Return the suite that a file says.
 
-    TOML: tables below `[[prompts]]`. JSON: a list of objects, or an object with a list `prompts`.
+    TOML: tables below `[[prompts]]`. JSON: a list of objects, or an object with a list `prompts`. Beside it
+    `named_only = true` keeps the suite out of runs that do not name its file.
     Keys: `id` and `prompt`; optionally `name`, `validator`, `expected_tool_calls`, `category`, `tags`,
-    `system`, `timeout_s`, `max_output_tokens`. Others are kept in `Prompt.extra`; null is as good as absent.
+    `system`, `timeout_s`, `max_output_tokens`, `tools`, `world`, `probe`, `pressure`. Others are kept in
+    `Prompt.extra`; null is as good as absent.
 
     Args:
         text: the file; bytes must be UTF-8.
@@ -40,7 +43,8 @@ def parse_suite(
     Raises:
         SuiteError: a line for each of the first 20 faults, with file, prompt, key and mend.
     """
-    entries = read_entries(text, format=format, name=name)
+    document = read_document(text, format=format, name=name)
+    entries = under_pressure(document.entries)
     prompts: list[Prompt] = []
     complaints: list[str] = []
     positions: dict[str, int] = {}
@@ -51,7 +55,7 @@ def parse_suite(
             prompts.append(prompt)
     if complaints:
         raise SuiteError("\n".join(_first_lines(name, complaints)))
-    return Suite(path=name, prompts=tuple(prompts))
+    return Suite(path=name, prompts=tuple(prompts), named_only=document.named_only)
 
 
 def _read_entry(

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from posixpath import normpath
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.tools.dispatch import same_tool
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.toolcalls import Dispatched
 
 _KEYS = ("name", "arguments", "matching")
+_PATHS = ("path", "workdir")
 _MEND = 'Write for example {"name": "read", "arguments": {"path": "notes.md"}}.'
 
 
@@ -47,7 +49,7 @@ class WantedCall:
         for name, value in self.arguments.items():
             if name not in given:
                 return f"{made.tool} has no {name}, which should be {_short(value)}"
-            if not _equal(given[name], value):
+            if not _equal(name, given[name], value):
                 return f"{made.tool} has {name} {_short(given[name])}, not {_short(value)}"
         violation = self._schema.violation(dict(given)) if self.matching else None
         return f"{made.tool}: {violation}" if violation else None
@@ -150,10 +152,13 @@ def _read_call(owner: str, entry: object) -> WantedCall:
     return call
 
 
-def _equal(given: object, wanted: object) -> bool:
-    if isinstance(given, str) and isinstance(wanted, str):
-        return given.strip(BLANKS) == wanted.strip(BLANKS)
-    return same(given, wanted)
+def _equal(name: str, given: object, wanted: object) -> bool:
+    if not (isinstance(given, str) and isinstance(wanted, str)):
+        return same(given, wanted)
+    given, wanted = given.strip(BLANKS), wanted.strip(BLANKS)
+    if name in _PATHS:  # ./notes/ is notes
+        given, wanted = normpath(given), normpath(wanted)
+    return given == wanted
 
 
 def _short(value: object) -> str:

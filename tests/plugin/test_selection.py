@@ -86,6 +86,24 @@ def test_a_suite_outside_the_folder_runs_when_named(project: Any) -> None:
     assert len(session.rows) == 3
 
 
+@pytest.mark.parametrize(
+    ("target", "ids"),
+    [
+        pytest.param("benchmarks", ["P1", "P10", "P3"], id="folder"),
+        pytest.param("benchmarks/prompts_long.toml", ["X1", "X10", "X3"], id="file"),
+        pytest.param("benchmarks/prompts_long.toml::X3[scripted/m]", ["X3"], id="cell"),
+    ],
+)
+def test_a_suite_that_wants_to_be_named(project: Any, target: str, ids: list[str]) -> None:
+    """With `named_only` a folder's run leaves the suite out; its file, or a cell in it, brings it in."""
+    project.suite(TOML)
+    project.suite(f"named_only = true\n{TOML.replace('P', 'X')}", "prompts_long.toml")
+
+    session = project.run(target=target)
+
+    assert sorted(row["prompt_id"] for row in session.rows) == ids
+
+
 def test_cells_go_target_by_target(plain_project: Any) -> None:
     """Over all suites a target is asked to its end before the next one, so that a model is loaded once."""
     plain_project.suite(TOML)

@@ -447,7 +447,7 @@ def test_a_toml_syntax_error_names_its_line(text, start, registry):
         ),
         pytest.param(
             '[[prompts]]\nid = "P1"\nprompt = "a"\n[[prompt]]\nid = "P2"\n',
-            'has a key "prompt". Prompts stand under the key prompts.',
+            'has a key "prompt". Did you mean prompts?',
             id="misspelt-heading",
         ),
         pytest.param(

@@ -1,0 +1,82 @@
+"""Context pressure: one entry of a suite → the same question behind more tools, and behind more text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_openclaw.suites.neutral import neutral_text
+from pytest_openclaw.suites.wording import kind_of, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: how many tools are in front → the surface that has so many; 1 is the entry's own tools
+SURFACES = {1: None, 11: "direct", 54: "full"}
+MOST_PADDING_TOKENS = 200_000
+_KEYS = ("tools", "padding_tokens")
+
+
+class Form(NamedTuple):
+    """What stands under `pressure` in an entry that is a harder form of another."""
+
+    of: str
+    padding_tokens: int
+
+
+def under_pressure(entries: list[Any]) -> list[Any]:
+    """Return the entries, each one with a `pressure` replaced by its harder forms.
+
+    `pressure = { tools = [1, 11, 54], padding_tokens = [2000, 16000] }` on X1 gives X1-1t, X1-11t, X1-54t,
+    X1-2k and X1-16k; the last two offer the entry's own tools. An entry with a flaw stays as it is;
+    `flaws_of` explains it.
+    """
+    found: list[Any] = []
+    for entry in entries:
+        if isinstance(entry, dict) and "pressure" in entry and not any(flaws_of(entry)):
+            found += _forms(entry)
+        else:
+            found.append(entry)
+    return found
+
+
+def flaws_of(entry: dict[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with an entry's `pressure`, with the mend."""
+    pressure = entry["pressure"]
+    if not isinstance(pressure, dict) or not pressure:
+        yield f"is {kind_of(pressure)}. Write {{ tools = [1, 11, 54], padding_tokens = [2000] }}."
+        return
+    if not isinstance(entry.get("tools"), list) or not entry["tools"]:
+        yield 'needs "tools" of its own, a list. Write for example tools = ["read"].'
+    elif 1 in _listed(pressure.get("tools")) and len(entry["tools"]) != 1:
+        yield f"asks for 1 tool, but {len(entry['tools'])} are offered. Offer the one that is wanted."
+    for key, values in pressure.items():
+        if key not in _KEYS:
+            yield f"has {shown(key)}. Its keys are {', '.join(_KEYS)}."
+        elif not isinstance(values, list) or not all(_is_whole(value) for value in values):
+            yield f"has {key} {shown(values)}. Write whole numbers in brackets."
+        elif key == "tools" and (odd := [value for value in values if value not in SURFACES]):
+            yield f"asks for {odd[0]} tools. There are surfaces of {', '.join(map(str, SURFACES))}."
+        elif key == "padding_tokens" and any(not 0 < value <= MOST_PADDING_TOKENS for value in values):
+            yield f"has {key} {shown(values)}. Write numbers from 1 to {MOST_PADDING_TOKENS}."
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _forms(entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    pressure, own = entry["pressure"], str(entry.get("id"))
+    for n in dict.fromkeys(pressure.get("tools", [])):
+        tools = SURFACES[n] or entry["tools"]
+        yield {**entry, "id": f"{own}-{n}t", "tools": tools, "pressure": Form(own, 0)}
+    for n in dict.fromkeys(pressure.get("padding_tokens", [])):
+        text = f"{neutral_text(n)}\n\n{entry.get('prompt')}"
+        yield {**entry, "id": f"{own}-{_short(n)}", "prompt": text, "pressure": Form(own, n)}
+
+
+def _short(n: int) -> str:
+    return f"{n // 1000}k" if n % 1000 == 0 else str(n)

@@ -1,0 +1,86 @@
+"""Harder forms of one entry, and the text that stands in front of them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.errors import SuiteError
+from pytest_openclaw.suites import load_suite
+from pytest_openclaw.suites.neutral import TOKENS_A_WORD, neutral_text
+from pytest_openclaw.suites.parse import parse_suite
+from pytest_openclaw.validators import BUILTIN, build_registry
+
+REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])
+ENTRY = """
+[[prompts]]
+id = "X1"
+prompt = "Which files are there?"
+tools = {tools}
+validator = {{ type = "tool_call", calls = [{{ name = "ls" }}] }}
+pressure = {pressure}
+"""
+
+
+def _suite(pressure, tools='["ls"]'):
+    text = ENTRY.format(pressure=pressure, tools=tools)
+    return parse_suite(text, format="toml", name="s", registry=REGISTRY)
+
+
+def test_an_entry_becomes_its_harder_forms():
+    """Each number of tools and of tokens is a prompt of its own, which names the entry it comes from."""
+    prompts = _suite("{ tools = [1, 11], padding_tokens = [2000, 500] }").prompts
+
+    assert [(p.id, len(p.tools), p.padding_tokens, p.pressure_of) for p in prompts] == [
+        ("X1-1t", 1, 0, "X1"),
+        ("X1-11t", 11, 0, "X1"),
+        ("X1-2k", 1, 2000, "X1"),
+        ("X1-500", 1, 500, "X1"),
+    ]
+    assert prompts[0].prompt == "Which files are there?"
+    assert prompts[2].prompt == f"{neutral_text(2000)}\n\nWhich files are there?"
+
+
+@pytest.mark.parametrize(
+    ("pressure", "tools", "complaint"),
+    [
+        pytest.param("3", '["ls"]', "is a number. Write", id="no-table"),
+        pytest.param("{}", '["ls"]', "is an object. Write", id="empty"),
+        pytest.param("{ tools = [1] }", '"direct"', 'needs "tools" of its own, a list.', id="surface"),
+        pytest.param("{ tools = [1] }", '["ls", "read"]', "asks for 1 tool, but 2 are offered.", id="two-tools"),
+        pytest.param("{ tools = [2] }", '["ls"]', "asks for 2 tools. There are surfaces of 1, 11, 54.", id="no-surface"),
+        pytest.param("{ words = [2] }", '["ls"]', 'has "words". Its keys are tools, padding_tokens.', id="key"),
+        pytest.param("{ padding_tokens = [0] }", '["ls"]', "Write numbers from 1 to 200000.", id="zero"),
+        pytest.param("{ padding_tokens = 5 }", '["ls"]', "Write whole numbers in brackets.", id="no-list"),
+    ],
+)  # fmt: skip
+def test_a_pressure_that_cannot_be_used(pressure, tools, complaint):
+    """A wrong `pressure` is an error of the suite that names prompt, key and mend."""
+    with pytest.raises(SuiteError, match="prompt X1: pressure ") as caught:
+        _suite(pressure, tools)
+
+    assert complaint in str(caught.value)
+
+
+@given(st.integers(1, 20_000))
+def test_neutral_text_is_about_as_long_as_asked_for(tokens):
+    """The text is at least as long as asked for, and at most two sentences longer."""
+    words = len(neutral_text(tokens).split())
+
+    assert tokens <= words * TOKENS_A_WORD <= max(tokens, 31) + 60
+
+
+def test_a_suite_says_that_it_wants_to_be_named(tmp_path):
+    """`named_only` stands beside the prompts; what is no boolean is refused, and a slip is told."""
+    path = tmp_path / "prompts_x.toml"
+    prompt = '[[prompts]]\nid = "A"\nprompt = "Hi"\n'
+
+    path.write_text(f"named_only = true\n{prompt}", "utf-8")
+    assert load_suite(path, name="x", registry=REGISTRY).named_only
+    path.write_text(f'named_only = "yes"\n{prompt}', "utf-8")
+    with pytest.raises(SuiteError, match='named_only is "yes"'):
+        load_suite(path, name="x", registry=REGISTRY)
+    path.write_text(f"named_olny = true\n{prompt}", "utf-8")
+    with pytest.raises(SuiteError, match="Did you mean named_only"):
+        load_suite(path, name="x", registry=REGISTRY)

@@ -1,0 +1,116 @@
+"""The labelled replies in `tests/corpus` are well-formed, and each outcome is met often enough."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+CORPUS = Path(__file__).parents[2] / "corpus"
+TASKS = {task["id"]: task for task in tomllib.loads((CORPUS / "tasks.toml").read_text("utf-8"))["prompts"]}
+LINES = (CORPUS / "replies_blind.jsonl").read_text("utf-8").splitlines()
+REPLIES = [json.loads(line) for line in LINES]
+EVERY_REPLY = [pytest.param(entry, id=str(entry["id"])) for entry in REPLIES]
+
+KEYS = {"id", "task", "family", "form", "reply", "label", "why"}
+FAMILIES = {"hermes", "llama", "mistral", "qwen", "deepseek", "gemma", "glm", "gpt-oss", "other"}
+RESTRAINT = {"restrained", "called_needlessly"}
+WITH_CALLS = {"valid", "wrong_tool", "bad_arguments", "unknown_tool", "malformed_json"}
+WITHOUT_CALLS = {"leaked_as_text", "claimed_not_done", "no_call"}
+LABELS = RESTRAINT | WITH_CALLS | WITHOUT_CALLS
+
+
+def _fragments(entry):
+    """Return the native calls of a reply, or the pieces of them, as they stand in it."""
+    match entry["form"]:
+        case "text":
+            return []
+        case "message":
+            messages = [entry["reply"]]
+        case _:
+            messages = entry["reply"]
+    return [call for message in messages for call in message.get("tool_calls") or []]
+
+
+def _wants_calls(task):
+    return bool(task["validator"]["calls"])
+
+
+@pytest.mark.parametrize("entry", EVERY_REPLY)
+def test_reply_is_well_formed(entry):
+    """A line has every key, names a task, a family and an outcome that exist, and says why."""
+    assert set(entry) == KEYS
+    assert entry["task"] in TASKS
+    assert entry["family"] in FAMILIES
+    assert entry["label"] in LABELS
+    assert entry["why"].strip()
+
+
+@pytest.mark.parametrize("entry", EVERY_REPLY)
+def test_reply_has_its_form(entry):
+    """A text is a string, a message an object, a stream and Ollama's messages lists of objects."""
+    reply = entry["reply"]
+    match entry["form"]:
+        case "text":
+            assert isinstance(reply, str)
+        case "message":
+            assert isinstance(reply, dict)
+            assert "content" in reply
+        case "stream" | "ollama":
+            assert reply
+            assert all(isinstance(part, dict) for part in reply)
+        case other:
+            pytest.fail(f"no form is called {other}")
+
+
+@pytest.mark.parametrize("entry", EVERY_REPLY)
+def test_arguments_are_text_or_objects(entry):
+    """Arguments are JSON objects in Ollama's messages and text everywhere else."""
+    for fragment in _fragments(entry):
+        function = fragment["function"]
+        if entry["form"] == "ollama":
+            assert isinstance(function["arguments"], dict)
+            assert isinstance(function["name"], str)
+        else:
+            assert isinstance(function.get("arguments", ""), str)
+            assert isinstance(function.get("name") or "", str)
+
+
+@pytest.mark.parametrize("entry", EVERY_REPLY)
+def test_label_fits_task_and_calls(entry):
+    """Restraint outcomes belong to restraint tasks; leaks, claims and silence to replies without calls."""
+    label = entry["label"]
+    assert (label in RESTRAINT) != _wants_calls(TASKS[entry["task"]])
+    if label in WITH_CALLS:
+        assert _fragments(entry)
+    if label in WITHOUT_CALLS | {"restrained"}:
+        assert not _fragments(entry)
+
+
+def test_ids_are_unique():
+    """No two replies share an id, and no two are the same reply to the same task."""
+    assert [entry_id for entry_id, n in Counter(entry["id"] for entry in REPLIES).items() if n > 1] == []
+    replies = Counter((entry["task"], json.dumps(entry["reply"], sort_keys=True)) for entry in REPLIES)
+    assert [reply for reply, n in replies.items() if n > 1] == []
+
+
+@pytest.mark.parametrize("label", sorted(LABELS))
+def test_each_outcome_is_met_often(label):
+    """Each outcome is the label of at least twenty replies."""
+    assert sum(entry["label"] == label for entry in REPLIES) >= 20
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_each_family_leaks(family):
+    """The written call form of every family stands among the leaked calls."""
+    leaks = [entry for entry in REPLIES if entry["label"] == "leaked_as_text" and entry["family"] == family]
+    assert leaks
+
+
+def test_every_task_is_answered():
+    """No task stands in the file without replies, and some tasks want no call."""
+    assert {entry["task"] for entry in REPLIES} == set(TASKS)
+    assert 5 <= sum(not _wants_calls(task) for task in TASKS.values()) < len(TASKS) / 2
