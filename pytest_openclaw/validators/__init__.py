@@ -14,6 +14,7 @@ from pytest_openclaw.validators.registry import Registry, build_registry, build_
 from pytest_openclaw.validators.text import Contains, Exact, Noop, OneOf, RegexFullmatch
 from pytest_openclaw.validators.tool_call import ToolCalling
 from pytest_openclaw.validators.tool_invocation import ToolInvocation
+from pytest_openclaw.validators.world import WorldReached
 
 if TYPE_CHECKING:
     from pytest_openclaw.protocols import Validator
@@ -36,6 +37,7 @@ BUILTIN: tuple[type[Validator], ...] = (
     Not,
     OpenclawAck,
     ToolCalling,
+    WorldReached,
 )
 
 __all__ = ["BUILTIN", "Registry", "build_registry", "build_validator", "expected_tools", "restrains"]
