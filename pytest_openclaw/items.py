@@ -96,6 +96,7 @@ def assert_passed(item: pytest.Item, asked: Asked) -> None:
         what=(judgement and judgement.verdict.violation)
         or (result.message if isinstance(result, Fault) else None),
         failure_type=asked.outcome.failure_type,
+        tool_outcome=judgement.tool_outcome if judgement else None,
     )
     pytest.fail(item.config.stash[STATE].redactor.text(text), pytrace=False)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.tools.bridge import with_inner_calls
 from pytest_openclaw.tools.claims import claims_done
 from pytest_openclaw.tools.leaks import find_leaks
 from pytest_openclaw.validators.demands import demanded_calls, is_met, restrains
@@ -57,8 +58,11 @@ def _of_answer(prompt: Prompt, answer: Reply) -> ToolOutcome:
 
 
 def _of_exchange(prompt: Prompt, answer: Reply) -> ToolOutcome:
-    """Judge a scripted exchange: what was put right afterwards does not count."""
-    made = answer.dispatched
+    """Judge a scripted exchange: what was put right afterwards does not count.
+
+    A call over the bridge counts as the call that it carries, too.
+    """
+    made = with_inner_calls(answer.dispatched)
     if is_met(prompt.validator, answer):
         return "valid"
     if any(call.problem == "malformed_json" for call in made):
