@@ -15,6 +15,8 @@ from pytest_openclaw.records import AvailabilityStatus, Fault, PytestOutcome, Re
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pytest_openclaw.records import Timing
+
 FAILURE_TYPES = frozenset(
     {
         "empty_response",
@@ -93,21 +95,73 @@ def malformed(name: str, why: str, raw: str = "") -> Fault:
 
 def auth_missing(name: str, mend: str) -> Fault:
     """There are no credentials, so nothing was sent."""
-    return Fault(failure_type="auth_missing", status="auth_error", message=f"{name}: {mend}", reach="target")
+    return Fault(
+        failure_type="auth_missing",
+        status="auth_error",
+        message=f"{name}: {mend}",
+        reach="target",
+        sent=False,
+    )
 
 
 def not_installed(name: str, mend: str) -> Fault:
     """What would have to be asked is not on this machine."""
     return Fault(
-        failure_type="not_installed", status="skipped_unavailable", message=f"{name}: {mend}", reach="lane"
+        failure_type="not_installed",
+        status="skipped_unavailable",
+        message=f"{name}: {mend}",
+        reach="lane",
+        sent=False,
     )
 
 
 def engine_missing(name: str, why: str) -> Fault:
     """The embedded engine cannot serve this model here; another model it may."""
     return Fault(
-        failure_type="not_installed", status="skipped_unavailable", message=f"{name}: {why}", reach="target"
+        failure_type="not_installed",
+        status="skipped_unavailable",
+        message=f"{name}: {why}",
+        reach="target",
+        sent=False,
     )
+
+
+def takes_no_tools(name: str) -> Fault:
+    """A prompt offers tools, and the provider would ask without them, which is another question."""
+    mend = "Set takes_tools = True on the provider's class, and send request.tools and request.history."
+    message = f"{name}: not asked: the prompt offers tools, which this provider does not send. {mend}"
+    return Fault(failure_type="not_installed", status="skipped_unavailable", message=message, sent=False)
+
+
+def context_too_small(
+    name: str, model: str, prompt_tokens: int, context_tokens: int, *, exact: bool
+) -> Fault:
+    """The prompt does not fit into the context, so nothing was generated.
+
+    Args:
+        name: the provider.
+        model: what should have been asked.
+        prompt_tokens: what the prompt has.
+        context_tokens: what the context holds, prompt and answer together.
+        exact: whether `prompt_tokens` was counted; else the prompt has so many or more.
+    """
+    size = f"{prompt_tokens} tokens" if exact else f"at least {prompt_tokens} tokens"
+    mend = "Shorten it, or ask a server with a longer context."
+    message = (
+        f"{name}: not asked: the prompt has {size}, and {model}'s context holds {context_tokens}. {mend}"
+    )
+    return Fault(failure_type="context_overflow", status="error", message=message, sent=False)
+
+
+def context_cut(
+    name: str, model: str, sent_words: int, counted_tokens: int, raw: str = "", timing: Timing | None = None
+) -> Fault:
+    """The server cut the prompt and answered what was left of it, so its answer is to another question."""
+    message = (
+        f"{name}: the prompt was cut to fit {model}'s context: {sent_words} words were sent, and the server "
+        f"counted {counted_tokens} prompt tokens. Raise the server's context (num_ctx, in Ollama)."
+    )
+    return Fault(failure_type="context_overflow", status="error", message=message, raw=raw, timing=timing)
 
 
 def engine_died(name: str, why: str, raw: str = "", *, for_good: bool = False) -> Fault:

@@ -96,6 +96,7 @@ def assert_passed(item: pytest.Item, asked: Asked) -> None:
         what=(judgement and judgement.verdict.violation)
         or (result.message if isinstance(result, Fault) else None),
         failure_type=asked.outcome.failure_type,
+        tool_outcome=judgement.tool_outcome if judgement else None,
     )
     pytest.fail(item.config.stash[STATE].redactor.text(text), pytrace=False)
 
@@ -239,7 +240,8 @@ def judged_by_test(item: pytest.Item, call: pytest.CallInfo[None] | None) -> Ask
         verdict = Verdict(passed=False, violation=str(error) or "the test's assertion failed")
     else:
         return _broken(asked, error)
-    return replace(asked, judgement=conclude(asked.cell.prompt, prepare(result), verdict))
+    prompt = asked.cell.prompt
+    return replace(asked, judgement=conclude(prompt, prepare(prompt, result), verdict))
 
 
 def cell_of(item: pytest.Item) -> Cell | None:

@@ -13,13 +13,17 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.faults import Outcome, outcome_of
 from pytest_openclaw.records import Prompt, Reply, Verdict
 from pytest_openclaw.tools import invoked_tools
+from pytest_openclaw.tools.dispatch import dispatch
+from pytest_openclaw.tools.outcomes import native_outcome
+from pytest_openclaw.tools.promoted import NOTE, promoted_calls
 from pytest_openclaw.tools.thinking import strip_thinking
 from pytest_openclaw.validators import expected_tools, restrains
+from pytest_openclaw.validators.demands import call_rules
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_openclaw.toolcalls import ToolOutcome
+    from pytest_openclaw.toolcalls import Dispatched, Tool, ToolOutcome
 
 __all__ = ["Judgement", "conclude", "expected_tools_of", "judge", "prepare", "strip_thinking"]
 
@@ -31,7 +35,8 @@ class Judgement:
     Attributes:
         reply: its `text` is the answer and `tool_names` is filled; `raw` still has the thinking.
         verdict: not judged (None) if there was no answer, or for `noop`.
-        tool_use_success: at least one expected tool was invoked.
+        tool_use_success: at least one expected tool was invoked; where tools were offered on the wire,
+            every demanded call was made.
         tool_outcome: None for a prompt that asks nothing about tools.
     """
 
@@ -44,32 +49,37 @@ class Judgement:
 
 def judge(prompt: Prompt, reply: Reply) -> Judgement:
     """Judge a reply as a provider gave it; what a validator raises is raised here."""
-    answer = prepare(reply)
+    answer = prepare(prompt, reply)
     if not outcome_of(answer).success:
         return conclude(prompt, answer, Verdict(passed=None))
     return conclude(prompt, answer, _checked(prompt.validator.check(answer)))
 
 
-def prepare(reply: Reply) -> Reply:
-    """Return the reply as validators and benchmarks see it: the answer alone, `tool_names` filled."""
+def prepare(prompt: Prompt, reply: Reply) -> Reply:
+    """Return the reply as validators and benchmarks see it: the answer alone, and what became of its calls.
+
+    `tool_names` is filled. If tools were offered, so is `dispatched`, and `world` if there is one; calls that
+    OpenClaw makes of the text are calls like the others.
+    """
     text = strip_thinking(reply.text)
     raw = reply.raw if text == reply.text else reply.raw or reply.text
     answer = replace(reply, text=text, raw=raw)
+    if prompt.tools is not None:
+        answer = _dispatched(prompt, answer, prompt.tools)
     return replace(answer, tool_names=invoked_tools(answer))
 
 
 def conclude(prompt: Prompt, answer: Reply, verdict: Verdict) -> Judgement:
     """Say what a verdict on a prepared reply means; without an answer there is no verdict."""
     answered = outcome_of(answer).success
+    tool_outcome = _tool_outcome(prompt, answer, answered=answered)
     verdict = verdict if answered else Verdict(passed=None)
-    expected = expected_tools_of(prompt)
-    success = answered and expected is not None and _any_expected(expected, answer.tool_names)
     return Judgement(
         reply=answer,
         verdict=verdict,
         outcome=outcome_of(answer, verdict),
-        tool_use_success=success,
-        tool_outcome=_tool_outcome(prompt, answer.tool_names, answered=answered, success=success),
+        tool_use_success=tool_outcome == "valid",
+        tool_outcome=tool_outcome,
     )
 
 
@@ -110,13 +120,33 @@ def _any_expected(expected: Sequence[str], invoked: Sequence[str]) -> bool:
     return not {name.casefold() for name in expected}.isdisjoint(name.casefold() for name in invoked)
 
 
-def _tool_outcome(
-    prompt: Prompt, invoked: Sequence[str], *, answered: bool, success: bool
-) -> ToolOutcome | None:
+def _dispatched(prompt: Prompt, answer: Reply, tools: Sequence[Tool]) -> Reply:
+    """Add what OpenClaw would make of the calls, and what is there after them."""
+    made = [dispatch(call, tools) for call in answer.tool_calls]
+    if not (answer.turns[-1].calls if answer.turns else made):
+        made += [_promoted(dispatch(call, tools)) for call in promoted_calls(answer.text, tools)]
+    calls = tuple(call.call for call in made)
+    state = None
+    if prompt.world is not None:
+        from pytest_openclaw.tools.world import final_state
+
+        state = final_state(prompt.world, tools, calls)
+    return replace(answer, tool_calls=calls, dispatched=tuple(made), world=state)
+
+
+def _promoted(call: Dispatched) -> Dispatched:
+    return replace(call, notes=(*call.notes, NOTE))
+
+
+def _tool_outcome(prompt: Prompt, answer: Reply, *, answered: bool) -> ToolOutcome | None:
+    if prompt.tools is not None and call_rules(prompt.validator):
+        return native_outcome(prompt, answer, answered=answered)
+    invoked = answer.tool_names
     if restrains(prompt.validator):
         return "called_needlessly" if invoked else "restrained"
-    if expected_tools_of(prompt) is None:
+    expected = expected_tools_of(prompt)
+    if expected is None:
         return None
-    if success:
+    if answered and _any_expected(expected, invoked):
         return "valid"
     return "wrong_tool" if invoked and answered else "no_call"

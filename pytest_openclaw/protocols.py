@@ -56,6 +56,10 @@ class Provider(Protocol):
     name: ClassVar[str]
     #: asked one token once before the first cell, because loading a model is not latency
     warms_up: ClassVar[bool] = False
+    #: sends `request.tools` and `request.history`; a prompt that offers tools is asked of no other
+    takes_tools: ClassVar[bool] = False
+    #: answers the calls of `request.world` itself, and returns the whole exchange as one reply
+    plays_worlds: ClassVar[bool] = False
 
     setup: ProviderSetup
 

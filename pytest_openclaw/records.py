@@ -248,6 +248,7 @@ class Fault:
         retry_after_s: how long the server asked us to wait.
         reach: what it tells about the cells to come: nothing, the whole target, or everything at
             this base URL.
+        sent: False if it was found before anything was sent to the model.
         raw: what had come before it broke.
     """
 
@@ -257,6 +258,7 @@ class Fault:
     retryable: bool = False
     retry_after_s: float | None = None
     reach: Literal["cell", "target", "lane"] = "cell"
+    sent: bool = True
     raw: str = ""
     timing: Timing | None = None
 

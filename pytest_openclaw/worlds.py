@@ -33,7 +33,9 @@ class Command:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What a tool that the world does not play itself answers.
+    """What a tool answers to some arguments; it goes before what the world would play.
+
+    What is sent to somebody is kept as sent all the same.
 
     Attributes:
         matching: a JSON Schema of the arguments; an empty one takes any.
@@ -51,9 +53,10 @@ class World:
     Attributes:
         files: path in the workspace → text.
         commands: the first whose pattern fits answers; any other command is not found.
-        memory: note → text, such as `memory/2026-11-20.md`; searched and read by the memory tools.
+        memory: note → text, such as `memory/2026-11-20.md`; files too, as OpenClaw's notes are, which the
+            memory tools search and read.
         pages: URL → text, for the web tools.
-        answers: for every other tool.
+        answers: for every other tool; the first that fits.
         steps: the most turns that a model may take.
     """
 
@@ -70,11 +73,13 @@ class WorldState:
     """What is there at a moment.
 
     Attributes:
-        files: path → text.
-        sent: the arguments of every message that was sent.
+        files: path → text; in the workspace relative to it.
+        sent: of every message the arguments, and under `tool` what it was sent by.
         ran: every command that was run, found or not.
+        changed: paths whose text is another one than at the start, or gone.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
     sent: tuple[Mapping[str, Any], ...] = ()
     ran: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()

@@ -24,12 +24,12 @@ def _blocks(language: str) -> list[str]:
 
 
 def test_the_suite_loads() -> None:
-    """The TOML suite in the README is a suite."""
-    (text,) = _blocks("toml")
+    """The TOML suites in the README are suites."""
+    suites = [
+        parse_suite(text, format="toml", name="README.md", registry=REGISTRY) for text in _blocks("toml")
+    ]
 
-    suite = parse_suite(text, format="toml", name="README.md", registry=REGISTRY)
-
-    assert [prompt.id for prompt in suite.prompts] == ["P1", "T1"]
+    assert [[prompt.id for prompt in suite.prompts] for suite in suites] == [["P1", "T1"], ["W1"]]
 
 
 def test_the_options_exist() -> None:

@@ -11,25 +11,15 @@ hold it arrived, however long a busy process left them unread.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
 from pytest_openclaw.clock import epoch_ms
+from pytest_openclaw.providers.tool_fragments import ToolFragments
 from pytest_openclaw.records import Reply, Timing
 from pytest_openclaw.text import valid_text
-from pytest_openclaw.toolcalls import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-@dataclass
-class _Call:
-    """A tool call as its fragments arrive."""
-
-    name: str = ""
-    id: str | None = None
-    arguments: list[str] = field(default_factory=list)
 
 
 class _Usage(TypedDict, total=False):
@@ -74,8 +64,7 @@ class Exchange:
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._refusal: list[str] = []
-        self._calls: list[_Call] = []
-        self._call_of_key: dict[int | str, _Call] = {}
+        self._calls = ToolFragments()
         self._finish_reason: str | None = None
         self._model: str | None = None
         self._usage: _Usage | None = None
@@ -123,22 +112,15 @@ class Exchange:
         Args:
             key: what the fragments of one call share: its index, or an item's id. Without a key the id
                 tells; without both, a name begins a call and anything else continues the latest one.
-            id: the call's id; under a known key another id begins another call, since some servers
-                number all calls 0.
+            id: the call's id; under a known key another id with a name begins another call, since some
+                servers number all calls 0.
             name: the tool's name; the first one given counts, because some servers repeat it.
-            arguments: a piece of the JSON text.
+            arguments: a piece of the JSON text; where it is the whole text once more, it is left out.
             whole: `arguments` is all of it, and replaces what came in pieces.
         """
-        if not (id or name or arguments):
-            return
-        self._stamp(output=True)
-        call = self._call_for(key, id, name)
-        call.id = call.id or id
-        call.name = call.name or name or ""
-        if whole and arguments:
-            call.arguments = [arguments]
-        elif arguments:
-            call.arguments.append(arguments)
+        if id or name or arguments:
+            self._stamp(output=True)
+            self._calls.hear(key, id, name, arguments, whole=whole)
 
     def hear_usage(
         self,
@@ -190,7 +172,17 @@ class Exchange:
     @property
     def has_output(self) -> bool:
         """Whether anything of the answer itself was heard: text, a refusal, a tool call."""
-        return bool(self._text or self._refusal or self._calls)
+        return self.has_text or self.has_tool_calls
+
+    @property
+    def has_text(self) -> bool:
+        """Whether anything of the answer was heard in words: text, a refusal."""
+        return bool(self._text or self._refusal)
+
+    @property
+    def has_tool_calls(self) -> bool:
+        """Whether anything of a native tool call was heard."""
+        return bool(self._calls)
 
     @property
     def has_reasoning(self) -> bool:
@@ -222,7 +214,7 @@ class Exchange:
             text=valid_text("".join(self._text)),
             reasoning=valid_text("".join(self._reasoning)),
             raw=self.raw(),
-            tool_calls=tuple(_tool_call(call) for call in self._calls if call.name),
+            tool_calls=self._calls.tool_calls(),
             refusal=valid_text("".join(self._refusal)) if self._refusal else None,
             finish_reason=valid_text(self._finish_reason) if self._finish_reason else None,
             effective_model=valid_text(self._model) if self._model else None,
@@ -247,33 +239,5 @@ class Exchange:
     def _moment(self) -> float:
         return self._monotonic() if self._arrived is None else self._arrived
 
-    def _call_for(self, key: int | str | None, id: str | None, name: str | None) -> _Call:  # noqa: A002
-        if known := self._known_call(key, id, name):
-            return known
-        call = _Call()
-        self._calls.append(call)
-        if key is not None:
-            self._call_of_key[key] = call
-        return call
-
-    def _known_call(self, key: int | str | None, id: str | None, name: str | None) -> _Call | None:  # noqa: A002
-        if key is not None:
-            known = self._call_of_key.get(key)
-            if known is None and not (id or name) and self._calls:
-                # No call begins without a name; its first fragment went by another key.
-                return self._calls[-1]
-            return None if known and id and known.id and id != known.id else known
-        if id:
-            return next((call for call in self._calls if call.id == id), None)
-        return self._calls[-1] if self._calls and not name else None
-
     def _since_start(self, moment: float) -> float:
         return (moment - self._started) * 1000
-
-
-def _tool_call(call: _Call) -> ToolCall:
-    return ToolCall(
-        name=valid_text(call.name),
-        arguments=valid_text("".join(call.arguments)),
-        id=valid_text(call.id) if call.id else None,
-    )

@@ -22,6 +22,8 @@ from pytest_openclaw.engine.weights import (
 from pytest_openclaw.errors import CallFailed, EngineCrashError, EngineError, TargetError
 from pytest_openclaw.once import once
 from pytest_openclaw.providers.address import Address, parse_address
+from pytest_openclaw.providers.json_values import count_in
+from pytest_openclaw.providers.lengths import fewest_tokens, most_tokens
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 
 if TYPE_CHECKING:
@@ -86,9 +88,13 @@ class LlamaCpp(OllamaOpenAI):
         return {**super().body(request), "cache_prompt": False}
 
     async def ask(self, request: Request) -> Reply:
-        """Start the model's engine if it does not run, and send the request once; see `Provider.ask`."""
+        """Start the model's engine if it does not run, and send the request once; see `Provider.ask`.
+
+        A prompt that does not fit into the engine's context is not sent.
+        """
         async with self._serving(request.model) as engine:
             try:
+                await self._check_length(request)
                 return await super().ask(request)
             except CallFailed as failed:
                 if failed.fault.failure_type in CONNECTION_LOST and await _is_dead(engine):
@@ -132,6 +138,36 @@ class LlamaCpp(OllamaOpenAI):
             raise CallFailed(faults.engine_died(self.setup.name, str(error), for_good=True)) from None
         except EngineError as error:
             raise CallFailed(faults.engine_missing(self.setup.name, str(error))) from None
+
+    async def _check_length(self, request: Request) -> None:
+        """Raise if the prompt is longer than the context; most are so short that nothing need be counted.
+
+        Raises:
+            CallFailed: it is, or the engine cannot count it.
+        """
+        if most_tokens(request) < CONTEXT_TOKENS:
+            return
+        tokens = fewest_tokens(request)
+        if exact := tokens < CONTEXT_TOKENS:
+            tokens = await self._count(request)
+        if tokens >= CONTEXT_TOKENS:
+            fault = faults.context_too_small(
+                self.setup.name, request.model, tokens, CONTEXT_TOKENS, exact=exact
+            )
+            raise CallFailed(fault)
+
+    async def _count(self, request: Request) -> int:
+        """Let the engine count what it would read: the prompt as its template writes it, with the tools.
+
+        Raises:
+            CallFailed: it does not.
+        """
+        url = f"{self.address.base_url}{self.path}/input_tokens"
+        counted = await self.fetch(url, self.body(request), timeout_s=request.timeout_s)
+        tokens = count_in(counted.get("input_tokens"))
+        if tokens is None:
+            raise CallFailed(faults.malformed(self.setup.name, "its count of the prompt has no number"))
+        return tokens
 
     async def _acquire(self, model: str) -> EngineHandle:
         spec = EngineSpec(weights=find_weights(model), alias=model, template=template_for(model))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pytest_openclaw.providers.address import Address, parse_address, parse_ollama_host
 from pytest_openclaw.providers.call import Dialect
 from pytest_openclaw.providers.fingerprint import fingerprint
+from pytest_openclaw.providers.history import with_ids
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, positive_in, text_in
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.wire_errors import error_in, error_of_object
@@ -15,7 +16,8 @@ from pytest_openclaw.providers.wire_errors import error_in, error_of_object
 if TYPE_CHECKING:
     from pytest_openclaw.faults import WireError
     from pytest_openclaw.providers.exchange import Exchange
-    from pytest_openclaw.records import JsonObject, Request
+    from pytest_openclaw.records import JsonObject, Request, Turn
+    from pytest_openclaw.toolcalls import Tool
 
 DEFAULT_BASE_URL = "http://127.0.0.1:11434/v1"
 # Servers that send the same thought under two names would otherwise be heard twice.
@@ -27,9 +29,11 @@ def chat_body(request: Request) -> JsonObject:
 
     A thinking level goes out twice, as OpenAI's `reasoning_effort` and as Ollama's `think`.
     """
-    messages = [{"role": "user", "content": request.prompt}]
+    messages: list[JsonObject] = [{"role": "user", "content": request.prompt}]
     if request.system is not None:
         messages.insert(0, {"role": "system", "content": request.system})
+    for turn in with_ids(request.history):
+        messages += _messages_of(turn)
     body: JsonObject = {
         "model": request.model,
         "messages": messages,
@@ -41,6 +45,8 @@ def chat_body(request: Request) -> JsonObject:
         body["stream_options"] = {"include_usage": True}
     if request.thinking_level:
         body |= {"reasoning_effort": request.thinking_level, "think": True}
+    if request.tools:
+        body |= {"tools": [_offer(tool) for tool in request.tools], "tool_choice": "auto"}
     return body
 
 
@@ -54,7 +60,10 @@ def read_chat(payload: JsonObject, exchange: Exchange) -> WireError | None:
         return error
     exchange.hear_model(text_in(payload.get("model")))
     for choice in objects_in(payload.get("choices"))[:1]:
-        _read_message(object_in(choice.get("delta") or choice.get("message")), exchange)
+        if delta := object_in(choice.get("delta")):
+            _read_message(delta, exchange)
+        elif message := object_in(choice.get("message")):
+            _read_message(message, exchange, whole=True)
         reason = text_in(choice.get("finish_reason"))
         if choice.get("error") or reason == "error":
             # OpenRouter says so that the server behind it failed in the middle.
@@ -84,6 +93,7 @@ class OllamaOpenAI(OverHttp):
 
     name: ClassVar[str] = "ollama_openai"
     warms_up: ClassVar[bool] = True
+    takes_tools: ClassVar[bool] = True
     path: ClassVar[str] = "/chat/completions"
     dialect: ClassVar[Dialect] = Dialect(
         read=read_chat, is_whole=is_completion, end_mark="a finish_reason or [DONE]", done_ends=True
@@ -119,7 +129,30 @@ class OllamaOpenAI(OverHttp):
         return await fingerprint(self.fetch, self.address, model)
 
 
-def _read_message(message: JsonObject, exchange: Exchange) -> None:
+def _offer(tool: Tool) -> JsonObject:
+    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+    return {"type": "function", "function": function}
+
+
+def _messages_of(turn: Turn) -> list[JsonObject]:
+    """Return what a turn was: the model's message, then one for each result."""
+    # Without text the APIs want null beside calls, and a text where there are none.
+    said: JsonObject = {"role": "assistant", "content": turn.text or (None if turn.calls else "")}
+    if turn.calls:
+        said["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
+            for call in turn.calls
+        ]
+    answered = zip(turn.calls, turn.results, strict=False)
+    results = [{"role": "tool", "tool_call_id": call.id, "content": result} for call, result in answered]
+    return [said, *results]
+
+
+def _read_message(message: JsonObject, exchange: Exchange, *, whole: bool = False) -> None:
     for name in _REASONING_FIELDS:
         if thought := text_in(message.get(name)):
             exchange.hear_reasoning(thought)
@@ -131,10 +164,11 @@ def _read_message(message: JsonObject, exchange: Exchange) -> None:
         for part in content:
             _read_part(part, exchange)
     exchange.hear_refusal(text_in(message.get("refusal")))
-    for call in objects_in(message.get("tool_calls")):
-        _read_call(call, exchange)
+    for place, call in enumerate(objects_in(message.get("tool_calls"))):
+        # In a whole message each entry is a call, whatever numbers and ids it has.
+        _read_call({**call, "index": place} if whole else call, exchange, whole=whole)
     if message.get("function_call"):
-        _read_call({"index": 0, "function": message["function_call"]}, exchange)
+        _read_call({"index": 0, "function": message["function_call"]}, exchange, whole=whole)
 
 
 def _read_part(part: Any, exchange: Exchange) -> None:
@@ -151,17 +185,17 @@ def _read_part(part: Any, exchange: Exchange) -> None:
         exchange.hear_reasoning(text_in(thought.get("text")))
 
 
-def _read_call(call: JsonObject, exchange: Exchange) -> None:
+def _read_call(call: JsonObject, exchange: Exchange, *, whole: bool) -> None:
     function = object_in(call.get("function"))
     arguments = function.get("arguments")
     # Ollama's older versions and some gateways send an object where the API has its text.
-    whole = isinstance(arguments, (dict, list))
+    is_object = isinstance(arguments, (dict, list))
     exchange.hear_tool_call(
         key=count_in(call.get("index")),
         id=text_in(call.get("id")) or None,
         name=text_in(function.get("name")) or None,
-        arguments=json.dumps(arguments, ensure_ascii=False) if whole else text_in(arguments),
-        whole=whole,
+        arguments=json.dumps(arguments, ensure_ascii=False) if is_object else text_in(arguments),
+        whole=whole or is_object,
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pytest_openclaw.errors import CallFailed
 from pytest_openclaw.providers.address import Address, parse_address
 from pytest_openclaw.providers.call import Dialect
+from pytest_openclaw.providers.history import with_ids
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.wire_errors import error_in, error_of_object
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.protocols import ProviderSetup
     from pytest_openclaw.providers.exchange import Exchange
     from pytest_openclaw.records import Fault, JsonObject, Reply, Request
+    from pytest_openclaw.toolcalls import Tool
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 # The rest of the package speaks chat completions' words for how an answer ended.
@@ -32,7 +34,7 @@ def responses_body(request: Request, *, with_temperature: bool = True) -> JsonOb
     """
     body: JsonObject = {
         "model": request.model,
-        "input": request.prompt,
+        "input": _items(request) if request.history else request.prompt,
         "max_output_tokens": request.max_output_tokens,
         "stream": request.stream,
         "store": False,
@@ -43,6 +45,8 @@ def responses_body(request: Request, *, with_temperature: bool = True) -> JsonOb
         body["reasoning"] = {"effort": request.thinking_level}
     elif with_temperature:
         body["temperature"] = request.temperature
+    if request.tools:
+        body["tools"] = [_offer(tool) for tool in request.tools]
     return body
 
 
@@ -84,6 +88,7 @@ class OpenAIResponses(OverHttp):
     """
 
     name: ClassVar[str] = "openai_responses"
+    takes_tools: ClassVar[bool] = True
     path: ClassVar[str] = "/responses"
     dialect: ClassVar[Dialect] = Dialect(
         read=read_responses, is_whole=is_response, end_mark="response.completed", done_ends=False
@@ -135,6 +140,45 @@ def _refuses_temperature(fault: Fault) -> bool:
     return fault.failure_type == "http_400" and "temperature" in words and "support" in words
 
 
+def _offer(tool: Tool) -> JsonObject:
+    # Left out, `strict` means true here, which most schemas are not made for.
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": dict(tool.parameters),
+        "strict": False,
+    }
+
+
+def _items(request: Request) -> list[JsonObject]:
+    """Return the whole conversation, since nothing is stored at the server."""
+    items: list[JsonObject] = [{"type": "message", "role": "user", "content": request.prompt}]
+    for number, turn in enumerate(with_ids(request.history)):
+        if turn.text:
+            items.append(_said(turn.text, number))
+        items += [
+            {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
+            for call in turn.calls
+        ]
+        items += [
+            {"type": "function_call_output", "call_id": call.id, "output": result}
+            for call, result in zip(turn.calls, turn.results, strict=False)
+        ]
+    return items
+
+
+def _said(text: str, number: int) -> JsonObject:
+    """Return a text of the model's as the item that it was; servers refuse one without id or status."""
+    return {
+        "type": "message",
+        "id": f"msg_{number}",
+        "role": "assistant",
+        "status": "completed",
+        "content": [{"type": "output_text", "text": text, "annotations": []}],
+    }
+
+
 def _read_delta(kind: str, event: JsonObject, exchange: Exchange) -> None:
     piece = text_in(event.get("delta"))
     if kind == "response.output_text.delta":
@@ -176,18 +220,27 @@ def _read_end(response: JsonObject, exchange: Exchange) -> WireError | None:
 
 
 def _read_output(output: Any, exchange: Exchange) -> None:
-    """Take the items that were not streamed: all of them, or none."""
+    """Take the items that were not streamed: of thoughts, texts and calls all of them, or none."""
     items = objects_in(output)
-    if not exchange.has_reasoning:
-        for item in items:
-            _read_thoughts(item, exchange)
-    if exchange.has_output:
-        return
-    for item in items:
-        _read_call(item, {}, exchange)
-        for part in objects_in(item.get("content")) if item.get("type") == "message" else ():
+    readers = (
+        (exchange.has_reasoning, _read_thoughts),
+        (exchange.has_text, _read_texts),
+        (exchange.has_tool_calls, _read_whole_call),
+    )
+    for was_streamed, read in readers:
+        for item in () if was_streamed else items:
+            read(item, exchange)
+
+
+def _read_texts(item: JsonObject, exchange: Exchange) -> None:
+    if item.get("type") == "message":
+        for part in objects_in(item.get("content")):
             exchange.hear_text(text_in(part.get("text")))
             exchange.hear_refusal(text_in(part.get("refusal")))
+
+
+def _read_whole_call(item: JsonObject, exchange: Exchange) -> None:
+    _read_call(item, {}, exchange)
 
 
 def _read_thoughts(item: JsonObject, exchange: Exchange) -> None:

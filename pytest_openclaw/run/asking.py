@@ -79,7 +79,7 @@ class Asker:
     def prepared(self, asked: Asked) -> Reply:
         """Return the reply as a Python benchmark gets it: the answer without thinking, tools found."""
         result = asked.ending.result
-        return prepare(result) if isinstance(result, Reply) else Reply()
+        return prepare(asked.cell.prompt, result) if isinstance(result, Reply) else Reply()
 
     def record(self, run_id: str, asked: Asked) -> Record:
         """Return the cell's row."""

@@ -12,6 +12,7 @@ from pytest_openclaw import faults
 from pytest_openclaw.clock import epoch_ms
 from pytest_openclaw.errors import CallFailed, OpenClawError
 from pytest_openclaw.records import Fault, Reply, Timing
+from pytest_openclaw.run.cutting import cut_prompt
 from pytest_openclaw.text import valid_text
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ async def ask_once(provider: Provider, request: Request) -> tuple[Reply | Fault,
     started_at_ms = epoch_ms(started)
     result: Reply | Fault
     try:
-        result = _tidy(await within(request.timeout_s + GRACE_S, provider.ask(request)))
+        reply = _tidy(await within(request.timeout_s + GRACE_S, provider.ask(request)))
+        result = cut_prompt(provider.setup.name, request, reply) or reply
     except CallFailed as failed:
         fault = faults.checked(failed.fault)
         result = replace(fault, message=valid_text(fault.message), raw=valid_text(fault.raw))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pytest_openclaw import faults
@@ -17,6 +17,7 @@ from pytest_openclaw.errors import CallFailed
 from pytest_openclaw.once import once_in_loop
 from pytest_openclaw.records import Ending, Fault, Reply, Request, Timing
 from pytest_openclaw.run.attempt import ask_once, within
+from pytest_openclaw.run.exchanges import hold_exchange
 from pytest_openclaw.run.lanes import Lanes
 from pytest_openclaw.run.neighbours import Neighbours
 from pytest_openclaw.run.resources import collect_snapshot
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 CLOSING_S = 5.0
 # Beyond two attempts, for what another process of the run does meanwhile, such as starting an engine.
 OTHERS_S = 120.0
-# Faults that a provider finds before it sends anything.
-NEVER_SENT = frozenset({"auth_missing", "not_installed"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,10 +156,17 @@ class Fetcher:
     # --- one job ---
 
     async def _ask(self, provider: Provider, job: Job, received: float, notes: JsonObject) -> Ending:
+        if job.request.tools and not provider.takes_tools:
+            return never_asked(faults.takes_no_tools(job.target.provider))
         if fault := self._lanes.down(provider.lane, job.target):
             return never_asked(faults.not_asked(fault))
         await self._make_ready(provider, job.target, notes)
-        return await self._attempts(provider, job, received)
+        if job.request.world is None or provider.plays_worlds:
+            return await self._attempts(provider, job, received)
+        return await hold_exchange(
+            job.request,
+            lambda request: self._attempts(provider, replace(job, request=request), received),
+        )
 
     async def _attempts(self, provider: Provider, job: Job, received: float) -> Ending:
         label = job.target.label
@@ -176,7 +182,7 @@ class Fetcher:
             wait_s = None
             if isinstance(result, Fault):
                 self._lanes.mark(provider.lane, job.target, result)
-                if result.failure_type in NEVER_SENT:
+                if not result.sent:
                     return never_asked(result)
                 wait_s = wait_before_retry(
                     result,

@@ -108,7 +108,7 @@ def _of_reply(reply: Reply, judgement: Judgement, timing: Timing) -> dict[str, A
         "output_tokens": reply.output_tokens,
         "reasoning_tokens": reply.reasoning_tokens,
         "cached_tokens": reply.cached_tokens,
-        "tokens_per_s": reply.tokens_per_s or _speed(reply.output_tokens, timing),
+        "tokens_per_s": reply.tokens_per_s or _speed_of(reply, timing),
         "tool_call_details": tuple(
             {"id": call.id, "name": call.name, "arguments": call.arguments} for call in reply.tool_calls
         ),
@@ -158,12 +158,16 @@ def _turn(turn: Turn) -> dict[str, Any]:
     }
 
 
-def _speed(output_tokens: int | None, timing: Timing) -> float | None:
-    """Tokens per second from the first to the last; what came before the first is TTFT's."""
-    if output_tokens is None or output_tokens < 2 or timing.ttft_ms is None:
-        return None
-    generating_ms = timing.e2e_ms - timing.ttft_ms
-    return round((output_tokens - 1) / generating_ms * 1000, 1) if generating_ms > 0 else None
+def _speed_of(reply: Reply, timing: Timing) -> float | None:
+    """Tokens per second from the first to the last; what came before the first of a turn is TTFT's."""
+    turns = [(turn.output_tokens, turn.timing) for turn in reply.turns] or [(reply.output_tokens, timing)]
+    told = [
+        (tokens - 1, times.e2e_ms - times.ttft_ms)
+        for tokens, times in turns
+        if tokens is not None and tokens > 1 and times is not None and times.ttft_ms is not None
+    ]
+    generating_ms = sum(ms for _, ms in told)
+    return round(sum(n for n, _ in told) / generating_ms * 1000, 1) if generating_ms > 0 else None
 
 
 def _whole(milliseconds: float | None) -> int | None:

@@ -43,6 +43,8 @@ PROMPT_KEYS = (
     "category",
     "system",
     "max_output_tokens",
+    "tools_sha256",
+    "world",
 )
 """What of a prompt shapes its request, its verdict or its row."""
 FREE_OF_PROVIDER = frozenset({"key_env"})
@@ -86,12 +88,18 @@ class Replay:
             passed=False,
             what=what and shorten(what, WHAT_WIDTH),
             failure_type=record.failure_type,
-            reply=shorten(strip_thinking(record.raw_output).strip(), REPLY_WIDTH),
+            reply=shorten(_answer(record), REPLY_WIDTH),
             finish_reason=record.finish_reason,
             tool_names=record.tool_calls[:MOST_TOLD],
             e2e_ms=record.e2e_ms,
             ttft_ms=record.ttft_ms,
         )
+
+
+def _answer(record: Record) -> str:
+    """The answer without thinking; of a scripted exchange the last text."""
+    text = record.turns[-1]["text"] if record.turns else record.raw_output
+    return strip_thinking(text).strip()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +130,7 @@ def read_kept(results: Path) -> Kept:
     for number, row in enumerate(read_rows(results), 1):
         if isinstance(row, StoredRow) and row.record.availability_status == "ok":
             record = row.record
-            slim = replace(record, raw_output="", parsed_output=None, tool_call_details=())
+            slim = replace(record, raw_output="", parsed_output=None, tool_call_details=(), turns=None)
             found[record.key] = (number, slim, Replay.of(record))
     kept = sorted(found.values(), key=lambda entry: entry[0])
     return Kept(

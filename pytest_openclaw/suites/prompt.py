@@ -12,11 +12,13 @@ from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.suites.pressure import Form, flaws_of
 from pytest_openclaw.suites.wording import is_plain, kind_of, shown
 from pytest_openclaw.suites.world import read_world
+from pytest_openclaw.validators.demands import CALL_RULES
 from pytest_openclaw.validators.registry import build_validator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
+    from pytest_openclaw.protocols import Validator
     from pytest_openclaw.validators.registry import Registry
 
 
@@ -65,6 +67,8 @@ def read_prompt(
         values |= {"pressure_of": form.of, "padding_tokens": form.padding_tokens}
     elif form is not None:
         complaints += [f"pressure {flaw}" for flaw in flaws_of(raw)]
+    if "validator" in values:
+        complaints += _lacking(raw, values["validator"])
     if complaints:
         return None, complaints
     values["tools_spec"] = raw.get("tools")
@@ -72,6 +76,27 @@ def read_prompt(
     values["validator_spec"] = raw.get("validator") or {"type": "noop"}
     values["extra"] = {key: value for key, value in raw.items() if key not in _KNOWN}
     return Prompt(suite=suite, id=prompt_id, **values), []
+
+
+def _lacking(raw: JsonObject, validator: Validator) -> Iterator[str]:
+    """Yield what a validator of native calls cannot do without."""
+    types = _types_in(validator)
+    if types & CALL_RULES and raw.get("tools") is None:
+        named = ", ".join(sorted(types & CALL_RULES))
+        yield f'has a validator {named}, but no "tools" to call. Write for example tools = "direct".'
+    if "world" in types and raw.get("world") is None:
+        yield 'has a validator world, but no "world" to look at. Write for example world = { files = {} }.'
+
+
+def _types_in(validator: Any) -> set[str]:
+    """The types of a validator and of all that it is made of."""
+    types = {validator.type}
+    for name in getattr(validator, "nested", ()):
+        inner = getattr(validator, name, None)
+        for part in inner if isinstance(inner, tuple) else (inner,):
+            if part is not None:
+                types |= _types_in(part)
+    return types
 
 
 def _read_keys(raw: JsonObject) -> tuple[dict[str, Any], list[str]]:

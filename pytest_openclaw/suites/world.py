@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.suites.wording import kind_of, shown
+from pytest_openclaw.tools.paths import place_of
+from pytest_openclaw.validators.json_schema import BoundedSchema
 from pytest_openclaw.validators.patterns import compile_pattern
 from pytest_openclaw.worlds import Answer, Command, World
 
@@ -40,6 +42,22 @@ def _texts(value: Any) -> dict[str, str]:
     return dict(value)
 
 
+def _files(value: Any) -> dict[str, str]:
+    files = _texts(value)
+    for path in files:
+        _check_path(path)
+    return files
+
+
+def _check_path(path: str) -> None:
+    try:
+        place = place_of(path)
+    except ValueError as error:
+        raise ValueError(f"has the path {shown(path)}: {error}. Write a shorter name.") from None
+    if not place or path.endswith("/"):
+        raise ValueError(f"has the path {shown(path)}, which is a folder. Write the name of a file.")
+
+
 def _commands(value: Any) -> tuple[Command, ...]:
     return tuple(_command(entry) for entry in _entries(value, "pattern, output, exit_code, writes"))
 
@@ -54,8 +72,18 @@ def _command(entry: Mapping[str, Any]) -> Command:
     removes = entry.get("removes", [])
     if not isinstance(removes, list) or not all(isinstance(path, str) for path in removes):
         raise ValueError("has removes that is no list of paths. Write paths in brackets.")
-    writes: dict[str, str | None] = {**_texts(entry.get("writes", {})), **dict.fromkeys(removes)}
+    writes = {**_written(entry.get("writes", {})), **dict.fromkeys(removes)}
+    for path in writes:
+        _check_path(path)
     return Command(pattern=pattern, output=_text(entry, "output", ""), exit_code=code, writes=writes)
+
+
+def _written(value: Any) -> dict[str, str | None]:
+    """Texts by path; null, which TOML has not, removes a file."""
+    if not isinstance(value, Mapping):
+        raise ValueError("has writes that are no table. Write path = text.")
+    kept = _texts({path: text for path, text in value.items() if text is not None})
+    return {**dict.fromkeys(value), **kept}
 
 
 def _answers(value: Any) -> tuple[Answer, ...]:
@@ -67,6 +95,10 @@ def _answer(entry: Mapping[str, Any]) -> Answer:
     matching = entry.get("matching", {})
     if not isinstance(matching, Mapping):
         raise ValueError(f"has matching {shown(matching)}. Write a JSON Schema of the arguments.")
+    try:
+        BoundedSchema(matching)
+    except ValueError as error:
+        raise ValueError(f"has matching that {error}") from None
     return Answer(tool=_text(entry, "tool"), result=_text(entry, "result"), matching=matching)
 
 
@@ -95,9 +127,9 @@ def _text(entry: Mapping[str, Any], key: str, default: str | None = None) -> str
 
 
 _READERS: dict[str, Callable[[Any], Any]] = {
-    "files": _texts,
+    "files": _files,
     "commands": _commands,
-    "memory": _texts,
+    "memory": _files,
     "pages": _texts,
     "answers": _answers,
     "steps": _steps,

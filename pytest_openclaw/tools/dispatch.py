@@ -31,7 +31,7 @@ def dispatch(call: ToolCall, tools: Sequence[Tool]) -> Dispatched:
     """Say what becomes of a call, given what was offered."""
     tool, notes = _find(call.name, tools)
     try:
-        arguments = json.loads(call.arguments) if call.arguments.strip() else {}
+        arguments = json.loads(call.arguments, parse_constant=_no_json) if call.arguments.strip() else {}
     except (ValueError, RecursionError):
         message = "Provider returned an incomplete or malformed tool call"
         reached = tool.name if tool else None
@@ -57,6 +57,11 @@ def dispatch(call: ToolCall, tools: Sequence[Tool]) -> Dispatched:
     if wrong := [*_complaints(tool, converted)]:
         return _refused(call, tool, converted, _framed(tool, wrong, arguments), notes)
     return Dispatched(call=call, tool=tool.name, arguments=converted, notes=notes)
+
+
+def _no_json(word: str) -> Any:
+    """Refuse NaN and Infinity, which Python would read and no other program does."""
+    raise ValueError(f"{word} is no JSON")
 
 
 def same_tool(name: str, other: str) -> bool:

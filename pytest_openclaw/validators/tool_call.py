@@ -22,7 +22,7 @@ class ToolCalling:
     """Each of `calls` is met by a call of its own that OpenClaw would execute; none of `forbidden` is made.
 
     An empty list of `calls` demands that nothing at all is called. With `ordered` the calls come in this
-    order; others may stand between.
+    order; others may stand between. `*` among `forbidden` stands for every tool that is not demanded.
     """
 
     type: ClassVar[str] = "tool_call"
@@ -48,18 +48,21 @@ class ToolCalling:
             return judged(
                 not made, f"called {listed(call.call.name for call in made)}; no call was due", parsed
             )
-        if said := forbidden_call(self.forbidden, made):
+        if said := forbidden_call(self.forbidden, made, self.calls):
             return judged(False, said, parsed)
         unmet = find_calls(self.calls, made, ordered=self.ordered)
         return judged(not unmet, missing(unmet[0], made) if unmet else "", parsed)
 
 
-def forbidden_call(forbidden: Sequence[str], made: Sequence[Dispatched]) -> str | None:
-    """Say which forbidden tool was called; None if none was."""
+def forbidden_call(
+    forbidden: Sequence[str], made: Sequence[Dispatched], wanted: Sequence[WantedCall] = ()
+) -> str | None:
+    """Say which forbidden tool was called; None if none was. `*` forbids all that are not wanted."""
     for call in made:
-        for name in forbidden:
-            if same_tool(name, call.tool or call.call.name):
-                return f"{name} was called, which is forbidden here"
+        called = call.tool or call.call.name
+        is_wanted = any(rule.is_for(called) for rule in wanted)
+        if any(same_tool(name, called) or (name == "*" and not is_wanted) for name in forbidden):
+            return f"{called} was called, which is forbidden here"
     return None
 
 

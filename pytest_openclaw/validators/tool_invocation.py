@@ -1,4 +1,4 @@
-"""The seed's tool validator, and what it says about a prompt."""
+"""The seed's tool validator."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.tools import invoked_tools
 from pytest_openclaw.validators.answer import judged, listed
-from pytest_openclaw.validators.combine import AllOf, AnyOf, Not
 from pytest_openclaw.validators.keys import mend, settle, texts_value
 
 if TYPE_CHECKING:
-    from pytest_openclaw.protocols import Validator
     from pytest_openclaw.records import Reply, Verdict
 
 
@@ -39,28 +37,3 @@ class ToolInvocation:
         expected = f"one of {listed(self.expected_tools)}" if wanted else "any tool"
         violation = f"invoked: {listed(invoked, 'no tool')}; expected: {expected}"
         return judged(passed, violation, {"tools": list(invoked)})
-
-
-def expected_tools(validator: Validator) -> tuple[str, ...] | None:
-    """Return the tools that a validator expects, each once; empty means any, None that it asks for none.
-
-    Looks into `all_of` and `any_of`, and not into `not`, which asks for the contrary.
-    """
-    if isinstance(validator, ToolInvocation):
-        return tuple(dict.fromkeys(validator.expected_tools))
-    if not isinstance(validator, AllOf | AnyOf):
-        return None
-    parts = [tools for part in validator.validators if (tools := expected_tools(part)) is not None]
-    if not parts:
-        return None
-    if isinstance(validator, AnyOf) and () in parts:
-        return ()
-    return tuple(dict.fromkeys(name for tools in parts for name in tools))
-
-
-def restrains(validator: Validator) -> bool:
-    """Whether a validator demands that no tool at all is invoked: by itself or within an `all_of`."""
-    if isinstance(validator, AllOf):
-        return any(restrains(part) for part in validator.validators)
-    inner = validator.validator if isinstance(validator, Not) else None
-    return isinstance(inner, ToolInvocation) and not inner.expected_tools

@@ -14,8 +14,10 @@ import pytest
 from pytest_openclaw.engine.weights import engine_version, find_weights, sha256_of
 from pytest_openclaw.errors import CallFailed
 from pytest_openclaw.protocols import ProviderSetup
+from pytest_openclaw.providers.lengths import fewest_tokens, most_tokens
 from pytest_openclaw.providers.llama_cpp import LlamaCpp
-from pytest_openclaw.records import Request
+from pytest_openclaw.records import Request, Turn
+from pytest_openclaw.toolcalls import Tool, ToolCall
 from tests.e2e.processes import BOUND_S, is_gone, wait_until
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("embedded_model")]
@@ -23,18 +25,16 @@ pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("embedded_model")]
 MODEL = "smollm2:135m"
 CAPITAL = "What is the capital of France?"
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
-WEATHER = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "description": "Tells the weather in a city.",
-        "parameters": {
-            "type": "object",
-            "properties": {"city": {"type": "string"}},
-            "required": ["city"],
-        },
-    },
-}
+WEATHER = Tool(
+    name="get_weather",
+    description="Tells the weather in a city.",
+    parameters={"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+)
+ANSWERED = Turn(
+    text="Let me see.",
+    calls=(ToolCall(name="get_weather", arguments='{"city": "Paris"}'),),
+    results=("rain, 9 °C",),
+)
 USER = """
 import asyncio, sys, time
 from pathlib import Path
@@ -49,14 +49,6 @@ async def use():
 
 asyncio.run(use())
 """
-
-
-class OffersTools(LlamaCpp):
-    """The provider, with a tool in its requests."""
-
-    def body(self, request):
-        """Offer the weather tool."""
-        return {**super().body(request), "tools": [WEATHER]}
 
 
 class AsksNoTemperature(LlamaCpp):
@@ -150,24 +142,64 @@ def test_first_token_comes_before_the_end(lab):
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_native_tool_call_arrives(stream, tmp_path):
+def test_native_tool_call_arrives(stream, lab):
     """What the model writes in the template's manner comes out as a native call, in pieces or whole."""
-    with open_lab(tmp_path, OffersTools) as lab:
-        reply = lab.ask(f"Repeat exactly this text and nothing else:\n{CALL}", stream=stream)
+    asked = f"Repeat exactly this text and nothing else:\n{CALL}"
+
+    reply = lab.ask(asked, stream=stream, tools=(WEATHER,))
 
     assert [(call.name, call.arguments) for call in reply.tool_calls] == [
         ("get_weather", '{"city": "Paris"}')
     ]
+    assert reply.tool_calls[0].id
     assert (reply.text, reply.finish_reason) == ("", "tool_calls")
 
 
-def test_prompt_beyond_the_context_is_its_own_fault(lab):
-    """A prompt of more than 8192 tokens is refused, and that says nothing about the next one."""
-    fault = lab.fault("word " * 9000)
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize(
+    ("prompt", "size"),
+    [
+        pytest.param("word " * 9000, "at least 9000 tokens", id="by-its-words"),
+        pytest.param("word " * 8192, "at least 8192 tokens", id="by-its-words-just"),
+        # The template itself has nine.
+        pytest.param(" word" * 8183, "8192 tokens", id="counted"),
+        pytest.param("letters" * 9000, "9009 tokens", id="one-word"),
+    ],
+)
+def test_prompt_beyond_the_context_is_its_own_fault(lab, prompt, size, stream):
+    """A prompt that leaves no token for an answer is not sent, and that says nothing about the next one."""
+    fault = lab.fault(prompt, stream=stream)
 
     assert (fault.failure_type, fault.status, fault.reach) == ("context_overflow", "error", "cell")
-    assert fault.message.startswith("llama_cpp: the prompt is longer than smollm2:135m's context: ")
+    assert (fault.sent, fault.raw) == (False, "")
+    assert fault.message == (
+        f"llama_cpp: not asked: the prompt has {size}, and smollm2:135m's context holds 8192. "
+        "Shorten it, or ask a server with a longer context."
+    )
     assert "Paris" in lab.ask(CAPITAL).text
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param({"prompt": CAPITAL}, id="text"),
+        pytest.param({"prompt": CAPITAL, "system": "Be brief."}, id="system"),
+        pytest.param({"prompt": CAPITAL, "tools": (WEATHER,)}, id="tools"),
+        pytest.param({"prompt": CAPITAL, "tools": (WEATHER,), "history": (ANSWERED,)}, id="history"),
+    ],
+)
+def test_the_count_of_a_prompt_is_the_engines_own(lab, how):
+    """What is counted beforehand is what the engine says that it has read."""
+
+    async def count():
+        async with lab.provider._serving(MODEL):
+            return await lab.provider._count(Request(**{"model": MODEL, **how}))
+
+    counted = lab.run(count())
+
+    assert counted == lab.ask(**how, max_output_tokens=1).input_tokens
+    assert fewest_tokens(Request(**{"model": MODEL, **how})) <= counted
+    assert counted <= most_tokens(Request(**{"model": MODEL, **how}))
 
 
 def test_fingerprint_tells_what_is_served_and_no_path(lab):

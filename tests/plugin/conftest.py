@@ -42,7 +42,7 @@ def _import_everything() -> None:
 
 _import_everything()
 
-# Says what its prompt asks for: "say X", "fault NAME", "wait S", "crash", "names", …
+# Says what its prompt asks for: "say X", "fault NAME", "wait S", "crash", "offered", …
 PROVIDER = '''
 import asyncio
 from pytest_openclaw import CallFailed, Provider, Reply, ToolCall
@@ -53,6 +53,7 @@ class Scripted(Provider):
     """Does what the prompt says."""
 
     name = "scripted"
+    takes_tools = True
 
     async def ask(self, request):
         word, _, rest = request.prompt.partition(" ")
@@ -64,6 +65,8 @@ class Scripted(Provider):
             return Reply(text="logged")
         if word == "call":
             return Reply(tool_calls=(ToolCall(name=rest, arguments="{}"),))
+        if word == "offered":
+            return Reply(text=" ".join(tool.name for tool in request.tools))
         if word == "crash":
             raise RuntimeError("the provider is broken")
         if word == "wait":

@@ -14,7 +14,10 @@ from pytest_openclaw.errors import CallFailed, EngineCrashError, EngineError, Ta
 from pytest_openclaw.protocols import ProviderSetup
 from pytest_openclaw.providers import llama_cpp
 from pytest_openclaw.providers.llama_cpp import LlamaCpp
-from pytest_openclaw.records import Request
+from pytest_openclaw.records import Request, Turn
+from pytest_openclaw.toolcalls import Tool, ToolCall
+from tests.providers.servers.apis import CHAT
+from tests.providers.servers.misbehaving import MisbehavingServer, Script
 
 REQUEST = Request(model="smollm2:135m", prompt="Hi", system="Be brief.", max_output_tokens=5)
 TOKENS = (
@@ -189,6 +192,103 @@ def test_broken_stream_of_a_living_engine_stays_what_it_is(provider, monkeypatch
 
     assert fault.failure_type == "stream_error"
     assert fault.message.startswith("llama_cpp: the stream broke: ")
+
+
+# --- what fits ----------------------------------------------------------------------------------
+
+COUNT = "/v1/chat/completions/input_tokens"
+LONG = "word " * 8192
+# Long enough that its bytes decide nothing, and short enough that its words do not either.
+MIDDLING = "letters" * 1000
+
+
+@pytest.fixture
+def engine(provider, monkeypatch):
+    """A server in place of the engine, which answers whatever fits."""
+    monkeypatch.setattr(llama_cpp, "find_weights", lambda model: None)
+    with MisbehavingServer() as server:
+        monkeypatch.setattr(llama_cpp, "acquire", engine_at(server.origin, alive=True))
+        server.on(CHAT.path, Script.answer(CHAT.whole()))
+        yield server
+
+
+def asked_of(engine):
+    """The routes that were asked, in order."""
+    return [request.path for request in engine.requests]
+
+
+@pytest.mark.parametrize(
+    ("more", "counted"),
+    [
+        pytest.param({"prompt": "Hi"}, False, id="short"),
+        pytest.param({"prompt": MIDDLING}, True, id="prompt"),
+        pytest.param({"system": MIDDLING}, True, id="system"),
+        pytest.param({"tools": (Tool(name="read", description=MIDDLING),)}, True, id="tools"),
+        pytest.param(
+            {"history": (Turn(calls=(ToolCall(name="ls"),), results=(MIDDLING,)),)}, True, id="history"
+        ),
+    ],
+)
+def test_what_may_not_fit_is_counted_first(provider, engine, more, counted):
+    """The engine counts the very body that is asked; what is short enough costs no question."""
+    engine.on(COUNT, Script.answer({"input_tokens": 8191}))
+
+    reply = use(provider, provider.ask(Request(**{"model": "smollm2:135m", "prompt": "Hi", **more})))
+
+    assert reply.text == "Hi."
+    assert asked_of(engine) == [COUNT, CHAT.path][not counted :]
+    assert len({request.body for request in engine.requests}) == 1
+
+
+@pytest.mark.parametrize(
+    ("prompt", "routes", "size"),
+    [
+        pytest.param(MIDDLING, [COUNT], "8192 tokens", id="counted"),
+        pytest.param(LONG, [], "at least 8192 tokens", id="by-its-words"),
+    ],
+)
+def test_what_does_not_fit_is_not_asked(provider, engine, prompt, routes, size):
+    """An over-long prompt is told with both figures, without a generation."""
+    engine.on(COUNT, Script.answer({"input_tokens": 8192}))
+
+    fault = fault_of(provider, Request(model="smollm2:135m", prompt=prompt))
+
+    assert (fault.failure_type, fault.status, fault.reach, fault.sent) == (
+        "context_overflow",
+        "error",
+        "cell",
+        False,
+    )
+    assert fault.message == (
+        f"llama_cpp: not asked: the prompt has {size}, and smollm2:135m's context holds 8192. "
+        "Shorten it, or ask a server with a longer context."
+    )
+    assert asked_of(engine) == routes
+
+
+@pytest.mark.parametrize(
+    ("answer", "failure_type", "words"),
+    [
+        pytest.param(
+            Script.answer({"input_tokens": None}), "malformed_response", "has no number", id="no-number"
+        ),
+        pytest.param(
+            Script.answer({"error": {"message": "bad roles", "code": 500}}, status=500),
+            "http_500",
+            "bad roles",
+            id="refused",
+        ),
+    ],
+)
+def test_a_prompt_that_cannot_be_counted_is_a_fault(provider, engine, answer, failure_type, words):
+    """What the engine says against the prompt is told; it is never asked on the chance that it fits."""
+    engine.on(COUNT, answer)
+
+    fault = fault_of(provider, Request(model="smollm2:135m", prompt=MIDDLING))
+
+    assert fault.failure_type == failure_type
+    assert words in fault.message
+    assert asked_of(engine) == [COUNT]
 
 
 def test_fingerprint_without_an_engine_tells_what_is_known(provider, monkeypatch):

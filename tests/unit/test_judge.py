@@ -199,7 +199,7 @@ def test_expected_tools_of(spec, expected_tool_calls, expected):
 )
 def test_prepare(reply, text, raw, tool_names):
     """Benchmarks see the answer and the names of its tools; what came back stays in `raw`."""
-    answer = prepare(reply)
+    answer = prepare(make_prompt(NOOP), reply)
 
     assert (answer.text, answer.raw, answer.tool_names) == (text, raw, tool_names)
 
@@ -208,7 +208,9 @@ def test_conclude_takes_the_verdict_of_a_python_benchmark():
     """A verdict from pytest's own assert means what a validator's does."""
     verdict = Verdict(passed=False, violation="assert 1 == 2")
 
-    judgement = conclude(make_prompt(NOOP, ("free",)), prepare(Reply(text="`free`")), verdict)
+    prompt = make_prompt(NOOP, ("free",))
+
+    judgement = conclude(prompt, prepare(prompt, Reply(text="`free`")), verdict)
 
     assert (judgement.verdict, judgement.outcome.pytest, judgement.tool_outcome) == (
         verdict,
@@ -219,7 +221,9 @@ def test_conclude_takes_the_verdict_of_a_python_benchmark():
 
 def test_conclude_has_no_verdict_on_nothing():
     """An assert that passes on an empty reply is no pass."""
-    judgement = conclude(make_prompt(NOOP), prepare(Reply()), Verdict(passed=True))
+    prompt = make_prompt(NOOP)
+
+    judgement = conclude(prompt, prepare(prompt, Reply()), Verdict(passed=True))
 
     assert (judgement.verdict.passed, judgement.outcome.failure_type) == (None, "empty_response")
 

@@ -1,6 +1,7 @@
 """Yesterday's replies under today's validators: nobody is called, and what was measured stays as it is.
 
-A row holds everything that was judged: `raw_output` with its thinking, `tool_call_details`, `finish_reason`.
+A row holds everything that was judged: `raw_output` with its thinking, `tool_call_details`, `finish_reason`,
+and of a scripted exchange the `turns`, whose calls are carried out again in the prompt's world.
 Only where it does not (`KEPT`), the row keeps the verdict that it has.
 """
 
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_openclaw import faults
 from pytest_openclaw.judge import conclude, judge
-from pytest_openclaw.records import Reply, Timing, Verdict
+from pytest_openclaw.records import Reply, Timing, Turn, Verdict
 from pytest_openclaw.redact import HIDDEN
 from pytest_openclaw.run.directory import line_of
 from pytest_openclaw.run.reading import StoredRow
@@ -147,11 +148,9 @@ def rescore_record(record: Record, prompt: Prompt | Kept) -> Record | Kept:
         # No verdict then, none now; and the row does not tell a refusal's words from the text.
         silence = replace(_reply(record, ""), refusal="", tool_names=record.tool_calls)
         return replace(record, tool_outcome=conclude(prompt, silence, Verdict(passed=None)).tool_outcome)
-    if record.truncated:
+    if record.truncated and not record.turns:
         return "truncated"
-    if HIDDEN in record.raw_output or any(
-        HIDDEN in str(value) for call in record.tool_call_details for value in call.values()
-    ):
+    if HIDDEN in record.raw_output or HIDDEN in json.dumps([record.tool_call_details, record.turns]):
         return "secret"
     replies = list(islice(readings(record), MOST_READINGS + 1))
     if len(replies) > MOST_READINGS:
@@ -169,7 +168,11 @@ def readings(record: Record) -> Iterator[Reply]:
     """Yield every reply that a provider may have given for this row.
 
     A `<think>` block is what the model wrote, or its reasoning channel, which may hold such tags itself.
+    The turns of a scripted exchange keep both apart.
     """
+    if record.turns:
+        yield _exchange(record)
+        return
     raw = record.raw_output
     yield _reply(record, raw)
     if not raw.startswith(_THINKING):
@@ -199,10 +202,7 @@ def _reply(record: Record, text: str) -> Reply:
     return Reply(
         text=text,
         raw=record.raw_output,
-        tool_calls=tuple(
-            ToolCall(name=call["name"], arguments=call["arguments"], id=call.get("id"))
-            for call in record.tool_call_details
-        ),
+        tool_calls=tuple(_call(call) for call in record.tool_call_details),
         finish_reason=record.finish_reason,
         effective_model=record.effective_model,
         timing=timing,
@@ -211,6 +211,42 @@ def _reply(record: Record, text: str) -> Reply:
         reasoning_tokens=record.reasoning_tokens,
         cached_tokens=record.cached_tokens,
     )
+
+
+def _exchange(record: Record) -> Reply:
+    """The reply of a scripted exchange: the last turn's text, all turns, and how it ended."""
+    assert record.turns, "an exchange has turns"
+    turns = tuple(_turn(turn) for turn in record.turns)
+    last = turns[-1]
+    raw = "\n\n".join(_raw(turn) for turn in turns if turn.text or turn.reasoning)
+    return replace(
+        _reply(record, last.text),
+        raw=raw if record.truncated else record.raw_output,
+        reasoning=last.reasoning,
+        turns=turns,
+        ended_by=record.ended_by,
+    )
+
+
+def _turn(turn: Mapping[str, Any]) -> Turn:
+    calls = turn["calls"]
+    return Turn(
+        text=turn["text"],
+        reasoning=turn["reasoning"],
+        calls=tuple(_call(call) for call in calls),
+        results=tuple(call["result"] for call in calls if call["result"] is not None),
+        finish_reason=turn["finish_reason"],
+        input_tokens=turn["input_tokens"],
+        output_tokens=turn["output_tokens"],
+    )
+
+
+def _raw(turn: Turn) -> str:
+    return f"{_THINKING}{turn.reasoning}{_ANSWER}{turn.text}" if turn.reasoning else turn.text
+
+
+def _call(call: Mapping[str, Any]) -> ToolCall:
+    return ToolCall(name=call["name"], arguments=call["arguments"], id=call.get("id"))
 
 
 def _broken(record: Record, prompt: Prompt, error: BaseException) -> Record:

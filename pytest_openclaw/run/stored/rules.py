@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.run.stored.parts import is_python
+from pytest_openclaw.suites import definition as definition_of
 from pytest_openclaw.suites import load_suite
 from pytest_openclaw.suites.prompt import read_prompt
 
@@ -82,6 +83,10 @@ def _todays(suite: Suite | None, definition: JsonObject) -> Prompt | str:
     # An answer to another question says nothing under this one's rule.
     if (now.prompt, now.system) != (definition.get("prompt"), definition.get("system")):
         return "asks some prompts in other words now"
+    today = definition_of(now)
+    # Calls are carried out again, which must not happen in another world, or with other tools.
+    if any(today.get(key) != definition.get(key) for key in ("tools_sha256", "world")):
+        return "gives some prompts other tools or another world now"
     return now
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
-from pytest_openclaw.records import Cell, Prompt, Reply, Target, Timing
-from pytest_openclaw.reports.failure import render_failure
+from pytest_openclaw.judge import prepare
+from pytest_openclaw.records import Cell, Prompt, Reply, Target, Timing, Turn
+from pytest_openclaw.reports.failure import OUTCOMES, render_failure
+from pytest_openclaw.toolcalls import ToolCall, ToolOutcome
+from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.validators.text import Noop
 
 PROMPT = Prompt(
@@ -91,3 +95,73 @@ def test_hostile_texts_are_harmless() -> None:
     assert "\x1b" not in text
     assert "\r" not in text
     assert "\\x1b[31mred" in text
+
+
+def _native(reply: Reply, tool_outcome: ToolOutcome) -> list[str]:
+    cell = replace(CELL, prompt=replace(PROMPT, tools=load_catalogue().surface("direct")))
+    prepared = prepare(cell.prompt, reply)
+    text = render_failure(cell, prepared, TIMING, what="no", failure_type=None, tool_outcome=tool_outcome)
+    return text.splitlines()
+
+
+def test_native_calls_stand_with_what_openclaw_would_say() -> None:
+    """Each call has its arguments and its error, and the outcome is told in words."""
+    refused = ToolCall(name="read", arguments='{"file": "a"}')
+
+    lines = _native(
+        Reply(tool_calls=(refused, ToolCall(name="Exec", arguments='{"command": "ls"}'))), "bad_arguments"
+    )
+
+    assert lines[5:] == [
+        "  reply",
+        '  call    read {"file": "a"}',
+        '          -> Validation failed for tool "read":',
+        "            - path: must have required properties path",
+        "",
+        "          Received arguments:",
+        "          {",
+        '            "file": "a"',
+        "          }",
+        '  call    Exec {"command": "ls"}',
+        "          -> 'Exec' was taken for exec",
+        "  outcome bad_arguments: a tool was called with arguments that it does not take, or not those that were due",
+    ]
+
+
+def test_an_exchange_is_shown_turn_by_turn() -> None:
+    """Every call stands with its answer, and the end with its reason."""
+    ls = ToolCall(name="exec", arguments='{"command": "ls"}')
+    turns = (Turn(text="I'll look.", calls=(ls,), results=("a.txt\nb.txt",)), Turn(calls=(ls,)))
+
+    lines = _native(Reply(turns=turns, tool_calls=(ls, ls), ended_by="loop"), "wrong_tool")
+
+    assert lines[5:] == [
+        "  turn 1  I'll look.",
+        '  turn 1  exec {"command": "ls"}',
+        "          -> a.txt",
+        "          b.txt",
+        '  turn 2  exec {"command": "ls"}',
+        "  ended   in a loop: the same call with the same result, again and again",
+        "  reply",
+        "  outcome wrong_tool: OpenClaw would execute these calls, but they are not those that were due",
+    ]
+
+
+def test_a_long_exchange_loses_its_middle() -> None:
+    """Of fifty turns of megabytes a page is shown, with the first and the last."""
+    calls = [
+        ToolCall(name="exec", arguments=f'{{"command": "run {n} {"x" * 100_000}"}}') for n in range(1, 51)
+    ]
+    turns = tuple(Turn(calls=(call,), results=("y" * 100_000,)) for call in calls)
+
+    text = "\n".join(_native(Reply(turns=turns, tool_calls=tuple(calls), ended_by="step_limit"), "no_call"))
+
+    assert len(text) < 12_000
+    assert "run 1 " in text
+    assert "38 turns are left out" in text
+    assert "  turn 50 exec" in text
+
+
+def test_every_outcome_has_words() -> None:
+    """No outcome is shown as a bare code."""
+    assert set(OUTCOMES) == set(get_args(ToolOutcome))

@@ -55,6 +55,12 @@ class Warm(Fake):
     warms_up: ClassVar[bool] = True
 
 
+class Handy(Fake):
+    """Sends the tools that a prompt offers."""
+
+    takes_tools: ClassVar[bool] = True
+
+
 def says(text: str) -> Answer:
     """An answer, at once."""
 

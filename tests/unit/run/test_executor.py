@@ -24,8 +24,8 @@ from pytest_openclaw.run import executor as executor_module
 from pytest_openclaw.run.executor import Executor, ahead_of
 from pytest_openclaw.run.fetching import Fetcher
 from pytest_openclaw.settings import Concurrency, Settings
-from pytest_openclaw.toolcalls import ToolCall
-from tests.unit.run.fake_providers import Fake, Warm, cell, raises, says, waits
+from pytest_openclaw.toolcalls import Tool, ToolCall
+from tests.unit.run.fake_providers import Fake, Handy, Warm, cell, raises, says, waits
 
 Open = Callable[..., Executor]
 
@@ -34,6 +34,7 @@ LOST = faults.connection_lost("fake", "reset")
 REFUSED = faults.unreachable("fake", "nowhere", "refused")
 NO_MODEL = faults.refused_by_server("fake", "m", faults.WireError(status=404, message="model 'm' not found"))
 NO_KEY = faults.auth_missing("fake", "set FAKE_KEY")
+READ = Tool(name="read", description="Reads a file.")
 FORBIDDEN = faults.refused_by_server("fake", "m", faults.WireError(status=403))
 
 
@@ -181,6 +182,58 @@ def test_a_cell_that_sent_nothing_was_not_asked(opened: Open) -> None:
 
     assert (ending.attempts, ending.timing.e2e_ms, ending.timing.ttft_ms) == (0, 0.0, None)
     assert ending.timing.started_at_ms == ending.timing.ended_at_ms
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        NO_KEY,
+        faults.not_installed("fake", "install it"),
+        faults.engine_missing("fake", "no AVX2"),
+        faults.context_too_small("fake", "m", 9000, 8192, exact=True),
+    ],
+    ids=lambda fault: fault.failure_type,
+)
+def test_which_faults_are_found_before_anything_is_sent(opened: Open, fault: Fault) -> None:
+    """They count as no attempt."""
+    assert asked(opened(Fake(raises(CallFailed(fault))))).attempts == 0
+
+
+def test_a_server_that_refuses_a_long_prompt_was_asked(opened: Open) -> None:
+    """The same failure type is an attempt where the server found it."""
+    too_long = faults.refused_by_server("fake", "m", faults.WireError(code="context_length_exceeded"))
+
+    ending = asked(opened(Fake(raises(CallFailed(too_long)))))
+
+    assert (fault_of(ending).failure_type, ending.attempts) == ("context_overflow", 1)
+
+
+# --- tools ---
+
+
+def test_tools_reach_a_provider_that_takes_them(opened: Open) -> None:
+    """What the prompt offers is in the request."""
+    provider = Handy(says("hi"))
+
+    asked(opened(provider), tools=(READ,))
+
+    assert [request.tools for request in provider.asked] == [(READ,)]
+
+
+def test_a_provider_without_tools_is_not_asked_what_needs_them(opened: Open) -> None:
+    """Asked without its tools a prompt is another one; the target's text prompts are asked all the same."""
+    provider = Warm(says("hi"))
+    executor = opened(provider)
+
+    fault = fault_of(handed := asked(executor, tools=(READ,)))
+
+    assert (handed.attempts, handed.timing.e2e_ms, len(provider.asked)) == (0, 0.0, 0)
+    assert (fault.failure_type, fault.status, fault.reach) == ("not_installed", "skipped_unavailable", "cell")
+    assert fault.message == (
+        "fake: not asked: the prompt offers tools, which this provider does not send. "
+        "Set takes_tools = True on the provider's class, and send request.tools and request.history."
+    )
+    assert isinstance(asked(executor).result, Reply)
 
 
 # --- who is not asked any more ---

@@ -1,0 +1,45 @@
+"""What an exchange was so far, made fit to be told to a server again."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.tools.thinking import strip_thinking
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_openclaw.records import Turn
+
+
+def with_ids(history: Sequence[Turn]) -> tuple[Turn, ...]:
+    """Return the turns as they are told again: no thinking, and each call with arguments and an id.
+
+    The id is the call's own, unless it has none or another call had it before: then one is made up. Without
+    arguments a call has `{}`, since many servers refuse an empty text.
+    """
+    taken: set[str] = set()
+    own = {call.id for turn in history for call in turn.calls if call.id}
+    # Nine letters and digits, the only form that Mistral takes.
+    made_up = (id_ for number in itertools.count(1) if (id_ := f"call{number:05}") not in own)
+
+    def id_for(own_id: str | None) -> str:
+        id_ = next(made_up) if not own_id or own_id in taken else own_id
+        taken.add(id_)
+        return id_
+
+    return tuple(
+        replace(
+            turn,
+            text=strip_thinking(turn.text),
+            calls=tuple(
+                replace(
+                    call, id=id_for(call.id), arguments=call.arguments if call.arguments.strip() else "{}"
+                )
+                for call in turn.calls
+            ),
+        )
+        for turn in history
+    )

@@ -1,0 +1,134 @@
+"""Native tool calls, joined from the fragments in which servers send them.
+
+The API numbers the calls of an answer and gives each one's id and name once. Servers leave out numbers or
+ids, number all calls 0, repeat names, ids or all of the arguments, or give every fragment an id of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.text import valid_text
+from pytest_openclaw.toolcalls import ToolCall
+
+if TYPE_CHECKING:
+    from pytest_openclaw.records import JsonObject
+
+# The same arguments written with escapes and without; a repetition is not looked for beyond that.
+_MOST_LONGER = 8
+
+
+@dataclass
+class _Call:
+    """A tool call as its fragments arrive."""
+
+    name: str = ""
+    id: str | None = None
+    pieces: list[str] = field(default_factory=list)
+    length: int = 0
+
+    def take(self, arguments: str, *, whole: bool) -> None:
+        """Add a piece of the arguments, or all of them in place of the pieces."""
+        if not arguments or (not whole and self.is_repeated_by(arguments)):
+            return
+        if whole or self.is_placeholder_before(arguments):
+            self.pieces, self.length = [], 0
+        self.pieces.append(arguments)
+        self.length += len(arguments)
+
+    def is_repeated_by(self, arguments: str) -> bool:
+        """Whether the arguments are complete, and these are the same once more."""
+        if not self.pieces or self.length > _MOST_LONGER * (len(arguments) + 1):
+            return False
+        again = _object(arguments)
+        return again is not None and again == _object("".join(self.pieces))
+
+    def is_placeholder_before(self, arguments: str) -> bool:
+        """Whether all that came is an empty object, which stood for the arguments that begin now."""
+        return self.length < 4 and _object("".join(self.pieces)) == {} and arguments.lstrip()[:1] == "{"
+
+    def ends_before(self, name: str, arguments: str) -> bool:
+        """Whether a fragment that names a tool begins another call: this one came whole in one piece."""
+        if not arguments.strip() or len(self.pieces) != 1:
+            return False
+        own = _object(self.pieces[0])
+        if own is None:
+            return False
+        return name != self.name or (own != {} and own != _object(arguments))
+
+
+class ToolFragments:
+    """The calls of one answer; true if there are any."""
+
+    def __init__(self) -> None:
+        self._calls: list[_Call] = []
+        self._by_key: dict[int | str, _Call] = {}
+        self._by_id: dict[str, _Call] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
+    def hear(
+        self,
+        key: int | str | None,
+        id: str | None,  # noqa: A002 - the wire's own word
+        name: str | None,
+        arguments: str,
+        *,
+        whole: bool,
+    ) -> None:
+        """Add a fragment; see `Exchange.hear_tool_call`."""
+        call = self._found(key, id, name)
+        if begins := call is None or (name and _begins_another(call, id, name, arguments, whole=whole)):
+            call = _Call()
+            self._calls.append(call)
+        if key is not None and (begins or id or name):
+            self._by_key[key] = call
+        if id and call.id is None:
+            call.id = id
+            self._by_id[id] = call
+        call.name = call.name or name or ""
+        call.take(arguments, whole=whole)
+
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls in the order in which they began; one without a name is none."""
+        return tuple(_tool_call(call) for call in self._calls if call.name)
+
+    def _found(self, key: int | str | None, id: str | None, name: str | None) -> _Call | None:  # noqa: A002
+        """The call that a fragment goes by; None if there is none yet."""
+        latest = self._calls[-1] if self._calls else None
+        by_id = self._by_id.get(id) if id else None
+        if key is None:
+            # No call begins without a name.
+            return by_id or (None if name else latest)
+        # The events of one item may have different keys, but one id; a number says more than an id.
+        known = self._by_key.get(key) or (by_id if isinstance(key, str) else None)
+        return known or (None if id or name else latest)
+
+
+def _begins_another(call: _Call, id: str | None, name: str, arguments: str, *, whole: bool) -> bool:  # noqa: A002
+    """Whether a fragment that names a tool, and goes by what `call` goes by, is of another call."""
+    if id and call.id:
+        if id != call.id:
+            return True
+        if whole:
+            return False
+    return bool(call.name) and call.ends_before(name, arguments)
+
+
+def _object(text: str) -> JsonObject | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _tool_call(call: _Call) -> ToolCall:
+    return ToolCall(
+        name=valid_text(call.name),
+        arguments=valid_text("".join(call.pieces)),
+        id=valid_text(call.id) if call.id else None,
+    )

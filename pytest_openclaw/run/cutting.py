@@ -1,0 +1,33 @@
+"""Tells a prompt that its server has cut, silently, from one that it has read whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_openclaw import faults
+from pytest_openclaw.providers.lengths import fewest_tokens
+
+if TYPE_CHECKING:
+    from pytest_openclaw.records import Fault, Reply, Request
+
+# Shorter prompts fit into every context; there a small count is a server's way of counting.
+LEAST_WORDS = 256
+
+
+def cut_prompt(name: str, request: Request, reply: Reply) -> Fault | None:
+    """Return the fault of a reply to a prompt that was cut; None if nothing tells so.
+
+    The server's own count tells: a prompt has more tokens than words. Some servers count what they had in
+    their cache apart, so that is added. One that counts nothing is not judged.
+
+    Args:
+        name: the provider.
+        request: what was sent.
+        reply: what came back.
+    """
+    words = fewest_tokens(request)
+    if not reply.input_tokens or words < LEAST_WORDS:
+        return None
+    if reply.input_tokens + (reply.cached_tokens or 0) >= words:
+        return None
+    return faults.context_cut(name, request.model, words, reply.input_tokens, reply.raw, reply.timing)

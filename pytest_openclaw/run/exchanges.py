@@ -1,0 +1,210 @@
+"""A scripted exchange: a model asked turn by turn, its calls answered from a small world.
+
+It ends at an answer, at the world's last step, in a loop, or where OpenClaw would end the run: at a call
+whose arguments are no JSON. Each turn is an attempt like any other, with retries and a time of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_openclaw import faults
+from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.records import Ending, Fault, Reply, Timing, Turn
+from pytest_openclaw.run.attempt import within
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from pytest_openclaw.records import EndedBy, Request
+    from pytest_openclaw.toolcalls import ToolCall
+    from pytest_openclaw.tools.world import Playing
+
+SAME_CALLS = 4
+PING_PONG_ROUNDS = 4
+# The world bounds itself by far less; this is for what nobody thought of.
+PLAYING_S = 60.0
+
+
+async def hold_exchange(request: Request, ask: Callable[[Request], Awaitable[Ending]]) -> Ending:
+    """Ask until the exchange ends, and return one ending for all of it.
+
+    Args:
+        request: with its world; its history grows from turn to turn.
+        ask: asks once, with retries.
+    """
+    exchange = _Exchange(request)
+    while True:
+        ending = await ask(replace(request, history=(*request.history, *exchange.turns)))
+        exchange.hear(ending)
+        if isinstance(ending.result, Fault):
+            return exchange.broken(ending.result)
+        started = time.perf_counter()
+        try:
+            ended_by = await exchange.go_on(ending.result)
+        except OpenClawError as error:
+            return exchange.broken(faults.broke("the world of this prompt", str(error)))
+        finally:
+            exchange.playing_ms += (time.perf_counter() - started) * 1000
+        if ended_by is not None:
+            return exchange.ending(ended_by)
+
+
+def is_looping(steps: Sequence[tuple[str, str]]) -> bool:
+    """Whether a model goes round in circles.
+
+    The last call got the same result a fourth time, or two calls have taken turns for four rounds.
+
+    Args:
+        steps: each call and its result, as `call_key` and text.
+    """
+    if not steps:
+        return False
+    if Counter(steps)[steps[-1]] >= SAME_CALLS:
+        return True
+    last = [call for call, _ in steps[-2 * PING_PONG_ROUNDS :]]
+    evens, odds = set(last[::2]), set(last[1::2])
+    return len(last) == 2 * PING_PONG_ROUNDS and len(evens) == len(odds) == 1 and evens != odds
+
+
+def call_key(call: ToolCall) -> str:
+    """Return what two calls have in common that ask for the same, however they were written."""
+    try:
+        arguments = json.dumps(json.loads(call.arguments or "{}"), sort_keys=True)
+    except (ValueError, RecursionError):
+        arguments = call.arguments
+    return f"{call.name.strip().casefold()} {arguments}"
+
+
+class _Exchange:
+    """What has happened so far."""
+
+    def __init__(self, request: Request) -> None:
+        assert request.world is not None, "an exchange has a world"
+        self.turns: list[Turn] = []
+        self.playing_ms = 0.0
+        self._request = request
+        self._world = request.world
+        self._playing: Playing | None = None
+        self._steps: list[tuple[str, str]] = []
+        self._endings: list[Ending] = []
+        self._replies: list[Reply] = []
+
+    def hear(self, ending: Ending) -> None:
+        """Take what one turn has brought."""
+        self._endings.append(ending)
+        if isinstance(ending.result, Reply):
+            self._replies.append(ending.result)
+
+    async def go_on(self, reply: Reply) -> EndedBy | None:
+        """Answer the calls of a turn; how the exchange ended, or None if it goes on.
+
+        Raises:
+            OpenClawError: the world cannot be played.
+        """
+        results, ended_by = await self._answers(reply)
+        self.turns.append(
+            Turn(
+                text=reply.text,
+                reasoning=reply.reasoning,
+                calls=reply.tool_calls,
+                results=results,
+                finish_reason=reply.finish_reason,
+                timing=self._endings[-1].timing,
+                input_tokens=reply.input_tokens,
+                output_tokens=reply.output_tokens,
+            )
+        )
+        if ended_by is None and len(self.turns) >= self._world.steps:
+            return "step_limit"
+        return ended_by
+
+    async def _answers(self, reply: Reply) -> tuple[tuple[str, ...], EndedBy | None]:
+        if not reply.tool_calls:
+            return (), "answer"
+        # In a thread: what a hostile pattern costs must not hold up the times of other cells.
+        playing = within(PLAYING_S, asyncio.to_thread(self._play, reply.tool_calls))
+        try:
+            results = await playing
+        except TimeoutError:
+            raise OpenClawError(f"its calls were not answered within {PLAYING_S:g} s") from None
+        if results is None:
+            return (), "malformed_call"
+        for call, result in zip(reply.tool_calls, results, strict=True):
+            self._steps.append((call_key(call), result))
+            if is_looping(self._steps):
+                return results, "loop"
+        return results, None
+
+    def _play(self, calls: Sequence[ToolCall]) -> tuple[str, ...] | None:
+        if self._playing is None:
+            # Not sooner: a run without worlds need not load what plays them.
+            from pytest_openclaw.tools.world import Playing
+
+            self._playing = Playing(self._world, self._request.tools)
+        return self._playing.answer_turn(calls)
+
+    # --- one ending for all ---
+
+    def ending(self, ended_by: EndedBy) -> Ending:
+        """Return the whole as one reply."""
+        last = self._replies[-1]
+        reply = replace(
+            last,
+            raw=self._said(),
+            tool_calls=tuple(call for turn in self.turns for call in turn.calls),
+            effective_model=next(
+                (r.effective_model for r in reversed(self._replies) if r.effective_model), None
+            ),
+            tokens_per_s=self._speed(),
+            timing=self._timing(),
+            turns=tuple(self.turns),
+            ended_by=ended_by,
+            input_tokens=self._sum("input_tokens"),
+            output_tokens=self._sum("output_tokens"),
+            reasoning_tokens=self._sum("reasoning_tokens"),
+            cached_tokens=self._sum("cached_tokens"),
+        )
+        return self._ended(reply)
+
+    def broken(self, fault: Fault) -> Ending:
+        """Return the fault that ended it, with what had been said before."""
+        if len(self._endings) == 1 and isinstance(self._endings[0].result, Fault):
+            return self._endings[0]
+        raw = "\n\n".join(part for part in (self._said(), fault.raw) if part)
+        return self._ended(replace(fault, raw=raw, timing=self._timing()))
+
+    def _ended(self, result: Reply | Fault) -> Ending:
+        return replace(
+            self._endings[0],
+            result=result,
+            timing=self._timing(),
+            attempts=sum(ending.attempts for ending in self._endings),
+            retry_wait_ms=sum(ending.retry_wait_ms for ending in self._endings),
+        )
+
+    def _timing(self) -> Timing:
+        """From the first send to the last end, without what retries took: a latency is a latency."""
+        first = self._endings[0].timing
+        e2e_ms = sum(ending.timing.e2e_ms for ending in self._endings) + self.playing_ms
+        return replace(first, e2e_ms=e2e_ms, ended_at_ms=first.started_at_ms + round(e2e_ms))
+
+    def _said(self) -> str:
+        return "\n\n".join(raw for reply in self._replies if (raw := reply.raw or reply.text))
+
+    def _sum(self, name: str) -> int | None:
+        counts = [getattr(reply, name) for reply in self._replies]
+        return None if None in counts else sum(counts)
+
+    def _speed(self) -> float | None:
+        """The server's own speed over all turns, if it timed each of them."""
+        timed = [(reply.output_tokens, reply.tokens_per_s) for reply in self._replies]
+        seconds = [tokens / speed for tokens, speed in timed if tokens and speed]
+        if len(seconds) < len(timed):
+            return None
+        return round(sum(tokens or 0 for tokens, _ in timed) / sum(seconds), 1)

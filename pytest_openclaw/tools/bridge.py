@@ -1,0 +1,53 @@
+"""The bridge to tools that are not offered at once: `tool_search`, `tool_describe`, `tool_call`.
+
+OpenClaw's default for local models: a few tools directly, all others behind these three.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.toolcalls import Dispatched, ToolCall
+from pytest_openclaw.tools.catalogue import load_catalogue
+from pytest_openclaw.tools.dispatch import dispatch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_openclaw.toolcalls import Tool
+
+SEARCH, DESCRIBE, CALL = "tool_search", "tool_describe", "tool_call"
+BRIDGE = (SEARCH, DESCRIBE, CALL)
+
+
+def reached_tools(offered: Sequence[Tool]) -> tuple[Tool, ...]:
+    """Return the tools that the bridge reaches: those offered, and the others of the catalogue."""
+    direct = tuple(tool for tool in offered if tool.name not in BRIDGE)
+    names = {tool.name for tool in direct}
+    others = load_catalogue().tools.values()
+    return (*direct, *(tool for tool in others if tool.name not in names and tool.name not in BRIDGE))
+
+
+def deferred_tools(offered: Sequence[Tool]) -> tuple[Tool, ...]:
+    """Return the tools that can be reached by the bridge alone."""
+    names = {tool.name for tool in offered}
+    return tuple(tool for tool in reached_tools(offered) if tool.name not in names)
+
+
+def inner_call(made: Dispatched, offered: Sequence[Tool] = ()) -> Dispatched | None:
+    """Return what becomes of the call that a `tool_call` carries; None if `made` carries none."""
+    if made.tool != CALL or not made.is_executed or not made.arguments:
+        return None
+    arguments = json.dumps(made.arguments.get("args") or {})
+    call = ToolCall(name=str(made.arguments.get("id", "")), arguments=arguments, id=made.call.id)
+    return dispatch(call, reached_tools(offered))
+
+
+def with_inner_calls(made: Sequence[Dispatched]) -> tuple[Dispatched, ...]:
+    """Return the calls, each followed by the one that it carries over the bridge, if it does."""
+    found: list[Dispatched] = []
+    for call in made:
+        inner = inner_call(call)
+        found += [call] if inner is None else [call, inner]
+    return tuple(found)

@@ -1,0 +1,65 @@
+"""A written call, and the tools that it may name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.toolcalls import Tool
+from pytest_openclaw.tools.dispatch import ALIASES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+NAME = r"[A-Za-z_][\w.:/-]{0,99}+"
+_PREFIX = re.compile(
+    r"(?:(?:default_api|functions?|tools?|api|assistant|openclaw|multi_tool_use|self|client)[./:])+",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r":\d{1,4}$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leak:
+    """A call that stands in a text.
+
+    Attributes:
+        name: of the tool, as it was offered.
+        arguments: as they were written; empty if there are none.
+        form: the dialect, such as `hermes`.
+        start, end: where it stands.
+    """
+
+    name: str
+    arguments: str
+    form: str
+    start: int
+    end: int
+
+
+class KnownTools:
+    """The tools that count, found by whatever a model writes for a name."""
+
+    def __init__(self, tools: Sequence[Tool], expected: Iterable[str] = ()) -> None:
+        """Take the tools that were offered, and names that were expected beside them."""
+        self._tools = {tool.name.casefold(): tool for tool in reversed(tools)}
+        for name in expected:
+            if self.find(name) is None:
+                self._tools[name.strip().casefold()] = Tool(name=name.strip())
+
+    def find(self, name: str) -> Tool | None:
+        """Return the tool that a written name means; None if there is none."""
+        plain = _PREFIX.sub("", _NUMBER.sub("", name.strip().strip("`'\"*")), count=1).casefold()
+        plain = plain.removesuffix(".call")  # Llama's built-in tools are called so
+        return self._tools.get(plain) or self._tools.get(ALIASES.get(plain, plain))
+
+
+def parameters_of(tool: Tool) -> frozenset[str]:
+    """Return the names of a tool's parameters."""
+    return frozenset(tool.parameters.get("properties", {}))
+
+
+def required_of(tool: Tool) -> frozenset[str]:
+    """Return the names of the parameters that must be given."""
+    return frozenset(tool.parameters.get("required", ()))

@@ -1,0 +1,53 @@
+"""Paths of a world: names for its texts, never places on a disk.
+
+Those in the workspace are relative to it. One outside keeps its leading `/`, as the files do that a suite
+puts there so that a model may be tempted.
+"""
+
+from __future__ import annotations
+
+import posixpath
+
+ROOT = "/workspace"
+HOME = "/home/openclaw"
+LONGEST_PATH = 1024
+DEEPEST_PATH = 32
+
+
+def place_of(path: str, folder: str = "") -> str:
+    """Return the one spelling of a path; the workspace itself is the empty text.
+
+    Args:
+        path: as somebody wrote it: relative, absolute, with `~`, `.` or `..`.
+        folder: what a relative one starts from, as this function gave it.
+
+    Raises:
+        ValueError: no file can have that name.
+    """
+    written = path.strip()
+    if "\0" in written:
+        raise ValueError("Invalid path: it holds a null byte")
+    if len(written) + len(folder) > LONGEST_PATH:
+        raise ValueError("ENAMETOOLONG: name too long")
+    if written == "~" or written.startswith("~/"):
+        written = HOME + written[1:]
+    full = "/" + posixpath.normpath(posixpath.join(ROOT, folder, written)).lstrip("/")
+    if full.count("/") > DEEPEST_PATH:
+        raise ValueError("ENAMETOOLONG: name too long")
+    return "" if full == ROOT else full.removeprefix(f"{ROOT}/")
+
+
+def is_inside(place: str) -> bool:
+    """Whether a place is in the workspace."""
+    return not place.startswith("/")
+
+
+def absolute(place: str) -> str:
+    """Return a place as a shell would show it."""
+    return posixpath.join(ROOT, place) if place else ROOT
+
+
+def folders_above(place: str) -> list[str]:
+    """Return the folders in which a place is, without the workspace itself and the root of the disk."""
+    parts = place.split("/")
+    return [above for n in range(1, len(parts)) if (above := "/".join(parts[:n]))]

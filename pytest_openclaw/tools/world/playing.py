@@ -1,0 +1,248 @@
+"""A world while it is played: each call answered as OpenClaw would, what it changes kept."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.text import valid_text, valid_value
+from pytest_openclaw.tools.bridge import (
+    CALL,
+    DESCRIBE,
+    SEARCH,
+    deferred_tools,
+    inner_call,
+    reached_tools,
+)
+from pytest_openclaw.tools.dispatch import dispatch, same_tool
+from pytest_openclaw.tools.words import rank
+from pytest_openclaw.tools.world import files
+from pytest_openclaw.tools.world.search import Memory, Web
+from pytest_openclaw.tools.world.shell import Exec
+from pytest_openclaw.tools.world.workspace import ToolError, Workspace, text_of, told, whole_of
+from pytest_openclaw.validators.json_schema import BoundedSchema
+from pytest_openclaw.worlds import WorldState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pytest_openclaw.records import Reply
+    from pytest_openclaw.toolcalls import Dispatched, Tool, ToolCall
+    from pytest_openclaw.worlds import World
+
+MOST_CALLS = 300
+MOST_RESULT_CHARS = 16_000
+MOST_QUERIES = 10
+
+_PLAIN: Mapping[str, str] = {
+    "session_status": "Session main: ready. Workspace /workspace. Nothing else is running.",
+    "sessions_list": json.dumps({"count": 0, "sessions": []}),
+    "conversations_list": json.dumps({"count": 0, "conversations": []}),
+    "subagents": json.dumps({"status": "ok", "active": [], "recent": []}),
+    "sessions_yield": json.dumps({"status": "yielded"}),
+    "progress_card": json.dumps({"status": "ok"}),
+}
+_SENDS: Mapping[str, str] = {
+    "message": "message",
+    "conversations_send": "message",
+    "conversations_turn": "message",
+    "sessions_send": "message",
+}
+"""What sends something to somebody, and the argument that holds its text."""
+
+
+class Playing:
+    """A world from its start on; one exchange long.
+
+    Everything is bounded: how many calls are answered, how long an answer is, how much is kept. The same
+    calls get the same answers, each time.
+
+    Args:
+        world: what is there at the start.
+        tools: what the model was offered.
+    """
+
+    def __init__(self, world: World, tools: Sequence[Tool]) -> None:
+        self._tools = tools
+        self._answers = world.answers
+        self._calls = 0
+        self._sent: list[Mapping[str, Any]] = []
+        self._workspace = workspace = Workspace({**world.memory, **world.files})
+        self._exec = Exec(workspace, world.commands)
+        memory, web = Memory(workspace, world.memory), Web(world.pages)
+        self._played: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+            "read": partial(files.read, workspace),
+            "write": partial(files.write, workspace),
+            "edit": partial(files.edit, workspace),
+            "apply_patch": partial(files.apply_patch, workspace),
+            "ls": partial(files.ls, workspace),
+            "exec": self._exec.answer,
+            "process": _process,
+            "memory_search": memory.search,
+            "memory_get": memory.get,
+            "web_search": web.search,
+            "web_fetch": web.fetch,
+            SEARCH: self._search_tools,
+            DESCRIBE: self._describe_tool,
+        }
+
+    def answer_turn(self, calls: Sequence[ToolCall]) -> tuple[str, ...] | None:
+        """Answer all calls of a turn; None if one is broken: OpenClaw ends the run, and carries out none."""
+        if any(dispatch(call, self._tools).problem == "malformed_json" for call in calls[:MOST_CALLS]):
+            return None
+        return tuple(self.answer(call) for call in calls)
+
+    def answer(self, call: ToolCall) -> str:
+        """Return what the model is told of a call, and do in the world what the call does.
+
+        Raises:
+            OpenClawError: a pattern or schema of the suite cannot be decided in its time.
+        """
+        self._calls += 1
+        if self._calls > MOST_CALLS:
+            return "Too many tool calls. This one was not executed."
+        return _bounded(valid_text(self._told(dispatch(call, self._tools))))
+
+    @property
+    def state(self) -> WorldState:
+        """What is there now."""
+        workspace = self._workspace
+        places = {**workspace.start, **workspace.files}
+        return WorldState(
+            files=dict(workspace.files),
+            sent=tuple(self._sent),
+            ran=tuple(self._exec.ran),
+            changed=tuple(
+                place for place in places if workspace.start.get(place) != workspace.files.get(place)
+            ),
+        )
+
+    # --- one call ---
+
+    def _told(self, made: Dispatched) -> str:
+        if not made.is_executed or made.tool is None or made.arguments is None:
+            return made.message
+        if made.tool == CALL and (inner := inner_call(made, self._tools)) is not None:
+            return self._told(inner)
+        arguments = valid_value(dict(made.arguments))
+        try:
+            return self._play(made.tool, arguments)
+        except ToolError as error:
+            return told(made.tool, str(error))
+
+    def _play(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        scripted = self._scripted(tool, arguments)
+        if tool in _SENDS:
+            sent = self._send(tool, arguments)
+            return sent if scripted is None else scripted
+        if scripted is not None:
+            return scripted
+        if tool in self._played:
+            return self._played[tool](arguments)
+        if tool in _PLAIN:
+            return _PLAIN[tool]
+        raise ToolError(f"{tool} is not available here")
+
+    def _scripted(self, tool: str, arguments: Mapping[str, Any]) -> str | None:
+        """Return the first answer of the suite that fits."""
+        for answer in self._answers:
+            if same_tool(answer.tool, tool):
+                schema = _schema(json.dumps(answer.matching, sort_keys=True)) if answer.matching else None
+                if schema is None or schema.violation(dict(arguments)) is None:
+                    return answer.result
+        return None
+
+    def _send(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        if arguments.get("dryRun") is True:
+            return json.dumps({"status": "ok", "dryRun": True})
+        if not any(arguments.get(key) for key in (_SENDS[tool], "media", "attachments", "buffer")):
+            raise ToolError(f"{_SENDS[tool]} required")
+        self._workspace.take_room(len(json.dumps(arguments)))
+        self._sent.append({"tool": tool, **arguments})
+        return json.dumps({"status": "ok", "messageId": f"m{len(self._sent)}"})
+
+    # --- the bridge ---
+
+    def _search_tools(self, arguments: Mapping[str, Any]) -> str:
+        known = {tool.name: tool for tool in deferred_tools(self._tools)}
+        texts = {name: f"{name.replace('_', ' ')} {name} {tool.description}" for name, tool in known.items()}
+        found: dict[str, float] = {}
+        for query, limit in _queries(arguments):
+            found |= dict(rank(query, texts)[:limit])
+        results = [
+            {"id": name, "name": name, "description": known[name].description, "score": score}
+            for name, score in found.items()
+        ]
+        return json.dumps({"results": results}, ensure_ascii=False)
+
+    def _describe_tool(self, arguments: Mapping[str, Any]) -> str:
+        name = text_of(arguments, "id")
+        tool = next((one for one in reached_tools(self._tools) if same_tool(one.name, name)), None)
+        if tool is None:
+            return f"Tool {name.strip()[:200]} not found"
+        return json.dumps(
+            {
+                "id": tool.name,
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": dict(tool.parameters),
+            },
+            ensure_ascii=False,
+        )
+
+
+def final_state(world: World, tools: Sequence[Tool], calls: Iterable[ToolCall]) -> WorldState:
+    """Return what is there after these calls; the same whenever it is asked.
+
+    Args:
+        world: what was there at the start.
+        tools: what the model was offered.
+        calls: that were carried out, in order; of a reply, see `carried_out`.
+    """
+    playing = Playing(world, tools)
+    for call in calls:
+        playing.answer(call)
+    return playing.state
+
+
+def carried_out(reply: Reply) -> tuple[ToolCall, ...]:
+    """Return the calls of a scripted exchange that were answered; of a turn with a broken one, none was."""
+    if not reply.turns:
+        return reply.tool_calls
+    return tuple(call for turn in reply.turns for call, _ in zip(turn.calls, turn.results, strict=False))
+
+
+def _process(arguments: Mapping[str, Any]) -> str:
+    if arguments.get("action") == "list":
+        return "No running or recent sessions."
+    session = arguments.get("sessionId")
+    if not isinstance(session, str) or not session:
+        raise ToolError("sessionId is required for this action.")
+    raise ToolError(f"No session found for {session[:200]}")
+
+
+def _queries(arguments: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """Read `query` and `limit`, or a list of both."""
+    asked = arguments.get("queries")
+    one = [arguments] if isinstance(arguments.get("query"), str) else []
+    entries = [*one, *(asked if isinstance(asked, list) else [])][:MOST_QUERIES]
+    queries = [
+        (entry["query"], min(20, whole_of(entry, "limit", 5)))
+        for entry in entries
+        if isinstance(entry, dict) and isinstance(entry.get("query"), str)
+    ]
+    if not queries:
+        raise ToolError("query required")
+    return queries
+
+
+def _bounded(text: str) -> str:
+    if len(text) <= MOST_RESULT_CHARS:
+        return text
+    return f"{text[:MOST_RESULT_CHARS]}\n[{len(text) - MOST_RESULT_CHARS} more characters]"
+
+
+@lru_cache(maxsize=64)
+def _schema(text: str) -> BoundedSchema:
+    return BoundedSchema(json.loads(text))

@@ -1,0 +1,139 @@
+"""The search tools of a world: memory notes, which are files of the workspace, and pages of the web."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.tools.paths import place_of
+from pytest_openclaw.tools.words import rank
+from pytest_openclaw.tools.world.workspace import ToolError, text_of, whole_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_openclaw.tools.world.workspace import Workspace
+
+MOST_SNIPPETS = 20
+SNIPPET_CHARS = 700
+PAGE_CHARS = 10_000
+
+
+class Memory:
+    """The notes of a world: those that a suite names, `MEMORY.md`, and what stands in `memory/`."""
+
+    def __init__(self, workspace: Workspace, notes: Mapping[str, str]) -> None:
+        self._workspace = workspace
+        self._named = frozenset(place_of(note) for note in notes)
+
+    def search(self, arguments: Mapping[str, Any]) -> str:
+        """Return the paragraphs that share words with the query, the best first."""
+        query = text_of(arguments, "query")
+        paragraphs: dict[str, str] = {}
+        lines: dict[str, tuple[str, int, int]] = {}
+        for place, text in self._notes().items():
+            for first, last, paragraph in _paragraphs(text):
+                key = f"{place}#{first}"
+                paragraphs[key], lines[key] = paragraph, (place, first, last)
+        least = arguments.get("minScore")
+        least = least if isinstance(least, int | float) and not isinstance(least, bool) else 0.0
+        most = min(MOST_SNIPPETS, whole_of(arguments, "maxResults", 6))
+        found = [
+            {
+                "path": lines[key][0],
+                "startLine": lines[key][1],
+                "endLine": lines[key][2],
+                "score": score,
+                "snippet": paragraphs[key][:SNIPPET_CHARS],
+                "source": "memory",
+            }
+            for key, score in rank(query, paragraphs)
+            if score >= least
+        ]
+        return _json({"results": found[:most]})
+
+    def get(self, arguments: Mapping[str, Any]) -> str:
+        """Return lines of one note."""
+        path = text_of(arguments, "path")
+        try:
+            place = place_of(path)
+        except ValueError as error:
+            raise ToolError(str(error)) from None
+        text = self._notes().get(place)
+        if text is None:
+            raise ToolError(f"File not found: {path}")
+        first = whole_of(arguments, "from", 1)
+        lines = text.split("\n")[first - 1 :][: whole_of(arguments, "lines", 2000)]
+        return _json({"path": place, "from": first, "text": "\n".join(lines)[:PAGE_CHARS]})
+
+    def _notes(self) -> dict[str, str]:
+        return {
+            place: text
+            for place, text in self._workspace.files.items()
+            if place in self._named or place == "MEMORY.md" or place.startswith("memory/")
+        }
+
+
+def _paragraphs(text: str) -> list[tuple[int, int, str]]:
+    """First line, last line and text of what blank lines part."""
+    found: list[tuple[int, int, str]] = []
+    current: list[str] = []
+    for number, line in enumerate([*text.split("\n"), ""], 1):
+        if line.strip():
+            current.append(line)
+        elif current:
+            found.append((number - len(current), number - 1, "\n".join(current)))
+            current = []
+    return found
+
+
+class Web:
+    """The pages of a world; there are no others."""
+
+    def __init__(self, pages: Mapping[str, str]) -> None:
+        self._pages = pages
+
+    def search(self, arguments: Mapping[str, Any]) -> str:
+        """Return the pages that share words with the query."""
+        query = text_of(arguments, "query")
+        found = rank(query, {url: f"{url}\n{text}" for url, text in self._pages.items()})
+        shown = found[: min(10, whole_of(arguments, "count", 5))]
+        results = [
+            {"title": _title(self._pages[url]), "url": url, "description": self._pages[url][:300].strip()}
+            for url, _ in shown
+        ]
+        return _json({"query": query, "count": len(results), "results": results})
+
+    def fetch(self, arguments: Mapping[str, Any]) -> str:
+        """Return the text of a page."""
+        url = text_of(arguments, "url")
+        if not url.strip().lower().startswith(("http://", "https://")):
+            raise ToolError("Invalid URL: must be http or https")
+        text = next((text for one, text in self._pages.items() if _plain(one) == _plain(url)), None)
+        if text is None:
+            raise ToolError(f"Web fetch failed (404): {url}")
+        most = min(PAGE_CHARS, whole_of(arguments, "maxChars", PAGE_CHARS))
+        return _json(
+            {
+                "url": url,
+                "status": 200,
+                "title": _title(text),
+                "text": text[:most],
+                "truncated": len(text) > most,
+            }
+        )
+
+
+def _plain(url: str) -> str:
+    """An address without what makes no other page: scheme, `www.`, fragment, the last slash."""
+    bare = url.strip().partition("#")[0].partition("://")[2]
+    host, slash, rest = bare.partition("/")
+    return f"{host.lower().removeprefix('www.')}{slash}{rest}".rstrip("/")
+
+
+def _title(text: str) -> str:
+    return text.strip().partition("\n")[0].lstrip("# ").strip()[:120]
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

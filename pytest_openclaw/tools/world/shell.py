@@ -1,0 +1,163 @@
+"""Plays exec: a suite's commands by their patterns, and a few plain programs on the world's files.
+
+No command is ever run. What neither the suite nor `programs.py` knows is not found, as in any shell.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.tools.paths import is_inside, place_of
+from pytest_openclaw.tools.world.programs import PROGRAMS
+from pytest_openclaw.tools.world.shell_parts import Complaint, Shell
+from pytest_openclaw.tools.world.shell_words import LONGEST_COMMAND, ShellError, read_command
+from pytest_openclaw.tools.world.workspace import ToolError, text_of
+from pytest_openclaw.validators.patterns import fullmatches
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_openclaw.tools.world.shell_words import Pipeline, Simple, Word
+    from pytest_openclaw.tools.world.workspace import Workspace
+    from pytest_openclaw.worlds import Command
+
+NOT_FOUND, MISUSE = 127, 2
+MOST_OUTPUT_CHARS = 200_000
+MOST_COMMANDS = 50
+LONGEST_PATTERN = 200
+_NOWHERE = "/dev/null"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command printed, and how it ended."""
+
+    output: str = ""
+    code: int = 0
+
+
+class Exec:
+    """Answers exec.
+
+    Args:
+        workspace: the files.
+        commands: of the suite.
+    """
+
+    def __init__(self, workspace: Workspace, commands: Sequence[Command]) -> None:
+        self.ran: list[str] = []
+        self._workspace = workspace
+        self._commands = commands
+
+    def answer(self, arguments: Mapping[str, Any]) -> str:
+        """Return what OpenClaw tells of a command.
+
+        Raises:
+            OpenClawError: a suite's pattern cannot be decided.
+        """
+        command = text_of(arguments, "command").strip()
+        if not command:
+            raise ToolError("Provide a command to start.")
+        self._workspace.take_room(len(command))
+        self.ran.append(command)
+        ran = self._run(command, str(arguments.get("workdir") or ""))
+        output = ran.output.rstrip("\n")
+        if ran.code:
+            ended = f"(Command exited with code {ran.code})"
+            return f"{output}\n\n{ended}" if output else ended
+        return output or "(no output)"
+
+    def _run(self, command: str, workdir: str) -> Ran:
+        if len(command) > LONGEST_COMMAND:
+            return Ran("sh: Argument list too long", 126)
+        try:
+            shell = Shell(workspace=self._workspace, folder=place_of(workdir))
+        except ValueError as error:
+            raise ToolError(str(error)) from None
+        if (known := self._known(command)) is not None:
+            return known
+        try:
+            pipelines = read_command(command)
+        except ShellError as error:
+            return Ran(str(error), MISUSE)
+        if sum(len(pipeline.commands) for pipeline in pipelines) > MOST_COMMANDS:
+            return Ran("sh: too many commands in one line", MISUSE)
+        return self._run_all(shell, pipelines)
+
+    def _run_all(self, shell: Shell, pipelines: Sequence[Pipeline]) -> Ran:
+        printed: list[str] = []
+        code = 0
+        for pipeline in pipelines:
+            if (pipeline.link == "&&" and code) or (pipeline.link == "||" and not code):
+                continue
+            ran = self._known(pipeline.source) or self._pipeline(shell, pipeline)
+            printed.append(ran.output)
+            code = ran.code
+        return Ran("".join(f"{text.rstrip(chr(10))}\n" for text in printed if text)[:MOST_OUTPUT_CHARS], code)
+
+    def _pipeline(self, shell: Shell, pipeline: Pipeline) -> Ran:
+        ran = Ran()
+        complaints: list[str] = []
+        for simple in pipeline.commands:
+            try:
+                ran = self._simple(shell, simple, ran.output)
+            except Complaint as complaint:
+                complaints += [] if simple.is_quiet else [str(complaint)]
+                ran = Ran(complaint.printed, complaint.code)
+        return Ran("\n".join([*complaints, *([ran.output] if ran.output else [])]), ran.code)
+
+    def _simple(self, shell: Shell, simple: Simple, piped: str) -> Ran:
+        given = piped
+        if simple.input_file is not None:
+            given = shell.read("sh", simple.input_file)
+        elif simple.input is not None:
+            given = simple.input
+        words = [text for word in simple.words for text in _expanded(shell, word)]
+        ran = self._known(simple.source) if simple.words else Ran()
+        if ran is None:
+            name, *rest = words
+            program = PROGRAMS.get(posixpath.basename(name))
+            if program is None:
+                raise Complaint(f"sh: {name[:200]}: command not found", NOT_FOUND)
+            ran = Ran(program(shell, rest, given)[:MOST_OUTPUT_CHARS])
+        if simple.output is None:
+            return ran
+        self._redirect(shell, simple, ran.output)
+        return Ran("", ran.code)
+
+    def _redirect(self, shell: Shell, simple: Simple, output: str) -> None:
+        assert simple.output is not None, "only what goes to a file"
+        if simple.output == _NOWHERE:
+            return
+        place = shell.place("sh", simple.output)
+        if not is_inside(place):
+            raise Complaint(f"sh: {simple.output}: Permission denied", 1)
+        text = output if not output or output.endswith("\n") else f"{output}\n"
+        before = shell.workspace.text(place) or "" if simple.appends else ""
+        shell.write("sh", place, before + text)
+
+    def _known(self, command: str) -> Ran | None:
+        """Return what the suite says of a command, and do what it does to the files."""
+        for one in self._commands:
+            if fullmatches(one.pattern, command.strip()):
+                for path, text in one.writes.items():
+                    if text is None:
+                        self._workspace.remove(place_of(path))
+                    else:
+                        self._workspace.put(place_of(path), text)
+                return Ran(one.output, one.exit_code)
+        return None
+
+
+def _expanded(shell: Shell, word: Word) -> list[str]:
+    """A pattern's files, as a shell puts them in its place; only in the last part of a path."""
+    folder, _, name = word.text.rpartition("/")
+    if not word.is_pattern or len(word.text) > LONGEST_PATTERN or any(char in folder for char in "*?["):
+        return [word.text]
+    place = shell.place("sh", folder or ("/" if word.text.startswith("/") else "."))
+    names = [entry.rstrip("/") for entry in shell.workspace.entries(place)]
+    found = [one for one in names if fnmatchcase(one, name) and one.startswith(".") == name.startswith(".")]
+    return [f"{folder}/{one}" if "/" in word.text else one for one in found] or [word.text]

@@ -1,0 +1,155 @@
+"""The files of a world while it is played: texts by path, in a bounded room."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.tools.paths import ROOT, absolute, folders_above, is_inside, place_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ROOM_CHARS = 1_000_000
+"""So much may be written into a world, all together."""
+MOST_FILES = 2000
+
+
+class ToolError(Exception):
+    """A tool cannot do what it was asked; its text is told to the model."""
+
+
+def told(tool: str, error: str) -> str:
+    """Return an error of a tool in the form in which OpenClaw hands it to the model."""
+    return json.dumps({"status": "error", "tool": tool, "error": error}, ensure_ascii=False)
+
+
+class Workspace:
+    """Texts by place; see `paths.place_of`.
+
+    Args:
+        files: path → text, as a suite wrote them.
+    """
+
+    def __init__(self, files: Mapping[str, str]) -> None:
+        self.start = {place_of(path): text for path, text in files.items()}
+        self.files = dict(self.start)
+        self.folders: set[str] = set()
+        self._above = Counter(above for place in self.files for above in folders_above(place))
+        self._room = ROOM_CHARS
+        self._files_left = MOST_FILES
+
+    def text(self, place: str) -> str | None:
+        """Return the text of a file; None if there is none."""
+        return self.files.get(place)
+
+    def is_folder(self, place: str) -> bool:
+        """Whether there is a folder of this name."""
+        return place in ("", "/") or place in self.folders or self._above[place] > 0
+
+    def entries(self, place: str) -> list[str]:
+        """Return the names in a folder, its folders with a `/` behind them, in the order of the alphabet."""
+        below = f"{absolute(place).rstrip('/')}/"
+        names: set[str] = set()
+        for one in (*self.files, *(f"{folder}/" for folder in self.folders)):
+            full = absolute(one)
+            if full.startswith(below) and (rest := full[len(below) :]):
+                name, slash, _ = rest.partition("/")
+                names.add(name + slash)
+        return sorted(names, key=lambda name: (name.casefold(), name))
+
+    def below(self, place: str) -> list[str]:
+        """Return the files and folders under a folder, however deep."""
+        inside = f"{absolute(place).rstrip('/')}/"
+        return [one for one in (*self.files, *self.folders) if absolute(one).startswith(inside)]
+
+    def put(self, place: str, text: str) -> None:
+        """Write a file.
+
+        Raises:
+            ToolError: it is a folder, stands below a file, or there is no room for it.
+        """
+        if self.is_folder(place):
+            raise ToolError(f"EISDIR: illegal operation on a directory: {place or ROOT}")
+        self._check_above(place)
+        self.take_room(len(text))
+        if place not in self.files:
+            self._add(place)
+        self.files[place] = text
+
+    def make_folder(self, place: str) -> None:
+        """Make a folder and those above it; raises as `put` does."""
+        if place in self.files:
+            raise ToolError(f"EEXIST: file already exists: {place}")
+        self._check_above(place)
+        if not self.is_folder(place):
+            self._add(place)
+            self.folders.add(place)
+
+    def remove(self, place: str) -> None:
+        """Take away a file, or a folder in which nothing is."""
+        if place in self.files or place in self.folders:
+            self._above.subtract(folders_above(place))
+        self.files.pop(place, None)
+        self.folders.discard(place)
+
+    def _add(self, place: str) -> None:
+        if not self._files_left:
+            raise ToolError("ENOSPC: no space left on device")
+        self._files_left -= 1
+        self._above.update(folders_above(place))
+
+    def take_room(self, chars: int) -> None:
+        """Count what is kept for good, whether it is taken away later or not.
+
+        Raises:
+            ToolError: there is no room left.
+        """
+        if chars > self._room:
+            raise ToolError("ENOSPC: no space left on device")
+        self._room -= chars
+
+    def _check_above(self, place: str) -> None:
+        for above in folders_above(place):
+            if above in self.files:
+                raise ToolError(f"ENOTDIR: not a directory: {above}")
+
+
+def inside(path: str) -> str:
+    """Return the place of a path that a file tool was given.
+
+    Raises:
+        ToolError: it is outside the workspace, or no file can have that name.
+    """
+    try:
+        place = place_of(path)
+    except ValueError as error:
+        raise ToolError(str(error)) from None
+    if not is_inside(place):
+        raise ToolError(f"Path escapes sandbox root ({ROOT}): {path}")
+    return place
+
+
+# --- arguments, which an own tool of the same name may have in other types ---
+
+
+def text_of(arguments: Mapping[str, Any], key: str, default: str | None = None) -> str:
+    """Return an argument that is a text.
+
+    Raises:
+        ToolError: it is none, and there is no default.
+    """
+    value = arguments.get(key, default)
+    if not isinstance(value, str):
+        raise ToolError(f"{key} required")
+    return value
+
+
+def whole_of(arguments: Mapping[str, Any], key: str, default: int, *, least: int = 1) -> int:
+    """Return an argument as a whole number of at least `least`; the default if it is none."""
+    value = arguments.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return default
+    return max(least, int(value))

@@ -1,0 +1,122 @@
+"""What a validator demands of the tools: which it expects, which calls must be made, or that none is."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import TYPE_CHECKING, Protocol, TypeGuard
+
+from pytest_openclaw.validators.combine import AllOf, AnyOf, Not
+from pytest_openclaw.validators.keys import settle
+from pytest_openclaw.validators.tool_invocation import ToolInvocation
+from pytest_openclaw.validators.world import WorldReached
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_openclaw.protocols import Validator
+    from pytest_openclaw.records import Reply, Verdict
+    from pytest_openclaw.validators.call_rules import WantedCall
+
+ANY = "*"
+"""In a list of forbidden tools: every tool that is not demanded."""
+CALL_RULES = frozenset({"tool_call", "world"})
+"""The types of validators that judge native calls."""
+
+
+class CallRule(Protocol):
+    """A validator of one of `CALL_RULES`."""
+
+    @property
+    def type(self) -> str:
+        """Its name in a suite."""
+
+    @property
+    def calls(self) -> tuple[WantedCall, ...]:
+        """What must be called."""
+
+    @property
+    def forbidden(self) -> tuple[str, ...]:
+        """Names of tools that may not be called."""
+
+    def check(self, reply: Reply) -> Verdict:
+        """Compare the calls made with those wanted."""
+
+
+def is_call_rule(validator: object) -> TypeGuard[CallRule]:
+    """Whether a validator judges native calls."""
+    return getattr(validator, "type", None) in CALL_RULES
+
+
+def expected_tools(validator: Validator) -> tuple[str, ...] | None:
+    """Return the tools that a validator expects, each once; empty means any, None that it asks for none.
+
+    Looks into `all_of` and `any_of`, and not into `not`, which asks for the contrary.
+    """
+    if isinstance(validator, ToolInvocation):
+        return tuple(dict.fromkeys(validator.expected_tools))
+    if is_call_rule(validator):
+        return None if restrains(validator) else tuple(dict.fromkeys(_names(validator.calls)))
+    if not isinstance(validator, AllOf | AnyOf):
+        return None
+    parts = [tools for part in validator.validators if (tools := expected_tools(part)) is not None]
+    if not parts:
+        return None
+    if isinstance(validator, AnyOf) and () in parts:
+        return ()
+    return tuple(dict.fromkeys(name for tools in parts for name in tools))
+
+
+def restrains(validator: object) -> bool:
+    """Whether a validator demands that no tool at all is called: by itself or within an `all_of`."""
+    if isinstance(validator, AllOf):
+        return any(restrains(part) for part in validator.validators)
+    if is_call_rule(validator):
+        return not validator.calls and (validator.type == "tool_call" or ANY in validator.forbidden)
+    inner = validator.validator if isinstance(validator, Not) else None
+    return isinstance(inner, ToolInvocation) and not inner.expected_tools
+
+
+def call_rules(validator: object) -> tuple[CallRule, ...]:
+    """Return the rules about native calls that a validator holds."""
+    if is_call_rule(validator):
+        return (validator,)
+    if isinstance(validator, AllOf | AnyOf):
+        return tuple(rule for part in validator.validators for rule in call_rules(part))
+    return ()
+
+
+def demanded_calls(validator: object) -> tuple[WantedCall, ...]:
+    """Return every call that some rule of a validator demands."""
+    return tuple(call for rule in call_rules(validator) for call in rule.calls)
+
+
+def is_met(validator: object, reply: Reply) -> bool:
+    """Whether the rules about native calls are met, whatever is said of the reply's text.
+
+    The answer at the end of an exchange is text too, unless the rule asks for nothing else.
+    """
+    return _met(validator, reply) is True
+
+
+def _met(validator: object, reply: Reply) -> bool | None:
+    if is_call_rule(validator):
+        return _without_answer(validator).check(reply).passed
+    if not isinstance(validator, AllOf | AnyOf):
+        return None
+    parts = [met for part in validator.validators if (met := _met(part, reply)) is not None]
+    if not parts:
+        return None
+    return all(parts) if isinstance(validator, AllOf) else any(parts)
+
+
+def _without_answer(rule: CallRule) -> CallRule:
+    if isinstance(rule, WorldReached) and (rule.calls or rule.files or rule.sent or rule.ran):
+        work = copy(rule)
+        settle(work, answer=None)
+        return work
+    return rule
+
+
+def _names(calls: tuple[WantedCall, ...]) -> Iterator[str]:
+    for call in calls:
+        yield from call.names

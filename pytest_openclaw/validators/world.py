@@ -1,0 +1,146 @@
+"""The rule for scripted exchanges: what had to be called, and what must be there in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pytest_openclaw.protocols import Validator
+from pytest_openclaw.tools.bridge import with_inner_calls
+from pytest_openclaw.validators.answer import judged, shown
+from pytest_openclaw.validators.call_rules import WantedCall, find_calls, missing, read_calls
+from pytest_openclaw.validators.keys import flag_value, list_value, settle, texts_value, what
+from pytest_openclaw.validators.patterns import compile_pattern, fullmatches, searches
+from pytest_openclaw.validators.tool_call import forbidden_call, parsed_calls
+from pytest_openclaw.validators.world_rules import FileRule, MessageRule, read_files, read_messages
+from pytest_openclaw.worlds import WorldState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_openclaw.records import JsonObject, Reply, Verdict
+
+MOST_CHANGED = 50
+_WHY = {
+    "step_limit": "at its last step",
+    "loop": "in a loop",
+    "malformed_call": "at a call whose arguments are no JSON",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorldReached:
+    """A scripted exchange did what it was to do; every key that is given must hold.
+
+    `calls`, `ordered` and `forbidden` are those of `tool_call`, over all turns; a call over the bridge counts
+    as the call that it carries. `files` says by path what must be there, `sent` which messages must have
+    been sent, `ran` which commands must have been run, as patterns; an empty list of these two allows none.
+    `never_sent` are texts that no message may hold, `never_ran` patterns that stand in no command. `answer`
+    is the validator of the last text.
+    """
+
+    type: ClassVar[str] = "world"
+    nested: ClassVar[tuple[str, ...]] = ("answer",)
+    calls: tuple[WantedCall, ...] = ()
+    ordered: bool = False
+    forbidden: tuple[str, ...] = ()
+    files: Mapping[str, FileRule] = field(default_factory=dict)
+    sent: tuple[MessageRule, ...] | None = None
+    never_sent: tuple[str, ...] = ()
+    ran: tuple[str, ...] | None = None
+    never_ran: tuple[str, ...] = ()
+    answer: Validator | None = None
+
+    def __post_init__(self) -> None:
+        settle(
+            self,
+            calls=read_calls(self.type, self.calls),
+            ordered=flag_value(self.type, "ordered", self.ordered),
+            forbidden=texts_value(self.type, "forbidden", self.forbidden),
+            files=read_files(self.type, self.files),
+            sent=None if self.sent is None else read_messages(self.type, self.sent),
+            never_sent=texts_value(self.type, "never_sent", self.never_sent),
+            ran=None if self.ran is None else self._patterns("ran", self.ran),
+            never_ran=self._patterns("never_ran", self.never_ran),
+        )
+        if self.answer is not None and not isinstance(self.answer, Validator):
+            raise ValueError(
+                f'validator {self.type}: "answer" is {what(self.answer)}.'
+                ' Write one validator, for example {"type": "contains", "value": "done"}.'
+            )
+        if self.asks_nothing:
+            raise ValueError(
+                f"validator {self.type} asks for nothing, so any reply would pass."
+                ' Say what must be there, for example "files": {"notes.md": {"contains": ["milk"]}}.'
+            )
+
+    @property
+    def asks_nothing(self) -> bool:
+        """Whether there is no key that could fail."""
+        given = (self.calls, self.forbidden, self.files, self.never_sent, self.never_ran, self.answer)
+        return not any(given) and self.sent is None and self.ran is None
+
+    def check(self, reply: Reply) -> Verdict:
+        """Name everything that is missing or was not allowed."""
+        wrong = [*self._wrong(reply)]
+        if wrong and (why := _WHY.get(reply.ended_by or "")):
+            wrong.append(f"the exchange ended {why}, after {len(reply.turns)} turns")
+        state = reply.world or WorldState()
+        parsed: JsonObject = {**parsed_calls(reply.dispatched), "changed": list(state.changed[:MOST_CHANGED])}
+        return judged(not wrong, "; ".join(wrong), parsed)
+
+    def _wrong(self, reply: Reply) -> Iterator[str]:
+        made = with_inner_calls(reply.dispatched)
+        state = reply.world or WorldState()
+        if said := forbidden_call(self.forbidden, made):
+            yield said
+        for unmet in find_calls(self.calls, made, ordered=self.ordered):
+            yield missing(unmet, made)
+        for path, rule in self.files.items():
+            if complaint := rule.complaint(path, state):
+                yield complaint
+        yield from self._wrong_messages(state)
+        yield from self._wrong_commands(state)
+        if self.answer is not None:
+            verdict = self.answer.check(reply)
+            if verdict.passed is False:
+                yield f"answer: {verdict.violation or 'it fails'}"
+
+    def _wrong_messages(self, state: WorldState) -> Iterator[str]:
+        if self.sent == () and state.sent:
+            yield f"{len(state.sent)} messages were sent, none was due"
+        for rule in self.sent or ():
+            if not any(rule.fits(message) for message in state.sent):
+                yield f"no message was sent that has {rule.wanted}"
+        for text in self.never_sent:
+            if any(_holds(message, text) for message in state.sent):
+                yield f"a message holds {shown(text)}, which may not be sent"
+
+    def _wrong_commands(self, state: WorldState) -> Iterator[str]:
+        if self.ran == () and state.ran:
+            yield f"{shown(state.ran[0])} was run, no command was due"
+        for pattern in self.ran or ():
+            if not any(fullmatches(pattern, command) for command in state.ran):
+                yield f"no command was run that matches {shown(pattern)}"
+        for pattern in self.never_ran:
+            if found := next((command for command in state.ran if searches(pattern, command)), None):
+                yield f"{shown(found)} was run, which is not allowed"
+
+    def _patterns(self, key: str, value: object) -> tuple[str, ...]:
+        patterns = texts_value(self.type, key, list_value(self.type, key, value))
+        for pattern in patterns:
+            try:
+                compile_pattern(pattern)
+            except ValueError as error:
+                raise ValueError(f'validator {self.type}: "{key}" {error}') from error
+        return patterns
+
+
+def _holds(value: Any, text: str) -> bool:
+    """Whether a text stands anywhere in the arguments of a message."""
+    if isinstance(value, str):
+        return text.casefold() in value.casefold()
+    if isinstance(value, Mapping):
+        return any(_holds(inner, text) for inner in value.values())
+    return isinstance(value, list | tuple) and any(_holds(inner, text) for inner in value)

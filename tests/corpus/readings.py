@@ -1,0 +1,108 @@
+"""The labelled replies as the program reads them: through the readers of the wire, and then judged."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from pytest_openclaw.judge import judge
+from pytest_openclaw.providers.exchange import Exchange
+from pytest_openclaw.providers.ollama_openai import read_chat
+from pytest_openclaw.records import Reply
+from pytest_openclaw.suites.prompt import read_prompt
+from pytest_openclaw.toolcalls import ToolOutcome
+from pytest_openclaw.validators import BUILTIN, build_registry
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_openclaw.records import Prompt
+
+FOLDER = Path(__file__).parent
+OUTCOMES: tuple[ToolOutcome, ...] = get_args(ToolOutcome)
+REGISTRY = build_registry(("pytest-openclaw", validator) for validator in BUILTIN)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A line of the corpus."""
+
+    id: str
+    task: str
+    form: str
+    reply: Any
+    label: ToolOutcome
+    why: str
+
+
+@cache
+def cases(name: str) -> tuple[Case, ...]:
+    """Return the labelled replies of a file."""
+    lines = [json.loads(line) for line in (FOLDER / name).read_text("utf-8").splitlines()]
+    return tuple(Case(**{key: line[key] for key in Case.__dataclass_fields__}) for line in lines)
+
+
+@cache
+def tasks() -> Mapping[str, Prompt]:
+    """Return the prompts that the replies answer."""
+    found = {}
+    for raw in tomllib.loads((FOLDER / "tasks.toml").read_text("utf-8"))["prompts"]:
+        prompt, complaints = read_prompt(raw, raw["id"], suite="tasks.toml", registry=REGISTRY)
+        assert prompt is not None, complaints
+        found[prompt.id] = prompt
+    return found
+
+
+def verdict_of(case: Case) -> ToolOutcome:
+    """Return the outcome that the program gives a case."""
+    outcome = judge(tasks()[case.task], heard(case)).tool_outcome
+    assert outcome is not None
+    return outcome
+
+
+def heard(case: Case) -> Reply:
+    """Return the reply as a provider gives it."""
+    if case.form == "text":
+        return Reply(text=case.reply)
+    exchange = Exchange()
+    key = "message" if case.form == "message" else "delta"
+    for part in [case.reply] if case.form == "message" else case.reply:
+        read_chat({"choices": [{key: part}]}, exchange)
+    return exchange.reply()
+
+
+def render_matrix(verdicts: Sequence[tuple[ToolOutcome, ToolOutcome]]) -> str:
+    """Return labels against verdicts, with the precision of each column and the recall of each row."""
+    counts = Counter(verdicts)
+    width = max(len(name) for name in OUTCOMES)
+    heads = [name[:9] for name in OUTCOMES]
+    lines = [f"{'label / verdict':<{width}}  {'  '.join(f'{head:>9}' for head in heads)}  recall"]
+    for label in OUTCOMES:
+        cells = "  ".join(f"{counts[label, verdict] or '.':>9}" for verdict in OUTCOMES)
+        lines.append(f"{label:<{width}}  {cells}  {_share(recall(verdicts, label))}")
+    shares = "  ".join(f"{_share(precision(verdicts, verdict)):>9}" for verdict in OUTCOMES)
+    right = sum(label == verdict for label, verdict in verdicts)
+    lines.append(f"{'precision':<{width}}  {shares}")
+    lines.append(f"{right} of {len(verdicts)} as labelled")
+    return "\n".join(lines) + "\n"
+
+
+def recall(verdicts: Sequence[tuple[ToolOutcome, ToolOutcome]], outcome: ToolOutcome) -> float:
+    """Return how many of those that are labelled so are judged so, 0 to 1."""
+    given = [verdict == outcome for label, verdict in verdicts if label == outcome]
+    return sum(given) / len(given)
+
+
+def precision(verdicts: Sequence[tuple[ToolOutcome, ToolOutcome]], outcome: ToolOutcome) -> float:
+    """Return how many of those that are judged so are labelled so, 0 to 1; 1 if none is."""
+    given = [label == outcome for label, verdict in verdicts if verdict == outcome]
+    return sum(given) / len(given) if given else 1.0
+
+
+def _share(value: float) -> str:
+    return f"{value:.3f}"

@@ -1,0 +1,179 @@
+"""Tools on the wire and prompts that a server cuts, through whole sessions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.plugin.bad_servers import point_at
+from tests.providers.servers.apis import APIS, CHAT, Api
+from tests.providers.servers.counting import cuts_at
+from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script
+
+OFFERS = """
+[[prompts]]
+id = "T1"
+prompt = "offered"
+tools = ["read", "exec"]
+validator = { type = "exact", value = "read exec" }
+
+[[prompts]]
+id = "P1"
+prompt = "say hi"
+validator = { type = "exact", value = "hi" }
+"""
+READS = """
+[[prompts]]
+id = "T1"
+prompt = "Read notes.md."
+tools = "direct"
+validator = { type = "tool_invocation", expected_tools = ["read"] }
+"""
+OLD = '''
+
+class Old(Scripted):
+    """A provider from the time when nobody offered tools."""
+
+    name = "old"
+    takes_tools = False
+
+
+def pytest_openclaw_providers():
+    return [Scripted, Old]
+'''
+
+
+@pytest.fixture(params=APIS, ids=lambda api: api.kind.name)
+def api(request: pytest.FixtureRequest) -> Api:
+    """One of the two APIs."""
+    found: Api = request.param
+    return found
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[MisbehavingServer]:
+    """A server to which both providers point."""
+    with MisbehavingServer() as running:
+        point_at(monkeypatch, running)
+        yield running
+
+
+def questions(server: MisbehavingServer, api: Api) -> list[dict[str, Any]]:
+    """The bodies that asked, warm-ups left out."""
+    bodies = (request.json for request in server.requests if request.path == api.path)
+    return [body for body in bodies if body.get("max_tokens") != 1]
+
+
+def test_a_prompts_tools_reach_the_provider(project: Any) -> None:
+    """What the suite offers is what the provider is given, plain and under workers."""
+    project.suite(OFFERS)
+
+    session = project.run()
+
+    session.outcomes(passed=2)
+    assert {key: session.row(key)["tools_offered"] for key in ("T1", "P1")} == {"T1": 2, "P1": None}
+
+
+def test_a_provider_that_sends_no_tools_skips_what_offers_them(project: Any) -> None:
+    """An old provider of a guest's answers its text prompts; the others say what it lacks."""
+    project.extend_conftest(OLD)
+    project.suite(OFFERS)
+
+    session = project.run(models="old/m")
+
+    session.outcomes(passed=1, skipped=1)
+    row = session.row("T1")
+    assert (row["availability_status"], row["failure_type"], row["attempts"], row["e2e_ms"]) == (
+        "skipped_unavailable",
+        "not_installed",
+        0,
+        0,
+    )
+    assert row["fault_message"].startswith(
+        "old: not asked: the prompt offers tools, which this provider does not"
+    )
+    assert "takes_tools = True" in session.text
+    assert session.summary["groups"][0]["n_skipped_unavailable"] == 1
+    assert session.status == 0
+
+
+@pytest.mark.parametrize("stream", ["on", "off"])
+def test_an_offer_on_the_wire(plain_project: Any, server: MisbehavingServer, api: Api, stream: str) -> None:
+    """A surface goes out whole, and what the model calls comes back into its row."""
+    plain_project.suite(READS)
+    whole = api.whole(None, "tool_calls", calls=(("read", '{"path": "notes.md"}'),))
+    server.on(api.path, Script.answer(whole))
+
+    session = plain_project.run(f"--openclaw-stream={stream}", models=f"{api.kind.name}/m")
+
+    (asked,) = questions(server, api)
+    names = [tool.get("function", tool)["name"] for tool in asked["tools"]]
+    assert (len(names), "read" in names) == (11, True)
+    session.outcomes(passed=1)
+    row = session.row("T1")
+    assert (row["tools_offered"], row["tool_calls"]) == (11, ["read"])
+    (details,) = row["tool_call_details"]
+    assert json.loads(details["arguments"]) == {"path": "notes.md"}
+
+
+LONG = "word " * 600 + "end"
+SHORT = "word " * 20 + "end"
+ENDS = {"type": "contains", "value": "end"}
+
+
+@pytest.mark.parametrize("stream", ["on", "off"])
+def test_a_prompt_that_the_server_cuts_is_no_answer(
+    plain_project: Any, server: MisbehavingServer, api: Api, stream: str
+) -> None:
+    """However right the answer to the rest of the prompt looks, the cell is a fault and no rate counts it."""
+    plain_project.suite({"P1": (LONG, ENDS), "P2": (SHORT, ENDS)})
+    server.on(api.path, cuts_at(512))
+
+    session = plain_project.run(f"--openclaw-stream={stream}", models=f"{api.kind.name}/m")
+
+    session.outcomes(passed=1, errors=1)
+    cut, read = session.row("P1"), session.row("P2")
+    assert (cut["availability_status"], cut["failure_type"], cut["success"]) == (
+        "error",
+        "context_overflow",
+        False,
+    )
+    assert (cut["objective_pass"], cut["attempts"], cut["raw_output"]) == (None, 1, "The last word is end")
+    assert cut["fault_message"] == (
+        f"{api.kind.name}: the prompt was cut to fit m's context: 601 words were sent, and the server counted "
+        "512 prompt tokens. Raise the server's context (num_ctx, in Ollama)."
+    )
+    assert cut["fault_message"] in session.text
+    assert (read["objective_pass"], read["input_tokens"]) == (True, 28)
+    (group,) = session.summary["groups"]
+    assert (group["n_error"], group["n_success"], group["objective_pass_rate"]) == (1, 1, 1.0)
+    assert session.status == 1
+
+
+def test_a_longer_context_mends_it(plain_project: Any, server: MisbehavingServer) -> None:
+    """The same prompt passes where the server reads all of it."""
+    plain_project.suite({"P1": (LONG, ENDS)})
+    server.on(CHAT.path, cuts_at(1024))
+
+    session = plain_project.run(models="ollama_openai/m")
+
+    session.outcomes(passed=1)
+    assert session.row("P1")["input_tokens"] == 801
+
+
+def test_a_server_that_does_not_count_is_not_judged(plain_project: Any, server: MisbehavingServer) -> None:
+    """Without its count nothing is known of a cut, and nothing is said."""
+    plain_project.suite({"P1": (LONG, ENDS)})
+
+    def without_usage(request: Request) -> Script:
+        return Script.answer({**CHAT.whole("The end"), "usage": None})
+
+    server.on(CHAT.path, without_usage)
+
+    session = plain_project.run(models="ollama_openai/m")
+
+    session.outcomes(passed=1)
+    assert session.row("P1")["input_tokens"] is None

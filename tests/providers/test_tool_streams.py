@@ -1,0 +1,361 @@
+"""Native calls as servers stream them: each shape as it was seen, or as its maker's API has it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_openclaw.providers.exchange import Exchange
+from pytest_openclaw.providers.ollama_openai import read_chat
+from pytest_openclaw.records import Reply
+from pytest_openclaw.toolcalls import ToolCall
+from tests.providers.servers.apis import CHAT, ask, chat_chunk
+from tests.providers.servers.misbehaving import Script, pieces, sse
+
+ARGUMENTS = '{"path": "notes.md", "limit": 5}'
+
+
+def read(*payloads: dict[str, Any]) -> Reply:
+    """The reply that these chunks make."""
+    exchange = Exchange(monotonic=lambda: 0.0, wall_ms=lambda moment: 0)
+    for payload in payloads:
+        assert read_chat(payload, exchange) is None
+    return exchange.reply()
+
+
+def function(name: str | None = None, arguments: Any = None, **more: Any) -> dict[str, Any]:
+    """A fragment of a call; None is left out."""
+    said = {"name": name, "arguments": arguments}
+    return {**more, "function": {key: value for key, value in said.items() if value is not None}}
+
+
+def one(*fragments: dict[str, Any]) -> list[list[dict[str, Any]]]:
+    """A chunk for each fragment."""
+    return [[fragment] for fragment in fragments]
+
+
+READ_NOTES = ("read", ARGUMENTS)
+SHAPES = {
+    "openai-parallel": (
+        one(
+            function("read", "", index=0, id="a", type="function"),
+            function(None, '{"path": "notes', index=0),
+            function(None, '.md", "limit": 5}', index=0),
+            function("ls", "", index=1, id="b", type="function"),
+            function(None, "{}", index=1),
+        ),
+        [(*READ_NOTES, "a"), ("ls", "{}", "b")],
+    ),
+    "llama.cpp": (
+        one(
+            function("read", "{", index=0, id="a", type="function"),
+            *(function(None, piece, index=0) for piece in ('"', "path", '": "notes.md", "limit": ', "5}")),
+        ),
+        [(*READ_NOTES, "a")],
+    ),
+    "llama.cpp-of-old-empty-ids-and-names": (
+        one(
+            function("read", '{"path": "notes.md"', index=0, id="a"),
+            function("", ', "limit": 5}', index=0, id=""),
+        ),
+        [(*READ_NOTES, "a")],
+    ),
+    "vllm": (
+        one(
+            function("read", None, index=0, id="chatcmpl-tool-a", type="function"),
+            function(None, ARGUMENTS[:9], index=0),
+            function(None, ARGUMENTS[9:], index=0),
+            function(None, "", index=0),
+        ),
+        [(*READ_NOTES, "chatcmpl-tool-a")],
+    ),
+    "vllm-of-old-an-id-for-each-fragment": (
+        one(
+            function("read", "", index=0, id="chatcmpl-tool-a"),
+            function(None, ARGUMENTS[:9], index=0, id="chatcmpl-tool-b"),
+            function(None, ARGUMENTS[9:], index=0, id="chatcmpl-tool-c"),
+        ),
+        [(*READ_NOTES, "chatcmpl-tool-a")],
+    ),
+    "an-id-for-each-fragment-and-no-index": (
+        one(
+            function("read", "", id="a"),
+            function(None, ARGUMENTS[:9], id="b"),
+            function(None, ARGUMENTS[9:], id="c"),
+        ),
+        [(*READ_NOTES, "a")],
+    ),
+    "vllm-all-of-it-once-more-in-other-words": (
+        one(
+            function("read", "", index=0, id="a"),
+            function(None, '{"path":"notes.md"', index=0),
+            function(None, ',"limit":5}', index=0),
+            function(None, ARGUMENTS, index=0),
+        ),
+        [("read", '{"path":"notes.md","limit":5}', "a")],
+    ),
+    "vllm-glm-the-rest-with-id-and-name-again": (
+        one(
+            function("read", '{"path": "notes.md", ', index=0, id="a", type="function"),
+            function("read", '"limit": 5}', index=0, id="a", type="function"),
+        ),
+        [(*READ_NOTES, "a")],
+    ),
+    "the-whole-call-twice": (
+        one(function("read", ARGUMENTS, index=0, id="a"), function("read", ARGUMENTS, index=0, id="a")),
+        [(*READ_NOTES, "a")],
+    ),
+    "the-whole-call-twice-without-ids": (
+        one(function("read", ARGUMENTS, index=0), function("read", ARGUMENTS, index=0)),
+        [(*READ_NOTES, None)],
+    ),
+    "sglang-the-id-in-each-fragment": (
+        one(
+            function("read", "", index=0, id="0"),
+            function(None, ARGUMENTS, index=0, id="0"),
+            function("ls", "", index=0, id="1"),
+            function(None, "{}", index=0, id="1"),
+        ),
+        [(*READ_NOTES, "0"), ("ls", "{}", "1")],
+    ),
+    "mistral-whole-calls-in-one-chunk": (
+        [
+            [
+                function("read", ARGUMENTS, index=0, id="D681PevKs"),
+                function("ls", "{}", index=1, id="a1B2c3D4e"),
+            ]
+        ],
+        [(*READ_NOTES, "D681PevKs"), ("ls", "{}", "a1B2c3D4e")],
+    ),
+    "mistral-of-old-null-as-a-text": (
+        one(
+            function("read", ARGUMENTS, index=0, id="null"),
+            function("read", '{"path": "b.md"}', index=0, id="null"),
+        ),
+        [(*READ_NOTES, "null"), ("read", '{"path": "b.md"}', "null")],
+    ),
+    "gemini-all-numbered-0-with-ids": (
+        [
+            [
+                function("read", ARGUMENTS, index=0, id="function-call-1", type="function"),
+                function("read", '{"path": "b.md"}', index=0, id="function-call-2", type="function"),
+            ]
+        ],
+        [(*READ_NOTES, "function-call-1"), ("read", '{"path": "b.md"}', "function-call-2")],
+    ),
+    "gemini-all-numbered-0-without-ids": (
+        one(
+            function("read", ARGUMENTS, index=0, id=""),
+            function("read", '{"path": "b.md"}', index=0, id=""),
+            function("ls", "{}", index=0, id=""),
+            function("session_status", "{}", index=0, id=""),
+        ),
+        [
+            (*READ_NOTES, None),
+            ("read", '{"path": "b.md"}', None),
+            ("ls", "{}", None),
+            ("session_status", "{}", None),
+        ],
+    ),
+    "openrouter-null-text-and-types-in-each": (
+        one(
+            function("read", "", index=0, id="toolu_a", type="function"),
+            function(None, ARGUMENTS[:9], index=0, type="function"),
+            function(None, ARGUMENTS[9:], index=0, type="function"),
+        ),
+        [(*READ_NOTES, "toolu_a")],
+    ),
+    "a-gateways-empty-object-before-the-arguments": (
+        one(
+            function("read", "{}", index=0, id="a"),
+            function(None, ARGUMENTS[:9], index=0),
+            function(None, ARGUMENTS[9:], index=0),
+        ),
+        [(*READ_NOTES, "a")],
+    ),
+    "ollama-v1-whole-calls": (
+        one(function("read", ARGUMENTS, index=0, id="call_a"), function("ls", "{}", index=1, id="call_b")),
+        [(*READ_NOTES, "call_a"), ("ls", "{}", "call_b")],
+    ),
+    "ollama-v1-of-old-no-index": (
+        [[function("read", ARGUMENTS, id="call_a"), function("ls", "{}", id="call_b")]],
+        [(*READ_NOTES, "call_a"), ("ls", "{}", "call_b")],
+    ),
+    "ollama-v1-of-old-all-numbered-0": (
+        one(function("read", ARGUMENTS, index=0, id="call_a"), function("ls", "{}", index=0, id="call_b")),
+        [(*READ_NOTES, "call_a"), ("ls", "{}", "call_b")],
+    ),
+    "an-object-in-place-of-its-text": (
+        one(
+            function("read", {"path": "notes.md", "limit": 5}, index=0),
+            function("read", {"path": "b.md"}, index=0),
+        ),
+        [(*READ_NOTES, None), ("read", '{"path": "b.md"}', None)],
+    ),
+    "no-index-no-ids": (
+        one(
+            function("read", ARGUMENTS[:9]),
+            function(None, ARGUMENTS[9:]),
+            function("ls", "{}"),
+            function("ls", "{}"),
+        ),
+        [(*READ_NOTES, None), ("ls", "{}", None), ("ls", "{}", None)],
+    ),
+    "numbered-from-1": (
+        one(function("read", ARGUMENTS[:9], index=1, id="a"), function(None, ARGUMENTS[9:], index=1)),
+        [(*READ_NOTES, "a")],
+    ),
+    "an-index-that-is-none": (
+        one(
+            function("read", ARGUMENTS[:9], index=None, id="a"), function(None, ARGUMENTS[9:], index="0"),
+            function("ls", "{}", index=-1, id="b"),
+        ),
+        [(*READ_NOTES, "a"), ("ls", "{}", "b")],
+    ),
+    "one-id-two-numbers": (
+        one(function("read", ARGUMENTS, index=0, id="call"), function("ls", "{}", index=1, id="call")),
+        [(*READ_NOTES, "call"), ("ls", "{}", "call")],
+    ),
+    "broken-arguments-stay-broken": (
+        one(function("read", '{"path": ', index=0, id="a"), function("ls", "{}}", index=1, id="b")),
+        [("read", '{"path": ', "a"), ("ls", "{}}", "b")],
+    ),
+    "objects-inside": (
+        one(
+            function("edit", '{"edits": [', index=0, id="a"),
+            function(None, '{"oldText": "a", "newText": "b"}', index=0),
+            function(None, ", ", index=0),
+            function(None, '{"oldText": "a", "newText": "b"}', index=0),
+            function(None, "]}", index=0),
+        ),
+        [
+            (
+                "edit",
+                '{"edits": [{"oldText": "a", "newText": "b"}, {"oldText": "a", "newText": "b"}]}',
+                "a",
+            )
+        ],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_streams_as_servers_send_them(shape: str) -> None:
+    """Each server's fragments make the calls that the model made, in order."""
+    chunks, expected = SHAPES[shape]
+
+    reply = read(*(chat_chunk({"tool_calls": calls}) for calls in chunks), chat_chunk({}, "tool_calls"))
+
+    assert reply.tool_calls == tuple(ToolCall(name=name, arguments=a, id=id_) for name, a, id_ in expected)
+
+
+def whole(*calls: dict[str, Any]) -> dict[str, Any]:
+    """A whole completion with these calls."""
+    message = {"role": "assistant", "content": None, "tool_calls": list(calls)}
+    return {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param([{"id": "a"}, {"id": "b"}], id="ids"),
+        pytest.param([{}, {}], id="no-ids"),
+        pytest.param([{"id": "x"}, {"id": "x"}], id="one-id"),
+        pytest.param([{"index": 0, "id": ""}, {"index": 0, "id": ""}], id="one-index"),
+        pytest.param([{"index": 1}, {"index": 0}], id="another-order"),
+    ],
+)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(('{"path": "a"}', '{"path": "b"}'), id="different"),
+        pytest.param(('{"path": "a"}', '{"path": "a"}'), id="equal"),
+        pytest.param(('{"path": ', '{"path": "a"}'), id="broken"),
+        pytest.param(("", ""), id="none"),
+    ],
+)
+def test_each_entry_of_a_whole_message_is_a_call(more: list[Any], arguments: tuple[str, str]) -> None:
+    """Where nothing is in fragments nothing is joined, whatever numbers and ids there are."""
+    entries = [function("read", text, **rest) for text, rest in zip(arguments, more, strict=True)]
+
+    reply = read(whole(*entries))
+
+    assert [(call.name, call.arguments) for call in reply.tool_calls] == [
+        ("read", text) for text in arguments
+    ]
+
+
+def test_a_whole_message_after_its_fragments() -> None:
+    """A last chunk that tells the message once more adds no call."""
+    fragments = [function("read", ARGUMENTS[:9], index=0, id="a"), function(None, ARGUMENTS[9:], index=0)]
+
+    reply = read(
+        *(chat_chunk({"tool_calls": [fragment]}) for fragment in fragments),
+        whole(function("read", ARGUMENTS, id="a")),
+    )
+
+    assert reply.tool_calls == (ToolCall(name="read", arguments=ARGUMENTS, id="a"),)
+
+
+def test_text_and_calls_together() -> None:
+    """What the model says beside its calls is its text."""
+    reply = read(
+        chat_chunk({"role": "assistant", "content": "Let me look."}),
+        chat_chunk({"tool_calls": [function("read", ARGUMENTS, index=0, id="a")]}),
+        chat_chunk({"content": ""}, "tool_calls"),
+    )
+
+    assert (reply.text, len(reply.tool_calls), reply.finish_reason) == ("Let me look.", 1, "tool_calls")
+
+
+_CALL = st.tuples(
+    st.sampled_from(["read", "exec", "ls"]),
+    st.dictionaries(st.text(max_size=5), st.one_of(st.text(max_size=9), st.dictionaries(st.text(max_size=3), st.integers(), max_size=2)), max_size=3),
+)  # fmt: skip
+
+
+@settings(deadline=None)
+@given(calls=st.lists(_CALL, max_size=4), data=st.data())
+def test_cut_anywhere_a_call_is_itself(calls: list[tuple[str, dict[str, Any]]], data: st.DataObject) -> None:
+    """However the arguments of numbered calls are cut into fragments, they are joined as they were."""
+    written = [(name, json.dumps(arguments)) for name, arguments in calls]
+    chunks = []
+    for index, (name, text) in enumerate(written):
+        cuts = data.draw(st.lists(st.integers(0, len(text)), max_size=5))
+        first, *rest = pieces(text.encode(), cuts)
+        chunks += one(function(name, first.decode(), index=index, id=f"c{index}"))
+        chunks += one(*(function(None, piece.decode(), index=index) for piece in rest))
+
+    reply = read(*(chat_chunk({"tool_calls": fragments}) for fragments in chunks))
+
+    assert [(call.name, call.arguments) for call in reply.tool_calls] == written
+
+
+def test_calls_in_awkward_chunks(server: Any) -> None:
+    """The bytes of a stream may be cut in the middle of a fragment; the first fragment is the first token."""
+    fragments = [
+        function("read", "", index=0, id="a"),
+        *(function(None, letter, index=0) for letter in '{"path": "Grüße 🦞"}'),
+    ]
+    stream = sse(*(chat_chunk({"tool_calls": [fragment]}) for fragment in fragments)) + CHAT.end("tool_calls")
+    server.enqueue(Script.stream(*pieces(stream, range(7, len(stream), 13))))
+
+    reply = ask(CHAT.provider(server.url))
+
+    assert reply.tool_calls == (ToolCall(name="read", arguments='{"path": "Grüße 🦞"}', id="a"),)
+    assert reply.timing.ttft_ms is not None
+    assert reply.timing.ttft_ms == reply.timing.ttfo_ms
+
+
+def test_many_fragments_are_read_in_time_that_grows_with_them() -> None:
+    """A server that repeats name and braces for ever does not hold the others up."""
+    fragment = chat_chunk({"tool_calls": [function("read", "{}", index=0, id="a")]})
+    other = chat_chunk({"tool_calls": [function("read", "{", index=0, id="a")]})
+
+    reply = read(*[fragment, other] * 20_000)
+
+    assert reply.tool_calls

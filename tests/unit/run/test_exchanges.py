@@ -1,0 +1,352 @@
+"""Scripted exchanges: turn by turn until an answer, the last step, a loop, a broken call or a fault."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_openclaw import CallFailed, Provider, faults
+from pytest_openclaw.records import Ending, Fault, Reply, Request, Timing
+from pytest_openclaw.run import attempt, exchanges, retry
+from pytest_openclaw.run.exchanges import call_key, is_looping
+from pytest_openclaw.run.executor import Executor
+from pytest_openclaw.settings import Settings
+from pytest_openclaw.toolcalls import ToolCall
+from pytest_openclaw.tools.catalogue import load_catalogue
+from pytest_openclaw.validators import patterns
+from pytest_openclaw.worlds import Command, World
+from tests.unit.run.fake_providers import Handy, cell
+
+TOOLS = load_catalogue().surface("direct")
+WORLD = World(files={"a.txt": "one\n"}, commands=(Command(pattern="(?:x+x+)+y"),))
+Step = Reply | Exception
+Open = Callable[..., Executor]
+
+
+def calls(*made: tuple[str, dict[str, Any] | str], **reply: Any) -> Reply:
+    """A turn that calls these tools."""
+    return Reply(
+        tool_calls=tuple(
+            ToolCall(
+                name=name,
+                arguments=arguments if isinstance(arguments, str) else json.dumps(arguments),
+                id=f"c{n}",
+            )
+            for n, (name, arguments) in enumerate(made)
+        ),
+        finish_reason="tool_calls",
+        **reply,
+    )
+
+
+READ = ("read", {"path": "a.txt"})
+WRITE = ("write", {"path": "b.txt", "content": "two"})
+
+
+class Script(Handy):
+    """Takes its steps one after the other; the last one stands."""
+
+    def __init__(self, *steps: Step) -> None:
+        self.left = list(steps)
+        super().__init__(self._step)
+
+    async def _step(self, request: Request) -> Reply:
+        step = self.left.pop(0) if len(self.left) > 1 else self.left[0]
+        if isinstance(step, Exception):
+            raise step
+        return step
+
+
+@pytest.fixture
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
+    """Opens executors whose waits are short, and closes them."""
+    monkeypatch.setattr(retry, "FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(attempt, "GRACE_S", 0.2)
+    with ExitStack() as stack:
+
+        def open_one(provider: Provider, **settings: Any) -> Executor:
+            return stack.enter_context(Executor({"fake": provider}, Settings(**settings), tmp_path))
+
+        yield open_one
+
+
+def held(opened: Open, provider: Provider, world: World = WORLD, **settings: Any) -> Ending:
+    """The ending of one exchange."""
+    return opened(provider, **settings).ask("1", cell(tools=TOOLS, world=world))
+
+
+def reply_of(ending: Ending) -> Reply:
+    """The reply of an exchange that ended with one."""
+    assert isinstance(ending.result, Reply), ending.result
+    return ending.result
+
+
+def test_an_exchange_goes_on_until_an_answer(opened: Open) -> None:
+    """Each turn sees what was said and answered before; the reply holds it all."""
+    provider = Script(
+        calls(READ, text="Let me look."), calls(WRITE), Reply(text="Done.", finish_reason="stop")
+    )
+
+    reply = reply_of(held(opened, provider))
+
+    assert (reply.ended_by, reply.text, reply.finish_reason) == ("answer", "Done.", "stop")
+    assert [call.name for call in reply.tool_calls] == ["read", "write"]
+    assert [turn.results for turn in reply.turns] == [
+        ("one\n",),
+        ("Successfully wrote 3 bytes to b.txt",),
+        (),
+    ]
+    assert reply.raw == "Let me look.\n\nDone."
+    first, second, third = provider.asked
+    assert first.history == ()
+    assert second.history == reply.turns[:1]
+    assert third.history == reply.turns[:2]
+    assert {request.prompt for request in provider.asked} == {"P1"}
+
+
+def test_an_error_is_told_and_can_be_mended(opened: Open) -> None:
+    """What OpenClaw refuses comes back as the call's result, and the exchange goes on."""
+    provider = Script(
+        calls(("read", {"file_path": "a.txt"}), ("frobnicate", {}), ("read", {"path": "nope"})),
+        calls(READ),
+        Reply(text="one"),
+    )
+
+    reply = reply_of(held(opened, provider))
+
+    refused, unknown, missing = reply.turns[0].results
+    assert refused.startswith(
+        'Validation failed for tool "read":\n  - path: must have required properties path'
+    )
+    assert unknown == "Tool frobnicate not found"
+    assert json.loads(missing) == {"status": "error", "tool": "read", "error": "File not found: nope"}
+    assert reply.turns[1].results == ("one\n",)
+    assert reply.ended_by == "answer"
+
+
+def test_an_exchange_has_a_last_step(opened: Open) -> None:
+    """After so many turns nobody is asked any more; the calls of the last one are still answered."""
+    ahead = [calls(("ls", {"limit": n})) for n in range(1, 9)]
+    provider = Script(*ahead)
+
+    reply = reply_of(held(opened, provider, replace(WORLD, steps=3)))
+
+    assert reply.ended_by == "step_limit"
+    assert len(provider.asked) == len(reply.turns) == 3
+    assert len(reply.turns[-1].results) == 1
+
+
+def test_a_loop_ends(opened: Open) -> None:
+    """The same call with the same result is not asked for a fifth time, however it is written."""
+    other = ("READ", '{ "path":"a.txt" }')
+    provider = Script(calls(READ), calls(other), calls(READ), calls(READ), Reply(text="never"))
+
+    reply = reply_of(held(opened, provider))
+
+    assert (reply.ended_by, len(reply.turns), reply.text) == ("loop", 4, "")
+
+
+A, B, C = ("a", "1"), ("b", "2"), ("c", "3")
+
+
+@pytest.mark.parametrize(
+    ("steps", "loops"),
+    [
+        pytest.param([], False, id="nothing"),
+        pytest.param([A, A, A], False, id="three-times"),
+        pytest.param([A, A, A, A], True, id="four-times"),
+        pytest.param([A, B, A, C, A, B, A], True, id="four-times-with-others-between"),
+        pytest.param([("a", str(n)) for n in range(9)], False, id="other-results"),
+        pytest.param([pair for n in range(4) for pair in (("a", str(n)), ("b", str(n)))], True, id="in-turn"),
+        pytest.param(
+            [pair for n in range(3) for pair in (("a", str(n)), ("b", str(n)))], False, id="three-rounds"
+        ),
+        pytest.param(
+            [("c", "0"), *(pair for n in range(4) for pair in (("a", str(n)), ("b", str(n))))],
+            True,
+            id="in-turn-later",
+        ),
+        pytest.param(
+            [("a", str(n)) if n != 4 else ("c", "0") for n in range(9)], False, id="other-results-and-another"
+        ),
+    ],
+)
+def test_what_is_a_loop(steps: list[tuple[str, str]], loops: bool) -> None:
+    """Four times the same call and result, or two calls that take turns for four rounds."""
+    assert is_looping(steps) is loops
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        pytest.param('{"a": 1, "b": 2}', '{"b":2,"a":1}', True, id="order"),
+        pytest.param("", "{}", True, id="nothing"),
+        pytest.param('{"a": 1}', '{"a": 2}', False, id="values"),
+        pytest.param("{", "{ ", False, id="broken"),
+    ],
+)
+def test_when_calls_are_the_same(one: str, other: str, same: bool) -> None:
+    """What they ask for counts, not how it was written."""
+    left, right = (call_key(ToolCall(name="read", arguments=text)) for text in (one, other))
+
+    assert (left == right) is same
+
+
+def test_a_broken_call_ends_the_run(opened: Open) -> None:
+    """As in OpenClaw; nothing of that turn was carried out, and the answer is what was said last."""
+    provider = Script(calls(READ), calls(WRITE, ("read", '{"path": "a')), Reply(text="never"))
+
+    reply = reply_of(held(opened, provider))
+
+    assert (reply.ended_by, len(provider.asked)) == ("malformed_call", 2)
+    assert [turn.results for turn in reply.turns] == [("one\n",), ()]
+    assert [call.name for call in reply.tool_calls] == ["read", "write", "read"]
+
+
+# --- figures -------------------------------------------------------------------------------------
+
+
+def timing(started: int, e2e: float, ttft: float | None = None) -> Timing:
+    """When a turn happened."""
+    return Timing(
+        started_at_ms=started, ended_at_ms=started + round(e2e), e2e_ms=e2e, ttft_ms=ttft, ttfo_ms=ttft
+    )
+
+
+def test_figures_are_those_of_the_whole(opened: Open) -> None:
+    """Tokens are summed up, the time is the whole exchange's, the first token the first turn's."""
+    counts = {"input_tokens": 10, "output_tokens": 5, "cached_tokens": 1}
+    first = calls(READ, timing=timing(1000, 100, 20), tokens_per_s=50.0, **counts)
+    second = Reply(text="one", timing=timing(9000, 50, 10), tokens_per_s=25.0, reasoning_tokens=2, **counts)
+
+    ending = held(opened, Script(first, second))
+    reply = reply_of(ending)
+
+    assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (20, 10, 2)
+    assert reply.reasoning_tokens is None, "one turn did not say"
+    assert reply.tokens_per_s == 33.3
+    assert ending.timing == reply.timing
+    assert (ending.timing.started_at_ms, ending.timing.ttft_ms, ending.timing.ttfo_ms) == (1000, 20, 20)
+    assert 150 <= ending.timing.e2e_ms < 10_000
+    assert ending.timing.ended_at_ms == 1000 + round(ending.timing.e2e_ms)
+    assert [turn.timing for turn in reply.turns] == [first.timing, second.timing]
+
+
+def test_a_retry_in_a_later_turn_counts_and_costs_no_latency(opened: Open) -> None:
+    """Attempts and waits are those of all turns."""
+    busy = CallFailed(faults.refused_by_server("fake", "m", faults.WireError(status=429), retry_after_s=0.5))
+    provider = Script(calls(READ, timing=timing(0, 5)), busy, busy, Reply(text="one", timing=timing(0, 5)))
+
+    ending = held(opened, provider)
+
+    assert (ending.attempts, len(reply_of(ending).turns)) == (4, 2)
+    assert ending.retry_wait_ms == pytest.approx(1000, abs=1)
+    assert ending.timing.e2e_ms < 900
+    assert ending.cold_start is True
+
+
+# --- faults --------------------------------------------------------------------------------------
+
+
+def fault_of(ending: Ending) -> Fault:
+    """The fault in which an exchange ended."""
+    assert isinstance(ending.result, Fault), ending.result
+    return ending.result
+
+
+def test_a_fault_in_a_later_turn_is_the_cells(opened: Open) -> None:
+    """What was said before it is kept."""
+    broke = CallFailed(faults.stream_broken("fake", "reset", raw="I now wr"))
+    provider = Script(calls(READ, text="Let me look.", raw="<think>hm</think>Let me look."), broke)
+
+    ending = held(opened, provider)
+
+    assert fault_of(ending).failure_type == "stream_error"
+    assert fault_of(ending).raw == "<think>hm</think>Let me look.\n\nI now wr"
+    assert ending.attempts == 2
+
+
+def test_a_fault_in_the_first_turn_is_as_ever(opened: Open) -> None:
+    """A cell that was never asked has no attempt."""
+    ending = held(opened, Script(CallFailed(faults.auth_missing("fake", "set FAKE_KEY"))))
+
+    assert (fault_of(ending).failure_type, ending.attempts) == ("auth_missing", 0)
+
+
+def test_each_turn_has_its_own_time(opened: Open) -> None:
+    """A turn that takes too long is a timeout, with what was said before."""
+
+    class Slow(Script):
+        async def _step(self, request: Request) -> Reply:
+            if request.history:
+                await asyncio.sleep(60)
+            return await super()._step(request)
+
+    ending = held(opened, Slow(calls(READ, text="Let me look.")), timeout_s=0.2)
+
+    assert fault_of(ending).failure_type == "timeout"
+    assert fault_of(ending).raw == "Let me look."
+
+
+def test_a_world_that_cannot_be_played_is_our_fault(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pattern of the suite that runs away costs this cell alone, and says why."""
+    monkeypatch.setattr(patterns, "PATTERN_TIMEOUT_S", 0.05)
+    provider = Script(calls(("exec", {"command": "x" * 5000}), text="Let me run it."))
+
+    ending = held(opened, provider)
+
+    assert fault_of(ending).failure_type == "harness_error"
+    assert "cannot be decided" in fault_of(ending).message
+    assert fault_of(ending).raw == "Let me run it."
+
+
+def test_a_world_that_hangs_is_given_up(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing waits for ever."""
+    monkeypatch.setattr(exchanges, "PLAYING_S", 0.01)
+    monkeypatch.setattr(patterns, "PATTERN_TIMEOUT_S", 0.5)
+
+    ending = held(opened, Script(calls(("exec", {"command": "x" * 5000}))))
+
+    assert "not answered within 0.01 s" in fault_of(ending).message
+
+
+def test_an_exchange_is_given_up_when_the_session_ends(opened: Open) -> None:
+    """Closing ends it between two turns as within one."""
+
+    class Endless(Script):
+        async def _step(self, request: Request) -> Reply:
+            await asyncio.sleep(0.01)
+            return calls(("ls", {"limit": len(request.history) + 1}))
+
+    provider = Endless(Reply())
+    executor = opened(provider)
+    executor.plan([("1", cell(tools=TOOLS, world=replace(WORLD, steps=50)))])
+    executor.expect(["1"])
+    while len(provider.asked) < 3:
+        pass
+
+    assert executor.close() == []
+    n_asked = len(provider.asked)
+    assert n_asked < 50
+    assert provider.now == 0
+
+
+def test_a_provider_may_play_worlds_itself(opened: Open) -> None:
+    """Then it is asked once, with the world, and its reply is the whole."""
+
+    class Plays(Script):
+        plays_worlds = True
+
+    provider = Plays(Reply(text="done", ended_by="answer"))
+
+    reply = reply_of(held(opened, provider))
+
+    assert (reply.text, reply.ended_by, len(provider.asked)) == ("done", "answer", 1)
+    assert provider.asked[0].world == WORLD

@@ -1,0 +1,179 @@
+"""Every native cell ends in exactly one outcome."""
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_openclaw.judge import judge, prepare
+from pytest_openclaw.records import Prompt, Reply, Turn
+from pytest_openclaw.toolcalls import ToolCall
+from pytest_openclaw.tools.catalogue import load_catalogue
+from pytest_openclaw.tools.promoted import NOTE
+from pytest_openclaw.validators import BUILTIN, build_registry, build_validator, expected_tools, restrains
+
+REGISTRY = build_registry(("pytest-openclaw", validator) for validator in BUILTIN)
+READ = {"type": "tool_call", "calls": [{"name": "read", "arguments": {"path": "notes.md"}}]}
+BOTH = {"type": "tool_call", "calls": [*READ["calls"], {"name": ["exec", "process"]}], "ordered": True}
+ONLY_READ = {**READ, "forbidden": ["*"]}
+NO_WRITE = {**READ, "forbidden": ["write"]}
+NONE = {"type": "tool_call", "calls": []}
+OK = {"type": "contains", "value": "OK"}
+LEAK = '{"name": "read", "arguments": {"path": "notes.md"}}'
+RIGHT = ("read", '{"path": "notes.md"}')
+LS = ("exec", '{"command": "ls"}')
+
+
+def prompt_of(spec):
+    """A prompt that offers OpenClaw's direct tools."""
+    return Prompt(
+        suite="s.toml",
+        id="N1",
+        name="x",
+        prompt="Read notes.md.",
+        validator=build_validator(spec, REGISTRY),
+        tools=load_catalogue().surface("direct"),
+    )
+
+
+def reply_of(*calls, text="", **more):
+    """A reply with native calls."""
+    return Reply(
+        text=text, tool_calls=tuple(ToolCall(name=name, arguments=written) for name, written in calls), **more
+    )
+
+
+def all_of(*specs):
+    """A validator of validators."""
+    return {"type": "all_of", "validators": list(specs)}
+
+
+@pytest.mark.parametrize(
+    ("spec", "reply", "outcome"),
+    [
+        pytest.param(READ, reply_of(RIGHT), "valid", id="as-demanded"),
+        pytest.param(READ, reply_of(("functions.Read", RIGHT[1])), "valid", id="forgiven-name"),
+        pytest.param(READ, reply_of(LS, RIGHT), "valid", id="beside-another"),
+        pytest.param(READ, reply_of(RIGHT, ("read", '{"file": 1}')), "valid", id="beside-a-refused-one"),
+        pytest.param(
+            READ, reply_of(RIGHT, ("read", "{")), "malformed_json", id="what-breaks-the-run-goes-first"
+        ),
+        pytest.param(READ, reply_of(("read", '{"path": ')), "malformed_json", id="cut-off"),
+        pytest.param(READ, reply_of(("frobnicate", "{}")), "unknown_tool", id="unknown"),
+        pytest.param(
+            READ, reply_of(("read", "{}"), ("x", "{}")), "unknown_tool", id="unknown-before-refused"
+        ),
+        pytest.param(READ, reply_of(("read", "{}")), "bad_arguments", id="refused"),
+        pytest.param(READ, reply_of(("read", '{"path": "b.md"}')), "bad_arguments", id="another-value"),
+        pytest.param(READ, reply_of(LS), "wrong_tool", id="another-tool"),
+        pytest.param(BOTH, reply_of(RIGHT), "wrong_tool", id="too-few"),
+        pytest.param(BOTH, reply_of(LS, RIGHT), "wrong_tool", id="wrong-order"),
+        pytest.param(BOTH, reply_of(RIGHT, LS), "valid", id="both"),
+        pytest.param(
+            NO_WRITE, reply_of(RIGHT, ("write", '{"path": "a", "content": ""}')), "wrong_tool", id="forbidden"
+        ),
+        pytest.param(ONLY_READ, reply_of(RIGHT, LS), "wrong_tool", id="forbidden-by-a-star"),
+        pytest.param(ONLY_READ, reply_of(RIGHT), "valid", id="a-star-spares-what-is-demanded"),
+        pytest.param(READ, reply_of(text=LEAK), "leaked_as_text", id="leaked"),
+        pytest.param(READ, reply_of(text=f"Done!\n{LEAK}"), "leaked_as_text", id="leaked-and-claimed"),
+        pytest.param(READ, reply_of(text="I've read it."), "claimed_not_done", id="claimed"),
+        pytest.param(READ, reply_of(text="I'll read it."), "no_call", id="announced"),
+        pytest.param(READ, reply_of(), "no_call", id="empty"),
+        pytest.param(READ, reply_of(text="Done.", refusal="No."), "no_call", id="refused-by-the-model"),
+        pytest.param(READ, reply_of(RIGHT, finish_reason="content_filter"), "no_call", id="filtered"),
+        pytest.param(all_of(READ, OK), reply_of(RIGHT), "valid", id="the-text-is-another-question"),
+        pytest.param(NONE, reply_of(text="It is 4."), "restrained", id="restrained"),
+        pytest.param(all_of(NONE, OK), reply_of(text="It is 4."), "restrained", id="restrained-in-all-of"),
+        pytest.param(NONE, reply_of(RIGHT), "called_needlessly", id="needless"),
+        pytest.param(NONE, reply_of(("frobnicate", "{")), "called_needlessly", id="needless-though-broken"),
+        pytest.param(NONE, reply_of(text=LEAK), "called_needlessly", id="needless-in-writing"),
+        pytest.param(NONE, reply_of(text="I've looked: 4."), "restrained", id="a-claim-is-no-call"),
+        pytest.param(
+            NONE, reply_of(RIGHT, finish_reason="content_filter"), "called_needlessly", id="needless-filtered"
+        ),
+    ],
+)
+def test_the_outcome_of_one_answer(spec, reply, outcome):
+    """What breaks the run, whether it was done, what stood in the way, and what was said instead."""
+    judgement = judge(prompt_of(spec), reply)
+
+    assert (judgement.tool_outcome, judgement.tool_use_success) == (outcome, outcome == "valid")
+
+
+@pytest.mark.parametrize(
+    ("calls", "text", "outcome"),
+    [
+        pytest.param((RIGHT,), "It says hello.", "valid", id="done"),
+        pytest.param((("x", "{}"), ("read", "{}"), RIGHT), "Hello.", "valid", id="recovered"),
+        pytest.param((("read", "{"),), "", "malformed_json", id="broken"),
+        pytest.param((LS,), LEAK, "leaked_as_text", id="leaked-at-the-end"),
+        pytest.param((LS,), "I've read notes.md.", "claimed_not_done", id="claimed-at-the-end"),
+        pytest.param((("x", "{}"),), "Hm.", "unknown_tool", id="never-recovered"),
+        pytest.param((("x", "{}"), LS), "Hm.", "wrong_tool", id="recovered-in-vain"),
+        pytest.param((("read", "{}"), LS), "Hm.", "bad_arguments", id="not-put-right"),
+        pytest.param((("read", '{"path": "b.md"}'),), "Hm.", "bad_arguments", id="another-value"),
+        pytest.param((), "I'll read it.", "no_call", id="nothing"),
+    ],
+)
+def test_the_outcome_of_an_exchange(calls, text, outcome):
+    """Over all turns, and what the model has put right does not count against it."""
+    reply = reply_of(*calls, text=text, ended_by="answer")
+    turns = (*(Turn(calls=(call,), results=("…",)) for call in reply.tool_calls), Turn(text=text))
+
+    assert judge(prompt_of(READ), replace(reply, turns=turns)).tool_outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        pytest.param('[read]\n{"path": "notes.md"}\n[END_TOOL_REQUEST]', ["read"], id="named"),
+        pytest.param(
+            '[read]\n{"path": "a"}[/read]\n[ls]\n{}\n[END_TOOL_REQUEST]\n', ["read", "ls"], id="two"
+        ),
+        pytest.param('[tool:read] {"path": "notes.md"}', ["read"], id="tool"),
+        pytest.param('[read] {"path": "notes.md"} [END_TOOL_REQUEST]', [], id="on-one-line"),
+        pytest.param('[read]\n{"path": "notes.md"}', [], id="not-closed"),
+        pytest.param('Sure:\n[read]\n{"path": "notes.md"}\n[END_TOOL_REQUEST]', [], id="after-prose"),
+        pytest.param('[frob]\n{"path": "notes.md"}\n[END_TOOL_REQUEST]', [], id="no-tool"),
+        pytest.param(f"[TOOL_REQUEST]\n{LEAK}\n[END_TOOL_REQUEST]", [], id="the-name-within"),
+        pytest.param("[read]\n[1]\n[END_TOOL_REQUEST]", [], id="no-object"),
+        pytest.param('[read]\n{"path": }\n[END_TOOL_REQUEST]', [], id="no-json"),
+    ],
+)
+def test_the_written_calls_that_openclaw_executes(text, calls):
+    """A reply of nothing but bracketed blocks is made of real calls; anything else is text."""
+    answer = prepare(prompt_of(READ), Reply(text=text))
+
+    assert [call.name for call in answer.tool_calls] == calls
+    assert [call.notes for call in answer.dispatched] == [(NOTE,)] * len(calls)
+
+
+def test_beside_a_native_call_a_written_one_stays_text():
+    """A reply that calls on the wire has nothing taken out of its text."""
+    answer = prepare(prompt_of(READ), reply_of(LS, text='[read]\n{"path": "a"}\n[END_TOOL_REQUEST]'))
+
+    assert [call.name for call in answer.tool_calls] == ["exec"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected", "restraint"),
+    [
+        pytest.param(BOTH, ("read", "exec", "process"), False, id="calls"),
+        pytest.param(NONE, None, True, id="none"),
+        pytest.param(all_of(OK, NONE), None, True, id="none-in-all-of"),
+        pytest.param(all_of(OK, READ), ("read",), False, id="calls-in-all-of"),
+    ],
+)
+def test_what_a_validator_demands(spec, expected, restraint):
+    """Expected tools and restraint are known of native rules too."""
+    validator = build_validator(spec, REGISTRY)
+
+    assert (expected_tools(validator), restrains(validator)) == (expected, restraint)
+
+
+def test_a_text_prompt_dispatches_nothing():
+    """Where nothing was offered, a native call is judged as the seed does it."""
+    prompt = replace(prompt_of({"type": "tool_invocation", "expected_tools": ["read"]}), tools=None)
+
+    judgement = judge(prompt, reply_of(RIGHT))
+
+    assert (judgement.reply.dispatched, judgement.tool_outcome) == ((), "valid")

@@ -1,0 +1,80 @@
+"""A small world, and a way to call its tools."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.toolcalls import Tool, ToolCall
+from pytest_openclaw.tools.catalogue import load_catalogue
+from pytest_openclaw.tools.world import Playing
+from pytest_openclaw.worlds import Answer, Command, World
+
+MESSAGE = Tool(name="message", parameters={"type": "object", "required": ["action"]})
+SESSIONS = tuple(
+    Tool(name=name) for name in ("sessions_list", "sessions_send", "sessions_spawn", "session_status")
+)
+OFFERED = {
+    tool.name: tool for tool in (MESSAGE, *SESSIONS, Tool(name="weather"), *load_catalogue().tools.values())
+}
+TOOLS = tuple(OFFERED.values())
+
+WORLD = World(
+    files={
+        "notes.md": "milk\neggs\nbread\n",
+        "src/app.py": "def greet():\n    return 'hi'\n\n\ndef leave():\n    return 'bye'\n",
+        "src/lib/util.py": "x = 1\n",
+        ".hidden": "h",
+        "empty.txt": "",
+        "/etc/hosts": "127.0.0.1 localhost\n",
+    },
+    commands=(
+        Command(pattern=r"free( -h)?", output="Mem: 8G"),
+        Command(pattern=r"make .*", output="boom", exit_code=3),
+        Command(pattern=r"build", writes={"out.bin": "built", "notes.md": None}),
+    ),
+    memory={"memory/2026-11-20.md": "Anna's birthday is 3 May.\n\nThe deployment is on Friday."},
+    pages={"https://example.org/news": "# Big news\nThe moon is full."},
+    answers=(
+        Answer(tool="weather", result="rain", matching={"required": ["city"]}),
+        Answer(tool="sessions_send", result="they say yes"),
+    ),
+)
+
+
+class Caller:
+    """Calls tools in one world, as a model would."""
+
+    def __init__(self, world: World = WORLD, tools: tuple[Tool, ...] = TOOLS) -> None:
+        self.playing = Playing(world, tools)
+
+    def __call__(self, tool: str, **arguments: Any) -> str:
+        return self.playing.answer(ToolCall(name=tool, arguments=json.dumps(arguments)))
+
+    def error(self, tool: str, **arguments: Any) -> str:
+        """The error of a call, which must be one."""
+        told = json.loads(self(tool, **arguments))
+        assert (told["status"], told["tool"]) == ("error", tool)
+        return str(told["error"])
+
+    def sh(self, command: str, **more: Any) -> str:
+        return self("exec", command=command, **more)
+
+    @property
+    def files(self) -> dict[str, str]:
+        return dict(self.playing.state.files)
+
+
+@pytest.fixture
+def call() -> Caller:
+    """A caller in the small world."""
+    return Caller()
+
+
+@pytest.fixture
+def calls_in() -> Callable[..., Caller]:
+    """Makes callers in other worlds."""
+    return Caller

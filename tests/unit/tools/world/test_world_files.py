@@ -1,0 +1,135 @@
+"""The file tools of a world answer as OpenClaw's do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.tools.world import files as files_module
+
+OUTSIDE = "Path escapes sandbox root (/workspace): "
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "told"),
+    [
+        pytest.param("read", {"path": "notes.md"}, "milk\neggs\nbread\n", id="whole"),
+        pytest.param("read", {"path": "./src/../notes.md"}, "milk\neggs\nbread\n", id="roundabout"),
+        pytest.param("read", {"path": "/workspace/notes.md"}, "milk\neggs\nbread\n", id="absolute-inside"),
+        pytest.param(
+            "read",
+            {"path": "notes.md", "offset": 2, "limit": 1},
+            "eggs\n\n[2 more lines in file. Use offset=3 to continue.]",
+            id="a-part",
+        ),
+        pytest.param("read", {"path": "empty.txt"}, "(the file is empty)", id="empty"),
+        pytest.param("read", {"path": "nope", "optional": True}, "(there is no file nope)", id="optional"),
+        pytest.param(
+            "ls", {}, ".hidden\nempty.txt\nmemory/\nnotes.md\nsrc/", id="ls-does-not-show-what-is-outside"
+        ),
+        pytest.param("ls", {"path": "src"}, "app.py\nlib/", id="ls-folder"),
+        pytest.param(
+            "ls",
+            {"limit": 2},
+            ".hidden\nempty.txt\n\n[3 more entries. Use after=empty.txt to continue.]",
+            id="ls-limit",
+        ),
+        pytest.param("ls", {"after": "memory/"}, "notes.md\nsrc/", id="ls-after"),
+        pytest.param(
+            "write", {"path": "a/ü.txt", "content": "ü"}, "Successfully wrote 2 bytes to a/ü.txt", id="write"
+        ),
+    ],
+)
+def test_what_is_told(call: Any, tool: str, arguments: dict[str, Any], told: str) -> None:
+    """A tool that can do what it is asked says so in plain words."""
+    assert call(tool, **arguments) == told
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "error"),
+    [
+        pytest.param("read", {"path": "nope.md"}, "File not found: nope.md", id="no-file"),
+        pytest.param("read", {"path": "../secret"}, f"{OUTSIDE}../secret", id="above"),
+        pytest.param("read", {"path": "/etc/hosts"}, f"{OUTSIDE}/etc/hosts", id="absolute"),
+        pytest.param("read", {"path": "~/.ssh/id"}, f"{OUTSIDE}~/.ssh/id", id="home"),
+        pytest.param("read", {"path": "/workspace2/x"}, f"{OUTSIDE}/workspace2/x", id="a-longer-name"),
+        pytest.param("write", {"path": "../x", "content": ""}, f"{OUTSIDE}../x", id="write-outside"),
+        pytest.param("ls", {"path": "/"}, f"{OUTSIDE}/", id="ls-outside"),
+        pytest.param(
+            "edit", {"path": "../x", "edits": [{"oldText": "a", "newText": "b"}]}, f"{OUTSIDE}../x", id="edit-outside"
+        ),
+        pytest.param("read", {"path": "src"}, "EISDIR: illegal operation on a directory, read", id="a-folder"),
+        pytest.param("read", {"path": "notes.md", "offset": 9}, "Offset 9 is beyond end of file (4 lines total)", id="offset"),
+        pytest.param("read", {"path": "a\0b"}, "Invalid path: it holds a null byte", id="null-byte"),
+        pytest.param("read", {"path": "a/" * 40}, "ENAMETOOLONG: name too long", id="too-deep"),
+        pytest.param("read", {"path": "a" * 5000}, "ENAMETOOLONG: name too long", id="too-long"),
+        pytest.param("write", {"path": "src", "content": "x"}, "EISDIR: illegal operation on a directory: src", id="over-a-folder"),
+        pytest.param("write", {"path": "notes.md/x", "content": "x"}, "ENOTDIR: not a directory: notes.md", id="under-a-file"),
+        pytest.param("ls", {"path": "notes.md"}, "Not a directory: notes.md", id="ls-file"),
+        pytest.param("ls", {"path": "nope"}, "Path not found: nope", id="ls-nothing"),
+        pytest.param("edit", {"path": "nope", "edits": [{"oldText": "a", "newText": "b"}]}, "File not found: nope", id="edit-nothing"),
+        pytest.param("edit", {"path": "notes.md", "edits": []}, "edits must contain at least one replacement", id="no-edits"),
+        pytest.param("edit", {"path": "notes.md", "edits": [{"oldText": "", "newText": "b"}]}, "oldText must not be empty in notes.md.", id="empty-old-text"),
+        pytest.param("edit", {"path": "notes.md", "edits": [{"oldText": "milk", "newText": "milk"}]}, "No changes made to notes.md. The replacement is the same text.", id="no-change"),
+        pytest.param(
+            "edit", {"path": "notes.md", "edits": [{"oldText": "e", "newText": "b"}]},
+            "Found 2 occurrences of oldText in notes.md. It must be unique. Give more of the text around it.", id="twice",
+        ),
+        pytest.param(
+            "edit", {"path": "notes.md", "edits": [{"oldText": "milk\neggs", "newText": "a"}, {"oldText": "eggs\n", "newText": "b"}]},
+            "edits[0] and edits[1] overlap in notes.md. Merge them into one edit.", id="overlap",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_done(call: Any, tool: str, arguments: dict[str, Any], error: str) -> None:
+    """An error is told as JSON with the tool's name, and nothing has changed."""
+    assert call.error(tool, **arguments) == error
+    assert call.playing.state.changed == ()
+
+
+def test_an_edit_that_does_not_fit_shows_what_is_there(call: Any) -> None:
+    """The model sees the file, so that it can try again."""
+    error = call.error("edit", path="notes.md", edits=[{"oldText": "tea", "newText": "coffee"}])
+
+    assert error.startswith("Could not find the exact text in notes.md. ")
+    assert error.endswith("\nCurrent file contents:\nmilk\neggs\nbread\n")
+
+
+def test_edits_are_all_or_nothing(call: Any) -> None:
+    """One edit that does not fit leaves the file alone; all look at the text as it was."""
+    good = {"oldText": "milk", "newText": "eggs"}
+    error = call.error("edit", path="notes.md", edits=[good, {"oldText": "tea", "newText": "coffee"}])
+    assert error.startswith("Could not find edits[1] in notes.md.")
+    assert call.files["notes.md"] == "milk\neggs\nbread\n"
+
+    edits = [good, {"oldText": "bread\n", "newText": ""}, {"oldText": "eggs", "newText": "milk"}]
+    assert call("edit", path="notes.md", edits=edits) == "Successfully replaced 3 block(s) in notes.md."
+    assert call.files["notes.md"] == "eggs\nmilk\n"
+
+
+def test_a_long_file_is_read_in_parts(calls_in: Any) -> None:
+    """An answer is short enough for a small model, and says where to go on."""
+    from pytest_openclaw.worlds import World
+
+    call = calls_in(World(files={"long": "\n".join(f"line {n}" for n in range(5000)), "wide": "x" * 99_999}))
+
+    first = call("read", path="long")
+    assert len(first) < 1.1 * files_module.MOST_READ_CHARS
+    offset = int(first.rsplit("offset=", 1)[1].split()[0])
+    assert f"line {offset - 2}\n" in first
+    assert call("read", path="long", offset=offset).startswith(f"line {offset - 1}\n")
+    assert call("read", path="wide").endswith("[the line goes on]")
+
+
+def test_what_changed_is_known(call: Any) -> None:
+    """The state names new, changed and removed files, and not one that was put back."""
+    call("write", path="new.txt", content="n")
+    call("write", path="notes.md", content="other")
+    call("write", path="empty.txt", content="x")
+    call("write", path="empty.txt", content="")
+    call.sh("rm src/app.py")
+
+    assert set(call.playing.state.changed) == {"new.txt", "notes.md", "src/app.py"}
+    assert call.files["new.txt"] == "n"
+    assert "src/app.py" not in call.files

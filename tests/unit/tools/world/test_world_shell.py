@@ -1,0 +1,133 @@
+"""exec: the suite's commands, a few plain programs, and nothing else; no command is run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.validators import patterns
+from pytest_openclaw.worlds import Command, World
+
+
+def failed(output: str, code: int) -> str:
+    """What is told of a command that fails."""
+    return (
+        f"{output}\n\n(Command exited with code {code})" if output else f"(Command exited with code {code})"
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        pytest.param("free -h", "Mem: 8G", id="of-the-suite"),
+        pytest.param("  free  ", "Mem: 8G", id="blanks-around"),
+        pytest.param("free -m", failed("sh: free: command not found", 127), id="the-whole-must-match"),
+        pytest.param("make all", failed("boom", 3), id="exit-code"),
+        pytest.param("cd src && free -h", "Mem: 8G", id="of-the-suite-in-a-chain"),
+        pytest.param("free -h | grep Mem", "Mem: 8G", id="of-the-suite-in-a-pipe"),
+        pytest.param("free -h 2>/dev/null", "Mem: 8G", id="of-the-suite-with-a-redirection"),
+        pytest.param("frobnicate --now", failed("sh: frobnicate: command not found", 127), id="unknown"),
+        pytest.param("curl http://example.org", failed("sh: curl: command not found", 127), id="no-network"),
+        pytest.param("cat notes.md", "milk\neggs\nbread", id="cat"),
+        pytest.param("cat notes.md empty.txt nope", failed("cat: nope: No such file or directory", 1), id="cat-no-file"),
+        pytest.param("cat src", failed("cat: src: Is a directory", 1), id="cat-folder"),
+        pytest.param("cat /etc/hosts", "127.0.0.1 localhost", id="cat-what-a-suite-put-outside"),
+        pytest.param("cat /etc/passwd", failed("cat: /etc/passwd: No such file or directory", 1), id="cat-nothing-outside"),
+        pytest.param("cat -n notes.md | tail -1", "     3\tbread", id="pipe"),
+        pytest.param("ls", "empty.txt\nmemory\nnotes.md\nsrc", id="ls"),
+        pytest.param("ls -a src", "app.py\nlib", id="ls-folder"),
+        pytest.param("ls nope", failed("ls: nope: No such file or directory", 1), id="ls-nothing"),
+        pytest.param("ls -l notes.md", "-rw-r--r-- 1 openclaw openclaw   16 Nov 21 12:00 notes.md", id="ls-long"),
+        pytest.param("pwd", "/workspace", id="pwd"),
+        pytest.param("cd src/lib; pwd", "/workspace/src/lib", id="cd"),
+        pytest.param("cd nope || echo no", "sh: cd: nope: No such file or directory\nno", id="or"),
+        pytest.param("cd nope && echo yes", failed("sh: cd: nope: No such file or directory", 1), id="and"),
+        pytest.param("echo one   'two   three' \"four\"", "one two   three four", id="echo"),
+        pytest.param("echo -n hi; echo -e 'a\\nb'", "hi\na\nb", id="echo-options"),
+        pytest.param("printf '%s-%s\\n' a b", "a-b", id="printf"),
+        pytest.param("head -n 1 notes.md", "milk", id="head"),
+        pytest.param("wc -l < notes.md", "3", id="wc-input"),
+        pytest.param("grep -in EGG notes.md", "2:eggs", id="grep"),
+        pytest.param("grep -rl return src", "src/app.py", id="grep-recursive"),
+        pytest.param("grep tea notes.md", failed("", 1), id="grep-nothing"),
+        pytest.param("grep 'e.*s' notes.md", failed("grep: only plain words are understood here, no patterns", 2), id="grep-pattern"),
+        pytest.param("sort -r notes.md | head -1", "milk", id="sort"),
+        pytest.param("cat *.md", "milk\neggs\nbread", id="a-pattern-of-files"),
+        pytest.param("echo *.none", "*.none", id="a-pattern-of-none"),
+        pytest.param("cat '*.md'", failed("cat: *.md: No such file or directory", 1), id="a-quoted-pattern"),
+        pytest.param("true", "(no output)", id="no-output"),
+        pytest.param("false", failed("", 1), id="false"),
+        pytest.param("cat nope 2>/dev/null", failed("", 1), id="quiet"),
+        pytest.param("echo a # a comment", "a", id="comment"),
+        pytest.param("echo a \\\n b", "a b", id="a-line-that-goes-on"),
+        pytest.param("echo $(whoami)", failed("sh: this shell has no command substitution", 2), id="substitution"),
+        pytest.param("(pwd)", failed("sh: this shell has no '('", 2), id="subshell"),
+        pytest.param("sleep 1 &", failed("sh: this shell has no '&'", 2), id="job"),
+        pytest.param("echo 'a", failed("sh: syntax error: unterminated quoted string", 2), id="open-quote"),
+        pytest.param("cat <<EOF\na", failed("sh: syntax error: a here-document does not end", 2), id="open-document"),
+        pytest.param("echo a >", failed("sh: syntax error: a redirection has no target", 2), id="no-target"),
+        pytest.param("echo a | ", failed("sh: syntax error: unexpected end of the command", 2), id="open-pipe"),
+        pytest.param("a;" * 60, failed("sh: too many commands in one line", 2), id="too-many"),
+        pytest.param("echo " + "x" * 40_000, failed("sh: Argument list too long", 126), id="too-long"),
+    ],
+)  # fmt: skip
+def test_a_command(call: Any, command: str, told: str) -> None:
+    """Output, then the exit code if it is none of success; what nobody knows is not found."""
+    assert call.sh(command) == told
+    assert call.playing.state.ran == (command.strip(),)
+    assert call.playing.state.changed == ()
+
+
+@pytest.mark.parametrize(
+    ("command", "files"),
+    [
+        pytest.param("echo hi > out.txt", {"out.txt": "hi\n"}, id="redirected"),
+        pytest.param("echo -n tea >> notes.md", {"notes.md": "milk\neggs\nbread\ntea\n"}, id="appended"),
+        pytest.param("free -h > mem.txt", {"mem.txt": "Mem: 8G\n"}, id="of-the-suite"),
+        pytest.param("cat > a.txt <<'EOF'\none\n two > x\nEOF\n", {"a.txt": "one\n two > x\n"}, id="document"),
+        pytest.param("cd src && echo x > y.txt", {"src/y.txt": "x\n"}, id="in-the-folder"),
+        pytest.param("> new.txt", {"new.txt": ""}, id="nothing-into-a-file"),
+        pytest.param("touch t.txt notes.md", {"t.txt": ""}, id="touch"),
+        pytest.param("rm notes.md", {"notes.md": None}, id="rm"),
+        pytest.param("rm -rf src", {"src/app.py": None, "src/lib/util.py": None}, id="rm-folder"),
+        pytest.param("cp notes.md src/", {"src/notes.md": "milk\neggs\nbread\n"}, id="cp"),
+        pytest.param("mv notes.md list.md", {"notes.md": None, "list.md": "milk\neggs\nbread\n"}, id="mv"),
+        pytest.param("mkdir -p a/b && mv notes.md a/b", {"notes.md": None, "a/b/notes.md": "milk\neggs\nbread\n"}, id="mkdir"),
+        pytest.param("build", {"notes.md": None, "out.bin": "built"}, id="a-command-that-writes"),
+        pytest.param("rm nope; rm src; cat notes.md > /etc/x; mv a b; cp notes.md /etc", {}, id="nothing-that-fails"),
+        pytest.param("echo hi > /dev/null", {}, id="nowhere"),
+    ],
+)  # fmt: skip
+def test_what_a_command_leaves(call: Any, command: str, files: dict[str, str | None]) -> None:
+    """The files are those that a shell would have left."""
+    before = call.files
+    call.sh(command)
+
+    after = {**before, **files}
+    assert call.files == {path: text for path, text in after.items() if text is not None}
+
+
+def test_the_most_dangerous_command_empties_the_world_alone(call: Any) -> None:
+    """What a model destroys is seen in the state."""
+    assert call.sh("rm -rf /") == "(no output)"
+    assert call.files == {}
+
+
+def test_a_command_starts_in_its_folder(call: Any) -> None:
+    """A command runs in its workdir, and a later command begins anew."""
+    assert call.sh("cat app.py | head -1", workdir="src") == "def greet():"
+    assert call.sh("cd lib; pwd", workdir="/workspace/src") == "/workspace/src/lib"
+    assert call.sh("pwd") == "/workspace"
+
+
+def test_a_pattern_that_cannot_be_decided_is_the_suites_fault(
+    calls_in: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends after its time, with words for the suite's author."""
+    monkeypatch.setattr(patterns, "PATTERN_TIMEOUT_S", 0.05)
+    call = calls_in(World(commands=(Command(pattern="(?:x+x+)+y"),)))
+
+    with pytest.raises(OpenClawError, match="cannot be decided"):
+        call.sh("x" * 5000)

@@ -1,0 +1,198 @@
+"""The rule for scripted exchanges."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.records import Reply, Turn
+from pytest_openclaw.toolcalls import ToolCall
+from pytest_openclaw.tools.catalogue import load_catalogue
+from pytest_openclaw.tools.dispatch import dispatch
+from pytest_openclaw.tools.world import final_state
+from pytest_openclaw.validators import BUILTIN, build_registry, build_validator, patterns
+from pytest_openclaw.worlds import Command, World
+from tests.unit.tools.world.conftest import MESSAGE
+
+REGISTRY = build_registry(("tests", validator) for validator in BUILTIN)
+TOOLS = (MESSAGE, *load_catalogue().surface("direct"))
+WORLD = World(
+    files={"notes.md": "milk\neggs\n", "old.txt": "old", "data.json": '{"a": [1, 2], "b": null}'},
+    commands=(Command(pattern="git status", output="clean"),),
+    pages={"https://example.org": "hello"},
+)
+DONE = (
+    ("read", {"path": "notes.md"}),
+    ("edit", {"path": "notes.md", "edits": [{"oldText": "eggs", "newText": "eggs\ntea"}]}),
+    ("bash", {"command": "git status"}),
+    ("message", {"action": "send", "target": "Anna", "message": "Tea is on the list."}),
+    ("tool_call", {"id": "web_fetch", "args": {"url": "https://example.org"}}),
+    ("exec", {"command": "rm old.txt"}),
+)
+
+
+def replied(*made: tuple[str, Any], text: str = "Done.", ended_by: Any = "answer") -> Reply:
+    """A reply as the judge hands it over."""
+    calls = tuple(
+        ToolCall(name=name, arguments=json.dumps(arguments), id=str(n))
+        for n, (name, arguments) in enumerate(made)
+    )
+    return Reply(
+        text=text,
+        tool_calls=calls,
+        turns=(*(Turn(calls=(call,), results=("",)) for call in calls), Turn(text=text)),
+        ended_by=ended_by,
+        dispatched=tuple(dispatch(call, TOOLS) for call in calls),
+        world=final_state(WORLD, TOOLS, calls),
+    )
+
+
+def checked(spec: dict[str, Any], reply: Reply) -> tuple[bool | None, str | None]:
+    """The verdict of a world validator."""
+    verdict = build_validator({"type": "world", **spec}, REGISTRY).check(reply)
+    json.dumps(verdict.parsed, allow_nan=False)
+    return verdict.passed, verdict.violation
+
+
+@pytest.mark.parametrize(
+    ("spec", "violation"),
+    [
+        pytest.param({"calls": [{"name": "read", "arguments": {"path": "notes.md"}}, {"name": "edit"}]}, None, id="calls"),
+        pytest.param({"calls": [{"name": "exec"}, {"name": "exec"}]}, None, id="two-calls"),
+        pytest.param({"calls": [{"name": "exec"}] * 3}, "exec was not called often enough, or not in order", id="not-three"),
+        pytest.param({"calls": [{"name": "web_fetch", "arguments": {"url": "https://example.org"}}]}, None, id="over-the-bridge"),
+        pytest.param({"calls": [{"name": "tool_call"}]}, None, id="the-bridge-itself"),
+        pytest.param({"calls": [{"name": "write"}, {"name": "ls"}]}, 'expected a call of "write"; expected a call of "ls"', id="all-that-is-missing"),
+        pytest.param({"calls": [{"name": "edit"}, {"name": "read"}], "ordered": True}, "read was not called often enough, or not in order", id="other-order"),
+        pytest.param({"calls": [{"name": "read"}, {"name": "message"}], "ordered": True}, None, id="order"),
+        pytest.param({"forbidden": ["write", "process"]}, None, id="nothing-forbidden"),
+        pytest.param({"forbidden": ["EXEC"]}, "EXEC was called, which is forbidden here", id="forbidden"),
+        pytest.param({"forbidden": ["web_fetch"]}, "web_fetch was called, which is forbidden here", id="forbidden-over-the-bridge"),
+        pytest.param({"files": {"notes.md": "milk\neggs\ntea"}}, None, id="text"),
+        pytest.param({"files": {"/workspace/./notes.md": {"equals": "\nmilk\neggs\ntea\n\n"}}}, None, id="equals"),
+        pytest.param({"files": {"notes.md": "milk"}}, 'notes.md is "milk\\neggs\\ntea\\n", not "milk"', id="another-text"),
+        pytest.param({"files": {"notes.md": {"contains": ["tea", "milk"], "lacks": ["coffee"]}}}, None, id="contains"),
+        pytest.param({"files": {"notes.md": {"contains": "coffee"}}}, 'notes.md does not contain "coffee"', id="contains-not"),
+        pytest.param({"files": {"notes.md": {"lacks": ["tea"]}}}, 'notes.md contains "tea", and should not', id="lacks-not"),
+        pytest.param({"files": {"notes.md": {"pattern": r"(?m)^t\w+$"}}}, None, id="pattern"),
+        pytest.param({"files": {"notes.md": {"pattern": r"\d"}}}, 'notes.md has nothing that matches "\\d"', id="pattern-not"),
+        pytest.param({"files": {"data.json": {"json": {"b": None, "a": [1.0, 2]}}}}, None, id="json"),
+        pytest.param({"files": {"data.json": {"json": {"a": [2, 1], "b": None}}}}, "data.json holds another object than it should", id="another-json"),
+        pytest.param({"files": {"notes.md": {"json": [1]}}}, "notes.md: no JSON array found, exactly 1 expected", id="no-json"),
+        pytest.param({"files": {"notes.md": {"json": 1}}}, "notes.md is not 1", id="no-number"),
+        pytest.param({"files": {"old.txt": {"absent": True}}}, None, id="absent"),
+        pytest.param({"files": {"notes.md": {"absent": True}}}, "notes.md is there, and should not be", id="not-absent"),
+        pytest.param({"files": {"old.txt": {"contains": "x"}}}, "old.txt is not there", id="not-there"),
+        pytest.param({"files": {"data.json": {"unchanged": True}, "never.txt": {"unchanged": True}}}, None, id="unchanged"),
+        pytest.param({"files": {"notes.md": {"unchanged": True}}}, "notes.md was changed, and should not be", id="changed"),
+        pytest.param({"files": {"old.txt": {"unchanged": True}}}, "old.txt was changed, and should not be", id="removed"),
+        pytest.param({"sent": [{"tool": "message", "arguments": {"target": "anna"}, "contains": ["TEA"]}]}, None, id="sent"),
+        pytest.param({"sent": [{}]}, None, id="anything-sent"),
+        pytest.param({"sent": [{"arguments": {"target": "Bob"}, "contains": ["tea"]}]}, 'no message was sent that has target "Bob", "tea"', id="sent-to-another"),
+        pytest.param({"sent": [{"tool": "sessions_send"}]}, "no message was sent that has tool sessions_send", id="sent-by-another"),
+        pytest.param({"sent": []}, "1 messages were sent, none was due", id="nothing-to-send"),
+        pytest.param({"never_sent": ["password"]}, None, id="never-sent"),
+        pytest.param({"never_sent": ["LIST."]}, 'a message holds "LIST.", which may not be sent', id="never-sent-not"),
+        pytest.param({"ran": ["git (status|diff)", "rm .*"]}, None, id="ran"),
+        pytest.param({"ran": ["git"]}, 'no command was run that matches "git"', id="the-whole-command-matches"),
+        pytest.param({"ran": []}, '"git status" was run, no command was due', id="nothing-to-run"),
+        pytest.param({"never_ran": [r"rm -rf"]}, None, id="never-ran"),
+        pytest.param({"never_ran": [r"\brm\b"]}, '"rm old.txt" was run, which is not allowed', id="never-ran-not"),
+        pytest.param({"answer": {"type": "contains", "value": "Done"}}, None, id="answer"),
+        pytest.param({"answer": {"type": "exact", "value": "No."}}, 'answer: "Done." is not "No."', id="another-answer"),
+        pytest.param({"answer": {"type": "noop"}, "files": {"notes.md": {"contains": ["tea"]}}}, None, id="an-answer-that-is-not-judged"),
+        pytest.param(
+            {"files": {"notes.md": {"contains": "coffee"}}, "sent": [], "answer": {"type": "exact", "value": "No."}},
+            'notes.md does not contain "coffee"; 1 messages were sent, none was due; answer: "Done." is not "No."', id="all-that-is-wrong",
+        ),
+    ],
+)  # fmt: skip
+def test_what_must_be_there(spec: dict[str, Any], violation: str | None) -> None:
+    """Every key must hold, and everything that does not is named."""
+    assert checked(spec, replied(*DONE)) == (violation is None, violation)
+
+
+def test_why_an_exchange_ended_is_told_if_something_is_missing() -> None:
+    """A reader sees that there was no answer; what was reached is reached all the same."""
+    spec = {"files": {"notes.md": {"contains": "tea"}}}
+
+    assert checked(spec, replied(*DONE, ended_by="loop")) == (True, None)
+    assert checked(spec, replied(*DONE[:1], ended_by="step_limit")) == (
+        False,
+        'notes.md does not contain "tea"; the exchange ended at its last step, after 2 turns',
+    )
+
+
+def test_a_refused_call_is_no_call() -> None:
+    """The nearest complaint is told, in OpenClaw's words."""
+    passed, said = checked({"calls": [{"name": "read"}]}, replied(("read", {"file_path": "notes.md"})))
+
+    assert passed is False
+    assert said is not None
+    assert said.startswith('read was refused: Validation failed for tool "read"')
+
+
+def test_calls_and_changed_files_are_kept() -> None:
+    """`parsed_output` shows what was called and what is different now."""
+    parsed = build_validator({"type": "world", "forbidden": ["x"]}, REGISTRY).check(replied(*DONE)).parsed
+
+    assert parsed is not None
+    assert [call["name"] for call in parsed["calls"]] == [
+        "read",
+        "edit",
+        "exec",
+        "message",
+        "tool_call",
+        "exec",
+    ]
+    assert parsed["changed"] == ["notes.md", "old.txt"]
+
+
+def test_without_an_exchange_nothing_is_there() -> None:
+    """A reply that was not played has neither files nor messages."""
+    assert checked({"files": {"notes.md": {"contains": "tea"}}}, Reply(text="Done.")) == (
+        False,
+        "notes.md is not there",
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        pytest.param({}, "asks for nothing, so any reply would pass", id="nothing"),
+        pytest.param({"calls": [], "forbidden": []}, "asks for nothing", id="empty-lists"),
+        pytest.param({"calls": "read"}, '"calls" is the text "read"', id="calls"),
+        pytest.param({"files": ["a"]}, '"files" is a list. Write an object.', id="files-list"),
+        pytest.param({"files": {"a": 1}}, '"files" has "a", which is 1.', id="file-number"),
+        pytest.param({"files": {"a": {}}}, '"files" has "a", which is an object.', id="file-empty"),
+        pytest.param({"files": {"a": {"contain": "x"}}}, '"files" has "a" with "contain".', id="file-key"),
+        pytest.param({"files": {"a": {"absent": False}}}, 'with "absent" false. Write true, or leave it out.', id="absent-false"),
+        pytest.param({"files": {"a": {"pattern": "("}}}, 'with a pattern that is no regular expression', id="file-pattern"),
+        pytest.param({"files": {"a\0": "x"}}, "null byte", id="file-path"),
+        pytest.param({"sent": {}}, '"sent" is an object. Write a list', id="sent-object"),
+        pytest.param({"sent": ["hi"]}, '"sent" holds the text "hi".', id="sent-text"),
+        pytest.param({"sent": [{"to": "anna"}]}, '"sent" has "to".', id="sent-key"),
+        pytest.param({"ran": ["("]}, '"ran" is no regular expression', id="ran-pattern"),
+        pytest.param({"never_ran": "rm"}, '"never_ran" is the text "rm". Write a list', id="never-ran-text"),
+        pytest.param({"answer": "yes"}, "answer", id="answer-text"),
+        pytest.param({"answer": {"type": "exactly", "value": "x"}}, "world.answer: there is no validator type", id="answer-type"),
+        pytest.param({"file": {"a": "b"}}, 'has "file". Did you mean "files"?', id="a-slip"),
+    ],
+)  # fmt: skip
+def test_a_wrong_rule_is_refused(spec: dict[str, Any], why: str) -> None:
+    """The message names the key and the mend."""
+    with pytest.raises(ValueError, match="world") as caught:
+        build_validator({"type": "world", **spec}, REGISTRY)
+
+    assert why in str(caught.value)
+
+
+def test_a_runaway_pattern_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends, and is the harness's fault, not the model's."""
+    monkeypatch.setattr(patterns, "PATTERN_TIMEOUT_S", 0.05)
+
+    with pytest.raises(OpenClawError, match="cannot be decided"):
+        checked({"ran": ["(?:x+x+)+y"]}, replied(("exec", {"command": "x" * 5000})))
