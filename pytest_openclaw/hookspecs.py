@@ -28,7 +28,8 @@ def pytest_openclaw_providers() -> Sequence[type[Provider]]:
         return [Parrot]
     ```
 
-    Then `--openclaw-models=parrot/any` asks it. A name claimed twice is an error that names both.
+    Then `--openclaw-models=parrot/any` asks it. A name claimed twice is an error that names both. With
+    `takes_tools = True` it is asked prompts with tools too, and sends `request.tools` and `request.history`.
     """
     raise AssertionError("a specification is never called")
 

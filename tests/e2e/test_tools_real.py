@@ -2,57 +2,66 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pytest_openclaw.engine.supervisor import EngineHandle
+from pytest_openclaw.protocols import ProviderSetup
+from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
+from pytest_openclaw.providers.openai_responses import OpenAIResponses
+from pytest_openclaw.providers.over_http import OverHttp
+from pytest_openclaw.records import Reply, Request, Turn
+from pytest_openclaw.toolcalls import Tool, ToolCall
 from tests.e2e.sessions import Ended, Project, all_gone
 from tests.providers.servers.messages import MessagesServer, Text, ToolUse
 
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
+REPEAT = f"Repeat exactly this text and nothing else:\n{CALL}"
+PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+WEATHER = {"name": "get_weather", "description": "Tells the weather in a city.", "parameters": PARAMETERS}
+CALLS = {"type": "tool_invocation", "expected_tools": ["get_weather"]}
 PROMPTS: list[dict[str, Any]] = [
     {
         "id": "T1",
         "name": "calls",
-        "prompt": f"Repeat exactly this text and nothing else:\n{CALL}",
-        "validator": {"type": "tool_invocation", "expected_tools": ["get_weather"]},
+        "prompt": REPEAT,
+        "tools": [WEATHER, "read"],
+        "validator": CALLS,
         "max_output_tokens": 64,
     },
     {
         "id": "T2",
         "name": "talks",
         "prompt": "What is the capital of France?",
-        "validator": {"type": "tool_invocation", "expected_tools": ["get_weather"]},
+        "tools": [WEATHER],
+        "validator": CALLS,
         "max_output_tokens": 24,
     },
-]
-# A provider of a guest's, which offers the model a tool.
-GUEST = '''
-from pytest_openclaw.providers.llama_cpp import LlamaCpp
-
-WEATHER = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "description": "Tells the weather in a city.",
-        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    {
+        "id": "P1",
+        "name": "no_tools",
+        "prompt": REPEAT,
+        "validator": {"type": "noop"},
+        "max_output_tokens": 64,
     },
-}
+]
+OURS = "llama_cpp"
+TARGETS = (OURS, "chat", "answers")
 
 
-class Handy(LlamaCpp):
-    """The embedded model, with a tool in its hand."""
-
-    name = "handy"
-
-    def body(self, request):
-        return {**super().body(request), "tools": [WEATHER]}
-
-
-def pytest_openclaw_providers():
-    return [Handy]
-'''
+@pytest.fixture
+def lab(tmp_path: Path, engine: EngineHandle) -> Project:
+    """A project that knows the running engine as two servers, one for each API."""
+    lines = {"chat": "ollama_openai", "answers": "openai_responses"}
+    endpoints = "".join(f"    {name} = {kind} {engine.url}/v1 LAB_KEY\n" for name, kind in lines.items())
+    project = Project.create(tmp_path / "project", f"openclaw_endpoints =\n{endpoints}")
+    return project.where(LAB_KEY=engine.token)
 
 
 @pytest.mark.engine
@@ -64,38 +73,36 @@ def pytest_openclaw_providers():
         pytest.param(("-n", "2"), id="workers", marks=pytest.mark.workers),
     ],
 )
-def test_a_native_call_of_the_real_model(
-    project: Project, embedded_model: str, words: tuple[str, ...]
-) -> None:
-    """What the model calls on the wire is in its row, with its arguments, and counts for the tier."""
-    (project.folder / "conftest.py").write_text(GUEST, "utf-8")
-    project.suite(*PROMPTS)
+def test_a_native_call_of_the_real_model(lab: Project, embedded_model: str, words: tuple[str, ...]) -> None:
+    """What a suite offers goes out over both APIs; what the model calls is in its row and counts for the tier."""
+    lab.suite(*PROMPTS)
 
-    ended = project.run(*words, models=f"handy/{embedded_model}")
+    ended = lab.run(*words, models=",".join(f"{target}/{embedded_model}" for target in TARGETS))
 
-    rows = ended.run.rows_of("handy")
-    called, talked = rows["T1"], rows["T2"]
-    assert (ended.status, ended.outcomes) == (1, {"passed": 1, "failed": 1})
-    assert (called["tool_calls"], called["tool_call_count"], called["tool_use_success"]) == (
-        ["get_weather"],
-        1,
-        True,
-    )
-    (details,) = called["tool_call_details"]
-    assert (details["name"], json.loads(details["arguments"])) == ("get_weather", {"city": "Paris"})
-    assert (called["objective_pass"], called["tool_outcome"], called["finish_reason"]) == (
-        True,
-        "valid",
-        "tool_calls",
-    )
-    assert (talked["tool_calls"], talked["tool_use_success"], talked["tool_outcome"]) == (
-        [],
-        False,
-        "no_call",
-    )
-    assert (called["ttft_ms"] is None) == ("--openclaw-stream=off" in words)
-    use = ended.run.group("handy")["tool_use"]
-    assert (use["n"], use["n_success"], use["tier"], use["conclusive"]) == (2, 1, 2, False)
+    assert (ended.status, ended.outcomes) == (1, {"passed": 2 * len(TARGETS), "failed": len(TARGETS)})
+    for target in TARGETS:
+        rows = ended.run.rows_of(target)
+        called, talked, unarmed = rows["T1"], rows["T2"], rows["P1"]
+        assert [row["tools_offered"] for row in (called, talked, unarmed)] == [2, 1, None]
+        assert (called["tool_calls"], called["tool_call_count"], called["tool_use_success"]) == (
+            ["get_weather"],
+            1,
+            True,
+        )
+        (details,) = called["tool_call_details"]
+        assert (details["name"], json.loads(details["arguments"])) == ("get_weather", {"city": "Paris"})
+        assert (called["objective_pass"], called["tool_outcome"], called["raw_output"]) == (True, "valid", "")
+        assert (talked["tool_calls"], talked["tool_use_success"], talked["tool_outcome"]) == (
+            [],
+            False,
+            "no_call",
+        )
+        assert (unarmed["tool_calls"], unarmed["raw_output"] != "") == ([], True)
+        assert called["input_tokens"] > unarmed["input_tokens"]
+        assert (called["ttft_ms"] is None) == ("--openclaw-stream=off" in words)
+        use = ended.run.group(target)["tool_use"]
+        assert (use["n"], use["n_success"], use["tier"], use["conclusive"]) == (2, 1, 2, False)
+    assert [ended.run.rows_of(target)["T1"]["finish_reason"] for target in TARGETS[:2]] == ["tool_calls"] * 2
     assert all_gone(ended.engines)
 
 
@@ -107,6 +114,87 @@ def through_the_cli(project: Project, claude: str, server: MessagesServer) -> En
         "OPENCLAW_CLAUDE_COMMAND": claude,
     }
     return project.where(**environ).run(models="claude_code_cli/opus")
+
+
+@pytest.mark.engine
+def test_tools_that_do_not_fit_are_not_asked(project: Project, embedded_model: str) -> None:
+    """The embedded engine counts the tools too; what leaves no room for an answer is told without a call."""
+    many = [{**WEATHER, "name": f"tool_{n}", "description": "Tells the weather. " * 50} for n in range(54)]
+    prompt = {"prompt": "What is the capital of France?", "validator": {"type": "contains", "value": "Paris"}}
+    project.suite({"id": "T1", **prompt, "tools": many}, {"id": "P1", **prompt, "max_output_tokens": 16})
+
+    ended = project.run(models=f"{OURS}/{embedded_model}")
+
+    assert ended.outcomes == {"passed": 1, "errors": 1}
+    row = ended.run.rows_of(OURS)["T1"]
+    assert (row["availability_status"], row["failure_type"]) == ("error", "context_overflow")
+    assert (row["attempts"], row["e2e_ms"], row["objective_pass"]) == (0, 0, None)
+    told = re.fullmatch(
+        rf"{OURS}: not asked: the prompt has (\d+) tokens, and {embedded_model}'s context holds 8192\. .*",
+        row["fault_message"],
+    )
+    assert told, row["fault_message"]
+    assert int(told[1]) > 54 * 50 * 3
+
+
+READ = Tool(name="read", description="Reads a file.", parameters=PARAMETERS)
+LOOKED = Turn(
+    text="Let me look.",
+    calls=(
+        ToolCall(name="get_weather", arguments='{"city": "Paris"}', id="own-id"),
+        ToolCall(name="read", arguments=""),
+    ),
+    results=("rain, 9 °C", "File not found: "),
+)
+AGAIN = Turn(
+    calls=(ToolCall(name="get_weather", arguments='{"city": "Rome"}', id="own-id"),), results=("sun",)
+)
+HISTORIES = {
+    "one-turn": (AGAIN,),
+    "two-calls-and-text": (LOOKED,),
+    "two-turns": (LOOKED, AGAIN),
+}
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize("history", HISTORIES)
+def test_a_conversation_is_gone_on_with(
+    engine: EngineHandle, embedded_model: str, history: str, stream: bool
+) -> None:
+    """Both APIs take calls and their results, read them as one prompt, and the model answers."""
+    begun = Request(
+        model=embedded_model,
+        prompt="What is the weather?",
+        tools=(Tool(**WEATHER), READ),
+        max_output_tokens=16,
+        stream=stream,
+    )
+    request = replace(begun, history=HISTORIES[history])
+
+    chat, answers = (ask(kind, engine, request) for kind in (OllamaOpenAI, OpenAIResponses))
+
+    for reply in (chat, answers):
+        assert reply.raw or reply.tool_calls
+        assert reply.finish_reason
+    assert (chat.text, chat.input_tokens) == (answers.text, answers.input_tokens)
+    assert chat.input_tokens > (ask(OllamaOpenAI, engine, begun).input_tokens or 0)
+
+
+def ask(kind: type[OverHttp], engine: EngineHandle, request: Request) -> Reply:
+    """Ask the running engine by one of the APIs."""
+    environ = {"LAB_KEY": engine.token}
+    provider = kind(
+        ProviderSetup(name="lab", base_url=f"{engine.url}/v1", key_env="LAB_KEY", environ=environ)
+    )
+
+    async def asking() -> Reply:
+        try:
+            return await provider.ask(request)
+        finally:
+            await provider.aclose()
+
+    return asyncio.run(asking())
 
 
 @pytest.mark.claude

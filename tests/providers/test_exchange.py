@@ -180,6 +180,14 @@ def test_surrogates_split_over_pieces(exchange):
             [("f", "1", None)],
             id="another-key-without-a-name-continues",
         ),
+        pytest.param(
+            [
+                {"key": "fc", "id": "a", "name": "f", "arguments": '{"x":1}'},
+                {"key": "fc", "id": "a", "name": "f", "arguments": '{"x":2}', "whole": True},
+            ],
+            [("f", '{"x":2}', "a")],
+            id="whole-arguments-replace-a-whole-piece",
+        ),
         pytest.param([{"key": 0, "arguments": "1"}], [], id="a-call-without-a-name-is-none"),
     ],
 )

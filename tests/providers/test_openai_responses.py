@@ -282,6 +282,84 @@ def test_tool_calls(events):
     assert reply.tool_calls == (ToolCall(name="read", arguments='{"p":1}', id="c"),)
 
 
+def item(key, call_id, arguments="", name="read"):
+    """A call's item; None is left out."""
+    said = {"id": key, "call_id": call_id, "name": name, "arguments": arguments}
+    return {"type": "function_call", **{name: value for name, value in said.items() if value is not None}}
+
+
+def items(*events):
+    """The events of items: (`added` or `done`, item)."""
+    return [{"type": f"response.output_item.{kind}", "item": told} for kind, told in events]
+
+
+PATHS = ('{"path": "a.md"}', '{"path": "b.md"}')
+ALL_AT_ONCE = [item("fc0", "c0", PATHS[0]), item("fc1", "c1", PATHS[1])]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param(
+            [
+                *items(("added", item("fc0", "c0")), ("added", item("fc1", "c1"))),
+                *deltas("function_call_arguments", PATHS[0][:5], item_id="fc0"),
+                *deltas("function_call_arguments", PATHS[1][:5], item_id="fc1"),
+                *deltas("function_call_arguments", PATHS[0][5:], item_id="fc0"),
+                *deltas("function_call_arguments", PATHS[1][5:], item_id="fc1"),
+                completed(output=ALL_AT_ONCE),
+            ],
+            id="interleaved",
+        ),
+        pytest.param(
+            [
+                *items(("added", item("fc0", "c0"))),
+                *deltas("function_call_arguments", *PATHS[0], item_id="other"),
+                *items(("done", item("again", "c0", PATHS[0])), ("added", item("fc1", "c1"))),
+                *deltas("function_call_arguments", *PATHS[1], item_id="another"),
+                *items(("done", item("again1", "c1", PATHS[1]))),
+                completed(output=ALL_AT_ONCE),
+            ],
+            id="another-item-id-in-each-event",
+        ),
+        pytest.param(
+            [
+                *items(("added", item(None, "c0"))),
+                *deltas("function_call_arguments", PATHS[0], item_id="c0"),
+                *items(("done", item("fc0", "c0", PATHS[0])), ("added", item(None, "c1"))),
+                *deltas("function_call_arguments", PATHS[1], item_id="c1"),
+                *items(("done", item("fc1", "c1", PATHS[1]))),
+                completed(),
+            ],
+            id="llama.cpp-with-ids-at-the-end",
+        ),
+        pytest.param(
+            [
+                *items(("added", item("fc0", "c0"))),
+                *deltas("function_call_arguments", '{"path":"a.md"}', item_id="fc0"),
+                *items(("done", item("fc0", "c0", PATHS[0])), ("added", item("fc1", "c1"))),
+                *deltas("function_call_arguments", '{"path":"b.md"}', item_id="fc1"),
+                *items(("done", item("fc1", "c1", PATHS[1]))),
+                completed(),
+            ],
+            id="the-end-in-other-words",
+        ),
+        pytest.param(
+            [*deltas("output_text", "Let me look."), completed(output=ALL_AT_ONCE)],
+            id="text-streamed-and-calls-at-the-end",
+        ),
+        pytest.param([completed(output=ALL_AT_ONCE)], id="all-at-the-end"),
+    ],
+)
+def test_several_calls(events):
+    """Each call is there once with its own arguments, however the server tells and repeats them."""
+    reply = read(*events)
+
+    assert reply.tool_calls == tuple(
+        ToolCall(name="read", arguments=path, id=f"c{n}") for n, path in enumerate(PATHS)
+    )
+
+
 @pytest.mark.parametrize(
     ("response", "finish_reason"),
     [
