@@ -25,7 +25,7 @@ def _table(page: str) -> list[list[str]]:
 
 def test_the_table_has_a_row_a_target() -> None:
     """Each target has its figures under their headings, and a dash where there is no data."""
-    page = render_markdown(summary_of([record(), missed(), fault(OTHER)]))
+    page = render_markdown(summary_of([record(), missed(prompt_id="P2"), fault(OTHER)]))
 
     header, _, first, second = _table(page)
     assert header == list(HEADERS)
