@@ -121,7 +121,7 @@ def _findings(summary: Summary, where: str) -> Iterator[tuple[str, str]]:
         yield ruling, one_line(f"{gate.gate} {gate.wanted:g}, {gate.target}", width)
         yield from _wrapped("", gate.reason, width)
     for group in summary.groups:
-        yield from _of_group(group, width)
+        yield from _of_group(group, width, alone=len(summary.groups) == 1)
     if summary.missed and summary.n_answered:
         names = ", ".join(missed.prompt_id for missed in summary.missed)
         count = f"{_prompts(len(summary.missed))}: "
@@ -140,12 +140,12 @@ def _wrapped(label: str, text: str, width: int) -> Iterator[tuple[str, str]]:
     yield from (("", line) for line in rest)
 
 
-def _of_group(group: Group, width: int) -> Iterator[tuple[str, str]]:
+def _of_group(group: Group, width: int, *, alone: bool) -> Iterator[tuple[str, str]]:
     label = one_line(group.target.label, TARGET_WIDTH)
     yield from _of_tool_use(group, label, width)
     for finding, text in (("context", render_strain(group)), ("unsafe", render_unsafe(group))):
         if text:
-            yield from _wrapped(finding, f"{label}: {text}", width)
+            yield from _wrapped(finding, text if alone else f"{label}: {text}", width)
     if group.effective_models:
         yield (
             "answered by",
@@ -162,8 +162,8 @@ def _of_group(group: Group, width: int) -> Iterator[tuple[str, str]]:
 def _of_tool_use(group: Group, label: str, width: int) -> Iterator[tuple[str, str]]:
     use = group.tool_use
     for finding, text in (
-        ("not conclusive", render_settling(use, f"tier {use.tier}")),
         ("not tier 1", render_cap(use)),
+        ("not conclusive", render_settling(use, f"tier {use.tier}")),
         ("text alone", render_from_text(group)),
     ):
         if text:

@@ -59,7 +59,8 @@ def render_strain(group: Group) -> str | None:
         return None
     holds, breaks = _load(group.holds_to), _load(group.breaks_at)
     if not holds and not breaks:
-        return f"calls right in {group.pressure[0].n_success} of {render_cells(group.pressure[0].n)} at best"
+        lightest = group.pressure[0]
+        return f"calls right in {lightest.n_success} of {render_cells(lightest.n)} without any pressure"
     held = f"calls right up to {holds}" if holds else ""
     broken = f"breaks at {breaks}" if breaks else ""
     return "; ".join(part for part in (held, broken) if part)

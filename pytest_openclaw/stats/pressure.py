@@ -25,7 +25,7 @@ class PressureLevel(Rate):
     """The cells with so many tools in front, behind so much text.
 
     Attributes:
-        padding_tokens: None without any text before the question.
+        padding_tokens: 0 or None without any text before the question.
         n_overflow: cells that did not fit the context; they are not in `n`.
     """
 

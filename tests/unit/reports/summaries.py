@@ -88,7 +88,7 @@ def exchange(prompt_id: str, outcome: ToolOutcome, *problems: str | None, **chan
 
 
 def pressed(
-    level: str, right: int, wrong: int, *, tools: int = 11, padding: int | None = None, overflown: int = 0
+    level: str, right: int, wrong: int, *, tools: int = 11, padding: int = 0, overflown: int = 0
 ) -> list[Record]:
     """Cells that were made harder, each a form of another entry."""
     given = {"tools_offered": tools, "padding_tokens": padding}

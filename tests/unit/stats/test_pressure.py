@@ -25,7 +25,7 @@ def test_levels_count_their_own_cells() -> None:
 
     assert [
         (one.tools_offered, one.padding_tokens, one.n_success, one.n, one.n_overflow) for one in levels
-    ] == [(11, None, 2, 2, 0), (11, 16_000, 1, 3, 3)]
+    ] == [(11, 0, 2, 2, 0), (11, 16_000, 1, 3, 3)]
 
 
 def test_levels_stand_in_the_order_of_their_size() -> None:
@@ -38,7 +38,7 @@ def test_levels_stand_in_the_order_of_their_size() -> None:
     ]
 
     assert [(one.tools_offered, one.padding_tokens) for one in pressure_levels(rows)] == [
-        (1, None), (54, None), (11, 2000), (11, 16_000),
+        (1, 0), (54, 0), (11, 2000), (11, 16_000),
     ]  # fmt: skip
 
 
