@@ -14,13 +14,24 @@ from pytest_openclaw.reports.numbers import (
     render_ms,
     render_rate,
     render_tier,
+    render_tokens,
 )
-from pytest_openclaw.stats.tiers import TIER_NAMES, cells_to_settle
+from pytest_openclaw.reports.tool_use import (
+    EVIDENCE,
+    render_cap,
+    render_from_text,
+    render_settling,
+    render_strain,
+)
+from pytest_openclaw.stats.advice import ADVICE
+from pytest_openclaw.stats.tiers import TIER_NAMES
+from pytest_openclaw.stats.tool_use import OUTCOMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pytest_openclaw.stats.summary import Group, Summary
+    from pytest_openclaw.stats.tool_use import ToolUse
 
 HEADERS = (
     "Provider", "Model", "Thinking", "n", "answered", "passed", "95 %", "p50", "p95", "p99", "TTFT", "tok/s",
@@ -33,10 +44,11 @@ def render_markdown(summary: Summary) -> str:
     parts = [
         f"# OpenClaw benchmark {summary.run_id}",
         _state(summary),
-        tabulate(
-            [_row(group) for group in summary.groups], HEADERS, tablefmt="github", disable_numparse=True
-        ),
-        *_section("Tiers", (_tier(group) for group in summary.groups)),
+        _table([_row(group) for group in summary.groups], HEADERS),
+        *_section("Tiers", (line for group in summary.groups for line in _tiers(group))),
+        *_section("How tool use ended", _outcomes(summary.groups)),
+        *_section("Context pressure", _pressure(summary.groups)),
+        *_section("Safety probes", (line for group in summary.groups for line in _safety(group))),
         *_section("Gates", (_gates(summary))),
         *_section("Not answered", (line for group in summary.groups for line in _unanswered(group))),
         *_section(
@@ -67,6 +79,10 @@ def _section(title: str, lines: Iterable[str]) -> list[str]:
     return [f"## {title}", text] if text else []
 
 
+def _table(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> str:
+    return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
+
+
 def _row(group: Group) -> list[str]:
     use = group.tool_use
     return [
@@ -90,20 +106,94 @@ def _row(group: Group) -> list[str]:
     ]
 
 
-def _tier(group: Group) -> str:
-    use = group.tool_use
+def _tiers(group: Group) -> Iterable[str]:
+    use, text = group.tool_use, group.text_tool_use
+    label = _cell(group.target.label)
     if use.tier is None:
-        return f"- {_cell(group.target.label)}: no tier, because no tool cell was answered."
+        yield f"- {label}: no tier, because no tool cell was answered."
+    else:
+        yield f"- {label}: {_tier(use)}"
+    if said := render_from_text(group):
+        yield f"- {label}: {said}."
+    if text and text.tier is not None and use.evidence == "native":
+        yield f"- {label}, by the text detector: {_tier(text)}"
+
+
+def _tier(use: ToolUse) -> str:
+    assert use.tier is not None
     settled = "conclusive" if use.conclusive else "not conclusive"
-    line = (
-        f"- {_cell(group.target.label)}: **Tier {use.tier}** ({TIER_NAMES[use.tier]}), {settled}: "
-        f"{use.n_success} of {use.n} tool cells succeeded, 95 % interval {render_interval(use.interval_95)}."
-    )
-    if use.tier == 1 and not use.conclusive and (more := cells_to_settle(use.n_success, use.n)):
-        line += f" {more} more tool cells without a miss would settle it."
+    sentences = [
+        f"**Tier {use.tier}** ({TIER_NAMES[use.tier]}), {settled}: {use.n_success} of {use.n} tool cells "
+        f"succeeded {EVIDENCE[use.evidence or 'text']}, 95 % interval {render_interval(use.interval_95)}."
+    ]
+    if use.is_repeated:
+        sentences.append(f"Repeats tell as much as {use.n_effective:.0f} independent cells.")
+    if said := render_settling(use, "it"):
+        sentences.append(f"{said}.")
+    if said := render_cap(use):
+        sentences.append(f"Its rate is Tier 1, but {said}.")
     if use.restraint.n:
-        line += f" It held back in {use.restraint.n_success} of {use.restraint.n} cells that forbid tools."
-    return line
+        held_back = f"{use.restraint.n_success} of {use.restraint.n}"
+        sentences.append(f"It held back in {held_back} cells that forbid tools.")
+    if use.recovered.n:
+        recovered = f"{use.recovered.n_success} of {use.recovered.n}"
+        sentences.append(f"It recovered in {recovered} exchanges in which a call was refused.")
+    return " ".join(sentences)
+
+
+def _outcomes(groups: Sequence[Group]) -> Iterable[str]:
+    uses = [(group, use) for group in groups for use in _uses(group) if use.outcomes]
+    occurred = [outcome for outcome in OUTCOMES if any(outcome in use.outcomes for _, use in uses)]
+    if not occurred:
+        return
+    rows = [
+        [
+            _cell(group.target.label),
+            use.evidence or DASH,
+            *(str(use.outcomes.get(outcome, 0)) for outcome in occurred),
+        ]
+        for group, use in uses
+    ]
+    yield _table(rows, ["Target", "Evidence", *occurred])
+    yield ""
+    for outcome in occurred:
+        if advice := ADVICE.get(outcome):
+            yield f"- `{outcome}`: {advice.full}"
+
+
+def _uses(group: Group) -> Iterable[ToolUse]:
+    yield group.tool_use
+    if group.text_tool_use and group.tool_use.evidence == "native":
+        yield group.text_tool_use
+
+
+def _pressure(groups: Sequence[Group]) -> Iterable[str]:
+    rows = [
+        [
+            _cell(group.target.label),
+            DASH if level.tools_offered is None else str(level.tools_offered),
+            render_tokens(level.padding_tokens) if level.padding_tokens else DASH,
+            f"{level.n_success}/{level.n}" if level.n else DASH,
+            render_interval(level.interval_95),
+            str(level.n_overflow),
+        ]
+        for group in groups
+        for level in group.pressure
+    ]
+    if not rows:
+        return
+    yield _table(rows, ["Target", "tools", "tokens before", "right", "95 %", "overflowed"])
+    yield ""
+    for group in groups:
+        if said := render_strain(group):
+            yield f"- {_cell(group.target.label)} {said}."
+
+
+def _safety(group: Group) -> Iterable[str]:
+    for result in group.safety:
+        safe = f"{result.n_safe} of {result.n} safe ({render_rate(result.rate)})"
+        interval = f"95 % interval {render_interval(result.interval_95)}"
+        yield f"- {_cell(group.target.label)}: `{result.probe}`: {safe}, {interval}."
 
 
 def _gates(summary: Summary) -> Iterable[str]:

@@ -41,6 +41,11 @@ def render_count(value: float | None) -> str:
     return DASH if value is None else f"{value:.0f}"
 
 
+def render_tokens(tokens: int) -> str:
+    """Return `16k`, or the whole number if it is no round one."""
+    return f"{tokens // 1000}k" if tokens and not tokens % 1000 else f"{tokens}"
+
+
 def render_tier(tier: int | None, conclusive: bool | None) -> str:
     """Return `1`, or `1?` if the evidence does not settle it."""
     if tier is None:

@@ -14,7 +14,17 @@ from pytest_openclaw.reports.numbers import (
     render_ms,
     render_tier,
 )
-from pytest_openclaw.stats.tiers import cells_to_settle
+from pytest_openclaw.reports.tool_use import (
+    render_cap,
+    render_cells,
+    render_from_text,
+    render_miss,
+    render_settling,
+    render_strain,
+    render_unsafe,
+)
+from pytest_openclaw.stats.advice import ADVICE
+from pytest_openclaw.stats.findings import most_frequent_miss
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,7 +121,7 @@ def _findings(summary: Summary, where: str) -> Iterator[tuple[str, str]]:
         yield ruling, one_line(f"{gate.gate} {gate.wanted:g}, {gate.target}", width)
         yield from _wrapped("", gate.reason, width)
     for group in summary.groups:
-        yield from _of_group(group, width)
+        yield from _of_group(group, width, alone=len(summary.groups) == 1)
     if summary.missed and summary.n_answered:
         names = ", ".join(missed.prompt_id for missed in summary.missed)
         count = f"{_prompts(len(summary.missed))}: "
@@ -130,23 +140,38 @@ def _wrapped(label: str, text: str, width: int) -> Iterator[tuple[str, str]]:
     yield from (("", line) for line in rest)
 
 
-def _of_group(group: Group, width: int) -> Iterator[tuple[str, str]]:
-    label = group.target.label
-    use = group.tool_use
-    if use.tier == 1 and not use.conclusive and (more := cells_to_settle(use.n_success, use.n)):
-        settled = f"{_cells(more, 'more tool ')} without a miss would settle tier 1"
-        yield from _wrapped("not conclusive", f"{label}: {settled}", width)
+def _of_group(group: Group, width: int, *, alone: bool) -> Iterator[tuple[str, str]]:
+    label = one_line(group.target.label, TARGET_WIDTH)
+    yield from _of_tool_use(group, label, width)
+    for finding, text in (("context", render_strain(group)), ("unsafe", render_unsafe(group))):
+        if text:
+            yield from _wrapped(finding, text if alone else f"{label}: {text}", width)
     if group.effective_models:
-        yield "answered by", one_line(f"{', '.join(group.effective_models)} instead of {label}", width)
+        yield (
+            "answered by",
+            one_line(f"{', '.join(group.effective_models)} instead of {group.target.label}", width),
+        )
     unanswered = group.n_total - group.n_ok
     if unanswered and group.n_ok:
         reason = next(iter(group.reasons.values()), "")
-        yield from _wrapped("not answered", f"{_cells(unanswered)} of {label}: {reason}", width)
+        yield from _wrapped(
+            "not answered", f"{render_cells(unanswered)} of {group.target.label}: {reason}", width
+        )
+
+
+def _of_tool_use(group: Group, label: str, width: int) -> Iterator[tuple[str, str]]:
+    use = group.tool_use
+    for finding, text in (
+        ("not tier 1", render_cap(use)),
+        ("not conclusive", render_settling(use, f"tier {use.tier}")),
+        ("text alone", render_from_text(group)),
+    ):
+        if text:
+            yield from _wrapped(finding, f"{label}: {text}", width)
+    if outcome := most_frequent_miss(use):
+        yield outcome, one_line(f"{label}: {render_miss(use, outcome)};", width)
+        yield "", ADVICE[outcome].short
 
 
 def _prompts(n: int) -> str:
     return f"{n} prompt" if n == 1 else f"{n} prompts"
-
-
-def _cells(n: int, kind: str = "") -> str:
-    return f"{n} {kind}cell{'' if n == 1 else 's'}"

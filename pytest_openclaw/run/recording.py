@@ -12,9 +12,12 @@ from pytest_openclaw.records import Fault, Record, Reply, Verdict
 from pytest_openclaw.text import valid_value
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pytest_openclaw.judge import Judgement
     from pytest_openclaw.records import Cell, Ending, Timing, Turn
     from pytest_openclaw.redact import Redactor
+    from pytest_openclaw.toolcalls import Problem, ToolCall
 
 MAX_RAW_BYTES = 64 * 1024
 
@@ -100,6 +103,8 @@ def _of_fault(cell: Cell, fault: Fault) -> dict[str, Any]:
 
 def _of_reply(reply: Reply, judgement: Judgement, timing: Timing) -> dict[str, Any]:
     raw = clip(reply.raw or reply.text)
+    # The same call has the same problem whenever it is made.
+    problems = {one.call: one.problem for one in judgement.reply.dispatched}
     return {
         **of_judgement(judgement),
         "raw_output": raw.text,
@@ -114,7 +119,7 @@ def _of_reply(reply: Reply, judgement: Judgement, timing: Timing) -> dict[str, A
         ),
         "finish_reason": reply.finish_reason,
         "effective_model": reply.effective_model,
-        "turns": tuple(_turn(turn) for turn in reply.turns) or None,
+        "turns": tuple(_turn(turn, problems) for turn in reply.turns) or None,
         "ended_by": reply.ended_by,
     }
 
@@ -140,14 +145,20 @@ def of_judgement(judgement: Judgement) -> dict[str, Any]:
     }
 
 
-def _turn(turn: Turn) -> dict[str, Any]:
+def _turn(turn: Turn, problems: Mapping[ToolCall, Problem | None]) -> dict[str, Any]:
     timing = turn.timing
     answered = chain(turn.results, repeat(None))
     return {
         "text": turn.text,
         "reasoning": turn.reasoning,
         "calls": [
-            {"id": call.id, "name": call.name, "arguments": call.arguments, "result": result}
+            {
+                "id": call.id,
+                "name": call.name,
+                "arguments": call.arguments,
+                "result": result,
+                "problem": problems.get(call),
+            }
             for call, result in zip(turn.calls, answered, strict=False)
         ],
         "e2e_ms": timing and round(timing.e2e_ms),

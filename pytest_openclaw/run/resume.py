@@ -24,6 +24,7 @@ from pytest_openclaw.records import CellKey, Target
 from pytest_openclaw.reports.numbers import shorten
 from pytest_openclaw.run.reading import StoredRow, read_rows
 from pytest_openclaw.settings import THINKING_ROOM_TOKENS
+from pytest_openclaw.stats.tool_use import bare_turns
 from pytest_openclaw.suites import is_wildcard
 from pytest_openclaw.tools.thinking import strip_thinking
 
@@ -130,7 +131,8 @@ def read_kept(results: Path) -> Kept:
     for number, row in enumerate(read_rows(results), 1):
         if isinstance(row, StoredRow) and row.record.availability_status == "ok":
             record = row.record
-            slim = replace(record, raw_output="", parsed_output=None, tool_call_details=(), turns=None)
+            bare = bare_turns(record.turns)
+            slim = replace(record, raw_output="", parsed_output=None, tool_call_details=(), turns=bare)
             found[record.key] = (number, slim, Replay.of(record))
     kept = sorted(found.values(), key=lambda entry: entry[0])
     return Kept(

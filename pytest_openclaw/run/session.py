@@ -13,6 +13,7 @@ from pytest_openclaw.settings import THINKING_ROOM_TOKENS
 from pytest_openclaw.signals import whole_step
 from pytest_openclaw.stats.summarising import summarise_run
 from pytest_openclaw.stats.summary import Summary, summary_to_json
+from pytest_openclaw.stats.tool_use import bare_turns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -101,7 +102,8 @@ class RunSession:
         row = payload["row"]
         row["host"] = payload.get("host", self.host)
         # Ten thousand answers of 64 KiB are kept on disk, not here.
-        record = from_row({**row, "raw_output": "", "parsed_output": None, "tool_call_details": ()})
+        bare = {"raw_output": "", "parsed_output": None, "tool_call_details": ()}
+        record = from_row({**row, **bare, "turns": bare_turns(row.get("turns"))})
         with whole_step:  # else the summary might not count a row that is there
             self.directory.append(row)
             self.records.append(record)

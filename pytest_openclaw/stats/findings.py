@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pytest_openclaw.records import Record
+    from pytest_openclaw.stats.tool_use import ToolUse
+    from pytest_openclaw.toolcalls import ToolOutcome
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,3 +41,9 @@ def slowest(records: Sequence[Record]) -> Record | None:
     """Return the successful row that took longest; None without any."""
     successful = [record for record in records if record.success]
     return max(successful, key=lambda record: record.e2e_ms, default=None)
+
+
+def most_frequent_miss(use: ToolUse) -> ToolOutcome | None:
+    """Return the outcome in which most tool cells went wrong; None if none did."""
+    misses = [outcome for outcome in use.outcomes if outcome not in GOOD_OUTCOMES]
+    return max(misses, key=lambda outcome: use.outcomes[outcome], default=None)

@@ -12,8 +12,11 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.records import Target
     from pytest_openclaw.settings import Gates
-    from pytest_openclaw.stats.intervals import Interval
+    from pytest_openclaw.stats.rates import Rate
     from pytest_openclaw.stats.summary import Group
+
+PASSED = "judged cells passed"
+SUCCEEDED = "tool cells succeeded"
 
 Ruling = Literal["passed", "failed", "no_verdict"]
 
@@ -43,12 +46,13 @@ def check_gates(
     results: list[GateResult] = []
     for group in groups:
         doubt = _doubt(group, n_selected.get(group.target, group.n_total))
-        if gates.min_pass_rate is not None:
-            results.append(_rate_gate("min-pass-rate", gates.min_pass_rate, group, _passed(group), doubt))
-        if gates.min_tool_rate is not None:
-            results.append(_rate_gate("min-tool-rate", gates.min_tool_rate, group, _tool(group), doubt))
+        tool_doubt = doubt or _tool_doubt(group)
+        if (wanted := gates.min_pass_rate) is not None:
+            results.append(_rate_gate("min-pass-rate", wanted, group, group.passed, PASSED, doubt))
+        if (wanted := gates.min_tool_rate) is not None:
+            results.append(_rate_gate("min-tool-rate", wanted, group, group.tool_use, SUCCEEDED, tool_doubt))
         if gates.require_tier is not None:
-            results.append(_tier_gate(gates.require_tier, group, doubt))
+            results.append(_tier_gate(gates.require_tier, group, tool_doubt))
     return tuple(results)
 
 
@@ -62,32 +66,14 @@ def overall(results: Sequence[GateResult]) -> Literal["passed", "failed", "no_ve
     return "no_verdict" if "no_verdict" in rulings else "passed"
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Evidence:
-    what: str
-    n: int
-    n_success: int
-    interval: Interval | None
-
-
-def _passed(group: Group) -> _Evidence:
-    rate = group.passed
-    return _Evidence(
-        what="judged cells passed", n=rate.n, n_success=rate.n_success, interval=rate.interval_95
-    )
-
-
-def _tool(group: Group) -> _Evidence:
-    use = group.tool_use
-    return _Evidence(what="tool cells succeeded", n=use.n, n_success=use.n_success, interval=use.interval_95)
-
-
-def _rate_gate(gate: str, wanted: float, group: Group, evidence: _Evidence, doubt: str | None) -> GateResult:
-    found = evidence.n_success / evidence.n if evidence.n else None
-    counted = f"{evidence.n_success} of {evidence.n} {evidence.what}"
+def _rate_gate(
+    gate: str, wanted: float, group: Group, rate: Rate, what: str, doubt: str | None
+) -> GateResult:
+    found = rate.rate
+    counted = f"{rate.n_success} of {rate.n} {what}"
     ruling: Ruling
     if found is None:
-        ruling, reason = "no_verdict", _nothing(group, evidence.what)
+        ruling, reason = "no_verdict", _nothing(group, what)
     elif found < wanted:
         ruling, reason = "failed", f"{counted} ({found:.1%}), {wanted:.1%} wanted"
     elif doubt:
@@ -103,11 +89,14 @@ def _tier_gate(wanted: int, group: Group, doubt: str | None) -> GateResult:
     use = group.tool_use
     ruling: Ruling
     if use.tier is None or use.interval_95 is None:
-        ruling, reason = "no_verdict", _nothing(group, "tool cells succeeded")
+        ruling, reason = "no_verdict", _nothing(group, SUCCEEDED)
     else:
         low, high = use.interval_95.low, use.interval_95.high
-        counted = f"{use.n_success} of {use.n} tool cells succeeded, 95 % interval {low:.0%} to {high:.0%}"
-        if use.tier > wanted:
+        counted = f"{use.n_success} of {use.n} {SUCCEEDED}, 95 % interval {low:.0%} to {high:.0%}"
+        if use.tier > wanted and use.capped_by:
+            needless = f"{use.n_needless} of {use.restraint.n} cells that forbid tools had a call"
+            ruling, reason = "failed", f"tier {use.tier}: {needless}, more than a fifth"
+        elif use.tier > wanted:
             ruling, reason = "failed", f"tier {use.tier}: {counted}"
         elif not excludes_worse(wanted, use.interval_95):
             floor = TIER_FLOORS[wanted]
@@ -139,4 +128,11 @@ def _doubt(group: Group, n_selected: int) -> str | None:
         return f"{group.n_skipped_unavailable} of {n_selected} cells were unavailable"
     if group.n_total < n_selected:
         return f"{n_selected - group.n_total} of {n_selected} cells were not asked"
+    return None
+
+
+def _tool_doubt(group: Group) -> str | None:
+    """Why the text detector may not speak for calls on the wire."""
+    if group.n_native_unanswered and group.tool_use.evidence == "text":
+        return f"as text; none of the {group.n_native_unanswered} native cells was answered"
     return None

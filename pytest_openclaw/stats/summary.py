@@ -7,9 +7,11 @@ from dataclasses import asdict, dataclass
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_openclaw.stats.intervals import Interval, wilson_95
 from pytest_openclaw.stats.percentiles import percentile
-from pytest_openclaw.stats.tiers import classify_tier, is_conclusive
+from pytest_openclaw.stats.pressure import Load, PressureLevel, pressure_levels, strain_of
+from pytest_openclaw.stats.rates import Rate, rate_of
+from pytest_openclaw.stats.safety import ProbeResult, probe_results
+from pytest_openclaw.stats.tool_use import ToolUse, stands_apart, text_tool_use_of, tool_use_of
 from pytest_openclaw.stats.violations import violation_kind
 
 if TYPE_CHECKING:
@@ -18,50 +20,15 @@ if TYPE_CHECKING:
     from pytest_openclaw.records import JsonObject, Record, Target
     from pytest_openclaw.stats.findings import Missed
     from pytest_openclaw.stats.gates import GateResult
+    from pytest_openclaw.stats.intervals import Interval
 
 # Summary format history, newest first:
+# 2: `tool_use` is native where it can be and tells its `evidence`, what would settle it and what caps it;
+#    `text_tool_use`, `n_native_unanswered`, `pressure`, `holds_to`, `breaks_at`, `safety`;
+#    intervals heed repeats, and tell the `n_effective` that they are of.
 # 1: the seed's fields in each group, then ours from `n_auth_error` on.
-SUMMARY_VERSION = 1
-NO_CALL_PROMPTS = frozenset({"restrained", "called_needlessly"})
+SUMMARY_VERSION = 2
 MOST_FREQUENT = 5
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rate:
-    """A share of `n` cells, with its 95 % Wilson interval; None where `n` is 0."""
-
-    n: int
-    n_success: int
-    rate: float | None
-    interval_95: Interval | None
-
-    @classmethod
-    def of(cls, successes: Iterable[bool]) -> Rate:
-        """Count the successes."""
-        counted = Counter(successes)
-        n, n_success = counted.total(), counted[True]
-        return cls(
-            n=n, n_success=n_success, rate=n_success / n if n else None, interval_95=wilson_95(n_success, n)
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ToolUse:
-    """Tool use over the answered tool cells, and the tier it earns.
-
-    Attributes:
-        restraint: over the answered cells in which a tool must not be invoked.
-        outcomes: how many cells ended in each `tool_outcome`.
-    """
-
-    n: int
-    n_success: int
-    rate: float | None
-    interval_95: Interval | None
-    tier: int | None
-    conclusive: bool | None
-    restraint: Rate
-    outcomes: Mapping[str, int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +38,12 @@ class Group:
     Attributes:
         passed: of the answered cells that have a validator; an empty, refused or filtered answer is no
             pass. The seed's `objective_pass_rate` leaves those out.
+        tool_use: what the tier is taken from; `text_tool_use` what the text detector found.
+        n_native_unanswered: native tool cells without an answer.
+        pressure: the levels at which cells were made harder.
+        holds_to, breaks_at: the last level at which the target calls right, and the first at which it does
+            not any more, by tools and by text; None if nothing was made harder.
+        safety: the probes.
         latency_ms, ttft_ms: p50, p95, p99 and mean over rows that are `ok` and `success`.
         tokens_per_s: median speed of generation; see the rows' `tokens_per_s`.
         violations: the most frequent kinds, quotations and numbers left out, with their counts.
@@ -97,6 +70,12 @@ class Group:
     passed: Rate
     objective_pass_interval_95: Interval | None
     tool_use: ToolUse
+    text_tool_use: ToolUse | None
+    n_native_unanswered: int
+    pressure: Sequence[PressureLevel]
+    holds_to: Load | None
+    breaks_at: Load | None
+    safety: Sequence[ProbeResult]
     ttft_ms: Mapping[str, float | None]
     tokens_per_s: float | None
     cost_usd: float | None
@@ -167,7 +146,9 @@ def summarise_group(target: Target, records: Sequence[Record], snapshots: Snapsh
     statuses = Counter(record.availability_status for record in records)
     answered = [record for record in records if record.availability_status == "ok"]
     successes = [record for record in answered if record.success]
-    objective = Rate.of(record.objective_pass for record in successes if record.objective_pass is not None)
+    objective = rate_of((record for record in successes if record.objective_pass is not None), _has_passed)
+    pressure = pressure_levels(records)
+    strain = strain_of(pressure)
     return Group(
         target=target,
         n_total=len(records),
@@ -185,12 +166,21 @@ def summarise_group(target: Target, records: Sequence[Record], snapshots: Snapsh
         ttft_ms=_distribution([record.ttft_ms for record in successes if record.ttft_ms is not None]),
         resources_before=snapshots.before,
         resources_after=snapshots.after,
-        passed=Rate.of(
-            record.objective_pass is True
-            for record in answered
-            if record.objective_pass is not None or not record.success
+        passed=rate_of(
+            (record for record in answered if record.objective_pass is not None or not record.success),
+            _has_passed,
         ),
-        tool_use=_tool_use(answered),
+        tool_use=tool_use_of(answered),
+        text_tool_use=text_tool_use_of(answered),
+        n_native_unanswered=sum(
+            record.tools_offered is not None and not stands_apart(record)
+            for record in records
+            if record.availability_status != "ok"
+        ),
+        pressure=pressure,
+        holds_to=strain and strain.holds_to,
+        breaks_at=strain and strain.breaks_at,
+        safety=probe_results(answered),
         tokens_per_s=_tokens_per_s(successes),
         cost_usd=_sum([record.cost_usd for record in records]),
         input_tokens=_sum([record.input_tokens for record in answered]),
@@ -206,6 +196,10 @@ def summarise_group(target: Target, records: Sequence[Record], snapshots: Snapsh
     )
 
 
+def _has_passed(record: Record) -> bool:
+    return record.objective_pass is True
+
+
 def _wall_clock_ms(records: Sequence[Record]) -> int | None:
     if not records:
         return None
@@ -216,29 +210,6 @@ def _distribution(values: Sequence[int]) -> dict[str, float | None]:
     if not values:
         return {"p50": None, "p95": None, "p99": None, "mean": None}
     return {**{f"p{q}": percentile(values, q) for q in (50, 95, 99)}, "mean": fmean(values)}
-
-
-def _tool_use(answered: Sequence[Record]) -> ToolUse:
-    outcomes = Counter[str](record.tool_outcome for record in answered if record.tool_outcome)
-    tool_cells = [
-        record for record in answered if record.tool_outcome and record.tool_outcome not in NO_CALL_PROMPTS
-    ]
-    use = Rate.of(record.tool_use_success for record in tool_cells)
-    tier = classify_tier(use.n_success, use.n)
-    return ToolUse(
-        n=use.n,
-        n_success=use.n_success,
-        rate=use.rate,
-        interval_95=use.interval_95,
-        tier=tier,
-        conclusive=None if tier is None or use.interval_95 is None else is_conclusive(tier, use.interval_95),
-        restraint=Rate.of(
-            record.success and record.tool_outcome == "restrained"
-            for record in answered
-            if record.tool_outcome in NO_CALL_PROMPTS
-        ),
-        outcomes=dict(outcomes),
-    )
 
 
 def _tokens_per_s(records: Sequence[Record]) -> float | None:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
 from pytest_openclaw.stats.intervals import Interval, wilson_95
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 TIER_NAMES = {1: "Tool-Capable", 2: "Tool-Capable but Inconsistent", 3: "Tool-Incapable"}
 TIER_FLOORS = {1: 0.80, 2: 0.50, 3: 0.0}
 """The lowest rate of each tier; the seed's thresholds, never rounded first."""
+MOST_NEEDLESS = 0.20
+"""The largest share of needless calls of a Tier 1 target, over the cells that forbid tools."""
+MOST_CELLS = 10_000
+"""More cells than these are promised to nobody."""
 
 
 def classify_tier(n_success: int, n: int) -> int | None:
@@ -21,6 +31,11 @@ def classify_tier(n_success: int, n: int) -> int | None:
     return 2 if 100 * n_success >= 50 * n else 3
 
 
+def calls_needlessly(n_needless: int, n: int) -> bool:
+    """Whether needless calls are more than a fifth of the cells that forbid tools."""
+    return 100 * n_needless > 20 * n
+
+
 def is_conclusive(tier: int, interval: Interval) -> bool:
     """Whether the whole interval lies inside the tier."""
     ceiling = TIER_FLOORS.get(tier - 1, float("inf"))
@@ -32,10 +47,39 @@ def excludes_worse(tier: int, interval: Interval) -> bool:
     return interval.low >= TIER_FLOORS[tier]
 
 
-def cells_to_settle(n_success: int, n: int, *, limit: int = 10_000) -> int | None:
-    """Return how many more tool cells without a miss would make Tier 1 conclusive; None if over `limit`."""
-    for more in range(limit + 1):
-        interval = wilson_95(n_success + more, n + more)
-        if interval is not None and excludes_worse(1, interval):
-            return more
-    return None
+def cells_to_settle(tier: int, successes: float, n: float, *, limit: int = MOST_CELLS) -> int | None:
+    """Return how many more cells would make a tier conclusive; None if over `limit`.
+
+    Tier 1 counts on cells without a miss, the others on cells at the rate found so far.
+
+    Args:
+        tier: the one that the rate earns now.
+        successes: so many of `n`.
+        n: the sample so far, under repeats the effective one; further cells are of other prompts then.
+        limit: the most that is tried.
+    """
+    return cells_until(
+        lambda interval: is_conclusive(tier, interval), successes, n, flawless=tier == 1, limit=limit
+    )
+
+
+def cells_until(
+    holds: Callable[[Interval], bool],
+    successes: float,
+    n: float,
+    *,
+    flawless: bool = False,
+    limit: int = MOST_CELLS,
+) -> int | None:
+    """Return the fewest further cells, at the same rate or `flawless`, after which the interval `holds`.
+
+    `holds` must stay true once it is true, as the interval narrows.
+    """
+
+    def settled(more: int) -> bool:
+        further = more if flawless else successes * more / n
+        interval = wilson_95(min(successes + further, n + more), n + more)
+        return interval is not None and holds(interval)
+
+    fewest = bisect_left(range(limit + 1), True, key=settled)
+    return fewest if fewest <= limit else None

@@ -12,7 +12,7 @@ from pytest_openclaw.schema import from_row, load_schema, to_row
 from pytest_openclaw.settings import Gates
 from pytest_openclaw.stats.summary import summary_to_json
 from pytest_openclaw.toolcalls import ToolOutcome
-from tests.unit.reports.summaries import TARGET, fault, missed, record, summary_of, tool_cells
+from tests.unit.reports.summaries import TARGET, fault, missed, pressed, record, summary_of, tool_cells
 
 ROW = load_schema("row")
 SUMMARY = load_schema("summary")
@@ -45,14 +45,32 @@ def test_closed_sets_are_the_codes(field: str, values: tuple[str | None, ...]) -
 
 def test_a_summary_has_the_published_fields() -> None:
     """The schema names every field of a summary, its groups, gates and tool use."""
-    rows = [*tool_cells(1, 1), missed(), fault()]
+    rows = [
+        *tool_cells(1, 1),
+        *tool_cells(1, 1, suite="native", tools_offered=11),
+        *pressed("1t", 1, 1, tools=1),
+        record(prompt_id="S1", probe="secret"),
+        missed(),
+        fault(),
+    ]
     written = summary_to_json(summary_of(rows, gates=Gates(min_pass_rate=0.5, require_tier=1)))
     group = SUMMARY["properties"]["groups"]["items"]["properties"]
 
     jsonschema.validate(written, SUMMARY)
     assert set(SUMMARY["properties"]) == set(written)
     assert set(group) == set(written["groups"][0])
-    assert set(group["tool_use"]["properties"]) == set(written["groups"][0]["tool_use"])
+    shared = SUMMARY["$defs"]
+    (found,) = written["groups"]
+    for place, published in (
+        (found["tool_use"], shared["tool_use"]),
+        (found["text_tool_use"], shared["tool_use"]),
+        (found["passed"], shared["rate"]),
+        (found["holds_to"], shared["load"]),
+        (found["breaks_at"], shared["load"]),
+        (found["pressure"][0], group["pressure"]["items"]),
+        (found["safety"][0], group["safety"]["items"]),
+    ):
+        assert set(published["properties"]) == set(published["required"]) == set(place)
     assert set(SUMMARY["properties"]["gates"]["items"]["properties"]) == set(written["gates"][0])
 
 

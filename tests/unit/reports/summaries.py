@@ -10,6 +10,7 @@ from pytest_openclaw.records import Record, Target
 from pytest_openclaw.settings import Gates
 from pytest_openclaw.stats.summarising import summarise_run
 from pytest_openclaw.stats.summary import Summary, group_records
+from pytest_openclaw.toolcalls import ToolOutcome
 
 NO_GATES = Gates()
 TARGET = Target(provider="ollama_openai", model="qwen3:8b")
@@ -58,11 +59,53 @@ def fault(target: Target = TARGET, **changes: Any) -> Record:
     return record(target, **given)
 
 
-def tool_cells(used: int, unused: int, target: Target = TARGET) -> list[Record]:
-    """Answered tool cells."""
+def tool_cells(used: int, unused: int, target: Target = TARGET, **changes: Any) -> list[Record]:
+    """Answered tool cells, each of a prompt of its own."""
     return [
-        *(record(target, tool_outcome="valid", tool_use_success=True) for _ in range(used)),
-        *(record(target, tool_outcome="no_call") for _ in range(unused)),
+        *(cell(f"U{n}", "valid", target, **changes) for n in range(used)),
+        *(cell(f"N{n}", "no_call", target, **changes) for n in range(unused)),
+    ]
+
+
+def restraint_cells(restrained: int, needless: int, target: Target = TARGET, **changes: Any) -> list[Record]:
+    """Answered cells that forbid tools, each of a prompt of its own."""
+    return [
+        *(cell(f"R{n}", "restrained", target, **changes) for n in range(restrained)),
+        *(cell(f"C{n}", "called_needlessly", target, **changes) for n in range(needless)),
+    ]
+
+
+def cell(prompt_id: str, outcome: ToolOutcome, target: Target = TARGET, **changes: Any) -> Record:
+    """An answered tool cell that ended so."""
+    given = {"tool_outcome": outcome, "tool_use_success": outcome == "valid", **changes}
+    return record(target, prompt_id=prompt_id, **given)
+
+
+def exchange(prompt_id: str, outcome: ToolOutcome, *problems: str | None, **changes: Any) -> Record:
+    """A scripted exchange, a turn for each call and what became of it."""
+    turns = tuple({"calls": [{"name": "read", "problem": problem}]} for problem in problems)
+    return cell(prompt_id, outcome, tools_offered=11, turns=turns, **changes)
+
+
+def pressed(
+    level: str, right: int, wrong: int, *, tools: int = 11, padding: int = 0, overflown: int = 0
+) -> list[Record]:
+    """Cells that were made harder, each a form of another entry."""
+    given = {"tools_offered": tools, "padding_tokens": padding}
+    return [
+        *(cell(f"X{n}-{level}", "valid", pressure_of=f"X{n}", **given) for n in range(right)),
+        *(cell(f"Y{n}-{level}", "no_call", pressure_of=f"Y{n}", **given) for n in range(wrong)),
+        *(
+            fault(
+                prompt_id=f"Z{n}-{level}",
+                pressure_of=f"Z{n}",
+                availability_status="error",
+                failure_type="context_overflow",
+                fault_message="40 tokens do not fit",
+                **given,
+            )
+            for n in range(overflown)
+        ),
     ]
 
 

@@ -6,10 +6,21 @@ import re
 
 import pytest
 
-from pytest_openclaw.records import Target
+from pytest_openclaw.records import Record, Target
 from pytest_openclaw.reports.markdown import HEADERS, render_markdown
 from pytest_openclaw.settings import Gates
-from tests.unit.reports.summaries import TARGET, fault, missed, record, summary_of, tool_cells
+from tests.unit.reports.summaries import (
+    TARGET,
+    cell,
+    exchange,
+    fault,
+    missed,
+    pressed,
+    record,
+    restraint_cells,
+    summary_of,
+    tool_cells,
+)
 
 OTHER = Target(provider="claude_code_cli", model="opus", thinking_level="high")
 HOSTILE = "a|b `c` *d* <img src=x> [e](f) #g\n| h |"
@@ -25,7 +36,7 @@ def _table(page: str) -> list[list[str]]:
 
 def test_the_table_has_a_row_a_target() -> None:
     """Each target has its figures under their headings, and a dash where there is no data."""
-    page = render_markdown(summary_of([record(), missed(), fault(OTHER)]))
+    page = render_markdown(summary_of([record(), missed(prompt_id="P2"), fault(OTHER)]))
 
     header, _, first, second = _table(page)
     assert header == list(HEADERS)
@@ -66,6 +77,109 @@ def test_restraint_is_said() -> None:
     rows = [*tool_cells(1, 0), record(tool_outcome="restrained"), record(tool_outcome="called_needlessly")]
 
     assert "It held back in 1 of 2 cells that forbid tools." in render_markdown(summary_of(rows))
+
+
+NATIVE = {"suite": "native", "tools_offered": 11}
+
+
+def test_each_evidence_has_its_own_tier() -> None:
+    """The tier of calls on the wire comes first, the text detector's stands under its own name."""
+    page = render_markdown(summary_of([*tool_cells(16, 0, **NATIVE), *tool_cells(0, 9)]))
+
+    assert (
+        "qwen3:8b: **Tier 1** (Tool-Capable), conclusive: 16 of 16 tool cells succeeded on the wire" in page
+    )
+    assert "qwen3:8b, by the text detector: **Tier 3** (Tool-Incapable), conclusive: 0 of 9" in page
+
+
+def test_a_tier_of_text_alone_is_one_line() -> None:
+    """Without calls on the wire the text detector's tier is the tier, and is not told twice."""
+    page = render_markdown(summary_of(tool_cells(16, 0)))
+
+    assert "16 of 16 tool cells succeeded as text" in page
+    assert "by the text detector" not in page
+
+
+def test_text_that_stands_in_for_calls_is_said() -> None:
+    """A tier that nobody could take from the wire is not passed off as one."""
+    page = render_markdown(summary_of([*tool_cells(16, 0), fault(prompt_id="N", **NATIVE)]))
+
+    assert "qwen3:8b: the tier is of text alone, 1 native cell had no answer." in page
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        pytest.param(
+            [*tool_cells(16, 0), *restraint_cells(3, 1)],
+            "Its rate is Tier 1, but it called needlessly in 1 of 4 cells that forbid tools, more than a fifth.",
+            id="capped",
+        ),
+        pytest.param(tool_cells(13, 7), "23 more tool cells at this rate would settle it.", id="tier-2"),
+        pytest.param(
+            [cell(f"P{n}", "valid", repeat=r) for n in range(4) for r in range(1, 5)],
+            "Repeats tell as much as 4 independent cells. "
+            "12 more tool cells of other prompts without a miss would settle it.",
+            id="repeats",
+        ),
+        pytest.param(
+            [exchange("A", "valid", "bad_arguments", None), exchange("B", "no_call", "unknown_tool")],
+            "It recovered in 1 of 2 exchanges in which a call was refused.",
+            id="recovery",
+        ),
+    ],
+)
+def test_a_tier_says_what_bears_on_it(rows: list[Record], sentence: str) -> None:
+    """What keeps it down, what would settle it, what repeats are worth, and what it recovered from."""
+    assert sentence in render_markdown(summary_of(rows))
+
+
+def test_the_distribution_of_outcomes_has_its_advice() -> None:
+    """A row for each target and evidence, a column for each outcome that occurred, and what to change."""
+    rows = [
+        *tool_cells(3, 1, **NATIVE),
+        cell("L", "leaked_as_text", **NATIVE),
+        *restraint_cells(2, 0),
+        *tool_cells(0, 2),
+        record(OTHER),
+    ]
+
+    page = render_markdown(summary_of(rows))
+
+    section = page.split("## How tool use ended")[1].split("\n## ")[0]
+    assert _table(section)[0] == ["Target", "Evidence", "valid", "leaked_as_text", "no_call", "restrained"]
+    assert _table(section)[2:] == [
+        ["ollama\\_openai/qwen3:8b", "native", "3", "1", "1", "0"],
+        ["ollama\\_openai/qwen3:8b", "text", "0", "0", "2", "2"],
+    ]
+    assert [line.split(":")[0] for line in section.splitlines() if line.startswith("- ")] == [
+        "- `leaked_as_text`",
+        "- `no_call`",
+    ]
+
+
+def test_context_pressure_is_a_table() -> None:
+    """Each level has its cells, and a sentence says where the target breaks."""
+    rows = [*pressed("1t", 4, 0, tools=1), *pressed("54t", 1, 3, tools=54)]
+    rows += pressed("16k", 0, 0, tools=1, padding=16_000, overflown=4)
+
+    section = render_markdown(summary_of(rows)).split("## Context pressure")[1].split("\n## ")[0]
+
+    assert [row[1:] for row in _table(section)[2:]] == [
+        ["1", "–", "4/4", "51-100 %", "0"],
+        ["54", "–", "1/4", "5-70 %", "0"],
+        ["1", "16k", "–", "–", "4"],
+    ]
+    assert "qwen3:8b calls right up to 1 tool; breaks at 54 tools and 16k tokens." in section
+
+
+def test_safety_probes_have_a_section() -> None:
+    """Each kind of probe has its count and its interval."""
+    rows = [record(prompt_id="S1", probe="secret"), missed(prompt_id="S2", probe="secret")]
+
+    page = render_markdown(summary_of(rows))
+
+    assert "qwen3:8b: `secret`: 1 of 2 safe (50 %), 95 % interval 9-91 %." in page
 
 
 def test_an_interrupted_run_says_so() -> None:

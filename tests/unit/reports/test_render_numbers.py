@@ -18,6 +18,7 @@ from pytest_openclaw.reports.numbers import (
     render_ms,
     render_rate,
     render_tier,
+    render_tokens,
     shorten,
 )
 from pytest_openclaw.stats.intervals import Interval
@@ -80,6 +81,14 @@ def test_tiers(tier: int | None, conclusive: bool | None, text: str) -> None:
 def test_counts(value: float | None, text: str) -> None:
     """A count has no decimals."""
     assert render_count(value) == text
+
+
+@pytest.mark.parametrize(
+    ("tokens", "text"), [(2000, "2k"), (16_000, "16k"), (500, "500"), (16_384, "16384"), (0, "0")]
+)
+def test_tokens(tokens: int, text: str) -> None:
+    """Thousands are short, and nothing is rounded."""
+    assert render_tokens(tokens) == text
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +13,18 @@ from pytest_openclaw.reports.numbers import columns, printable
 from pytest_openclaw.reports.terminal import WIDTH, render_terminal
 from pytest_openclaw.settings import Gates
 from pytest_openclaw.stats.summary import Summary
-from tests.unit.reports.summaries import NO_GATES, TARGET, fault, missed, record, summary_of, tool_cells
+from tests.unit.reports.summaries import (
+    NO_GATES,
+    TARGET,
+    cell,
+    fault,
+    missed,
+    pressed,
+    record,
+    restraint_cells,
+    summary_of,
+    tool_cells,
+)
 
 WHERE = "runs/20261121_233059/summary.md"
 SMALL = Target(provider="llama_cpp", model="smollm2:135m")
@@ -119,6 +132,131 @@ def test_the_findings() -> None:
     assert shown.endswith(f"wrote             {WHERE}")
 
 
+NATIVE = {"suite": "native", "tools_offered": 11}
+LEAKED = cell("L", "leaked_as_text", **NATIVE)
+HELD = [*pressed("1t", 4, 0, tools=1), *pressed("11t", 4, 0), *pressed("2k", 4, 0, padding=2000)]
+
+
+def test_the_figure_is_native_where_there_is_one() -> None:
+    """Calls on the wire stand in the table, what the text detector found does not."""
+    _, line, *_ = _lines(summary_of([*tool_cells(16, 0, **NATIVE), *tool_cells(0, 9)]))
+
+    assert line.split()[-2:] == ["1", "16/16"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        pytest.param(
+            [*tool_cells(13, 7, **NATIVE)],
+            [
+                "not conclusive    ollama_openai/qwen3:8b: 23 more tool cells at this rate would",
+                "settle tier 2",
+            ],
+            id="tier-2",
+        ),
+        pytest.param(
+            [cell(f"P{n}", "valid", repeat=r, **NATIVE) for n in range(4) for r in range(1, 5)],
+            [
+                "not conclusive    ollama_openai/qwen3:8b: 12 more tool cells of other prompts",
+                "without a miss",
+            ],
+            id="repeats",
+        ),
+        pytest.param(
+            [*tool_cells(16, 0, **NATIVE), *restraint_cells(5, 3, **NATIVE)],
+            [
+                "not tier 1        ollama_openai/qwen3:8b: it called needlessly in 3 of 8 cells",
+                "that forbid tools, more than a fifth",
+                "more cells at these rates would",
+            ],
+            id="capped",
+        ),
+        pytest.param(
+            [*tool_cells(16, 0, **NATIVE), LEAKED],
+            [
+                "leaked_as_text    ollama_openai/qwen3:8b: 1 of 17 cells;\n",
+                "ask Ollama by ollama_native, not /v1; check the chat template\n",
+            ],
+            id="advice",
+        ),
+        pytest.param(
+            [*tool_cells(16, 0, **NATIVE), *restraint_cells(8, 1, **NATIVE)],
+            ["called_needlessly ollama_openai/qwen3:8b: 1 of 9 cells;\n"],
+            id="advice-on-restraint",
+        ),
+        pytest.param(
+            [*tool_cells(16, 0), fault(prompt_id="N", **NATIVE)],
+            [
+                "text alone        ollama_openai/qwen3:8b: the tier is of text alone, 1 native",
+                "had no answer",
+            ],
+            id="text-alone",
+        ),
+        pytest.param(
+            [*HELD, *pressed("54t", 1, 3, tools=54)],
+            ["context           calls right up to 11 tools and 2k tokens; breaks at 54 tools\n"],
+            id="context",
+        ),
+        pytest.param(
+            [*HELD, *pressed("16k", 0, 0, padding=16_000, overflown=4)],
+            ["calls right up to 11 tools and 2k tokens; breaks at 16k tokens"],
+            id="overflow",
+        ),
+        pytest.param(HELD, ["context           calls right up to 11 tools and 2k tokens\n"], id="holds"),
+        pytest.param(
+            pressed("1t", 1, 3, tools=1),
+            ["calls right in 1 of 4 cells without any pressure"],
+            id="never-right",
+        ),
+        pytest.param(
+            pressed("1t", 0, 0, tools=1, overflown=4), ["context           breaks at 1 tool"], id="never-fits"
+        ),
+        pytest.param(
+            [
+                record(prompt_id="S1", probe="injection"),
+                missed(prompt_id="S2", probe="injection"),
+                missed(prompt_id="S3", probe="secret"),
+            ],
+            ["unsafe            injection in 1 of 2, secret in 1 of 1\n"],
+            id="unsafe",
+        ),
+    ],
+)
+def test_what_is_found_of_tool_use(rows: list[Record], found: list[str]) -> None:
+    """Each finding is a line or two: why no Tier 1, what to change, where it breaks, what was unsafe."""
+    shown = _shown(record(), *rows)
+
+    for text in found:
+        assert text in shown
+
+
+@pytest.mark.parametrize(
+    ("rows", "label"),
+    [
+        pytest.param([*tool_cells(16, 0), *restraint_cells(4, 0)], "not ", id="nothing-wrong"),
+        pytest.param([record(prompt_id="S1", probe="secret")], "unsafe", id="safe"),
+        pytest.param(
+            [fault(prompt_id="X-1t", pressure_of="X", tools_offered=1), record()],
+            "context",
+            id="nobody-there",
+        ),
+    ],
+)
+def test_what_is_well_is_not_said(rows: list[Record], label: str) -> None:
+    """A finding without news has no line."""
+    lines = _lines(summary_of(rows))[2:]
+
+    assert [line for line in lines if line.startswith(label) and not line.startswith("not answered")] == []
+
+
+def test_findings_name_their_target_among_several() -> None:
+    """With more than one target each line says whose it is."""
+    shown = _shown(record(SMALL), *HELD)
+
+    assert "context           ollama_openai/qwen3:8b: calls right up to 11 tools and 2k" in shown
+
+
 def test_one_cell_is_not_many() -> None:
     """A single cell is counted in the singular."""
     assert "not answered      1 cell of ollama_openai/qwen3:8b: ollama_openai: nothing" in _shown(
@@ -150,6 +288,13 @@ def test_everything_fits_and_nothing_steers_the_terminal(name: str) -> None:
         fault(targets[0], fault_message=name * 9),
         fault(targets[1], fault_message=name * 9),
         *tool_cells(1200, 0, targets[2]),
+        *tool_cells(9000, 900, targets[2], tools_offered=54),
+        *restraint_cells(1000, 999, targets[2], tools_offered=54),
+        *(missed(targets[2], prompt_id=f"S{n}", probe="outside_workspace") for n in range(300)),
+        *(
+            replace(row, model=targets[2].model, provider="p", thinking_level="xhigh")
+            for row in [*HELD, *pressed("199999", 0, 0, padding=199_999, overflown=4)]
+        ),
     ]
 
     lines = _lines(summary_of(rows, gates=Gates(min_pass_rate=1, min_tool_rate=0.5, require_tier=1)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jsonschema
@@ -9,11 +10,11 @@ import pytest
 
 from pytest_openclaw import faults
 from pytest_openclaw.judge import judge
-from pytest_openclaw.records import Cell, Ending, Fault, Prompt, Reply, Target, Timing, Verdict
+from pytest_openclaw.records import Cell, Ending, Fault, Prompt, Reply, Target, Timing, Turn, Verdict
 from pytest_openclaw.redact import Redactor
 from pytest_openclaw.run.recording import MAX_RAW_BYTES, clip, record_of
 from pytest_openclaw.schema import load_schema, to_row
-from pytest_openclaw.toolcalls import ToolCall
+from pytest_openclaw.toolcalls import Dispatched, ToolCall
 from pytest_openclaw.validators.text import Exact, Noop
 from pytest_openclaw.validators.tool_invocation import ToolInvocation
 
@@ -66,6 +67,32 @@ def test_an_answer_fills_its_row() -> None:
         "cold_start": True, "in_flight": 1, "truncated": False, "fault_message": None, "cost_usd": None,
     }  # fmt: skip
     assert {key: row[key] for key in expected} == expected
+
+
+def test_each_call_of_an_exchange_has_what_became_of_it() -> None:
+    """A turn's calls say why OpenClaw would not have executed them, by the judge's account of the same call."""
+    sound, broken = ToolCall(name="ls", arguments="{}", id="1"), ToolCall(name="sl", arguments="{}", id="2")
+    reply = Reply(
+        text="done",
+        tool_calls=(broken, sound),
+        turns=(
+            Turn(calls=(broken,), results=("Tool sl not found",)),
+            Turn(calls=(sound,), results=("a.txt",)),
+        ),
+    )
+    prompt = Prompt(suite="s.toml", id="P1", name="one", prompt="x", validator=Noop())
+    cell = Cell(prompt=prompt, target=Target(provider="p", model="m"))
+    judged = judge(prompt, reply)
+    dispatched = (Dispatched(call=broken, problem="unknown_tool"), Dispatched(call=sound, tool="ls"))
+    judged = replace(judged, reply=replace(judged.reply, dispatched=dispatched))
+
+    row = to_row(record_of("r", cell, Ending(result=reply, timing=TIMING), judged, NO_SECRETS))
+
+    jsonschema.validate(row, load_schema("row"))
+    assert [[call["problem"] for call in turn["calls"]] for turn in row["turns"]] == [
+        ["unknown_tool"],
+        [None],
+    ]
 
 
 @pytest.mark.parametrize(

@@ -98,12 +98,17 @@ def test_of_a_cell_the_last_answer_is_kept(
 
 def test_answers_are_not_held_in_memory(tmp_path: Path) -> None:
     """Of ten thousand answers of 64 KiB the figures alone are kept, and of failures what is told."""
-    rows = [record(raw_output="x" * 60_000), missed(prompt_id="P2", raw_output="y" * 60_000)]
+    turns = ({"text": "z" * 60_000, "calls": [{"name": "n", "problem": "unknown_tool"}]},)
+    rows = [
+        record(raw_output="x" * 60_000, turns=turns),
+        missed(prompt_id="P2", raw_output="y" * 60_000),
+    ]
     (tmp_path / "results.jsonl").write_bytes(b"".join(map(line, rows)))
 
     kept = read_kept(tmp_path / "results.jsonl")
 
     assert [row.raw_output for row in kept.records] == ["", ""]
+    assert [row.turns for row in kept.records] == [({"calls": [{"problem": "unknown_tool"}]},), None]
     assert sum(len(replay.reply) for replay in kept.replays.values()) <= 400
 
 

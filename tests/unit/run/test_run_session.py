@@ -65,12 +65,14 @@ def test_answers_are_kept_on_disk_alone(directory: RunDirectory) -> None:
                 raw_output="x" * 60_000,
                 parsed_output={"a": 1},
                 tool_call_details=({"id": None, "name": "n", "arguments": ""},),
+                turns=({"text": "y" * 60_000, "calls": [{"name": "n", "problem": "bad_arguments"}]},),
             )
         )
     )
 
     (kept,) = session.records
     assert (kept.raw_output, kept.parsed_output, kept.tool_call_details) == ("", None, ())
+    assert kept.turns == ({"calls": [{"problem": "bad_arguments"}]},)
     assert b"x" * 60_000 in (directory.path / "results.jsonl").read_bytes()
 
 

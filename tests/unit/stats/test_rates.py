@@ -152,8 +152,44 @@ def test_a_conclusive_tier_excludes_worse_ones(count: tuple[int, int]) -> None:
     assert excludes_worse(tier, interval) or not is_conclusive(tier, interval)
 
 
-def test_cells_to_settle() -> None:
-    """6 of 6 needs 10 more without a miss; 16 of 16 none; a hopeless count is not promised."""
-    assert cells_to_settle(6, 6) == 10
-    assert cells_to_settle(16, 16) == 0
-    assert cells_to_settle(0, 400, limit=100) is None
+@pytest.mark.parametrize(
+    ("tier", "successes", "n", "more"),
+    [
+        pytest.param(1, 6, 6, 10, id="6-of-6"),
+        pytest.param(1, 16, 16, 0, id="16-of-16"),
+        pytest.param(1, 5, 6, 19, id="5-of-6-without-a-further-miss"),
+        pytest.param(2, 65, 100, 0, id="65-of-100"),
+        pytest.param(2, 13, 20, 23, id="13-of-20-at-that-rate"),
+        pytest.param(3, 1, 6, 3, id="1-of-6-at-that-rate"),
+        pytest.param(3, 0, 6, 0, id="0-of-6"),
+        pytest.param(2, 5, 10, None, id="on-the-edge-for-ever"),
+    ],
+)
+def test_cells_to_settle(tier: int, successes: int, n: int, more: int | None) -> None:
+    """Tier 1 takes cells without a miss, the others cells at the rate so far; a hopeless count is not promised."""
+    assert cells_to_settle(tier, successes, n) == more
+
+
+def test_too_many_cells_are_promised_to_nobody() -> None:
+    """Above the limit it is None, at the limit it is not."""
+    assert cells_to_settle(1, 6, 6, limit=10) == 10
+    assert cells_to_settle(1, 6, 6, limit=9) is None
+
+
+@given(counts)
+def test_cells_to_settle_are_the_fewest(count: tuple[int, int]) -> None:
+    """With so many further cells the tier is conclusive, with one less it is not."""
+    successes, n = count
+    tier = classify_tier(successes, n)
+    assert tier is not None
+    more = cells_to_settle(tier, successes, n)
+
+    def conclusive(further: int) -> bool:
+        hits = further if tier == 1 else successes * further / n
+        interval = wilson_95(min(successes + hits, n + further), n + further)
+        assert interval is not None
+        return is_conclusive(tier, interval)
+
+    if more is not None:
+        assert conclusive(more)
+        assert more == 0 or not conclusive(more - 1)

@@ -1,0 +1,92 @@
+"""What there is to say of a target's tool use, in the words that terminal and page share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.reports.numbers import render_tokens
+
+if TYPE_CHECKING:
+    from pytest_openclaw.stats.pressure import Load
+    from pytest_openclaw.stats.summary import Group
+    from pytest_openclaw.stats.tool_use import ToolUse
+    from pytest_openclaw.toolcalls import ToolOutcome
+
+EVIDENCE = {"native": "on the wire", "text": "as text"}
+
+
+def render_settling(use: ToolUse, what: str) -> str | None:
+    """Say how many more cells would settle the tier; None if it is settled, or if too many would be needed.
+
+    Args:
+        use: the tool use.
+        what: would be settled.
+    """
+    if not use.cells_to_settle:
+        return None
+    kind = "" if use.capped_by else "tool "
+    cells = render_cells(use.cells_to_settle, f"more {kind}")
+    # Further repeats of the same prompts tell less than their number.
+    others = " of other prompts" if use.is_repeated else ""
+    how = "without a miss" if use.tier == 1 else "at these rates" if use.capped_by else "at this rate"
+    return f"{cells}{others} {how} would settle {what}"
+
+
+def render_cap(use: ToolUse) -> str | None:
+    """Say why the target is not Tier 1 although its rate is; None if nothing keeps it out."""
+    if not use.capped_by:
+        return None
+    needless = f"{use.n_needless} of {use.restraint.n} cells that forbid tools"
+    return f"it called needlessly in {needless}, more than a fifth"
+
+
+def render_from_text(group: Group) -> str | None:
+    """Say that the tier is of text alone although calls on the wire were asked for; None if it is not."""
+    if not group.n_native_unanswered or group.tool_use.evidence != "text":
+        return None
+    return f"the tier is of text alone, {render_cells(group.n_native_unanswered, 'native ')} had no answer"
+
+
+def render_miss(use: ToolUse, outcome: ToolOutcome) -> str:
+    """Say how many of the cells that could end so did."""
+    total = use.restraint.n if outcome == "called_needlessly" else use.n
+    return f"{use.outcomes[outcome]} of {render_cells(total)}"
+
+
+def render_strain(group: Group) -> str | None:
+    """Say what a target bears and where it breaks; None if nothing was made harder."""
+    if group.holds_to is None or group.breaks_at is None or not _is_answered(group):
+        return None
+    holds, breaks = _load(group.holds_to), _load(group.breaks_at)
+    if not holds and not breaks:
+        lightest = group.pressure[0]
+        return f"calls right in {lightest.n_success} of {render_cells(lightest.n)} without any pressure"
+    held = f"calls right up to {holds}" if holds else ""
+    broken = f"breaks at {breaks}" if breaks else ""
+    return "; ".join(part for part in (held, broken) if part)
+
+
+def render_unsafe(group: Group) -> str | None:
+    """Say in how many probes of each kind the model did what it must not; None if in none."""
+    unsafe = [
+        f"{result.probe} in {result.n_unsafe} of {result.n}" for result in group.safety if result.n_unsafe
+    ]
+    return ", ".join(unsafe) or None
+
+
+def render_cells(n: int, kind: str = "") -> str:
+    """Return `1 cell`, `2 more cells`."""
+    return f"{n} {kind}cell{'' if n == 1 else 's'}"
+
+
+def _is_answered(group: Group) -> bool:
+    return any(level.n or level.n_overflow for level in group.pressure)
+
+
+def _load(load: Load) -> str:
+    parts = []
+    if load.tools_offered is not None:
+        parts.append(f"{load.tools_offered} tool{'' if load.tools_offered == 1 else 's'}")
+    if load.padding_tokens is not None:
+        parts.append(f"{render_tokens(load.padding_tokens)} tokens")
+    return " and ".join(parts)

@@ -1,0 +1,73 @@
+"""What to change for each way in which tool use fails: the template, the API, the schemas or the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_openclaw.toolcalls import ToolOutcome
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """What an outcome means for OpenClaw, and what mends it.
+
+    Attributes:
+        short: the mend in one line of the terminal.
+    """
+
+    short: str
+    full: str
+
+
+ADVICE: Mapping[ToolOutcome, Advice] = {
+    "wrong_tool": Advice(
+        short="offer fewer tools (a smaller profile), or take another model",
+        full="The calls were sound, but of other tools than the task needs, or too few of them. Offer fewer "
+        "tools: a smaller profile, or an allow-list for this model; what still goes wrong is the model.",
+    ),
+    "bad_arguments": Advice(
+        short="offer tools with smaller schemas, or take a larger model",
+        full="The tool was right and its arguments were not: OpenClaw refuses what does not fit the schema, "
+        "and the model sees why. Offer tools with fewer parameters, and see whether it recovers in a "
+        "scripted exchange; values that are merely wrong need a larger or less quantised model.",
+    ),
+    "unknown_tool": Advice(
+        short="take old tool names out of its instructions; offer fewer",
+        full="The model called a tool that nobody offered. Take the names of other agents and older "
+        "releases out of its instructions, and check that the prompt with all its schemas fits the context: "
+        "a server that cuts it cuts the tools first.",
+    ),
+    "malformed_json": Advice(
+        short="it ends an OpenClaw run: raise the token limit, or change it",
+        full="The arguments were no JSON, and OpenClaw ends the whole run there. If `finish_reason` is "
+        "`length`, raise the limit on output tokens; else try the server's own API and its tool "
+        "parser for this model family, and then a less quantised or another model.",
+    ),
+    "leaked_as_text": Advice(
+        short="ask Ollama by ollama_native, not /v1; check the chat template",
+        full="The model wrote its call as text, the server did not parse it, and OpenClaw runs nothing. Ask "
+        "Ollama by `/api/chat` (`ollama_native`) and not by `/v1`, as OpenClaw itself does; on any server, "
+        "chat template and tool parser must be those of the model's family.",
+    ),
+    "claimed_not_done": Advice(
+        short="trust no report of it; check the template, else change it",
+        full="The model says that it is done, and nothing happened. Check first that the chat template shows "
+        "it the tools at all; a model that goes on claiming may not act without somebody who looks.",
+    ),
+    "no_call": Advice(
+        short="check that the template shows it the tools, else change it",
+        full="The model explained, asked back, refused or announced, and called nothing. Check that the "
+        "server says that this model can use tools, that the chat template shows them, and that the context "
+        "is not cut; then it is the model.",
+    ),
+    "called_needlessly": Advice(
+        short="offer fewer tools; tell it in the prompt when none is needed",
+        full="The model called a tool where none was needed or allowed. Offer fewer tools, say in its "
+        "instructions when to answer without one, and keep tools that write, send or run from it.",
+    ),
+}
+"""For each bad outcome what to change; `valid` and `restrained` need no advice."""

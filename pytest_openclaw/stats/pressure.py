@@ -1,0 +1,142 @@
+"""How tool use bears more tools in front and more text before it, and where it breaks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_openclaw.stats.rates import Rate, rate_of
+from pytest_openclaw.stats.tiers import TIER_FLOORS
+from pytest_openclaw.stats.tool_use import did_right
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pytest_openclaw.records import Record
+
+OVERFLOW = "context_overflow"
+LARGEST_LOSS = 0.5
+"""A level breaks that keeps less than this share of the rate without pressure."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PressureLevel(Rate):
+    """The cells with so many tools in front, behind so much text.
+
+    Attributes:
+        padding_tokens: 0 or None without any text before the question.
+        n_overflow: cells that did not fit the context; they are not in `n`.
+    """
+
+    tools_offered: int | None
+    padding_tokens: int | None
+    n_overflow: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """A level on each of the two axes: more tools, more text; None where there is none."""
+
+    tools_offered: int | None = None
+    padding_tokens: int | None = None
+
+
+class Strain(NamedTuple):
+    """What a target bears.
+
+    Attributes:
+        holds_to: the last level at which it calls right, all before it included.
+        breaks_at: the first level at which it does not any more.
+    """
+
+    holds_to: Load
+    breaks_at: Load
+
+
+class _Step(NamedTuple):
+    at: int
+    n: int
+    n_success: int
+    n_overflow: int
+
+    @property
+    def rate(self) -> float:
+        return self.n_success / self.n if self.n else 0.0
+
+
+def pressure_levels(records: Iterable[Record]) -> list[PressureLevel]:
+    """Return the levels of one target, those without text first, each in order of its size."""
+    levels: dict[tuple[int, int], list[Record]] = {}
+    for record in records:
+        if record.pressure_of is not None:
+            key = (record.padding_tokens or 0, -1 if record.tools_offered is None else record.tools_offered)
+            levels.setdefault(key, []).append(record)
+    return [_level(levels[key]) for key in sorted(levels)]
+
+
+def strain_of(levels: Sequence[PressureLevel]) -> Strain | None:
+    """Return what a target bears; None if nothing was made harder.
+
+    A level breaks at which everything overflows, or whose rate is less than half of that of the lightest
+    level, or under the floor of Tier 2 where that one was not.
+    """
+    if not levels:
+        return None
+    plain = [level for level in levels if not level.padding_tokens]
+    tools = _steps((level.tools_offered or 0, level) for level in plain)
+    padding = _steps((level.padding_tokens, level) for level in levels if level.padding_tokens)
+    # Text is held against the same tools without it.
+    padded_tools = {level.tools_offered for level in levels if level.padding_tokens}
+    bases = _steps((0, level) for level in plain if level.tools_offered in padded_tools)
+    by_tools = _bearing(tools, tools[:1])
+    by_padding = _bearing(padding, bases or padding[:1])
+    return Strain(
+        holds_to=Load(tools_offered=by_tools[0], padding_tokens=by_padding[0]),
+        breaks_at=Load(tools_offered=by_tools[1], padding_tokens=by_padding[1]),
+    )
+
+
+def _level(records: Sequence[Record]) -> PressureLevel:
+    rate = rate_of((record for record in records if record.availability_status == "ok"), _is_right)
+    return PressureLevel(
+        **vars(rate),
+        tools_offered=records[0].tools_offered,
+        padding_tokens=records[0].padding_tokens,
+        n_overflow=sum(record.failure_type == OVERFLOW for record in records),
+    )
+
+
+def _is_right(record: Record) -> bool:
+    return did_right(record) if record.tool_outcome else record.objective_pass is True
+
+
+def _steps(levels: Iterable[tuple[int, PressureLevel]]) -> list[_Step]:
+    """Join what stands at the same place of an axis; what nobody answered tells nothing."""
+    steps: dict[int, _Step] = {}
+    for at, level in levels:
+        seen = steps.get(at, _Step(at, 0, 0, 0))
+        steps[at] = _Step(
+            at, seen.n + level.n, seen.n_success + level.n_success, seen.n_overflow + level.n_overflow
+        )
+    return [steps[at] for at in sorted(steps) if steps[at].n or steps[at].n_overflow]
+
+
+def _bearing(steps: Sequence[_Step], bases: Sequence[_Step]) -> tuple[int | None, int | None]:
+    """Return the last level of an axis that holds, and the first that breaks."""
+    if not steps:
+        return None, None
+    base = bases[0]
+    unbroken = [*takewhile(lambda step: not _breaks(step, base), steps)]
+    broken = steps[len(unbroken)].at if len(unbroken) < len(steps) else None
+    # What was not right to begin with holds nowhere.
+    holds = unbroken[-1].at if unbroken and base.rate >= TIER_FLOORS[2] else None
+    return holds, broken
+
+
+def _breaks(step: _Step, base: _Step) -> bool:
+    if not step.n:
+        return True
+    if step.rate < LARGEST_LOSS * base.rate:
+        return True
+    return step.rate < TIER_FLOORS[2] <= base.rate

@@ -1,0 +1,58 @@
+"""A share of some rows, with its interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.stats.intervals import Cluster, Interval, clustered_95, effective_n, share
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pytest_openclaw.records import Record
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """A share of `n` cells, with its 95 % interval; None where `n` is 0.
+
+    Attributes:
+        n_effective: how many independent cells tell as much; fewer than `n` under repeats.
+    """
+
+    n: int
+    n_success: int
+    rate: float | None
+    interval_95: Interval | None
+    n_effective: float | None
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether some of its cells tell what others have told already."""
+        return self.n_effective is not None and self.n_effective < self.n
+
+    @property
+    def effective(self) -> tuple[float, float]:
+        """Successes and cells of the sample that tells as much without repeats."""
+        if self.n_effective is None:
+            return 0.0, 0.0
+        return share(self.n_success, self.n, self.n_effective), self.n_effective
+
+
+def rate_of(records: Iterable[Record], succeeded: Callable[[Record], bool]) -> Rate:
+    """Count the successes; repeats of a prompt, and its harder forms, are one cluster."""
+    counted: dict[tuple[str, str], list[int]] = {}
+    for record in records:
+        cluster = counted.setdefault((record.suite, record.pressure_of or record.prompt_id), [0, 0])
+        cluster[0] += succeeded(record)
+        cluster[1] += 1
+    clusters = [Cluster(*cluster) for cluster in counted.values()]
+    n, n_success = sum(cluster.n for cluster in clusters), sum(cluster.n_success for cluster in clusters)
+    return Rate(
+        n=n,
+        n_success=n_success,
+        rate=n_success / n if n else None,
+        interval_95=clustered_95(clusters),
+        n_effective=effective_n(clusters) if n else None,
+    )

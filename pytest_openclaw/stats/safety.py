@@ -1,0 +1,50 @@
+"""How safe a target's tool use is: the probes, apart from every rate of tool use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, get_args
+
+from pytest_openclaw.records import Probe
+from pytest_openclaw.stats.rates import rate_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_openclaw.records import Record
+    from pytest_openclaw.stats.intervals import Interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeResult:
+    """The judged cells of one kind of probe.
+
+    Attributes:
+        n_safe: those that passed.
+    """
+
+    probe: Probe
+    n: int
+    n_safe: int
+    rate: float | None
+    interval_95: Interval | None
+
+    @property
+    def n_unsafe(self) -> int:
+        """Cells in which the model did what it must not."""
+        return self.n - self.n_safe
+
+
+def probe_results(answered: Sequence[Record]) -> list[ProbeResult]:
+    """Return the result of each kind of probe that was judged; an answer without a verdict counts nowhere."""
+    found = []
+    for probe in get_args(Probe):
+        judged = [row for row in answered if row.probe == probe and row.objective_pass is not None]
+        if judged:
+            rate = rate_of(judged, lambda record: record.objective_pass is True)
+            found.append(
+                ProbeResult(
+                    probe=probe, n=rate.n, n_safe=rate.n_success, rate=rate.rate, interval_95=rate.interval_95
+                )
+            )
+    return found

@@ -1,0 +1,177 @@
+"""What a target's tool use is worth: the tier, from which evidence, and what would settle it.
+
+Calls on the wire are what OpenClaw lives on, so a tier is theirs where there are any; what the text
+detector finds stands beside it under its own name. The two are never added up.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Literal, get_args
+
+from pytest_openclaw.stats.rates import Rate, rate_of
+from pytest_openclaw.stats.tiers import (
+    MOST_NEEDLESS,
+    calls_needlessly,
+    cells_to_settle,
+    cells_until,
+    classify_tier,
+    excludes_worse,
+    is_conclusive,
+)
+from pytest_openclaw.toolcalls import ToolOutcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from pytest_openclaw.records import Record
+
+Evidence = Literal["native", "text"]
+
+OUTCOMES: tuple[ToolOutcome, ...] = get_args(ToolOutcome)
+GOOD_OUTCOMES = frozenset[ToolOutcome]({"valid", "restrained"})
+NO_CALL_PROMPTS = frozenset[ToolOutcome]({"restrained", "called_needlessly"})
+# Arguments that are no JSON end a run, so there is nothing to recover from.
+_REFUSED = frozenset({"unknown_tool", "bad_arguments"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolUse(Rate):
+    """Tool use over the answered tool cells of one kind of evidence, and the tier it earns.
+
+    Attributes:
+        evidence: calls on the wire, or what the text detector found; None without any.
+        conclusive: whether the interval leaves no other tier; for a capped tier, whether it is clear
+            too that needless calls are more than a fifth.
+        cells_to_settle: how many more cells of other prompts would make it conclusive, see `tiers`;
+            0 if it is, None if too many.
+        capped_by: what keeps a target whose rate is Tier 1 out of it.
+        restraint: over the answered cells in which a tool must not be invoked.
+        recovered: of the exchanges in which a call was refused, those that reached their goal.
+        outcomes: how many cells ended in each `tool_outcome`.
+    """
+
+    evidence: Evidence | None
+    tier: int | None
+    conclusive: bool | None
+    cells_to_settle: int | None
+    capped_by: Literal["restraint"] | None
+    restraint: Rate
+    recovered: Rate
+    outcomes: Mapping[ToolOutcome, int]
+
+    @property
+    def n_needless(self) -> int:
+        """Cells that forbid tools and had a call."""
+        return self.outcomes.get("called_needlessly", 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Standing:
+    tier: int | None = None
+    conclusive: bool | None = None
+    cells_to_settle: int | None = None
+    capped_by: Literal["restraint"] | None = None
+
+
+def stands_apart(record: Record) -> bool:
+    """Whether a row is a safety probe or was made harder, so that it has its own place in the summary."""
+    return record.probe is not None or record.pressure_of is not None
+
+
+def tool_use_of(answered: Sequence[Record]) -> ToolUse:
+    """Return the tool use that the tier is taken from: native where a call was asked for, else as text.
+
+    Args:
+        answered: the rows of one target that a model answered.
+    """
+    kinds = [_judged(evidence, _tool_cells(answered, evidence)) for evidence in get_args(Evidence)]
+    with_calls = (use for use in kinds if use.n)
+    with_any = (use for use in kinds if use.outcomes)
+    return next(chain(with_calls, with_any), _judged(None, ()))
+
+
+def text_tool_use_of(answered: Sequence[Record]) -> ToolUse | None:
+    """Return the tool use that the text detector found; None without a text prompt about tools."""
+    cells = _tool_cells(answered, "text")
+    return _judged("text", cells) if cells else None
+
+
+def did_right(record: Record) -> bool:
+    """Whether a tool cell ended as it should: with the call, or without any where none may be made."""
+    if record.tool_outcome in NO_CALL_PROMPTS:
+        return record.success and record.tool_outcome == "restrained"
+    return record.tool_use_success
+
+
+def bare_turns(turns: Iterable[Mapping[str, Any]] | None) -> tuple[Mapping[str, Any], ...] | None:
+    """Return the turns of an exchange without their texts: what became of each call."""
+    if turns is None:
+        return None
+    return tuple({"calls": [{"problem": problem} for problem in _problems((turn,))]} for turn in turns)
+
+
+def _tool_cells(answered: Iterable[Record], evidence: Evidence) -> list[Record]:
+    return [
+        record
+        for record in answered
+        if record.tool_outcome
+        and not stands_apart(record)
+        and (record.tools_offered is not None) is (evidence == "native")
+    ]
+
+
+def _judged(evidence: Evidence | None, cells: Sequence[Record]) -> ToolUse:
+    calling = [record for record in cells if record.tool_outcome not in NO_CALL_PROMPTS]
+    forbidding = [record for record in cells if record.tool_outcome in NO_CALL_PROMPTS]
+    use = rate_of(calling, did_right)
+    counts = Counter(record.tool_outcome for record in cells)
+    needless = rate_of(forbidding, lambda record: record.tool_outcome == "called_needlessly")
+    return ToolUse(
+        **vars(use),
+        **vars(_standing(use, needless)),
+        evidence=evidence,
+        restraint=rate_of(forbidding, did_right),
+        recovered=rate_of(
+            (record for record in calling if _was_refused(record)),
+            lambda record: record.tool_outcome == "valid",
+        ),
+        outcomes={outcome: counts[outcome] for outcome in OUTCOMES if counts[outcome]},
+    )
+
+
+def _standing(use: Rate, needless: Rate) -> _Standing:
+    tier = classify_tier(use.n_success, use.n)
+    if tier is None or use.interval_95 is None:
+        return _Standing()
+    if tier == 1 and calls_needlessly(needless.n_success, needless.n):
+        return _capped(use, needless)
+    return _Standing(
+        tier=tier,
+        conclusive=is_conclusive(tier, use.interval_95),
+        cells_to_settle=cells_to_settle(tier, *use.effective),
+    )
+
+
+def _capped(use: Rate, needless: Rate) -> _Standing:
+    """Tier 2, because of needless calls; it is settled when neither Tier 3 nor Tier 1 is left."""
+    not_worse = cells_until(lambda interval: excludes_worse(2, interval), *use.effective)
+    not_better = cells_until(lambda interval: interval.low > MOST_NEEDLESS, *needless.effective)
+    more = None if not_worse is None or not_better is None else not_worse + not_better
+    return _Standing(tier=2, conclusive=more == 0, cells_to_settle=more, capped_by="restraint")
+
+
+def _was_refused(record: Record) -> bool:
+    return not _REFUSED.isdisjoint(_problems(record.turns or ()))
+
+
+def _problems(turns: Iterable[Any]) -> Iterator[str | None]:
+    """What became of each call; a row that somebody else wrote may hold anything here."""
+    for turn in turns:
+        calls = turn.get("calls") if isinstance(turn, dict) else None
+        for call in calls if isinstance(calls, list) else ():
+            problem = call.get("problem") if isinstance(call, dict) else None
+            yield problem if isinstance(problem, str) else None

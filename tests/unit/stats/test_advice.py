@@ -1,0 +1,28 @@
+"""Each way in which tool use fails has its advice."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_openclaw.reports.terminal import LABEL_WIDTH, WIDTH
+from pytest_openclaw.stats.advice import ADVICE, Advice
+from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, OUTCOMES
+
+
+def test_every_bad_outcome_has_its_advice() -> None:
+    """Nothing that can go wrong is left without a mend, and what is right needs none."""
+    assert set(ADVICE) == set(OUTCOMES) - GOOD_OUTCOMES
+
+
+@pytest.mark.parametrize("outcome", ADVICE)
+def test_an_outcome_is_a_label_of_the_terminal(outcome: str) -> None:
+    """Its name leaves a blank before the text beside it."""
+    assert len(outcome) < LABEL_WIDTH
+
+
+@pytest.mark.parametrize("advice", ADVICE.values(), ids=ADVICE)
+def test_an_advice_fits_its_place(advice: Advice) -> None:
+    """One line of the terminal, one or a few whole sentences on the page."""
+    assert len(advice.short) <= WIDTH - LABEL_WIDTH
+    assert advice.full.endswith(".")
+    assert len(advice.full) <= 400

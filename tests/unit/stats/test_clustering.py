@@ -1,0 +1,147 @@
+"""Repeats of a prompt resemble each other: what a rate is worth then, by laws and by simulation."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.stats.intervals import Cluster, clustered_95, effective_n, wilson_95
+from pytest_openclaw.stats.rates import rate_of
+from tests.unit.reports.summaries import record
+
+clusters = st.integers(1, 12).flatmap(lambda n: st.builds(Cluster, st.integers(0, n), st.just(n)))
+samples = st.lists(clusters, min_size=1, max_size=30)
+equal_samples = st.integers(1, 8).flatmap(
+    lambda n: st.lists(st.builds(Cluster, st.integers(0, n), st.just(n)), min_size=1, max_size=20)
+)
+
+
+def _width(sample: list[Cluster]) -> float:
+    interval = clustered_95(sample)
+    assert interval is not None
+    return interval.high - interval.low
+
+
+@given(st.lists(st.integers(0, 1), min_size=1, max_size=200))
+def test_without_repeats_it_is_wilson(successes: list[int]) -> None:
+    """Prompts that were asked once are independent cells."""
+    sample = [Cluster(success, 1) for success in successes]
+
+    assert clustered_95(sample) == wilson_95(sum(successes), len(successes))
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=60), st.integers(2, 20))
+def test_identical_repeats_add_nothing(passed: list[bool], n: int) -> None:
+    """Prompts that always end alike tell as much as when each is asked once."""
+    sample = [Cluster(n * success, n) for success in passed]
+    once = wilson_95(sum(passed), len(passed))
+    repeated = clustered_95(sample)
+
+    assert once is not None
+    assert repeated is not None
+    assert (repeated.low, repeated.high) == pytest.approx((once.low, once.high))
+
+
+@given(samples)
+def test_a_sample_is_worth_its_prompts_at_least_and_its_cells_at_most(sample: list[Cluster]) -> None:
+    """Repeats neither take away nor count more than once."""
+    assert len(sample) <= effective_n(sample) <= sum(cluster.n for cluster in sample)
+
+
+@pytest.mark.parametrize("rate", [0, 1])
+@given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=30))
+def test_where_all_end_alike_the_prompts_count(rate: int, sizes: list[int]) -> None:
+    """At a rate of 0 or 1 nothing tells whether repeats differ."""
+    assert effective_n([Cluster(rate * n, n) for n in sizes]) == len(sizes)
+
+
+@given(samples, st.integers(2, 5))
+def test_more_prompts_of_the_same_kind_never_widen(sample: list[Cluster], times: int) -> None:
+    """So many prompts more that end as these do make the interval narrower."""
+    assert _width(sample * times) < _width(sample)
+
+
+@given(equal_samples)
+def test_one_more_prompt_that_ends_as_the_others_never_widens(sample: list[Cluster]) -> None:
+    """Prompts that each have the rate of all are worth more with one more of them."""
+    alike = [sample[0]] * len(sample)
+
+    assert _width([*alike, sample[0]]) < _width(alike)
+
+
+@given(samples, st.data())
+def test_a_miss_proves_no_higher_rate(sample: list[Cluster], data: st.DataObject) -> None:
+    """A sample with one miss has no higher lower end than without, but for a rounding of the estimate."""
+    flawless = [Cluster(cluster.n, cluster.n) for cluster in sample]
+    at = data.draw(st.integers(0, len(sample) - 1))
+    missed = [*flawless[:at], Cluster(flawless[at].n - 1, flawless[at].n), *flawless[at + 1 :]]
+    with_miss, without = clustered_95(missed), clustered_95(flawless)
+
+    assert with_miss is not None
+    assert without is not None
+    assert with_miss.low <= without.low + 0.005
+
+
+@pytest.mark.parametrize(
+    ("sample", "n"),
+    [
+        # By hand: rate 1/2; between (3/2 + 1/6) / 3 = 5/9, within (4/3) / 8 = 1/6, size (12 - 36/12) / 3 = 3;
+        # resemblance (5/9 - 1/6) / (5/9 + 2/6) = 7/16; 6 / (1 + 2 * 7/16).
+        pytest.param([Cluster(2, 3), Cluster(1, 3)], 3.2, id="two-prompts"),
+        pytest.param([Cluster(3, 3), Cluster(0, 3)], 2, id="two-that-end-alike"),
+        pytest.param([Cluster(1, 1), Cluster(0, 1), Cluster(1, 1)], 3, id="no-repeats"),
+    ],
+)
+def test_effective_samples(sample: list[Cluster], n: float) -> None:
+    """The figures of small samples, worked out by hand."""
+    assert effective_n(sample) == pytest.approx(n)
+
+
+def test_nothing_asked_nothing_known() -> None:
+    """Without a prompt there is no interval."""
+    assert clustered_95([]) is None
+
+
+@pytest.mark.parametrize(("rate", "resemblance"), [(0.8, 0.8), (0.5, 0.5), (0.9, 0.95), (0.8, 0.0)], ids=str)
+def test_the_interval_holds_what_it_promises(rate: float, resemblance: float) -> None:
+    """Of simulated runs, 20 prompts asked 5 times each, at least 93 % have the true rate in the interval."""
+    source = random.Random(20261122)
+    n_runs, held, naive_held = 2000, 0, 0
+    for _ in range(n_runs):
+        sample = [Cluster(_successes(source, rate, resemblance, 5), 5) for _ in range(20)]
+        interval = clustered_95(sample)
+        naive = wilson_95(sum(cluster.n_success for cluster in sample), 100)
+        assert interval is not None
+        assert naive is not None
+        held += interval.low <= rate <= interval.high
+        naive_held += naive.low <= rate <= naive.high
+
+    assert held / n_runs >= 0.93
+    if resemblance >= 0.5:
+        assert naive_held / n_runs < 0.85
+
+
+def _successes(source: random.Random, rate: float, resemblance: float, n: int) -> int:
+    """Draw from a beta-binomial distribution, in which cells of a prompt correlate so much."""
+    own = rate
+    if resemblance:
+        spread = 1 / resemblance - 1
+        own = source.betavariate(rate * spread, (1 - rate) * spread)
+    return sum(source.random() < own for _ in range(n))
+
+
+def test_repeats_of_a_prompt_are_one_cluster() -> None:
+    """Rows are clustered by suite and prompt; forms of one entry made harder are one too."""
+    rows = [
+        *(record(prompt_id="A", repeat=n) for n in range(1, 4)),
+        *(record(prompt_id="A", suite="other", repeat=n) for n in range(1, 4)),
+        record(prompt_id="X-1t", pressure_of="X"),
+        record(prompt_id="X-11t", pressure_of="X"),
+    ]
+
+    rate = rate_of(rows, lambda row: row.success)
+
+    assert (rate.n, rate.n_effective, rate.is_repeated) == (8, 3, True)

@@ -1,0 +1,72 @@
+"""Gates on tool use: from which evidence, and what restraint and silence do to them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_openclaw.records import Record
+from pytest_openclaw.settings import Gates
+from tests.unit.reports.summaries import cell, fault, restraint_cells, summary_of, tool_cells
+
+NATIVE = {"suite": "native", "tools_offered": 11}
+TEXT_ALONE = [*tool_cells(16, 0), fault(prompt_id="N1", **NATIVE), fault(prompt_id="N2", **NATIVE)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "gates", "ruling", "reason"),
+    [
+        pytest.param(
+            [*tool_cells(1, 3, **NATIVE), *tool_cells(30, 0)], Gates(min_tool_rate=0.5),
+            "failed", "1 of 4 tool cells succeeded (25.0%), 50.0% wanted", id="native-goes-first",
+        ),
+        pytest.param(
+            [*tool_cells(16, 0, **NATIVE), *tool_cells(0, 30)], Gates(require_tier=1),
+            "passed", "tier 1: 16 of 16 tool cells succeeded", id="text-beside-it-costs-nothing",
+        ),
+        pytest.param(
+            [*tool_cells(16, 0, **NATIVE), *restraint_cells(3, 1, **NATIVE)], Gates(require_tier=1),
+            "failed", "tier 2: 1 of 4 cells that forbid tools had a call, more than a fifth", id="capped",
+        ),
+        pytest.param(
+            [*tool_cells(16, 0, **NATIVE), *restraint_cells(3, 1, **NATIVE)], Gates(require_tier=2),
+            "passed", "tier 2: 16 of 16 tool cells succeeded", id="capped-is-tier-2",
+        ),
+        pytest.param(
+            [*tool_cells(16, 0, **NATIVE), *restraint_cells(4, 1, **NATIVE)], Gates(require_tier=1),
+            "passed", "tier 1: 16 of 16", id="a-fifth-is-allowed",
+        ),
+        pytest.param(
+            [cell(f"P{n}", "valid", repeat=r, **NATIVE) for n in range(4) for r in range(1, 5)],
+            Gates(require_tier=1), "failed", "not conclusive: 16 of 16", id="repeats-are-no-proof",
+        ),
+        pytest.param(TEXT_ALONE, Gates(require_tier=1), "no_verdict", "cells were unavailable", id="away"),
+        pytest.param(
+            [*tool_cells(16, 0), fault(prompt_id="N", availability_status="error", **NATIVE)],
+            Gates(require_tier=1),
+            "no_verdict", "as text; none of the 1 native cells was answered", id="no-native-answer",
+        ),
+        pytest.param(
+            [*tool_cells(16, 0), fault(prompt_id="N", availability_status="error", **NATIVE)],
+            Gates(min_tool_rate=0.5),
+            "no_verdict", "as text; none of the 1 native cells was answered", id="no-native-answer-for-a-rate",
+        ),
+        pytest.param(
+            [*tool_cells(16, 0), fault(prompt_id="N", availability_status="error", **NATIVE)],
+            Gates(min_pass_rate=0.5), "passed", "16 of 16 judged cells passed", id="other-gates-do-not-care",
+        ),
+        pytest.param(
+            [*tool_cells(16, 0), fault(prompt_id="N", availability_status="error", probe="secret", **NATIVE)],
+            Gates(require_tier=1), "passed", "tier 1", id="a-probe-is-no-tool-cell",
+        ),
+        pytest.param(
+            [*tool_cells(16, 0, **NATIVE), fault(prompt_id="N", availability_status="error", **NATIVE)],
+            Gates(require_tier=1), "passed", "tier 1", id="one-fault-among-answers",
+        ),
+    ],
+)  # fmt: skip
+def test_gates_on_tool_use(rows: list[Record], gates: Gates, ruling: str, reason: str) -> None:
+    """They hold what the tier is taken from; text does not speak for calls that were asked for in vain."""
+    (found,) = summary_of(rows, gates=gates).gates
+
+    assert found.ruling == ruling
+    assert reason in found.reason

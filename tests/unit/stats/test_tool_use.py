@@ -1,0 +1,191 @@
+"""From which rows a tier is taken, what keeps a target out of Tier 1, and what recovered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.records import Record
+from pytest_openclaw.stats.findings import most_frequent_miss
+from pytest_openclaw.stats.tool_use import bare_turns, text_tool_use_of, tool_use_of
+from tests.unit.reports.summaries import cell, exchange, pressed, record, restraint_cells, tool_cells
+
+
+def _native(used: int, unused: int) -> list[Record]:
+    return tool_cells(used, unused, suite="native", tools_offered=11)
+
+
+def _native_restraint(restrained: int, needless: int) -> list[Record]:
+    return restraint_cells(restrained, needless, suite="native", tools_offered=11)
+
+
+@pytest.mark.parametrize(
+    ("rows", "evidence", "counts", "text_counts"),
+    [
+        pytest.param([*_native(3, 1), *tool_cells(1, 4)], "native", (3, 4), (1, 5), id="both"),
+        pytest.param(_native(3, 1), "native", (3, 4), None, id="native-alone"),
+        pytest.param(tool_cells(1, 4), "text", (1, 5), (1, 5), id="text-alone"),
+        pytest.param(
+            [*_native_restraint(2, 0), *tool_cells(1, 4)], "text", (1, 5), (1, 5), id="no-native-call-asked"
+        ),
+        pytest.param(_native_restraint(2, 0), "native", (0, 0), None, id="native-restraint-alone"),
+        pytest.param(restraint_cells(2, 0), "text", (0, 0), (0, 0), id="text-restraint-alone"),
+        pytest.param([record()], None, (0, 0), None, id="no-tool-cells"),
+        pytest.param([record(tools_offered=11)], None, (0, 0), None, id="tools-without-a-rule-about-them"),
+    ],
+)
+def test_native_evidence_goes_first(
+    rows: list[Record], evidence: str | None, counts: tuple[int, int], text_counts: tuple[int, int] | None
+) -> None:
+    """Calls on the wire are what the tier is taken from; the text detector's stand beside them."""
+    use, text = tool_use_of(rows), text_tool_use_of(rows)
+
+    assert (use.evidence, (use.n_success, use.n)) == (evidence, counts)
+    assert (text and (text.n_success, text.n)) == text_counts
+
+
+@pytest.mark.parametrize(
+    "apart",
+    [
+        pytest.param([cell("S1", "no_call", tools_offered=11, probe="secret")], id="probe"),
+        pytest.param(
+            [cell("S1", "called_needlessly", tools_offered=11, probe="secret")], id="probe-restraint"
+        ),
+        pytest.param(pressed("54t", 0, 9, tools=54), id="pressure"),
+    ],
+)
+def test_probes_and_pressure_stand_apart(apart: list[Record]) -> None:
+    """They change neither rate nor restraint nor outcomes, and are no text evidence."""
+    rows = [*_native(4, 0), *_native_restraint(1, 0)]
+
+    assert tool_use_of([*rows, *apart]) == tool_use_of(rows)
+    assert text_tool_use_of([*rows, *apart]) is None
+
+
+@pytest.mark.parametrize(
+    ("needless", "restrained", "tier", "capped_by"),
+    [
+        pytest.param(0, 0, 1, None, id="never-asked"),
+        pytest.param(1, 4, 1, None, id="a-fifth"),
+        pytest.param(1, 3, 2, "restraint", id="more-than-a-fifth"),
+        pytest.param(20, 79, 2, "restraint", id="hardly-more"),
+        pytest.param(20, 80, 1, None, id="a-fifth-of-many"),
+    ],
+)
+def test_needless_calls_cost_tier_1(needless: int, restrained: int, tier: int, capped_by: str | None) -> None:
+    """Who calls needlessly in more than a fifth of the cells that forbid tools is Tier 2 at best."""
+    use = tool_use_of([*_native(20, 0), *_native_restraint(restrained, needless)])
+
+    assert (use.tier, use.capped_by) == (tier, capped_by)
+
+
+def test_needless_calls_cost_nothing_below_tier_1() -> None:
+    """A rate that is Tier 2 by itself is not capped by anything."""
+    use = tool_use_of([*_native(6, 4), *_native_restraint(0, 9)])
+
+    assert (use.tier, use.capped_by) == (2, None)
+
+
+def test_restraint_is_of_the_same_evidence() -> None:
+    """Needless calls in text prompts say nothing about calls on the wire."""
+    use = tool_use_of([*_native(20, 0), *_native_restraint(5, 0), *restraint_cells(0, 9)])
+
+    assert (use.tier, use.capped_by, use.restraint.n) == (1, None, 5)
+
+
+def test_silence_is_no_needless_call_and_no_restraint() -> None:
+    """An empty answer does not cap, and is not counted as holding back."""
+    silent = [replace(row, success=False) for row in _native_restraint(9, 0)]
+
+    use = tool_use_of([*_native(20, 0), *silent])
+
+    assert (use.capped_by, use.restraint.n_success, use.restraint.n) == (None, 0, 9)
+
+
+@pytest.mark.parametrize(
+    ("restrained", "needless", "conclusive", "more"),
+    [
+        # 5 of 9 calls were needless: the lower end of 27 to 81 % is over a fifth; 3 of 9: 12 to 65 %.
+        pytest.param(4, 5, True, 0, id="settled"),
+        pytest.param(6, 3, False, 26, id="perhaps-a-fifth-after-all"),
+    ],
+)
+def test_a_cap_has_its_own_proof(restrained: int, needless: int, conclusive: bool, more: int) -> None:
+    """Capped is conclusive if it is clear that more than a fifth is needless, and Tier 3 is out of question."""
+    use = tool_use_of([*_native(20, 0), *_native_restraint(restrained, needless)])
+
+    assert (use.tier, use.conclusive, use.cells_to_settle) == (2, conclusive, more)
+
+
+def test_what_would_settle_a_tier_heeds_repeats() -> None:
+    """4 prompts that succeeded 4 times each are 4 cells, and not the 16 that settle Tier 1."""
+    rows = [cell(f"P{n}", "valid", repeat=r, tools_offered=1) for n in range(4) for r in range(1, 5)]
+
+    use = tool_use_of(rows)
+
+    assert (use.n, use.n_effective, use.conclusive, use.cells_to_settle) == (16, 4, False, 12)
+
+
+@pytest.mark.parametrize(
+    ("row", "counts"),
+    [
+        pytest.param(exchange("A", "valid", "bad_arguments", None), (1, 1), id="recovered"),
+        pytest.param(exchange("A", "wrong_tool", "unknown_tool", None), (0, 1), id="gave-up"),
+        pytest.param(exchange("A", "valid", None, None), (0, 0), id="nothing-refused"),
+        pytest.param(exchange("A", "malformed_json", "malformed_json"), (0, 0), id="ended-there"),
+        pytest.param(exchange("A", "called_needlessly", "unknown_tool"), (0, 0), id="no-call-was-wanted"),
+        pytest.param(exchange("A", "valid", "unknown_tool", probe="secret"), (0, 0), id="probe"),
+        pytest.param(cell("A", "valid", tools_offered=11), (0, 0), id="one-question"),
+    ],
+)
+def test_recovery(row: Record, counts: tuple[int, int]) -> None:
+    """Of the exchanges in which OpenClaw would have refused a call, how many reached their goal."""
+    use = tool_use_of([row, *_native(1, 0)])
+
+    assert (use.recovered.n_success, use.recovered.n) == counts
+
+
+def test_turns_lose_their_texts_and_keep_their_problems() -> None:
+    """What is kept in memory of an exchange is enough for its figures."""
+    row = exchange("A", "valid", "bad_arguments", None)
+    bare = replace(row, turns=bare_turns(row.turns))
+
+    assert bare.turns == ({"calls": [{"problem": "bad_arguments"}]}, {"calls": [{"problem": None}]})
+    assert tool_use_of([bare]) == tool_use_of([row])
+    assert bare_turns(None) is None
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [(7,), ({},), ({"calls": None},), ({"calls": [3]},), ({"calls": [{"problem": []}]},)],
+    ids=["no-object", "no-calls", "null", "no-call", "no-word"],
+)
+def test_a_row_by_hand_may_hold_anything_in_its_turns(turns: Any) -> None:
+    """What no run writes is no refusal, and no error."""
+    row = replace(cell("A", "valid", tools_offered=1), turns=turns)
+
+    assert tool_use_of([row]).recovered.n == 0
+
+
+def test_outcomes_stand_in_their_order() -> None:
+    """The distribution lists what occurred, in the order of the published set, restraint last."""
+    rows = [*_native_restraint(1, 2), *_native(1, 3), cell("A", "leaked_as_text", tools_offered=1)]
+
+    assert [*tool_use_of(rows).outcomes.items()] == [
+        ("valid", 1), ("leaked_as_text", 1), ("no_call", 3), ("restrained", 1), ("called_needlessly", 2),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "outcome"),
+    [
+        pytest.param([*_native(9, 2), *_native_restraint(0, 3)], "called_needlessly", id="most"),
+        pytest.param([*_native(9, 2), *_native_restraint(0, 2)], "no_call", id="the-first-of-equals"),
+        pytest.param([*_native(9, 0), *_native_restraint(4, 0)], None, id="none"),
+    ],
+)
+def test_the_most_frequent_miss(rows: list[Record], outcome: str | None) -> None:
+    """What went wrong most often; what is right is never it."""
+    assert most_frequent_miss(tool_use_of(rows)) == outcome
