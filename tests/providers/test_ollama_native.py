@@ -933,7 +933,10 @@ def test_fingerprint():
             id="nonsense",
         ),
         pytest.param(
-            Script.answer({"models": [{"name": "m", "size": -1, "context_length": "4k"}]}), id="no-counts"
+            Script.answer(
+                {"models": [{"name": "m", "size": -1, "size_vram": "1 GB", "context_length": "4k"}]}
+            ),
+            id="no-counts",
         ),
     ],
 )

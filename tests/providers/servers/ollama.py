@@ -101,11 +101,10 @@ class OllamaServer(MisbehavingServer):
         return Script.stream(CHAT.text("Hi."), CHAT.end())
 
     def _show(self, request: Request) -> Script:
-        capabilities = self.models.get(request.json["model"]) or self.models.get(
-            f"{request.json['model']}:latest"
-        )
+        model = request.json["model"]
+        capabilities = self.models.get(model, self.models.get(f"{model}:latest"))
         if capabilities is None:
-            return Script.answer({"error": f"model '{request.json['model']}' not found"}, status=404)
+            return Script.answer({"error": f"model '{model}' not found"}, status=404)
         return Script.answer(
             {
                 "modelfile": "FROM /usr/share/ollama/blobs/sha256-1",
