@@ -65,9 +65,7 @@ def load_settings(
         gates=_gates(config),
         fail_unavailable=bool(lookup(config, "fail-unavailable")[0]),
         endpoints=endpoints,
-        provider_options={"claude_command": command}
-        if (command := config.getini("openclaw_claude_command"))
-        else {},
+        provider_options=_provider_options(config),
     )
 
 
@@ -137,6 +135,28 @@ def _gates(config: pytest.Config) -> Gates:
         min_tool_rate=_read(config, "min-tool-rate", _rate, None),
         require_tier=_read(config, "require-tier", _tier, None),
     )
+
+
+def _provider_options(config: pytest.Config) -> dict[str, str]:
+    options = {
+        "claude_command": _read(config, "claude_command", str, ""),
+        "ollama_num_ctx": _read(config, "ollama_num_ctx", _context_tokens, ""),
+        "ollama_keep_alive": _read(config, "ollama_keep_alive", _duration, ""),
+    }
+    return {name: value for name, value in options.items() if value}
+
+
+def _context_tokens(text: str) -> str:
+    if not re.fullmatch(r"[1-9][0-9]{0,8}", text):
+        raise ValueError("give a whole number of tokens, for example 32768")
+    return text
+
+
+def _duration(text: str) -> str:
+    number = r"[0-9]{1,9}(\.[0-9]{1,9})?"
+    if not re.fullmatch(rf"-?({number}|({number}(ms|s|m|h))+)", text):
+        raise ValueError("give a duration such as 10m or 1h30m, seconds such as 600, or -1 for ever")
+    return text
 
 
 def _concurrency(config: pytest.Config, providers: Collection[str]) -> Concurrency:

@@ -216,6 +216,11 @@ _CONTEXT = (
     "exceed_context_size_error",
     "maximum context length",
     "prompt is too long",
+    # Ollama, by its versions; llama.cpp's own words stand in its `type` too
+    "exceeds the context length",
+    "exceeded max context length",
+    "longer than the context length",
+    "exceeds the available context size",
 )
 _FILTER = ("content_filter", "content_policy_violation", "responsibleaipolicyviolation")
 _NO_MODEL = ("model_not_found", "model_not_available")
@@ -263,6 +268,12 @@ def refused_by_server(
         return Fault(
             failure_type="model_not_found", status="skipped_unavailable", message=message, reach="target"
         )
+    if "does not support tools" in words:
+        message = f"{name}: {model} cannot be offered tools there: {said}"
+        return Fault(failure_type="http_400", status="skipped_unavailable", message=message)
+    if "does not support thinking" in words:
+        message = f"{name}: {model} has no thinking levels, so name it without one: {said}"
+        return Fault(failure_type="http_400", status="skipped_unavailable", message=message, reach="target")
     if status is None:
         return stream_broken(name, f"the server says: {said}")
     return _by_status(name, status, said, retry_after_s)
@@ -280,6 +291,8 @@ def _status_of(error: WireError) -> int | None:
 def _lacks_model(status: int | None, words: str, model: str) -> bool:
     if any(word in words for word in _NO_MODEL):
         return True
+    if status is None:  # in the place of an answer, where the words alone tell
+        return "model" in words and model.lower() in words and "not found" in words
     return status == 404 and "model" in words and (model.lower() in words or "not found" in words)
 
 

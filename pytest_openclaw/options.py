@@ -98,6 +98,16 @@ OPTIONS = (
         where="ini",
     ),
     Option("claude_command", "The Claude CLI's command (claude).", where="ini"),
+    Option(
+        "ollama_num_ctx",
+        "Context length in tokens that ollama_native asks for (the server's own choice).",
+        where="ini",
+    ),
+    Option(
+        "ollama_keep_alive",
+        "How long ollama_native keeps a model loaded: 10m, 1h30m, seconds, or -1 for ever (the server's).",
+        where="ini",
+    ),
 )
 
 

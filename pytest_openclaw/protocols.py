@@ -35,7 +35,7 @@ class ProviderSetup:
             variables and fall back to its default.
         key_env: the environment variable that holds the key; None is the provider's own convention.
         environ: the environment; never `os.environ` directly, so that tests can empty it.
-        options: ini values of single providers, such as `claude_command`.
+        options: ini values of single providers, such as `claude_command`, as they were written.
         shared_dir: a folder of this run on this machine, common to all its processes.
     """
 

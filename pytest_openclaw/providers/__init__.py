@@ -33,6 +33,7 @@ class Builtin:
 
 BUILTIN = (
     Builtin("ollama_openai", "OllamaOpenAI"),
+    Builtin("ollama_native", "OllamaNative"),
     Builtin("openai_responses", "OpenAIResponses"),
     Builtin("claude_code_cli", "ClaudeCodeCLI"),
     Builtin("llama_cpp", "LlamaCpp"),

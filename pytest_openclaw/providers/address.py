@@ -36,6 +36,14 @@ class Address:
         return self.base_url.removesuffix("/v1")
 
     @property
+    def server(self) -> str:
+        """What the addresses of one server's APIs have in common; `localhost` is 127.0.0.1."""
+        parts = urlsplit(self.root_url)
+        if parts.hostname != "localhost":
+            return self.root_url
+        return parts._replace(netloc=parts.netloc.replace("localhost", "127.0.0.1", 1)).geturl()
+
+    @property
     def secrets(self) -> tuple[str, ...]:
         """The password, as written, as meant and as sent; the user's name where it stands alone."""
         user, colon, password = self.userinfo.partition(":")

@@ -51,9 +51,11 @@ class Dialect:
         is_whole: whether an object is a whole answer.
         end_mark: what a stream ends with, in words.
         done_ends: whether `[DONE]` is an end mark.
+        by_lines: whether a stream is a JSON object a line; else it is one of server-sent events.
     """
 
     read: Callable[[JsonObject, Exchange], faults.WireError | None]
     is_whole: Callable[[JsonObject], bool]
     end_mark: str
     done_ends: bool
+    by_lines: bool = False

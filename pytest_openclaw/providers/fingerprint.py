@@ -10,7 +10,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_openclaw.errors import CallFailed
-from pytest_openclaw.providers.json_values import object_in, objects_in
+from pytest_openclaw.providers.json_values import count_in, object_in, objects_in
 
 if TYPE_CHECKING:
     from pytest_openclaw.providers.address import Address
@@ -31,11 +31,11 @@ async def fingerprint(fetch: Fetch, address: Address, model: str) -> JsonObject:
     """Return what the server says, under our names; what it does not say is left out.
 
     The names are `server`, `server_version`, `digest`, `quantisation`, `parameter_size`,
-    `parameter_count`, `family`, `context_length`, `context_length_trained`, `template_sha256` and
-    `parameters` (of Ollama's model file).
+    `parameter_count`, `family`, `capabilities`, `context_length`, `context_length_trained`,
+    `template_sha256` and `parameters` (of Ollama's model file).
     """
     root = address.root_url
-    models, version, show, tags, props = await _ask_all(
+    models, version, show, tags, props = await ask_all(
         fetch,
         (f"{address.base_url}/models", None),
         (f"{root}/api/version", None),
@@ -50,7 +50,19 @@ async def fingerprint(fetch: Fetch, address: Address, model: str) -> JsonObject:
         | of_show(show)
         | of_tags(tags, model)
     )
-    return {name: value for name, value in found.items() if value not in (None, "")}
+    return _said(**found)
+
+
+async def ollama_fingerprint(fetch: Fetch, root: str, model: str) -> JsonObject:
+    """Return what Ollama says by its own API; `size_bytes` and `vram_bytes` are of the loaded model."""
+    version, show, tags, running = await ask_all(
+        fetch,
+        (f"{root}/api/version", None),
+        (f"{root}/api/show", {"model": model}),
+        (f"{root}/api/tags", None),
+        (f"{root}/api/ps", None),
+    )
+    return _said(**of_version(version), **of_show(show), **of_tags(tags, model), **of_ps(running, model))
 
 
 def of_models(answer: JsonObject, model: str) -> JsonObject:
@@ -86,14 +98,20 @@ def of_version(answer: JsonObject) -> JsonObject:
 
 
 def of_show(answer: JsonObject) -> JsonObject:
-    """Read Ollama's `/api/show`; its `model_info` has keys such as `llama.context_length`."""
+    """Read Ollama's `/api/show`; its `model_info` has keys such as `llama.context_length`.
+
+    Its `capabilities` are words such as `completion`, `tools`, `thinking` and `vision`.
+    """
     details = object_in(answer.get("details"))
     info = object_in(answer.get("model_info"))
     trained = [value for key, value in info.items() if key.endswith(".context_length")]
+    told = answer.get("capabilities")
+    capabilities = sorted(one for one in told if isinstance(one, str)) if isinstance(told, list) else []
     return _said(
         quantisation=details.get("quantization_level"),
         parameter_size=details.get("parameter_size"),
         family=details.get("family"),
+        capabilities=capabilities or None,
         context_length_trained=trained[0] if trained else None,
         template_sha256=_sha256(answer.get("template")),
         parameters=answer.get("parameters"),
@@ -101,16 +119,21 @@ def of_show(answer: JsonObject) -> JsonObject:
 
 
 def of_tags(answer: JsonObject, model: str) -> JsonObject:
-    """Read the digest of a model from Ollama's `/api/tags`; a name without a tag means `:latest`."""
-    entries = objects_in(answer.get("models"))
-    for name in (model, f"{model}:latest"):
-        for entry in entries:
-            if name in (entry.get("name"), entry.get("model")):
-                return _said(digest=entry.get("digest"))
-    return {}
+    """Read the digest of a model from Ollama's `/api/tags`."""
+    return _said(digest=_entry(answer, model).get("digest"))
 
 
-async def _ask_all(fetch: Fetch, *questions: tuple[str, JsonObject | None]) -> list[JsonObject]:
+def of_ps(answer: JsonObject, model: str) -> JsonObject:
+    """Read how a model is loaded from Ollama's `/api/ps`; older versions do not tell the context."""
+    entry = _entry(answer, model)
+    return _said(
+        context_length=count_in(entry.get("context_length")),
+        size_bytes=count_in(entry.get("size")),
+        vram_bytes=count_in(entry.get("size_vram")),
+    )
+
+
+async def ask_all(fetch: Fetch, *questions: tuple[str, JsonObject | None]) -> list[JsonObject]:
     """Ask one question after the other, since a local server has one request at a time.
 
     One without an answer has {}; after one that the server is silent about there are no more.
@@ -123,6 +146,16 @@ async def _ask_all(fetch: Fetch, *questions: tuple[str, JsonObject | None]) -> l
             if failed.fault.failure_type == "timeout":
                 break
     return answers
+
+
+def _entry(answer: JsonObject, model: str) -> JsonObject:
+    """The model's entry in one of Ollama's lists; a name without a tag means `:latest`."""
+    entries = objects_in(answer.get("models"))
+    for name in (model, f"{model}:latest"):
+        for entry in entries:
+            if name in (entry.get("name"), entry.get("model")):
+                return entry
+    return {}
 
 
 def _names(entry: JsonObject, model: str) -> bool:

@@ -16,6 +16,7 @@ import httpx2
 from pytest_openclaw import faults
 from pytest_openclaw.errors import CallFailed
 from pytest_openclaw.providers.http import pieces
+from pytest_openclaw.providers.ndjson import LineStream
 from pytest_openclaw.providers.sse import Event, EventStream
 from pytest_openclaw.providers.wire_errors import error_of_object, load_object, page_title, shortened
 from pytest_openclaw.text import valid_text
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.records import Fault, JsonObject, Reply
 
 MOST_BYTES = 64 << 20
+EVENT_TYPES = frozenset({"text/event-stream"})
+LINE_TYPES = frozenset({"application/x-ndjson", "application/ndjson", "application/jsonl"})
 #: how long the counts, which some servers send after the end mark, are waited for
 USAGE_TIMEOUT_S = 2.0
 #: how long the body's end is waited for, which lets the connection be used again
@@ -98,7 +101,7 @@ class _Listener:
     async def hear(self, response: httpx2.Response) -> None:
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         # Some servers forget the type of a stream; a stream that was not asked for is named as one.
-        self.exchange.streaming = kind == "text/event-stream" or (
+        self.exchange.streaming = kind in (LINE_TYPES if self.dialect.by_lines else EVENT_TYPES) or (
             self.exchange.streaming and "json" not in kind and kind != "text/html"
         )
         if self.exchange.streaming:
@@ -107,7 +110,7 @@ class _Listener:
             self._hear_whole(await _whole_text(self.name, response, self.exchange.hear_arrival))
 
     async def _hear_stream(self, response: httpx2.Response) -> None:
-        events = EventStream()
+        events = self._events()
         async with aclosing(_bounded(self.name, response)) as chunks:
             async for chunk, arrived_at in chunks:
                 self.exchange.hear_arrival(arrived_at)
@@ -115,6 +118,12 @@ class _Listener:
                     self._take(event)
                 if self.exchange.ended:
                     self._hasten()
+        self._close(events)
+
+    def _events(self) -> EventStream | LineStream:
+        return LineStream() if self.dialect.by_lines else EventStream()
+
+    def _close(self, events: EventStream | LineStream) -> None:
         if not self.exchange.ended and (cut := events.close()):
             self._take_cut(cut)
         if not self.exchange.ended:
@@ -137,12 +146,15 @@ class _Listener:
             raise CallFailed(self._fault(error))
 
     def _take_cut(self, event: Event) -> None:
-        """Read an event that lacks its blank line, unless it lacks more than that."""
+        """Read an event that lacks its end, unless it lacks more than that."""
         if event.data == "[DONE]" or event.type == "error" or load_object(event.data) is not None:
             self._take(event)
 
     def _hear_whole(self, text: str) -> None:
         payload = load_object(text)
+        if payload is None and self.dialect.by_lines and "\n" in text.strip():
+            self._hear_lines(text)
+            return
         if payload is None:
             raise CallFailed(_no_object(self.name, self.call, text))
         error = self.dialect.read(payload, self.exchange)
@@ -152,6 +164,13 @@ class _Listener:
             why = f"this holds no answer: {self.call.hide(shortened(text))}"
             raise CallFailed(faults.malformed(self.name, why, raw=valid_text(text)))
         self.exchange.hear_end()
+
+    def _hear_lines(self, text: str) -> None:
+        """Read a stream that came as one object by its type; whoever renamed it may have held it back too."""
+        events = self._events()
+        for event in events.feed(text.encode("utf-8", "replace")):
+            self._take(event)
+        self._close(events)
 
     def _fault(self, error: faults.WireError) -> Fault:
         hide = self.call.hide

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_openclaw.providers.address import Address, parse_address, parse_ollama_host
 from pytest_openclaw.providers.call import Dialect
 from pytest_openclaw.providers.fingerprint import fingerprint
 from pytest_openclaw.providers.history import with_ids
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, positive_in, text_in
-from pytest_openclaw.providers.over_http import OverHttp
+from pytest_openclaw.providers.ollama import Ollama
 from pytest_openclaw.providers.wire_errors import error_in, error_of_object
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.records import JsonObject, Request, Turn
     from pytest_openclaw.toolcalls import Tool
 
-DEFAULT_BASE_URL = "http://127.0.0.1:11434/v1"
 # Servers that send the same thought under two names would otherwise be heard twice.
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 
@@ -83,42 +81,16 @@ def is_completion(payload: JsonObject) -> bool:
     return bool(payload.get("choices"))
 
 
-class OllamaOpenAI(OverHttp):
-    """Ollama, by its OpenAI-compatible API; under a name of the user's, any server with that API.
-
-    The address is `OLLAMA_OPENAI_BASE`, else `OLLAMA_HOST`, else the ini's, else Ollama's default; an
-    endpoint of the user's has the one of its ini line. A key is sent if `OLLAMA_API_KEY`, or the variable
-    that the line names, is set.
-    """
+class OllamaOpenAI(Ollama):
+    """Ollama, by its OpenAI-compatible API; under a name of the user's, any server with that API."""
 
     name: ClassVar[str] = "ollama_openai"
-    warms_up: ClassVar[bool] = True
+    base_env: ClassVar[str | None] = "OLLAMA_OPENAI_BASE"
     takes_tools: ClassVar[bool] = True
     path: ClassVar[str] = "/chat/completions"
     dialect: ClassVar[Dialect] = Dialect(
         read=read_chat, is_whole=is_completion, end_mark="a finish_reason or [DONE]", done_ends=True
     )
-
-    def find_address(self) -> Address:
-        """Return where the server is."""
-        if self.setup.name != OllamaOpenAI.name:
-            return super().find_address()
-        environ = self.setup.environ
-        if base := environ.get("OLLAMA_OPENAI_BASE", "").strip():
-            return parse_address(base, source="OLLAMA_OPENAI_BASE")
-        if host := environ.get("OLLAMA_HOST", "").strip():
-            return parse_ollama_host(host)
-        return parse_address(self.setup.base_url or DEFAULT_BASE_URL, source=self.setup.name)
-
-    @property
-    def key_env(self) -> str | None:
-        """The key's variable, if there is one; Ollama on this machine needs none."""
-        return self.setup.key_env or ("OLLAMA_API_KEY" if self.setup.name == OllamaOpenAI.name else None)
-
-    @property
-    def is_local(self) -> bool:
-        """Whether the lane is on this machine, as Ollama itself is taken to be."""
-        return self.setup.name == OllamaOpenAI.name or super().is_local
 
     def body(self, request: Request) -> JsonObject:
         """Return the JSON body that asks `request`."""

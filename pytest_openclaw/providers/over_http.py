@@ -28,11 +28,13 @@ class OverHttp(Provider):
 
     Attributes:
         path: of the route that answers prompts, under the base URL.
+        models_path: of the route that lists the models.
         dialect: how its answers are read.
         address: where the server is; a subclass that starts its own server sets it before it asks.
     """
 
     path: ClassVar[str]
+    models_path: ClassVar[str] = "/models"
     dialect: ClassVar[Dialect]
 
     def __init__(self, setup: ProviderSetup) -> None:
@@ -88,8 +90,8 @@ class OverHttp(Provider):
 
     @property
     def lane(self) -> str:
-        """The base URL."""
-        return self.address.base_url
+        """The server, by whichever of its APIs it is asked."""
+        return self.address.server
 
     @property
     def is_local(self) -> bool:
@@ -107,8 +109,8 @@ class OverHttp(Provider):
         return {"base_url": self.address.base_url, "path": self.path, "key_env": self.key_env}
 
     async def models(self) -> tuple[str, ...]:
-        """Names from the server's `/models`."""
-        answer = await self.fetch(f"{self.address.base_url}/models", timeout_s=MODELS_TIMEOUT_S)
+        """Names from the server's list."""
+        answer = await self.fetch(f"{self.address.base_url}{self.models_path}", timeout_s=MODELS_TIMEOUT_S)
         if not ("data" in answer or "models" in answer):
             raise CallFailed(faults.malformed(self.setup.name, "its list of models has no list"))
         # Ollama without any model says `null`.
@@ -147,7 +149,8 @@ class OverHttp(Provider):
         return await fetch_object(self._edge, self._call(url, body), timeout_s=timeout_s)
 
     def _call(self, url: str, body: JsonObject | None, *, model: str = "") -> Call:
-        headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+        streamed = "application/x-ndjson" if self.dialect.by_lines else "text/event-stream"
+        headers = {"content-type": "application/json", "accept": f"application/json, {streamed}"}
         if authorization := self._authorization():
             headers["authorization"] = authorization
         return Call(

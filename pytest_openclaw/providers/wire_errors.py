@@ -42,14 +42,16 @@ def error_of_object(payload: Any) -> WireError:
     """Return what an error object says.
 
     It may be OpenAI's, vLLM's and llama.cpp's `{"error": {"message", "type", "code"}}`, Anthropic's with
-    `"type": "error"` beside it, Ollama's `{"error": "text"}`, FastAPI's `{"detail": …}`, a bare
-    `{"message", "code"}`, or a list of one of these.
+    `"type": "error"` beside it, Ollama's `{"error": "text"}`, where the text may be the error object of the
+    engine below it, FastAPI's `{"detail": …}`, a bare `{"message", "code"}`, or a list of one of these.
     """
     if isinstance(payload, list) and payload:
         payload = payload[0]
     if not isinstance(payload, dict):
         return WireError(message=shortened(_text_of(payload)))
     error = payload.get("error") or payload
+    if isinstance(error, str) and (inner := load_object(error)) and inner.get("error"):
+        error = inner["error"]
     if not isinstance(error, dict):
         return WireError(message=shortened(_text_of(error)))
     words = error.get("message") or error.get("detail") or error.get("error_description")

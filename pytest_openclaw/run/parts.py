@@ -52,7 +52,7 @@ def reaches(providers: Mapping[str, Provider], settings: Settings, machine: str)
 
 
 def _is_own(provider: Provider) -> bool:
-    """Whether the lane is the asking machine's own: `ollama_openai` counts as local wherever it points to."""
+    """Whether the lane is the asking machine's own: Ollama itself counts as local wherever it points to."""
     try:
         host = urlsplit(provider.lane).hostname
     except ValueError:  # a guest's lane has any name

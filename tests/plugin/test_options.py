@@ -52,6 +52,33 @@ def test_a_wrong_option_is_a_usage_error(plain_project: Any, args: list[str], me
     assert not session.has_run
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        pytest.param("openclaw_ollama_num_ctx = 0", "give a whole number of tokens", id="num-ctx-0"),
+        pytest.param("openclaw_ollama_num_ctx = 32k", "give a whole number of tokens", id="num-ctx-words"),
+        pytest.param("openclaw_ollama_num_ctx = 1e4", "give a whole number of tokens", id="num-ctx-float"),
+        pytest.param(
+            "openclaw_ollama_keep_alive = soon", "give a duration such as 10m", id="keep-alive-words"
+        ),
+        pytest.param(
+            "openclaw_ollama_keep_alive = 10 m", "give a duration such as 10m", id="keep-alive-blank"
+        ),
+        pytest.param("openclaw_ollama_keep_alive = 1d", "give a duration such as 10m", id="keep-alive-days"),
+    ],
+)
+def test_a_wrong_wish_of_ollama_is_a_usage_error(plain_project: Any, line: str, message: str) -> None:
+    """What the server would refuse, or take for something else, is told before anybody is asked."""
+    plain_project.pytester.makeini(f"[pytest]\n{line}\n")
+    plain_project.suite({"P1": ("say yes", NOOP)})
+
+    session = plain_project.run()
+
+    assert session.status == pytest.ExitCode.USAGE_ERROR
+    assert f"{line.replace(' = ', '=')}: {message}" in session.text
+    assert not session.has_run
+
+
 def test_a_wrong_ini_value_names_its_key(plain_project: Any) -> None:
     """A mistake in the ini is told by the ini's key."""
     plain_project.pytester.makeini("[pytest]\nopenclaw_timeout = soon\n")

@@ -158,6 +158,24 @@ def test_root_url(base_url, root_url):
     assert Address(base_url=base_url).root_url == root_url
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("http://a:1/v1", "http://a:1", True),
+        ("http://localhost:1/v1", "http://127.0.0.1:1/v1", True),
+        ("http://localhost/v1", "http://127.0.0.1/v1", True),
+        ("http://localhost:1/x/v1", "http://127.0.0.1:1/x", True),
+        ("http://a:1/v1", "http://a:2/v1", False),
+        ("http://a/x/v1", "http://a/v1", False),
+        ("http://localhost:1", "http://127.0.0.2:1", False),
+        ("https://localhost:1", "http://127.0.0.1:1", False),
+    ],
+)
+def test_one_server_by_two_addresses(one, other, same):
+    """Which of its APIs is meant makes no other server, nor does either name of this machine."""
+    assert (Address(base_url=one).server == Address(base_url=other).server) is same
+
+
 @settings(deadline=None)
 @given(text=st.text(max_size=30))
 def test_any_text_is_an_address_or_an_error(text):

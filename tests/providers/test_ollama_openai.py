@@ -404,7 +404,7 @@ def test_address(environ, base_url, expected):
     """The environment comes before the ini, and the ini before the default."""
     provider = OllamaOpenAI(ProviderSetup(name="ollama_openai", base_url=base_url, environ=environ))
 
-    assert provider.lane == expected
+    assert provider.address.base_url == expected
     assert provider.is_local is True
 
 
@@ -414,7 +414,7 @@ def test_an_endpoint_has_its_own_address_only():
 
     provider = OllamaOpenAI(ProviderSetup(name="vllm", base_url="http://gpu:8000/v1", environ=environ))
 
-    assert (provider.lane, provider.is_local) == ("http://gpu:8000/v1", False)
+    assert (provider.address.base_url, provider.is_local) == ("http://gpu:8000/v1", False)
 
 
 def test_an_endpoint_without_an_address():

@@ -511,7 +511,7 @@ def test_address(environ, base_url, expected):
     """The environment comes before the ini, and the ini before OpenAI."""
     provider = OpenAIResponses(ProviderSetup(name="openai_responses", base_url=base_url, environ=environ))
 
-    assert (provider.lane, provider.is_local) == (expected, False)
+    assert (provider.address.base_url, provider.is_local) == (expected, False)
 
 
 def test_an_endpoint_has_its_own_address_only():
@@ -520,4 +520,4 @@ def test_an_endpoint_has_its_own_address_only():
 
     provider = OpenAIResponses(ProviderSetup(name="mine", base_url="http://127.0.0.1:9/v1", environ=environ))
 
-    assert (provider.lane, provider.is_local) == ("http://127.0.0.1:9/v1", True)
+    assert (provider.address.base_url, provider.is_local) == ("http://127.0.0.1:9/v1", True)

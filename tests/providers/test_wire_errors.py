@@ -35,6 +35,20 @@ def body(**error):
         ),
         pytest.param(b'{"error": "model \'x\' not found"}', "", "", "model 'x' not found", id="ollama-text"),
         pytest.param(
+            json.dumps({"error": body(message="Too long", type="exceed", code=400).decode()}).encode(),
+            "400",
+            "exceed",
+            "Too long",
+            id="ollama-text-of-its-engine",
+        ),
+        pytest.param(
+            json.dumps({"error": '{"no": "error"}'}).encode(),
+            "",
+            "",
+            '{"no": "error"}',
+            id="ollama-text-like-an-object",
+        ),
+        pytest.param(
             body(message="model 'x' not found", type="api_error", param=None, code=None),
             "",
             "api_error",

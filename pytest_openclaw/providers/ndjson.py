@@ -1,0 +1,46 @@
+"""JSON objects, one a line, read from bytes as they arrive: how Ollama's own API streams.
+
+A line ends at LF, CR or both, none of which JSON text holds unescaped; blank lines and a byte order mark
+before the first one are nothing. A line that the end of the body cuts before its line feed is handed over by
+`close`, and its reader decides whether it is whole.
+"""
+
+from __future__ import annotations
+
+from pytest_openclaw.providers.sse import Event
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class LineStream:
+    """Turns chunks of bytes, cut anywhere, into events, one for each line that is not blank."""
+
+    def __init__(self) -> None:
+        self._line: list[bytes] = []
+        self._at_start = True
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Return the lines that `chunk` completes, in order."""
+        if not chunk:
+            return []
+        lines = chunk.splitlines()
+        rest = lines.pop() if chunk[-1:] not in b"\r\n" else b""
+        if lines:
+            lines[0] = b"".join((*self._line, lines[0]))
+            self._line = []
+        if rest:
+            self._line.append(rest)
+        return [event for line in lines if (event := self._event(line))]
+
+    def close(self) -> Event | None:
+        """Return the line that the end of the body leaves without its end, if there is one."""
+        line, self._line = b"".join(self._line), []
+        return self._event(line)
+
+    def _event(self, line: bytes) -> Event | None:
+        if self._at_start:
+            self._at_start = False
+            line = line.removeprefix(_BOM)
+        # Broken bytes become U+FFFD here; a character cannot be cut, since a line is whole.
+        text = line.decode("utf-8", "replace").strip(" \t")
+        return Event("message", text) if text else None

@@ -1,0 +1,260 @@
+"""Ollama's own API, `/api/chat`: the path that OpenClaw takes."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.faults import WireError
+from pytest_openclaw.providers.call import Dialect
+from pytest_openclaw.providers.fingerprint import ask_all, ollama_fingerprint
+from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, positive_in, text_in
+from pytest_openclaw.providers.ollama import Ollama
+from pytest_openclaw.providers.wire_errors import error_in, load_object
+
+if TYPE_CHECKING:
+    from pytest_openclaw.protocols import ProviderSetup
+    from pytest_openclaw.providers.address import Address
+    from pytest_openclaw.providers.exchange import Exchange
+    from pytest_openclaw.records import Fault, JsonObject, Reply, Request, ThinkingLevel, Turn
+    from pytest_openclaw.toolcalls import ToolCall
+
+# As OpenClaw maps its levels. The API's own highest, `max`, is refused by many versions of Ollama.
+THINK: dict[ThinkingLevel, str] = {"low": "low", "medium": "medium", "high": "high", "xhigh": "high"}
+# Ways to end without having asked the model anything.
+_NOT_ASKED = {"load": "loaded", "unload": "unloaded"}
+_NS_IN_S = 1e9
+
+
+def ollama_body(
+    request: Request,
+    *,
+    num_ctx: int | None = None,
+    keep_alive: str | float | None = None,
+    with_level: bool = True,
+) -> JsonObject:
+    """Return the body of `/api/chat` that asks `request`.
+
+    A prompt that is too long is to be refused and not cut (`truncate`, `shift`), and nobody thinks unasked,
+    both as OpenClaw has it.
+
+    Args:
+        request: what to ask.
+        num_ctx: the context's length in tokens; None is the server's choice.
+        keep_alive: for how long the model stays loaded; None is the server's choice.
+        with_level: False for a model whose thinking is on or off and has no levels.
+    """
+    options: JsonObject = {"temperature": request.temperature, "num_predict": request.max_output_tokens}
+    if num_ctx is not None:
+        options["num_ctx"] = num_ctx
+    level = request.thinking_level
+    body: JsonObject = {
+        "model": request.model,
+        "messages": _messages(request),
+        "stream": request.stream,
+        "think": False if level is None else THINK[level] if with_level else True,
+        "truncate": False,
+        "shift": False,
+        "options": options,
+    }
+    if request.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": dict(tool.parameters),
+                },
+            }
+            for tool in request.tools
+        ]
+    if keep_alive is not None:
+        body["keep_alive"] = keep_alive
+    return body
+
+
+def read_ollama(payload: JsonObject, exchange: Exchange) -> WireError | None:
+    """Take a line of a stream, or a whole answer, into the exchange.
+
+    Returns:
+        The error that it is instead, if it is one.
+    """
+    if error := error_in(payload):
+        return error
+    reason = text_in(payload.get("done_reason"))
+    is_done = payload.get("done") is True
+    if is_done and reason in _NOT_ASKED:
+        return WireError(message=f"it has {_NOT_ASKED[reason]} the model and not asked it")
+    exchange.hear_model(text_in(payload.get("model")))
+    message = object_in(payload.get("message"))
+    exchange.hear_reasoning(text_in(message.get("thinking")))
+    exchange.hear_text(text_in(message.get("content")))
+    for call in objects_in(message.get("tool_calls")):
+        _read_call(call, exchange)
+    if is_done:
+        _read_counts(payload, exchange)
+        exchange.hear_end(reason or None)
+    return None
+
+
+def is_answer(payload: JsonObject) -> bool:
+    """Whether an object is a whole answer."""
+    return payload.get("done") is True
+
+
+class OllamaNative(Ollama):
+    """Ollama, by its own API; under a name of the user's, any server with that API.
+
+    The ini's `openclaw_ollama_num_ctx` and `openclaw_ollama_keep_alive` are sent with each request.
+    """
+
+    name: ClassVar[str] = "ollama_native"
+    takes_tools: ClassVar[bool] = True
+    path: ClassVar[str] = "/api/chat"
+    models_path: ClassVar[str] = "/api/tags"
+    dialect: ClassVar[Dialect] = Dialect(
+        read=read_ollama, is_whole=is_answer, end_mark='"done": true', done_ends=False, by_lines=True
+    )
+
+    def __init__(self, setup: ProviderSetup) -> None:
+        super().__init__(setup)
+        num_ctx = setup.options.get("ollama_num_ctx")
+        self._num_ctx = int(num_ctx) if num_ctx else None
+        self._keep_alive = _keep_alive(setup.options.get("ollama_keep_alive"))
+        self._without_levels: set[str] = set()
+
+    def find_address(self) -> Address:
+        """Return where the server is: at the root, whichever of its APIs was written behind it."""
+        address = super().find_address()
+        return replace(address, base_url=address.root_url.removesuffix("/api"))
+
+    def describe(self) -> JsonObject:
+        """The address, the route, the key's variable and what is asked of the server with each request."""
+        return {**super().describe(), "num_ctx": self._num_ctx, "keep_alive": self._keep_alive}
+
+    def body(self, request: Request) -> JsonObject:
+        """Return the JSON body that asks `request`."""
+        return ollama_body(
+            request,
+            num_ctx=self._num_ctx,
+            keep_alive=self._keep_alive,
+            with_level=request.model not in self._without_levels,
+        )
+
+    async def ask(self, request: Request) -> Reply:
+        """Send the request; again without a level if the model only thinks or not, and so from then on.
+
+        Only the attempt that counted is timed; see `Provider.ask`.
+        """
+        body = self.body(request)
+        try:
+            return await self.send(request, body)
+        except CallFailed as failed:
+            if not (isinstance(body["think"], str) and _refuses_level(failed.fault)):
+                raise
+        self._without_levels.add(request.model)
+        return await self.send(request, self.body(request))
+
+    async def models(self) -> tuple[str, ...]:
+        """Names of the models that are there, without those that the server says cannot chat."""
+        names = await super().models()
+        questions = [(f"{self.address.base_url}/api/show", {"model": name}) for name in names]
+        shown = await ask_all(self.fetch, *questions)
+        return tuple(name for name, show in zip(names, shown, strict=True) if _may_chat(show))
+
+    async def fingerprint(self, model: str) -> JsonObject:
+        """What is being served, as far as the server says."""
+        return await ollama_fingerprint(self.fetch, self.address.base_url, model)
+
+
+# --- what is sent -------------------------------------------------------------------------------
+
+
+def _messages(request: Request) -> list[JsonObject]:
+    messages: list[JsonObject] = [{"role": "user", "content": request.prompt}]
+    if request.system is not None:
+        messages.insert(0, {"role": "system", "content": request.system})
+    for turn in request.history:
+        messages += _turn_messages(turn)
+    return messages
+
+
+def _turn_messages(turn: Turn) -> list[JsonObject]:
+    """What the model said, thought and called, and then what each call was answered."""
+    said: JsonObject = {"role": "assistant", "content": turn.text}
+    if turn.reasoning:
+        said["thinking"] = turn.reasoning
+    if turn.calls:
+        said["tool_calls"] = [_call_message(call) for call in turn.calls]
+    return [
+        said,
+        *(
+            {"role": "tool", "tool_name": call.name, "content": result} | _named("tool_call_id", call)
+            for call, result in zip(turn.calls, turn.results, strict=False)
+        ),
+    ]
+
+
+def _call_message(call: ToolCall) -> JsonObject:
+    # The API has arguments as an object and no place for anything else.
+    function = {"name": call.name, "arguments": load_object(call.arguments) or {}}
+    return {"type": "function", "function": function} | _named("id", call)
+
+
+def _named(key: str, call: ToolCall) -> JsonObject:
+    """The call's id, which older versions do not give."""
+    return {key: call.id} if call.id else {}
+
+
+def _keep_alive(written: str | None) -> str | float | None:
+    """A duration such as `10m`, or a number of seconds, which the API takes as a number only."""
+    if not written:
+        return None
+    if re.fullmatch(r"-?[0-9]+", written):
+        return int(written)
+    return float(written) if re.fullmatch(r"-?[0-9]+\.[0-9]+", written) else written
+
+
+# --- what is read -------------------------------------------------------------------------------
+
+
+def _read_call(call: JsonObject, exchange: Exchange) -> None:
+    """Take a call, which always comes whole; one without a name is none."""
+    function = object_in(call.get("function"))
+    name, arguments = text_in(function.get("name")), function.get("arguments")
+    if name:
+        exchange.hear_tool_call(
+            id=text_in(call.get("id")) or None,
+            name=name,
+            arguments=_arguments_text(arguments),
+            whole=True,
+        )
+
+
+def _arguments_text(arguments: Any) -> str:
+    if arguments is None or isinstance(arguments, str):  # other servers send the text
+        return arguments or ""
+    return json.dumps(arguments, ensure_ascii=False)
+
+
+def _read_counts(payload: JsonObject, exchange: Exchange) -> None:
+    n_prompt, n_output = count_in(payload.get("prompt_eval_count")), count_in(payload.get("eval_count"))
+    if n_prompt is not None or n_output is not None:
+        exchange.hear_usage(input_tokens=n_prompt, output_tokens=n_output)
+    duration_ns = positive_in(payload.get("eval_duration"))
+    if duration_ns and (n_output or 0) > 1:  # of one token it tells no true speed
+        exchange.hear_speed((n_output or 0) * _NS_IN_S / duration_ns)
+
+
+def _refuses_level(fault: Fault) -> bool:
+    return fault.failure_type == "http_400" and "is not supported for this model" in fault.message
+
+
+def _may_chat(show: JsonObject) -> bool:
+    """Whether a model may answer: an embedding model says what it can, an older server nothing."""
+    capabilities = show.get("capabilities")
+    return not (isinstance(capabilities, list) and capabilities and "completion" not in capabilities)

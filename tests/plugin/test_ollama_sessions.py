@@ -1,0 +1,249 @@
+"""Whole sessions that ask Ollama by its own API: rows, discovery, faults, and one lane for both of its APIs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.providers.servers.misbehaving import MisbehavingServer, Pause, Script
+from tests.providers.servers.ollama import SPEED, OllamaServer, answer, calling, done, lines, said
+
+NOOP = {"type": "noop"}
+TOOLS = """
+[[prompts]]
+id = "N1"
+prompt = "Read notes.md."
+tools = [{ name = "read", description = "Reads a file.", parameters = { type = "object", properties = { path = { type = "string" } } } }]
+validator = { type = "tool_call", calls = [{ name = "read", arguments = { path = "notes.md" } }] }
+
+[[prompts]]
+id = "P1"
+prompt = "Say hi."
+"""
+
+
+def point_at(monkeypatch: pytest.MonkeyPatch, server: MisbehavingServer) -> None:
+    """Let both providers ask this server."""
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("OLLAMA_HOST", server.origin)
+
+
+def is_warm_up(body: dict[str, Any]) -> bool:
+    """Whether one token is asked for."""
+    return bool(body["options"]["num_predict"] == 1)
+
+
+def test_rows(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row has the text and the thoughts, the server's counts and speed, and the times of the first tokens."""
+
+    def chat(body: dict[str, Any]) -> Script:
+        if is_warm_up(body):
+            return Script.answer(done(content="H"))
+        thought = lines(said(thinking="Hm."))
+        return answer(Pause(0.05), thought, Pause(0.05), lines(said("Hi")), lines(said("."), done()))
+
+    project.suite({"P1": ("Say hi.", {"type": "exact", "value": "Hi."})})
+    project.pytester.makeini("[pytest]\nopenclaw_ollama_num_ctx = 8192\nopenclaw_ollama_keep_alive = 15m\n")
+
+    with OllamaServer(chat) as server:
+        point_at(monkeypatch, server)
+        session = project.run(models="ollama_native/m@low")
+
+    session.outcomes(passed=1)
+    row = session.row("P1")
+    assert (row["provider"], row["model"], row["thinking_level"]) == ("ollama_native", "m", "low")
+    assert (row["raw_output"], row["finish_reason"], row["effective_model"]) == (
+        "<think>\nHm.\n</think>\n\nHi.",
+        "stop",
+        "m-served",
+    )
+    assert (row["input_tokens"], row["output_tokens"], row["tokens_per_s"]) == (11, 7, SPEED)
+    assert 40 <= row["ttft_ms"] < row["ttfo_ms"] <= row["e2e_ms"]
+    warm_up, asked = server.chats
+    assert (warm_up["think"], asked["think"]) == (False, "low")
+    assert {body["options"]["num_ctx"] for body in (warm_up, asked)} == {8192}
+    assert {body["keep_alive"] for body in (warm_up, asked)} == {"15m"}
+    assert session.load("config.json")["providers"]["ollama_native"] == {
+        "kind": "ollama_native",
+        "base_url": server.origin,
+        "path": "/api/chat",
+        "key_env": "OLLAMA_API_KEY",
+        "num_ctx": 8192,
+        "keep_alive": "15m",
+    }
+    told = session.load("inventory.json")["targets"]["ollama_native/m@low"]
+    assert told["warm_up"]["ok"] is True
+    assert (told["server"]["capabilities"], told["server"]["context_length"]) == (
+        ["completion", "tools"],
+        4096,
+    )
+
+
+def test_models_are_discovered(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`*` is every model that can answer, one after the other."""
+    models = {"a:1b": ["completion"], "embed:latest": ["embedding"], "b:latest": ["completion", "tools"]}
+    project.suite({"P1": ("Say hi.", NOOP)})
+
+    with OllamaServer(models=models) as server:
+        point_at(monkeypatch, server)
+        session = project.run(models="ollama_native/*")
+
+    session.outcomes(passed=2)
+    assert sorted(row["model"] for row in session.rows) == ["a:1b", "b:latest"]
+    assert {row["output_tokens"] for row in session.rows} == {7}
+
+
+def test_tools_are_offered_and_called(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call with its arguments as an object is the row's native call."""
+    project.suite(TOOLS)
+
+    def chat(body: dict[str, Any]) -> Script:
+        if is_warm_up(body):
+            return Script.answer(done(content="H"))
+        call = said(tool_calls=calling(("read", {"path": "notes.md"})))
+        return answer(lines(call, done())) if body.get("tools") else answer(lines(said("Hi."), done()))
+
+    with OllamaServer(chat) as server:
+        point_at(monkeypatch, server)
+        session = project.run(models="ollama_native/m")
+
+    [offered] = [body["tools"] for body in server.chats if "tools" in body]
+    assert [tool["function"]["name"] for tool in offered] == ["read"]
+    row = session.row("N1")
+    assert (row["tool_calls"], row["tool_call_count"]) == (["read"], 1)
+    assert row["ttfo_ms"] is not None
+    assert session.row("P1")["raw_output"] == "Hi."
+
+
+def test_a_model_without_tools_is_skipped_where_they_are_needed(
+    project: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What cannot be asked of a model is no failure of it, and its other cells are asked."""
+    project.suite(TOOLS)
+
+    def chat(body: dict[str, Any]) -> Script:
+        if body.get("tools"):
+            return Script.answer({"error": "m:latest does not support tools"}, status=400)
+        return (
+            Script.answer(done(content="Hi.")) if not body["stream"] else answer(lines(said("Hi."), done()))
+        )
+
+    with OllamaServer(chat) as server:
+        point_at(monkeypatch, server)
+        session = project.run(models="ollama_native/m")
+
+    session.outcomes(passed=1, skipped=1)
+    row = session.row("N1")
+    assert (row["availability_status"], row["failure_type"], row["attempts"]) == (
+        "skipped_unavailable",
+        "http_400",
+        1,
+    )
+
+
+def test_a_model_without_thinking_is_asked_once(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One refusal of a level is enough for all of the target's cells; without a level the model answers."""
+    project.suite({f"P{n}": ("Say hi.", NOOP) for n in range(4)})
+
+    def chat(body: dict[str, Any]) -> Script:
+        if body["think"]:
+            return Script.answer({"error": '"m" does not support thinking'}, status=400)
+        return (
+            Script.answer(done(content="Hi.")) if not body["stream"] else answer(lines(said("Hi."), done()))
+        )
+
+    with OllamaServer(chat) as server:
+        point_at(monkeypatch, server)
+        session = project.run(models="ollama_native/m@high,ollama_native/m")
+
+    session.outcomes(passed=4, skipped=4)
+    assert len([body for body in server.chats if body["think"]]) == 1
+
+
+def test_a_prompt_that_is_too_long(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the server refuses for its length is a fault of the setting, with both figures, and no wrong answer."""
+    why = "request (8889 tokens) exceeds the available context size (4096 tokens), try increasing it"
+    inner = f'{{"error":{{"code":400,"message":"{why}","type":"exceed_context_size_error"}}}}'
+    project.suite({"P1": ("Say hi.", {"type": "exact", "value": "Hi."})})
+
+    with OllamaServer(lambda body: Script.answer({"error": inner}, status=400)) as server:
+        point_at(monkeypatch, server)
+        session = project.run(models="ollama_native/m")
+
+    session.outcomes(errors=1)
+    row = session.row("P1")
+    assert (row["failure_type"], row["objective_pass"], row["attempts"]) == ("context_overflow", None, 1)
+    assert row["fault_message"] == f"ollama_native: the prompt is longer than m's context: {why}"
+
+
+@pytest.mark.parametrize("base", ["", "localhost"], ids=["one-variable", "by-another-name"])
+def test_both_apis_of_one_server_never_have_two_requests(
+    project: Any, monkeypatch: pytest.MonkeyPatch, base: str
+) -> None:
+    """One local server is asked one thing at a time, by whichever of its APIs: cells, warm-ups, questions."""
+    project.suite({f"P{n}": ("Say hi.", NOOP) for n in range(6)})
+
+    with SlowServer() as server:
+        point_at(monkeypatch, server)
+        if base:
+            monkeypatch.setenv("OLLAMA_OPENAI_BASE", f"http://{base}:{server.port}/v1")
+        session = project.run(
+            "--openclaw-providers=ollama_openai,ollama_native",
+            models="m",
+        )
+
+    session.outcomes(passed=12)
+    assert {(row["provider"], row["in_flight"]) for row in session.rows} == {
+        ("ollama_openai", 1),
+        ("ollama_native", 1),
+    }
+    assert server.most_paused_at_once == 1
+    assert sum(request.path == "/api/chat" for request in server.requests) == 7
+
+
+def test_endpoints_of_this_kind(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An ini line names an Ollama elsewhere, with its key; a closed one is skipped under its own name."""
+    plain_project.suite({"P1": ("Say hi.", NOOP)})
+    monkeypatch.setenv("LAB_KEY", "lab-key-123456")
+
+    with OllamaServer() as server:
+        with MisbehavingServer() as closed:
+            url = closed.origin
+        plain_project.pytester.makeini(
+            "[pytest]\nopenclaw_endpoints =\n"
+            f"    lab = ollama_native {server.origin} LAB_KEY\n"
+            f"    gone = ollama_native {url}\n"
+        )
+        session = plain_project.run(models="lab/m,gone/m")
+
+    session.outcomes(passed=1, skipped=1)
+    assert {request.headers.get("authorization") for request in server.requests} == {"Bearer lab-key-123456"}
+    assert {row["provider"]: row["fault_message"] for row in session.rows} == {
+        "lab": None,
+        "gone": f"gone: nothing answers at {url} (connection refused).",
+    }
+
+
+class SlowServer(OllamaServer):
+    """Takes its time over whatever it is asked, before the first byte of an answer.
+
+    Attributes:
+        most_paused_at_once: requests that it had together.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.most_paused_at_once = 0
+        self._paused_now = 0
+
+    def _answer(self, connection: Any, request: Any) -> bool:
+        with self._lock:
+            self._paused_now += 1
+            self.most_paused_at_once = max(self.most_paused_at_once, self._paused_now)
+        self._stopping.wait(0.02)
+        with self._lock:
+            self._paused_now -= 1
+        return super()._answer(connection, request)

@@ -1,0 +1,128 @@
+"""Ollama's own API: the lines of its streams, and a server that has its routes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.protocols import ProviderSetup
+from pytest_openclaw.providers.ollama_native import OllamaNative
+from tests.providers.servers.apis import CHAT
+from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NDJSON = "application/x-ndjson"
+TIMES = {"total_duration": 900_000_000, "load_duration": 100_000_000, "prompt_eval_duration": 300_000_000}
+COUNTS = {"prompt_eval_count": 11, "eval_count": 7, "eval_duration": 500_000_000}
+SPEED = 14.0
+"""7 tokens in half a second."""
+TEMPLATE = "{{ .Messages }}"
+
+
+def lines(*payloads: Any, end: str = "\n") -> bytes:
+    """A line for each: a dict as JSON, a text as it is."""
+    texts = (p if isinstance(p, str) else json.dumps(p, ensure_ascii=False) for p in payloads)
+    return "".join(text + end for text in texts).encode()
+
+
+def said(content: str = "", **message: Any) -> dict[str, Any]:
+    """A line in the middle of an answer."""
+    return {
+        "model": "m-served",
+        "created_at": "2026-11-22T10:00:00.123456789Z",
+        "message": {"role": "assistant", "content": content, **message},
+        "done": False,
+    }
+
+
+def done(reason: str | None = "stop", content: str = "", message: Any = None, **more: Any) -> dict[str, Any]:
+    """The line that ends an answer, or all of one that is not streamed."""
+    last = {**said(**{"content": content, **(message or {})}), "done": True, **TIMES, **COUNTS, **more}
+    return last if reason is None else {**last, "done_reason": reason}
+
+
+def calling(*calls: tuple[str, Any], **more: Any) -> list[dict[str, Any]]:
+    """What stands under `tool_calls`, with arguments as objects."""
+    return [{"function": {"name": name, "arguments": arguments}, **more} for name, arguments in calls]
+
+
+def native(url: str, *, name: str = "ollama_native", options: Any = None, **environ: str) -> OllamaNative:
+    """A provider that asks this server."""
+    setup = ProviderSetup(name=name, environ={"OLLAMA_HOST": url, **environ}, options=options or {})
+    return OllamaNative(setup)
+
+
+def answer(*steps: Step | bytes, content_type: str = NDJSON) -> Script:
+    """A stream of lines."""
+    return Script.stream(*steps, content_type=content_type)
+
+
+class OllamaServer(MisbehavingServer):
+    """Has Ollama's routes, its own and `/v1/chat/completions`, and one small model for each name.
+
+    Args:
+        chat: how a question by the own API is answered, warm-ups included; else with "Hi.".
+        models: name → capabilities.
+    """
+
+    def __init__(
+        self,
+        chat: Callable[[dict[str, Any]], Script] | None = None,
+        models: dict[str, list[str]] | None = None,
+    ) -> None:
+        super().__init__()
+        self._chat = chat
+        self.models = {"m:latest": ["completion", "tools"]} if models is None else models
+        self.on("/api/chat", self._answer_chat)
+        self.on("/api/show", self._show)
+        self.on("/api/version", Script.answer({"version": "0.33.3"}))
+        self.on("/api/tags", Script.answer({"models": [self._entry(name) for name in self.models]}))
+        self.on("/api/ps", Script.answer({"models": [self._running(name) for name in self.models]}))
+        self.on("/v1/chat/completions", self._answer_v1)
+
+    @property
+    def chats(self) -> list[dict[str, Any]]:
+        """The bodies of what was asked by the own API."""
+        return [request.json for request in self.requests if request.path == "/api/chat"]
+
+    def _answer_chat(self, request: Request) -> Script:
+        body = request.json
+        if self._chat is not None:
+            return self._chat(body)
+        if not body["stream"]:
+            return Script.answer(done(content="Hi."))
+        return answer(lines(said("Hi")), lines(said("."), done()))
+
+    def _answer_v1(self, request: Request) -> Script:
+        if not request.json["stream"]:
+            return Script.answer(CHAT.whole("Hi."))
+        return Script.stream(CHAT.text("Hi."), CHAT.end())
+
+    def _show(self, request: Request) -> Script:
+        model = request.json["model"]
+        capabilities = self.models.get(model, self.models.get(f"{model}:latest"))
+        if capabilities is None:
+            return Script.answer({"error": f"model '{model}' not found"}, status=404)
+        return Script.answer(
+            {
+                "modelfile": "FROM /usr/share/ollama/blobs/sha256-1",
+                "parameters": "num_ctx 4096",
+                "template": TEMPLATE,
+                "details": {"family": "llama", "parameter_size": "3.2B", "quantization_level": "Q4_K_M"},
+                "model_info": {"llama.context_length": 131072},
+                "capabilities": capabilities,
+            }
+        )
+
+    def _entry(self, name: str) -> dict[str, Any]:
+        return {"name": name, "model": name, "size": 2_000_000_000, "digest": "a" * 64}
+
+    def _running(self, name: str) -> dict[str, Any]:
+        return {
+            **self._entry(name),
+            "size": 3_000_000_000,
+            "size_vram": 1_000_000_000,
+            "context_length": 4096,
+        }
