@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 PAYLOAD = "openclaw"
 STOP = "openclaw_stop"
 """What a controller tells its workers when the session is to stop; xdist knows nothing of it."""
+DECIDED = "openclaw_decided"
+"""What it tells them when it is decided whether a target is asked again; see `Repeats.hear`."""
 LAST_OF_TARGET = pytest.StashKey[bool]()
 
 
@@ -34,6 +36,7 @@ class Cells:
         self._given: deque[int] = deque()
         self._cells: list[Cell | None] = []
         self._planned = False
+        self._has_rows: set[Target] = set()
         state.config.stash[STATE] = state
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -75,6 +78,8 @@ class Cells:
         self._cells = [items.cell_of(item) for item in session.items]
         if not any(self._cells):
             return
+        if state.settings.until_conclusive:
+            state.repeats.plan(filter(None, self._cells))
         if state.handed_over is None:
             self._given.extend(range(len(session.items)))
             self._take_given(session)
@@ -102,6 +107,9 @@ class Cells:
             name, told = command
             if name == STOP:
                 self._stop(session, at_once=told["at_once"])
+                return
+            if name == DECIDED:
+                self._state.repeats.hear(told)
                 return
             if name == "runtests" and asks_ahead:
                 self._given.extend(told["indices"])
@@ -139,6 +147,7 @@ class Cells:
         """Note where a target ends, for the snapshot after it; keep no reply longer than its item runs."""
         self._take_given(item.session)
         if (cell := items.cell_of(item)) is not None and not self._state.is_kept(cell):
+            self._begin_repeat(item, cell)
             self._left[cell.target] -= 1
             item.stash[LAST_OF_TARGET] = self._left[cell.target] <= 0
         try:
@@ -148,6 +157,18 @@ class Cells:
             raise
         finally:
             items.forget(item)
+
+    def _begin_repeat(self, item: pytest.Item, cell: Cell) -> None:
+        """Let the cell's repeat be asked ahead, once it is decided that there is one."""
+        state, session = self._state, item.session
+        if cell.repeat == 1 or not state.settings.until_conclusive or state.calls_nobody:
+            return
+        if state.handed_over is not None and state.handed_over["others"] == "own_parts":
+            # Every worker runs its cells in their common order, so what this one waits for comes before it.
+            state.repeats.await_turn(cell, lambda: bool(session.shouldstop or session.shouldfail))
+        elif state.repeats.permit(cell) == "wait":
+            state.repeats.go_on(cell)
+        state.asker.executor.feed()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -194,8 +215,19 @@ class Cells:
         asked = items.asked_of(item, call)
         if asked is None:
             self._state.asker.executor.drop(item.nodeid)
-            return {"left_out": cell.target.label}
+            return self._left_out(cell)
+        self._has_rows.add(cell.target)
         return items.payload(item, asked, last=item.stash[LAST_OF_TARGET])
+
+    def _left_out(self, cell: Cell) -> JsonObject:
+        payload: JsonObject = {"left_out": cell.target.label, "repeat": cell.repeat}
+        if self._state.repeats.why_left_out(cell) and cell.target in self._has_rows:
+            from pytest_openclaw.run.resources import collect_snapshot
+
+            # It has ended here, and before that nobody knew it.
+            self._has_rows.discard(cell.target)
+            payload["after"] = collect_snapshot()
+        return payload
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_keyboard_interrupt(self) -> Generator[None, None, None]:
@@ -240,7 +272,11 @@ def order_by_lane(state: State, collected: list[pytest.Item]) -> None:
     cells = [(item, cell) for item in collected if (cell := items.cell_of(item)) is not None]
     targets = {cell.target for _, cell in cells}
     lanes = {t: state.providers[t.provider].lane for t in state.settings.targets if t in targets}
-    ordered = iter(spread(cells, target_of=lambda pair: pair[1].target, lanes=lanes))
+    ordered = iter(
+        spread(
+            cells, target_of=lambda pair: pair[1].target, lanes=lanes, repeat_of=lambda pair: pair[1].repeat
+        )
+    )
     collected[:] = [next(ordered)[0] if items.cell_of(item) is not None else item for item in collected]
 
 

@@ -19,6 +19,7 @@ from pytest_openclaw.records import THINKING_LEVELS, Target, ThinkingLevel
 from pytest_openclaw.settings import (
     DEFAULT_PROVIDER,
     EMBEDDED_TARGET,
+    MOST_REPEATS,
     Concurrency,
     Endpoint,
     Gates,
@@ -49,10 +50,13 @@ def load_settings(
     names = [*providers, *(endpoint.name for endpoint in endpoints)]
     run_id, run_id_given = _run_id(config)
     resume = _read(config, "resume", _run_name, "")
+    until_conclusive = bool(lookup(config, "until-conclusive")[0])
     return Settings(
         targets=_targets(config, names, targets, resumes=bool(resume)),
         suite_dirs=suite_dirs(config),
         prompts=tuple(_split(lookup(config, "prompts")[0] or ())),
+        repeat=_read(config, "repeat", _repeats, MOST_REPEATS if until_conclusive else 1),
+        until_conclusive=until_conclusive,
         timeout_s=_read(config, "timeout", _positive_seconds, 300.0),
         retries=_read(config, "retries", _whole_number, 5),
         concurrency=_concurrency(config, names),
@@ -96,6 +100,12 @@ def _positive_seconds(text: str) -> float:
 def _whole_number(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,6}", text):
         raise ValueError("give a whole number, 0 or more")
+    return int(text)
+
+
+def _repeats(text: str) -> int:
+    if not re.fullmatch(r"[1-9][0-9]{0,3}", text):
+        raise ValueError("give a number from 1 to 9999")
     return int(text)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from xdist.scheduler import LoadScheduling
 
-from pytest_openclaw.cells import PAYLOAD, STOP
+from pytest_openclaw.cells import DECIDED, PAYLOAD, STOP
 from pytest_openclaw.crew import Crew, distributes_freely, has_own_scheduler
 from pytest_openclaw.options import SUITE_NAME
 from pytest_openclaw.records import CellKey
@@ -39,6 +40,9 @@ class Distributed:
         self._n_out: dict[WorkerController, int] = {}
         self._told_by: dict[str, WorkerController] = {}
         self._stops = False
+        self._decided: list[JsonObject] = []
+        state.ledger.tell = self._tell_decided
+        self._marks: dict[Target, re.Pattern[str]] = {}
 
     def pytest_configure_node(self, node: WorkerController) -> None:
         """Hand over what was decided once: the targets, the folder where the workers meet, their shares."""
@@ -97,10 +101,19 @@ class Distributed:
     def _stop(self, *, at_once: bool) -> None:
         self._stops = True
         for node in self._nodes:
-            # One that was not started yet has no channel.
-            if hasattr(node, "channel") and not hasattr(node, "workeroutput"):
-                with contextlib.suppress(OSError):  # it has died
-                    node.sendcommand(STOP, at_once=at_once)
+            self._command(node, STOP, at_once=at_once)
+
+    def _tell_decided(self, decision: JsonObject) -> None:
+        """Tell all workers what was decided on a target's repeats: they wait for it."""
+        self._decided.append(decision)
+        for node in self._nodes:
+            self._command(node, DECIDED, **decision)
+
+    def _command(self, node: WorkerController, name: str, **told: Any) -> None:
+        # One that was not started yet has no channel.
+        if hasattr(node, "channel") and not hasattr(node, "workeroutput"):
+            with contextlib.suppress(OSError):  # it has died
+                node.sendcommand(name, **told)
 
     def take_what_is_left(self) -> int:
         """Record the rows that have come and that xdist did not look at any more.
@@ -168,27 +181,40 @@ class Distributed:
             self._begin(ids)
         if ledger.run is not None and (host := self._crew.host_of(node)):
             ledger.run.meet(host, self._crew.facts_of(node))
+        # What was decided before it could hear: it has come in place of another, or the run is resumed.
+        for decision in self._decided:
+            self._command(node, DECIDED, **decision)
 
     def _begin(self, ids: Sequence[str]) -> None:
         state = self._state
-        n_selected = Counter(target for nodeid in ids if (target := self._target_of(nodeid)) is not None)
-        if n_selected and state.config.getvalue("dist") == "each":
+        by_repeat = Counter(
+            (target, self._repeat_of(nodeid, target))
+            for nodeid in ids
+            if (target := self._target_of(nodeid)) is not None
+        )
+        if by_repeat and state.config.getvalue("dist") == "each":
             raise pytest.UsageError(
                 "--dist=each would ask every cell once a worker, but a run has one row a cell. "
                 "Leave it out; to measure on several machines, start a run on each, then: "
                 "pytest-openclaw merge RUN… --into RUN"
             )
-        state.ledger.begin_with(n_selected, self._definitions(ids), self._cells(ids), has_python=False)
+        state.ledger.begin_with(by_repeat, self._definitions(ids), self._cells(ids), has_python=False)
 
     def _target_of(self, nodeid: str) -> Target | None:
-        parameters = nodeid.partition("[")[2].removesuffix("]")
-        # A Python benchmark may have parameters of its own beside the label; pytest writes them in ASCII.
-        fitting = [
-            target
-            for target in self._state.settings.targets
-            if target.label in parameters or _in_ascii(target.label) in parameters
-        ]
-        return max(fitting, key=lambda target: len(target.label), default=None)
+        return max(self._fitting(nodeid), key=lambda target: len(target.label), default=None)
+
+    def _repeat_of(self, nodeid: str, target: Target) -> int:
+        return self._fitting(nodeid)[target]
+
+    def _fitting(self, nodeid: str) -> dict[Target, int]:
+        """Return the targets that an id may mean, each with the repeat that it then tells."""
+        if not self._marks:
+            several = self._state.settings.repeat > 1
+            self._marks = {target: _mark_of(target, several) for target in self._state.settings.targets}
+        # A Python benchmark may have parameters of its own beside the label.
+        parameters = nodeid.partition("[")[2]
+        found = {target: mark.search(parameters) for target, mark in self._marks.items()}
+        return {target: int(match["repeat"] or 1) for target, match in found.items() if match}
 
     def _definitions(self, ids: Sequence[str]) -> list[JsonObject]:
         """Read the selected prompts from their suites; those of Python benchmarks come with their rows."""
@@ -222,8 +248,13 @@ class Distributed:
         path = self._state.config.rootpath / name
         if not SUITE_NAME.match(path.name) or (target := self._target_of(nodeid)) is None:
             return None
-        return CellKey(suite_name(self._state.config, path), cell.partition("[")[0], target, 1)
+        prompt_id, repeat = cell.partition("[")[0], self._repeat_of(nodeid, target)
+        return CellKey(suite_name(self._state.config, path), prompt_id, target, repeat)
 
 
-def _in_ascii(label: str) -> str:
-    return label.encode("unicode_escape").decode("ascii")
+def _mark_of(target: Target, has_repeats: bool) -> re.Pattern[str]:
+    """What an id has of target and repeat: a suite's `label]-r2`, or a Python benchmark's `label-r2`."""
+    # pytest writes what is not ASCII as escapes, unless it is told not to.
+    forms = {target.label, target.label.encode("unicode_escape").decode("ascii")}
+    repeat = r"\]?-r(?P<repeat>[0-9]+)(?=[]-]|\Z)" if has_repeats else "(?P<repeat>)"
+    return re.compile(f"(?:{'|'.join(map(re.escape, sorted(forms)))}){repeat}")

@@ -27,7 +27,7 @@ class SuiteFile(pytest.File):
     """A prompt file; its items are cells."""
 
     def collect(self) -> Iterator[CellItem]:
-        """Yield an item for each selected prompt on each target, target by target."""
+        """Yield an item for each selected prompt on each target and each repeat of it, target by target."""
         from pytest_openclaw.reports.numbers import printable
         from pytest_openclaw.suites import build_cells, select_prompts
 
@@ -39,8 +39,12 @@ class SuiteFile(pytest.File):
         if suite.named_only and not state.is_named(self.path):
             return
         state.get_ready()
+        settings = state.settings
         for cell in build_cells(
-            select_prompts(suite.prompts, state.settings.prompts), state.settings.targets
+            select_prompts(suite.prompts, settings.prompts),
+            settings.targets,
+            settings.repeat,
+            of_tools_alone=settings.until_conclusive,
         ):
             # pytest would make an id from the name without seeing its parameters, and `--lf` compares those.
             yield CellItem.from_parent(self, name=cell.id, nodeid=f"{self.nodeid}::{cell.id}", cell=cell)
@@ -138,6 +142,9 @@ def ask(item: pytest.Item) -> Asked:
     state, cell = item.config.stash[STATE], item.stash[CELL]
     if state.calls_nobody:
         pytest.skip("no model is asked here")
+    # What was asked before that was decided is an answer like any other.
+    if (why := state.repeats.why_left_out(cell)) and not state.asker.executor.is_asked(item.nodeid):
+        raise pytest.skip.Exception(why, _use_item_location=True)
     try:
         asked = state.asker.ask(item.nodeid, cell)
     except HostDied as error:
@@ -184,20 +191,21 @@ def _never_asked(cell: Cell) -> Asked:
 
 
 def parametrize_reply(metafunc: pytest.Metafunc, state: State) -> None:
-    """Make one item a target of a function that is marked as a benchmark and takes `reply`."""
+    """Make one item a target, and a repeat, of a function that is marked as a benchmark and takes `reply`."""
     from pytest_openclaw.python_benchmarks import prompt_of
-    from pytest_openclaw.records import Cell
-    from pytest_openclaw.suites import select_prompts
+    from pytest_openclaw.suites import build_cells, select_prompts
 
     marker = metafunc.definition.get_closest_marker("openclaw")
     if marker is None or "reply" not in metafunc.fixturenames:
         return
     prompt = prompt_of(marker, metafunc.definition, state)
-    if not select_prompts([prompt], state.settings.prompts):
+    settings = state.settings
+    if not select_prompts([prompt], settings.prompts):
         return
     state.get_ready()
-    cells = [Cell(prompt=prompt, target=target) for target in state.settings.targets]
-    metafunc.parametrize("reply", cells, indirect=True, ids=[cell.target.label for cell in cells])
+    cells = build_cells([prompt], settings.targets, settings.repeat, of_tools_alone=settings.until_conclusive)
+    ids = [f"{cell.target.label}{cell.repeat_suffix}" for cell in cells]
+    metafunc.parametrize("reply", cells, indirect=True, ids=ids)
 
 
 def fetch_reply(request: pytest.FixtureRequest) -> Reply:

@@ -25,7 +25,15 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.toolcalls import Dispatched, Tool, ToolOutcome
 
-__all__ = ["Judgement", "conclude", "expected_tools_of", "judge", "prepare", "strip_thinking"]
+__all__ = [
+    "Judgement",
+    "bears_on_tier",
+    "conclude",
+    "expected_tools_of",
+    "judge",
+    "prepare",
+    "strip_thinking",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +101,12 @@ def expected_tools_of(prompt: Prompt) -> tuple[str, ...] | None:
         return None
     named = expected_tools(prompt.validator)
     return prompt.expected_tool_calls if named is None else named
+
+
+def bears_on_tier(prompt: Prompt) -> bool:
+    """Whether a prompt's cells may count for its target's tier: it is about tools, and is not told apart."""
+    is_apart = prompt.probe is not None or prompt.pressure_of is not None
+    return not is_apart and (prompt.tools is not None or expected_tools_of(prompt) is not None)
 
 
 def _checked(verdict: object) -> Verdict:

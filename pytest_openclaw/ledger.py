@@ -12,7 +12,7 @@ from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.resuming import resume_command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_openclaw.records import Cell, CellKey, JsonObject, Record, Target
     from pytest_openclaw.run.progress import Progress
@@ -29,6 +29,7 @@ class Ledger:
         progress: shows how far it is.
         summary: once it has been written.
         n_verdicts_failed: items that failed because of what a model said.
+        tell: is told what is decided on the targets' repeats.
     """
 
     def __init__(self, state: State) -> None:
@@ -36,6 +37,7 @@ class Ledger:
         self.progress: Progress | None = None
         self.summary: Summary | None = None
         self.n_verdicts_failed = 0
+        self.tell: Callable[[JsonObject], None] = state.repeats.hear
         self._state = state
         self._open = ExitStack()
         self._is_full = False
@@ -48,7 +50,7 @@ class Ledger:
 
         prompts = {(cell.prompt.suite, cell.prompt.id): cell.prompt for cell in cells}
         self.begin_with(
-            Counter(cell.target for cell in cells),
+            Counter((cell.target, cell.repeat) for cell in cells),
             [definition(prompt) for prompt in prompts.values()],
             [cell.key for cell in cells],
             has_python=True,
@@ -56,7 +58,7 @@ class Ledger:
 
     def begin_with(
         self,
-        n_selected: Mapping[Target, int],
+        by_repeat: Mapping[tuple[Target, int], int],
         definitions: Sequence[JsonObject],
         cells: Iterable[CellKey],
         *,
@@ -65,7 +67,7 @@ class Ledger:
         """Make the run directory, or go on with a resumed one, unless this was done or there are no cells.
 
         Args:
-            n_selected: cells by target.
+            by_repeat: selected cells, by target and repeat.
             definitions: of the selected prompts, for `config.json`.
             cells: the selected ones, as far as their prompts are known.
             has_python: whether definitions and cells hold the Python benchmarks too.
@@ -79,14 +81,18 @@ class Ledger:
         from pytest_openclaw.run.waits import find_wait
 
         state, settings = self._state, self._state.settings
-        if self.run or not (n_selected or state.resumption.earlier):
+        if self.run or not (by_repeat or state.resumption.earlier):
             return
+        n_selected: Counter[Target] = Counter()
+        for (target, _), n in by_repeat.items():
+            n_selected[target] += n
         plan = Plan(
             n_selected={target: n_selected[target] for target in settings.targets if target in n_selected},
             prompts=tuple(definitions),
             providers=state.described,
             cells=frozenset(cells),
             has_python=has_python,
+            by_repeat=by_repeat,
         )
         state.resumption.refuse_changes(plan, settings)
         try:
@@ -100,14 +106,18 @@ class Ledger:
             state.config, plan.n_cells, lambda nodeid: find_wait(state.shared_path, nodeid)
         )
         state.interruptible()
+        self._tell_decisions()
 
     def take(self, report: pytest.TestReport, payload: JsonObject) -> None:
         """Record what a report brought, and end the session if that is impossible."""
         if self._state.calls_nobody:
             return
         assert self.run is not None, "a run begins before its first report"
-        if target := payload.get("left_out"):
-            self.run.leave_out(target)
+        if "left_out" in payload:
+            self.run.leave_out(payload)
+            self._tell_decisions()
+            if self.progress:
+                self.progress.leave_out()
             return
         if verdict := payload.get("kept"):
             self.n_verdicts_failed += report.failed and verdict == "failed"
@@ -119,6 +129,7 @@ class Ledger:
                 self._cannot_record(error)
             if report.failed and record.availability_status == "ok" and record.objective_pass is not True:
                 self.n_verdicts_failed += 1
+            self._tell_decisions()
         if self.progress:
             self.progress.count()
 
@@ -170,6 +181,11 @@ class Ledger:
         assert self.run is not None, "a run begins before its first row"
         payload["row"]["run_id"] = self.run.directory.run_id
         return self.run.add(payload)
+
+    def _tell_decisions(self) -> None:
+        assert self.run is not None, "a run decides on its repeats"
+        while self.run.decisions:
+            self.tell(self.run.decisions.popleft().told)
 
     def _cannot_record(self, error: OSError) -> NoReturn:
         """End the session, because what it measures would be lost; the rows so far are on disk."""

@@ -60,6 +60,12 @@ OPTIONS = (
         kind="list",
     ),
     Option("prompts", "Ask only these prompts: ids or globs.", "ID[,ID…]", kind="list"),
+    Option("repeat", "Ask each prompt so often (1); with -until-conclusive, tool prompts at most (10).", "N"),
+    Option(
+        "until-conclusive",
+        "Repeat the tool prompts until the tier of each target is settled, at most --openclaw-repeat times.",
+        kind="flag",
+    ),
     Option("timeout", "Seconds for one attempt, from the send to the end of the answer (300).", "SECONDS"),
     Option("retries", "Further attempts after a lost connection, 429 or 5xx (5).", "N"),
     Option(

@@ -78,9 +78,10 @@ def with_parameters(cell: Cell, callspec_id: str) -> Cell:
 
     Args:
         cell: as the test's mark describes it.
-        callspec_id: all the item's parameters as pytest writes them, such as `2-llama_cpp/smollm2:135m`.
+        callspec_id: all the item's parameters as pytest writes them, such as `2-llama_cpp/smollm2:135m`,
+            with `-r2` behind the target if there are repeats.
     """
-    label = cell.target.label
+    label = f"{cell.target.label}{cell.repeat_suffix}"
     # pytest writes what is not ASCII as escapes, unless it is told not to.
     for form in (label, label.encode("unicode_escape").decode("ascii")):
         before, found, after = callspec_id.partition(form)

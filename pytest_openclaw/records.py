@@ -103,19 +103,36 @@ class CellKey(NamedTuple):
     target: Target
     repeat: int
 
+    @property
+    def name(self) -> str:
+        """`P1[ollama_openai/llama3.2:3b@low]-r2`; no `-r1`, because there may be one repeat alone."""
+        repeat = f"-r{self.repeat}" if self.repeat > 1 else ""
+        return f"{self.prompt_id}[{self.target.label}]{repeat}"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cell:
-    """One prompt on one target; pytest calls it an item."""
+    """One prompt on one target; pytest calls it an item.
+
+    Attributes:
+        repeat: which asking of its prompt it is, from 1.
+        n_repeats: how often the run asks a prompt at most; with more than one, ids tell the repeat.
+    """
 
     prompt: Prompt
     target: Target
     repeat: int = 1
+    n_repeats: int = 1
 
     @property
     def id(self) -> str:
-        """`P1[ollama_openai/llama3.2:3b@low]`, the item's name."""
-        return f"{self.prompt.id}[{self.target.label}]"
+        """`P1[ollama_openai/llama3.2:3b@low]`, the item's name, and `-r2` behind it if there are repeats."""
+        return f"{self.prompt.id}[{self.target.label}]{self.repeat_suffix}"
+
+    @property
+    def repeat_suffix(self) -> str:
+        """`-r2`, or nothing if a prompt is asked once."""
+        return f"-r{self.repeat}" if self.n_repeats > 1 else ""
 
     @property
     def key(self) -> CellKey:
@@ -130,6 +147,7 @@ class Request:
     Attributes:
         timeout_s: seconds for the whole attempt, from the send to the end of the reply.
         temperature: 0 to 2; left out where an API refuses it.
+        seed: tells the repeats of a prompt apart, where an API takes one; None leaves it to the server.
         tools: offered to the model, which decides whether it calls one.
         history: what came after `prompt`: the model's turns, and what its calls were answered.
         world: in which the calls are to be answered; None asks for one turn.
@@ -141,6 +159,7 @@ class Request:
     thinking_level: ThinkingLevel | None = None
     max_output_tokens: int = DEFAULT_MAX_OUTPUT_TOKENS
     temperature: float = 0.0
+    seed: int | None = None
     stream: bool = True
     timeout_s: float = 300.0
     tools: tuple[Tool, ...] = ()

@@ -113,7 +113,7 @@ class Resumption:
 
         if self.earlier is None:
             return None
-        chosen = ("run_id", "stream", "fail_unavailable")
+        chosen = ("run_id", "stream", "fail_unavailable", "repeat", "until_conclusive")
         return {
             "settings": {name: getattr(self.settings, name) for name in chosen},
             "replays": to_wire(self.replays),

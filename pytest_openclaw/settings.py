@@ -22,6 +22,8 @@ THINKING_ROOM_TOKENS: Mapping[ThinkingLevel, int] = {
     "xhigh": 16384,
 }
 """What a thinking level adds to a prompt's `max_output_tokens`, which is meant for the answer alone."""
+MOST_REPEATS = 10
+"""How often `--openclaw-until-conclusive` asks a prompt at most, if nothing else is said."""
 LOCAL_LANE_LIMIT = 1
 CLOUD_LANE_LIMIT = 8
 
@@ -82,6 +84,8 @@ class Settings:
         targets: in the order of the command line; empty means that no cell is collected.
         suite_dirs: folders below which `prompts_*.toml` and `prompts_*.json` are suites.
         prompts: ids or globs that select prompts; empty means all.
+        repeat: how often each prompt is asked; with `until_conclusive` a tool prompt, and at most so often.
+        until_conclusive: a target's repeats end when its tier is settled.
         timeout_s: seconds for one attempt, from the send to the end of the reply.
         retries: attempts after the first.
         run_id: fixed by `--openclaw-run-id`; else the time of the start.
@@ -92,6 +96,8 @@ class Settings:
     targets: tuple[Target, ...] = ()
     suite_dirs: tuple[Path, ...] = ()
     prompts: tuple[str, ...] = ()
+    repeat: int = 1
+    until_conclusive: bool = False
     timeout_s: float = 300.0
     retries: int = 5
     concurrency: Concurrency = Concurrency()

@@ -15,6 +15,7 @@ from pytest_openclaw.choices import load_settings
 from pytest_openclaw.clock import count_from
 from pytest_openclaw.ledger import Ledger
 from pytest_openclaw.resuming import Resumption
+from pytest_openclaw.run.repeats import Repeats
 from pytest_openclaw.signals import interrupted_by_signals
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class State:
     In a plain session one process does both. Under xdist the controller records and the workers ask.
 
     Attributes:
+        repeats: which of them may be asked.
         in_hand: the cell whose test was under way when the session was interrupted, if it was judged.
 
     Raises:
@@ -71,6 +73,7 @@ class State:
             self.handed_over and self.handed_over.get("resumed"),
         )
         self.settings = self.resumption.settings
+        self.repeats = Repeats()
         self.ledger = Ledger(self)
         self.in_hand: Asked | None = None
         self._asker: Asker | None = None
@@ -173,6 +176,7 @@ class State:
             tell=lambda nodeid, told: waits.add(
                 nodeid, Wait(why=self.redactor.text(told.why), seconds=told.seconds)
             ),
+            permit=self.repeats.permit,
         )
         return Asker(executor, self.redactor)
 

@@ -41,6 +41,8 @@ def chat_body(request: Request) -> JsonObject:
     }
     if request.stream:
         body["stream_options"] = {"include_usage": True}
+    if request.seed is not None:
+        body["seed"] = request.seed
     if request.thinking_level:
         body |= {"reasoning_effort": request.thinking_level, "think": True}
     if request.tools:

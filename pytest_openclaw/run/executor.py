@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.protocols import Provider
     from pytest_openclaw.records import Cell, Ending, JsonObject, Target
     from pytest_openclaw.run.neighbours import Others
+    from pytest_openclaw.run.repeats import Permit
     from pytest_openclaw.settings import Settings
 
 MOST_DEATHS = 3
@@ -70,6 +71,7 @@ class Executor:
         shared_dir: the run's folder on this machine, common to all its processes.
         others: what the other processes of the run on this machine ask.
         tell: hears a token and why its cell waits.
+        permit: says of a cell whether it is asked ahead, now or later.
     """
 
     def __init__(
@@ -80,12 +82,14 @@ class Executor:
         *,
         others: Others = "none",
         tell: Callable[[str, Waiting], None] | None = None,
+        permit: Callable[[Cell], Permit] = lambda _: "ask",
     ) -> None:
         self._providers = providers
         self._settings = settings
         self._shared_dir = shared_dir
         self._others = others
         self._tell = tell
+        self._permit = permit
         self._lines: dict[str, _Line] = {}
         self._planned: dict[str, _Asking] = {}
         self._tokens: dict[int, str] = {}
@@ -120,8 +124,17 @@ class Executor:
         """Ask these cells ahead of their tests, which will come in this order."""
         for token in tokens:
             self._planned[token].line.to_ask.append(token)
+        self.feed()
+
+    def feed(self) -> None:
+        """Ask ahead what may be asked by now."""
         for line in self._lines.values():
             self._feed(line)
+
+    def is_asked(self, token: str) -> bool:
+        """Whether the cell is being asked, or has its reply."""
+        asking = self._planned.get(token)
+        return asking is not None and token in asking.line.out
 
     def ask(self, token: str, cell: Cell) -> Ending:
         """Return how the cell's asking ended; asks now what was not expected.
@@ -175,8 +188,12 @@ class Executor:
     def _feed(self, line: _Line) -> None:
         most = ahead_of(line.part.limit)
         while line.to_ask and len(line.out) < most and not self.is_stopping:
+            permit = self._permit(self._planned[line.to_ask[0]].cell)
+            if permit == "wait":
+                return
             token = line.to_ask.popleft()
-            self._send(token, self._planned[token])
+            if permit == "ask":
+                self._send(token, self._planned[token])
 
     def _send_now(self, token: str, asking: _Asking) -> None:
         if token in asking.line.to_ask:
@@ -280,6 +297,7 @@ def request_for(cell: Cell, settings: Settings) -> Request:
         system=prompt.system,
         thinking_level=level,
         max_output_tokens=prompt.max_output_tokens + room,
+        seed=cell.repeat if cell.n_repeats > 1 else None,
         stream=settings.stream,
         timeout_s=prompt.timeout_s or settings.timeout_s,
         tools=prompt.tools or (),

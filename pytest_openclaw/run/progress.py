@@ -84,6 +84,10 @@ class Progress:
         """Count a cell as done."""
         self._done += 1
 
+    def leave_out(self) -> None:
+        """Count a cell as none of the run's."""
+        self._total -= 1
+
     def stop(self) -> None:
         """Write nothing more."""
         self._stop.set()

@@ -8,8 +8,9 @@ This is the one place that says which choices must stay:
   except under which name its key is found. A provider without a kept row may have moved: what could not
   be reached yesterday may be asked elsewhere today, and `config.json` then says where.
 - Taken from the run, unless the command line says otherwise: targets and `stream` (where saying otherwise
-  is refused), and what decides the exit status: verdict mode, gates, `fail-unavailable`. The ini file does
-  not count, so that `--openclaw-resume=last` alone judges as the run began.
+  is refused); how often a prompt is asked (it may grow, and where each was asked once, go on until the
+  tiers are settled); and what decides the exit status: verdict mode, gates, `fail-unavailable`. The ini
+  file does not count, so that `--openclaw-resume=last` alone judges as the run began.
 - Free, as in any session: time-outs, retries, concurrency, and the tags and unknown keys of prompts.
 """
 
@@ -202,11 +203,15 @@ def settings_of(config: JsonObject, settings: Settings, given: Collection[str]) 
     gates = {
         name: began[name] for name in asdict(settings.gates) if name in began and _option(name) not in given
     }
-    others = {
+    others: dict[str, Any] = {
         name: config[name]
         for name in ("stream", "verdict", "fail_unavailable")
         if name in config and _option(name) not in given
     }
+    if config.get("until_conclusive", False) or "until-conclusive" not in given:
+        others["until_conclusive"] = config.get("until_conclusive", False)
+        if "repeat" not in given:
+            others["repeat"] = config.get("repeat", 1)
     return replace(settings, targets=targets_of(config), gates=replace(settings.gates, **gates), **others)
 
 
@@ -311,6 +316,11 @@ def _changed_settings(config: JsonObject, settings: Settings) -> Iterator[str]:
     ):
         if name in config and config[name] != now:
             yield f"config.json: {name} was {_shown(config[name])}, and is {_shown(now)}"
+    began = config.get("repeat", 1)
+    if settings.repeat < began:
+        yield f"config.json: repeat was {began}, and is {settings.repeat}"
+    elif settings.until_conclusive and not config.get("until_conclusive", False) and began > 1:
+        yield f"config.json: until_conclusive was off while each prompt was asked {began} times, and is on"
 
 
 def _changed_providers(config: JsonObject, plan: Plan, with_rows: Collection[str]) -> Iterator[str]:
@@ -326,9 +336,9 @@ def _changed_cells(config: JsonObject, plan: Plan, kept: Kept) -> Iterator[str]:
     for key in kept.replays:
         known = plan.has_python or not is_python(key.suite)
         if known and key not in plan.cells:
-            yield f"{key.suite}: {key.prompt_id}[{key.target.label}] has a row, and is not selected now"
+            yield f"{key.suite}: {key.name} has a row, and is not selected now"
     for entry, target in zip(config["targets"], targets_of(config), strict=True):
-        n_now = plan.n_selected.get(target, 0)
+        n_now = plan.n_up_to(target, config.get("repeat", 1))
         if entry.get("n_cells", n_now) != n_now:
             yield f"{target.label}: {entry['n_cells']} cells were selected when the run began, {n_now} now"
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from collections import Counter, deque
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.clock import epoch_ms
 from pytest_openclaw.reports.markdown import render_markdown
+from pytest_openclaw.run.settling import Settling
 from pytest_openclaw.run.surroundings import Surroundings
 from pytest_openclaw.schema import from_row
 from pytest_openclaw.settings import THINKING_ROOM_TOKENS
@@ -16,11 +18,12 @@ from pytest_openclaw.stats.summary import Summary, summary_to_json
 from pytest_openclaw.stats.tool_use import bare_turns
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from pytest_openclaw.records import CellKey, JsonObject, Record, Target
     from pytest_openclaw.run.directory import RunDirectory
     from pytest_openclaw.run.resume import Kept
+    from pytest_openclaw.run.settling import Decision
     from pytest_openclaw.settings import Settings
 
 CONFIG_VERSION = 1
@@ -36,6 +39,7 @@ class Plan:
         providers: what shapes a request, by provider.
         cells: the selected ones, as far as their prompts are known.
         has_python: whether `prompts` and `cells` hold the Python benchmarks too.
+        by_repeat: cells by target and repeat; empty if each is its prompt's only one.
     """
 
     n_selected: Mapping[Target, int]
@@ -43,11 +47,18 @@ class Plan:
     providers: Mapping[str, JsonObject]
     cells: frozenset[CellKey] = frozenset()
     has_python: bool = False
+    by_repeat: Mapping[tuple[Target, int], int] = field(default_factory=dict)
 
     @property
     def n_cells(self) -> int:
         """Cells selected in all."""
         return sum(self.n_selected.values())
+
+    def n_up_to(self, target: Target, repeat: int) -> int:
+        """Cells of a target in its first repeats, up to this one."""
+        if not self.by_repeat:
+            return self.n_selected.get(target, 0)
+        return sum(n for (one, of), n in self.by_repeat.items() if one == target and of <= repeat)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +78,9 @@ class Earlier:
 class RunSession:
     """Collects the rows of a run and writes its directory; made where the reports arrive.
 
+    Attributes:
+        decisions: on the targets' repeats, oldest first; whoever tells them takes them out.
+
     Raises:
         OSError: on making, if the directory cannot be written; a resumed run's rows are all there then.
     """
@@ -81,8 +95,11 @@ class RunSession:
         self._n_selected = plan.n_selected
         self._prompts = list(plan.prompts)
         self._surroundings = Surroundings(directory, plan.n_selected)
+        self._settling = Settling(plan.by_repeat if settings.until_conclusive else {})
+        self.decisions: deque[Decision] = deque()
         if earlier:
             self._take_over(earlier)
+        self.decisions += self._settling.begin()
         self._write_config()
         self._surroundings.write()
 
@@ -114,16 +131,26 @@ class RunSession:
             self._prompts = [known for known in self._prompts if (known["suite"], known["id"]) != same]
             self._prompts.append(prompt)
             self._write_config()
+        self._decide(self._settling.take(record))
         return record
 
     def meet(self, host: str, facts: JsonObject) -> None:
         """Take what another machine is; see `Surroundings.meet`."""
         self._surroundings.meet(host, facts)
 
-    def leave_out(self, label: str) -> None:
-        """Forget one cell of a target: a mark or another plugin skipped it before it was asked."""
-        n_selected = {target: n - (target.label == label) for target, n in self.plan.n_selected.items()}
+    def leave_out(self, payload: Mapping[str, Any]) -> None:
+        """Forget one cell of a target: it was skipped before it was asked, by a mark or as a needless repeat.
+
+        Args:
+            payload: `left_out` (the target's label), the `repeat`, and where they are due the `host` and
+                `after` (a snapshot).
+        """
+        target = next(target for target in self.plan.n_selected if target.label == payload["left_out"])
+        n_selected = {**self.plan.n_selected, target: self.plan.n_selected[target] - 1}
         self.plan = replace(self.plan, n_selected=n_selected)
+        if "after" in payload:
+            self._surroundings.take(target, payload.get("host", self.host), payload)
+        self._decide(self._settling.leave_out(target, payload["repeat"]))
 
     def finish(self, n_unrecorded_calls: int = 0) -> Summary:
         """Write the summary of what has come so far, and return it.
@@ -132,12 +159,18 @@ class RunSession:
             n_unrecorded_calls: calls of workers that may have no row, if cells are missing.
         """
         records = self._in_order()
+        n_rows = Counter(record.target for record in records)
+        # Of a target that is settled nothing is missing, also if its further repeats did not come up.
+        n_selected = {
+            target: n_rows[target] if target in self._settling.ended else n
+            for target, n in self.plan.n_selected.items()
+        }
         self._surroundings.end(dict.fromkeys(record.target for record in records))
         summary = summarise_run(
             records,
-            self.plan.n_selected,
+            n_selected,
             self._settings.gates,
-            {target: self._surroundings.snapshots_of(target) for target in self.plan.n_selected},
+            {target: self._surroundings.snapshots_of(target) for target in n_selected},
             run_id=self.directory.run_id,
             generated_at_ms=epoch_ms(),
             n_unrecorded_calls=n_unrecorded_calls,
@@ -153,41 +186,56 @@ class RunSession:
         # They told of rows that may be asked again now.
         self.directory.remove("summary.json", "summary.md")
         self.records += earlier.kept.records
+        for record in earlier.kept.records:
+            self.decisions += self._settling.take(record)
         prompts = {(prompt["suite"], prompt["id"]): prompt for prompt in earlier.config.get("prompts", ())}
         prompts |= {(prompt["suite"], prompt["id"]): prompt for prompt in self._prompts}
         self._prompts = list(prompts.values())
         self._surroundings.take_over(earlier.inventory)
+
+    def _decide(self, decisions: Iterable[Decision]) -> None:
+        made = [*decisions]
+        self.decisions += made
+        if any(decision.ends for decision in made):
+            self._write_config()
 
     def _in_order(self) -> list[Record]:
         """Return the rows as the run was planned; workers and resumed runs end cells in any order."""
         places = {(prompt["suite"], prompt["id"]): n for n, prompt in enumerate(self.plan.prompts)}
         targets = {target: n for n, target in enumerate(self._n_selected)}
 
-        def place(record: Record) -> tuple[int, int, str, str, int]:
+        def place(record: Record) -> tuple[int, int, int, str, str]:
             suite, prompt_id = record.suite, record.prompt_id
             planned = places.get((suite, prompt_id), len(places))
             return (
                 targets.get(record.target, len(targets)),
+                record.repeat,
                 planned,
                 suite,
                 prompt_id,
-                record.repeat,
             )
 
         return sorted(self.records, key=place)
 
     def _write_config(self) -> None:
         settings = self._settings
+        # A target whose repeats have ended lacks none, whatever `n_cells` says.
+        ended = {target: {"settled_after": repeat} for target, repeat in self._settling.ended.items()}
         self.directory.write_json(
             "config.json",
             {
                 "schema_version": CONFIG_VERSION,
                 "run_id": self.directory.run_id,
                 "models": list(dict.fromkeys(target.model for target in self._n_selected)),
-                "targets": [{**asdict(target), "n_cells": n} for target, n in self._n_selected.items()],
+                "targets": [
+                    {**asdict(target), "n_cells": n, **ended.get(target, {})}
+                    for target, n in self._n_selected.items()
+                ],
                 "providers": dict(self.plan.providers),
                 "temperature": 0,
                 "thinking_room_tokens": dict(THINKING_ROOM_TOKENS),
+                "repeat": settings.repeat,
+                "until_conclusive": settings.until_conclusive,
                 "stream": settings.stream,
                 "timeout_s": settings.timeout_s,
                 "retries": settings.retries,

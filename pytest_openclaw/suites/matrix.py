@@ -1,10 +1,11 @@
-"""Prompts × targets → cells, and which prompts `--openclaw-prompts` means."""
+"""Prompts × targets × repeats → cells, and which prompts `--openclaw-prompts` means."""
 
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.judge import bears_on_tier
 from pytest_openclaw.records import Cell
 
 if TYPE_CHECKING:
@@ -13,12 +14,26 @@ if TYPE_CHECKING:
     from pytest_openclaw.records import Prompt, Target
 
 
-def build_cells(prompts: Sequence[Prompt], targets: Sequence[Target]) -> tuple[Cell, ...]:
-    """Return a cell for each prompt on each target, all of a target side by side.
+def build_cells(
+    prompts: Sequence[Prompt], targets: Sequence[Target], repeats: int = 1, *, of_tools_alone: bool = False
+) -> tuple[Cell, ...]:
+    """Return the cells of prompts on targets: all of a target side by side, a repeat after the other.
 
     A local server loads a model once that way, instead of once a prompt.
+
+    Args:
+        prompts: of one suite.
+        targets: in their order.
+        repeats: how often each prompt is asked.
+        of_tools_alone: ask a prompt that does not bear on a tier once.
     """
-    return tuple(Cell(prompt=prompt, target=target) for target in targets for prompt in prompts)
+    return tuple(
+        Cell(prompt=prompt, target=target, repeat=repeat, n_repeats=repeats)
+        for target in targets
+        for repeat in range(1, repeats + 1)
+        for prompt in prompts
+        if repeat == 1 or not of_tools_alone or bears_on_tier(prompt)
+    )
 
 
 def select_prompts(prompts: Sequence[Prompt], patterns: Sequence[str]) -> tuple[Prompt, ...]:

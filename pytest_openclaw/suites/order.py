@@ -1,4 +1,4 @@
-"""The order in which cells come up: target by target within a lane, the lanes side by side."""
+"""The order in which cells come up: target by target within a lane, repeat by repeat, lanes side by side."""
 
 from __future__ import annotations
 
@@ -13,20 +13,28 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def spread(cells: Sequence[T], *, target_of: Callable[[T], Target], lanes: dict[Target, str]) -> list[T]:
+def spread(
+    cells: Sequence[T],
+    *,
+    target_of: Callable[[T], Target],
+    lanes: dict[Target, str],
+    repeat_of: Callable[[T], int] = lambda _: 1,
+) -> list[T]:
     """Return the cells in the order in which they are best asked and taken.
 
-    Within a lane the targets come one after the other, so that a local model is loaded once. The cells of
-    different lanes are mixed evenly, each lane's over the whole length: tests take their replies in order,
-    so a lane whose cells all stood behind another's would wait for that one's end.
+    Within a lane the targets come one after the other, so that a local model is loaded once, and within a
+    target its repeats, so that an early end costs every prompt alike. The cells of different lanes are
+    mixed evenly, each lane's over the whole length: tests take their replies in order, so a lane whose
+    cells all stood behind another's would wait for that one's end.
 
     Args:
         cells: in the order of their suites.
         target_of: says which target a cell belongs to.
         lanes: the lane of each target, the targets in their order.
+        repeat_of: says which repeat a cell is.
     """
     order = {target: position for position, target in enumerate(lanes)}
-    by_target = sorted(cells, key=lambda cell: order[target_of(cell)])
+    by_target = sorted(cells, key=lambda cell: (order[target_of(cell)], repeat_of(cell)))
     sizes = Counter(lanes[target_of(cell)] for cell in cells)
     seen: Counter[str] = Counter()
     places = []

@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from pytest_openclaw.records import JsonObject
     from pytest_openclaw.run.stored.parts import Part
 
-# Settings of `config.json` that may differ, because they say what was asked of whom, how fast, and what
-# pytest made of it. Every other one (`temperature`, `thinking_room_tokens`, `stream`, `timeout_s`, and
-# what comes later) shapes a request or decides which replies count, and must be equal.
+# Settings of `config.json` that may differ, because they say what was asked of whom, how often, how fast,
+# and what pytest made of it. Every other one (`temperature`, `thinking_room_tokens`, `stream`, `timeout_s`,
+# and what comes later) shapes a request or decides which replies count, and must be equal.
 IDENTITY = ("schema_version", "run_id", "models", "targets", "prompts", "providers", "parts", "rescored")
-MAY_DIFFER = ("retries", "concurrency", "verdict", "gates", "fail_unavailable")
+MAY_DIFFER = (
+    "repeat", "until_conclusive", "retries", "concurrency", "verdict", "gates", "fail_unavailable",
+)  # fmt: skip
 # Of a provider: each machine reaches its own server, by its own way in. What is served there stands in
 # the inventory; a difference is told.
 MAY_DIFFER_IN_PROVIDERS = ("base_url", "key_env", "auth")

@@ -59,7 +59,7 @@ def merge_parts(parts: Sequence[Part], prefer: Prefer | None = None) -> Merged:
     prompt_places = {prompt: place for place, prompt in enumerate(order.prompts)}
     ordered = sorted(
         rows,
-        key=lambda key: (target_places[key.target], prompt_places[key.suite, key.prompt_id], key.repeat),
+        key=lambda key: (target_places[key.target], key.repeat, prompt_places[key.suite, key.prompt_id]),
     )
     n_selected = {target: _n_selected(target, parts, rows) for target in order.targets}
     gates = [part.gates for part in parts]
@@ -109,8 +109,7 @@ def _age(row: StoredRow) -> tuple[int, bytes]:
 
 
 def _cell_name(key: CellKey) -> str:
-    repeat = f" -r{key.repeat}" if key.repeat > 1 else ""
-    return f"{key.suite}::{key.prompt_id}[{key.target.label}]{repeat}"
+    return f"{key.suite}::{key.name}"
 
 
 def _counted(n: int) -> str:
@@ -143,9 +142,8 @@ def _n_selected(target: Target, parts: Sequence[Part], rows: Rows) -> int:
 
 
 def _cells_of(part: Part, target: Target) -> set[CellKey]:
-    n_repeats = max((key.repeat for key in part.rows), default=1)
     return {
         CellKey(suite, prompt_id, target, repeat)
         for suite, prompt_id in part.prompts
-        for repeat in range(1, n_repeats + 1)
+        for repeat in range(1, part.n_repeats + 1)
     }

@@ -79,6 +79,13 @@ class Part:
         """Rows that count."""
         return len(self.rows)
 
+    @property
+    def n_repeats(self) -> int:
+        """How often a prompt was to be asked at most."""
+        configs = (self.run.config, *self.run.config.get("parts", ()))
+        told = [config.get("repeat") or 1 for config in configs]
+        return max(*told, *(key.repeat for key in self.rows), 1)
+
     def n_rows_of(self, target: Target) -> int:
         """Rows that count, of one target."""
         return sum(key.target == target for key in self.rows)
@@ -138,7 +145,10 @@ def read_part(path: Path) -> Part:
     if _is_finished(part):
         # The config counts cells that a mark left out later; a finished run lacks none.
         return replace(part, n_selected={target: part.n_rows_of(target) for target in n_selected})
-    return part
+    # Nor does a target whose tier was settled, though others of its run may go on.
+    settled = {target_of(entry) for entry in run.config["targets"] if "settled_after" in entry}
+    counts = {target: part.n_rows_of(target) if target in settled else n for target, n in n_selected.items()}
+    return replace(part, n_selected=counts)
 
 
 def _is_finished(part: Part) -> bool:

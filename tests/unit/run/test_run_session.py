@@ -81,7 +81,7 @@ def test_a_run_says_whether_it_is_whole(directory: RunDirectory) -> None:
     session = _session(directory, {A: 2, B: 1})
     session.add(_payload(record(A)))
     before = session.finish().state
-    session.leave_out(B.label)
+    session.leave_out({"left_out": B.label, "repeat": 1})
     session.add(_payload(missed(A)))
 
     assert (before, session.finish().state) == ("interrupted", "finished")
@@ -261,7 +261,7 @@ def test_another_machine_is_noted(directory: RunDirectory) -> None:
 def test_the_config_counts_what_was_selected(directory: RunDirectory) -> None:
     """A cell that a mark left out was selected all the same; a resumed run compares with this."""
     session = _session(directory, {A: 2})
-    session.leave_out(A.label)
+    session.leave_out({"left_out": A.label, "repeat": 1})
 
     session.add(_payload(record(A), prompt={"suite": "t.py", "id": "R1"}))
 
