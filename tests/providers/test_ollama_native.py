@@ -43,6 +43,9 @@ READ = Tool(
 )
 
 
+KEY = "ollama-very-secret-key-0123456789"
+
+
 def still():
     """An exchange whose clock stands still."""
     return Exchange(monotonic=lambda: 0.0, wall_ms=lambda moment: 0)
@@ -828,6 +831,27 @@ def test_a_key_goes_to_its_own_server(server, name, key_env, sent):
     ask(OllamaNative(setup))
 
     assert server.requests[0].headers.get("authorization") == sent
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(Script.answer({"error": f"no {KEY}"}, status=401), id="error"),
+        pytest.param(answer(lines({"error": f"no {KEY}"})), id="error-in-a-stream"),
+        pytest.param(answer(lines(said("Hi"), {"error": KEY})), id="error-after-tokens"),
+        pytest.param(answer(lines(said(KEY), said(thinking=KEY))), id="said-in-a-broken-stream"),
+        pytest.param(answer(lines(KEY)), id="a-line-that-is-no-json"),
+        pytest.param(Script.answer(lines({"said": KEY}, {"said": KEY})), id="renamed-lines"),
+    ],
+)
+def test_a_server_that_repeats_the_key(server, stream, script):
+    """Whatever a server sends back, the key is not in the fault."""
+    server.enqueue(script)
+
+    fault = ask(native(server.origin, OLLAMA_API_KEY=KEY), stream=stream)
+
+    assert fault.failure_type
+    assert KEY not in repr(fault)
 
 
 def test_what_it_says_of_itself(server):
