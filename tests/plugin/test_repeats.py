@@ -1,0 +1,429 @@
+"""`--openclaw-repeat` and `--openclaw-until-conclusive`: the same prompts again, as often as it takes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+NOOP = {"type": "noop"}
+DF = {"type": "tool_invocation", "expected_tools": ["df"]}
+
+# Writes down what it is asked, with the seed. `bad` uses no tool, `shaky` uses one for two prompts in each
+# repeat, always others, `fair` for the first six, `good` always; whoever stands in down.txt is not there.
+PUPIL = """
+import pathlib
+from pytest_openclaw import CallFailed, Provider, Reply, faults
+
+FOLDER = pathlib.Path(__file__).parent
+
+
+class Pupil(Provider):
+    name = "pupil"
+
+    async def ask(self, request):
+        with open(FOLDER / "asked.txt", "a") as file:
+            file.write(f"{request.model} {request.prompt} {request.seed}\\n")
+        down = FOLDER / "down.txt"
+        if down.exists() and request.model in down.read_text().split():
+            raise CallFailed(faults.timed_out("pupil", 1.0))
+        word, _, rest = request.prompt.partition(" ")
+        if word != "tool":
+            return Reply(text=rest)
+        number = int(rest)
+        is_right = {
+            "bad": False,
+            "shaky": number // 2 == (request.seed or 1) - 1,
+            "fair": number < 6,
+            "good": True,
+        }[request.model.partition("-")[0]]
+        return Reply(text="`df -h`" if is_right else "No.")
+
+
+def pytest_openclaw_providers():
+    return [Pupil]
+"""
+
+
+@pytest.fixture(name="project")
+def _project(project: Any) -> Any:
+    project.extend_conftest(PUPIL)
+    return project
+
+
+@pytest.fixture(name="plain_project")
+def _plain_project(plain_project: Any) -> Any:
+    plain_project.extend_conftest(PUPIL)
+    return plain_project
+
+
+def tools(n: int) -> dict[str, Any]:
+    """A suite of tool prompts."""
+    return {f"T{number}": (f"tool {number}", DF) for number in range(n)}
+
+
+def asked(project: Any) -> Counter[str]:
+    """What was asked since the last time that this was called: model, prompt and seed."""
+    path = project.folder / "asked.txt"
+    words = path.read_text().splitlines() if path.exists() else []
+    path.unlink(missing_ok=True)
+    return Counter(words)
+
+
+def calls_by_model(project: Any) -> Counter[str]:
+    """How often each model was asked since then."""
+    return Counter(call.partition(" ")[0] for call in asked(project).elements())
+
+
+def cells(rows: list[dict[str, Any]]) -> list[tuple[str, str, int]]:
+    """What the rows are of: model, prompt and repeat."""
+    return [(row["model"], row["prompt_id"], row["repeat"]) for row in rows]
+
+
+# --- so many times ------------------------------------------------------------------------------
+
+
+def test_each_prompt_is_asked_so_often(project: Any) -> None:
+    """Each cell has a row for each repeat, and the repeats differ in their seed."""
+    project.suite({"P1": ("say one", NOOP), "P2": ("say two", NOOP)})
+
+    session = project.run("--openclaw-repeat=3", models="pupil/a,pupil/b")
+
+    session.outcomes(passed=12)
+    wanted = {(model, prompt, n) for model in "ab" for prompt in ("P1", "P2") for n in (1, 2, 3)}
+    assert len(session.rows) == 12
+    assert set(cells(session.rows)) == wanted
+    assert asked(project) == Counter(
+        f"{model} say {word} {seed}" for model in "ab" for word in ("one", "two") for seed in (1, 2, 3)
+    )
+    assert (session.summary["n_cells"], session.summary["state"]) == (12, "finished")
+    assert session.load("config.json")["repeat"] == 3
+
+
+def test_once_is_as_ever(project: Any) -> None:
+    """Asked once, a prompt has its plain id and is sent no seed."""
+    project.suite({"P1": ("say one", NOOP)})
+
+    session = project.run("--openclaw-repeat=1", "-v", models="pupil/a")
+
+    assert "::P1[pupil/a] PASSED" in session.text or "PASSED benchmarks/prompts_a.json::P1[pupil/a]\n" in (
+        session.text.replace(" \n", "\n")
+    )
+    assert asked(project) == {"a say one None": 1}
+
+
+def test_a_target_is_asked_repeat_by_repeat(plain_project: Any) -> None:
+    """All prompts of all suites come once before any comes again, and a target before the next one."""
+    plain_project.suite({"P1": ("say one", NOOP), "P2": ("say two", NOOP)})
+    plain_project.suite({"Q1": ("say three", NOOP)}, name="prompts_b.toml")
+    (plain_project.folder / "benchmarks/test_r.py").write_text(
+        "import pytest\n"
+        "@pytest.mark.openclaw(id='R1', prompt='say four')\n"
+        "def test_r(reply): assert reply.text\n"
+    )
+
+    session = plain_project.run("--openclaw-repeat=2", models="pupil/a,pupil/b")
+
+    prompts = ("P1", "P2", "Q1", "R1")
+    assert cells(session.rows) == [(m, prompt, n) for m in "ab" for n in (1, 2) for prompt in prompts]
+
+
+@pytest.mark.parametrize(
+    ("args", "target", "wanted"),
+    [
+        pytest.param(["-k", "P1"], "benchmarks", {("P1", 1), ("P1", 2)}, id="k"),
+        pytest.param([], "benchmarks/prompts_a.json::P1", {("P1", 1), ("P1", 2)}, id="prompt"),
+        pytest.param([], "benchmarks/prompts_a.json::P1[pupil/a]-r2", {("P1", 2)}, id="cell"),
+        pytest.param(["-k", "a]-r1"], "benchmarks", {("P1", 1), ("P10", 1)}, id="one-repeat"),
+    ],
+)
+def test_selection_knows_repeats(
+    project: Any, args: list[str], target: str, wanted: set[tuple[str, int]]
+) -> None:
+    """A prompt's id means all its repeats, a cell's whole id that one."""
+    project.suite({"P1": ("say one", NOOP), "P10": ("say ten", NOOP)})
+
+    session = project.run("--openclaw-repeat=2", *args, models="pupil/a", target=target)
+
+    assert {(row["prompt_id"], row["repeat"]) for row in session.rows} == wanted
+    assert session.summary["state"] == "finished"
+
+
+def test_lf_runs_the_repeat_that_failed(project: Any) -> None:
+    """`--lf` asks the failed repeat of a prompt again, with its own seed."""
+    project.suite(tools(2))
+    project.run("--openclaw-repeat=2", models="pupil/shaky")
+    asked(project)
+
+    project.run("--openclaw-repeat=2", "--openclaw-run-id=again", "--lf", models="pupil/shaky")
+
+    assert asked(project) == {"shaky tool 0 2": 1, "shaky tool 1 2": 1}
+
+
+def test_a_benchmark_in_python_is_repeated(project: Any) -> None:
+    """The repeat of a Python benchmark is none of its test's own parameters; an odd model name is no repeat."""
+    (project.folder / "benchmarks").mkdir()
+    (project.folder / "benchmarks/test_r.py").write_text(
+        "import pytest\n"
+        "@pytest.mark.parametrize('n', [7, 8])\n"
+        "@pytest.mark.openclaw(id='R1', prompt='say four')\n"
+        "def test_r(reply, n): assert reply.text == 'four'\n"
+    )
+
+    session = project.run("--openclaw-repeat=2", models="pupil/a,pupil/a-r1")
+
+    session.outcomes(passed=8)
+    models = ("a", "a-r1")
+    assert set(cells(session.rows)) == {(m, f"R1[{n}]", r) for m in models for n in (7, 8) for r in (1, 2)}
+    config = session.load("config.json")
+    assert [target["n_cells"] for target in config["targets"]] == [4, 4]
+    assert [prompt["id"] for prompt in config["prompts"]] in (["R1[7]", "R1[8]"], ["R1[8]", "R1[7]"])
+
+
+def test_passed_once_is_not_missed(project: Any) -> None:
+    """A prompt that was missed in one repeat and passed in another is not missed by all."""
+    project.suite(tools(6))
+
+    session = project.run("--openclaw-repeat=2", models="pupil/shaky")
+
+    assert sorted(missed["prompt_id"] for missed in session.summary["missed_by_all"]) == ["T4", "T5"]
+    assert "2 prompts: T4, T5" in session.text
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "x", "1.5"])
+def test_an_impossible_number_is_refused(plain_project: Any, value: str) -> None:
+    """A number of repeats that cannot be is a usage error, and nobody is asked."""
+    plain_project.suite({"P1": ("say one", NOOP)})
+
+    session = plain_project.run(f"--openclaw-repeat={value}", models="pupil/a")
+
+    assert session.status == pytest.ExitCode.USAGE_ERROR
+    assert f"--openclaw-repeat={value}: give a number from 1 to 9999" in session.text
+    assert not asked(plain_project)
+
+
+# --- until it is settled ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_a_settled_target_costs_no_further_call(project: Any, concurrency: int) -> None:
+    """A target whose tier its first repeat settles is asked nothing more; its other repeats are no cells."""
+    project.suite({**tools(10), "P1": ("say one", NOOP)})
+
+    session = project.run(
+        "--openclaw-until-conclusive", f"--openclaw-concurrency={concurrency}", "-rs", models="pupil/bad"
+    )
+
+    assert calls_by_model(project) == {"bad": 11}
+    session.outcomes(failed=10, passed=1, skipped=90)
+    assert "tier 3 is settled after 1 repeat" in session.text
+    summary = session.summary
+    assert (summary["n_cells"], summary["n_rows"], summary["state"]) == (11, 11, "finished")
+    assert summary["groups"][0]["tool_use"]["conclusive"] is True
+    assert summary["groups"][0]["resources_after"] is not None
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_each_target_is_repeated_until_it_is_settled(project: Any, concurrency: int) -> None:
+    """One target is settled, one by its second repeat, one by none: it is asked up to the bound."""
+    project.suite({**tools(10), "P1": ("say one", NOOP)})
+
+    session = project.run(
+        "--openclaw-until-conclusive",
+        "--openclaw-repeat=3",
+        f"--openclaw-concurrency={concurrency}",
+        "-rs",
+        models="pupil/bad,pupil/shaky,pupil/fair",
+    )
+
+    assert calls_by_model(project) == {"bad": 11, "shaky": 21, "fair": 31}
+    assert "tier 3 is settled after 1 repeat" in session.text
+    assert "tier 3 is settled after 2 repeats" in session.text
+    groups = {group["model"]: group for group in session.summary["groups"]}
+    assert [groups[model]["tool_use"]["conclusive"] for model in ("bad", "shaky", "fair")] == [
+        True,
+        True,
+        False,
+    ]
+    assert session.summary["state"] == "finished"
+    assert {(row["prompt_id"], row["repeat"]) for row in session.rows if row["prompt_id"] == "P1"} == {
+        ("P1", 1)
+    }
+    targets = {
+        target["model"]: target.get("settled_after") for target in session.load("config.json")["targets"]
+    }
+    assert targets == {"bad": 1, "shaky": 2, "fair": None}
+
+
+@pytest.mark.workers
+@pytest.mark.parametrize("dist", ["load", "worksteal", "loadfile", "loadscope"])
+def test_however_it_is_distributed(plain_project: Any, dist: str) -> None:
+    """Under every `--dist` the repeats come to an end, and what was asked has its row."""
+    for name in ("prompts_a", "prompts_b", "prompts_c"):
+        plain_project.suite(tools(5), name=f"{name}.toml")
+
+    session = plain_project.run(
+        "--openclaw-until-conclusive", "-n", "2", f"--dist={dist}", models="pupil/bad,pupil/shaky"
+    )
+
+    n_calls = sum(asked(plain_project).values())
+    assert len(session.rows) == n_calls
+    assert session.summary["state"] == "finished"
+    assert n_calls < 2 * 15 * 10
+    assert {(row["model"], row["repeat"]) for row in session.rows} >= {("bad", 1), ("shaky", 1)}
+
+
+def test_the_order_may_be_another(plain_project: Any) -> None:
+    """Where repeats come before those that they follow, nothing waits for ever."""
+    plain_project.suite(tools(10))
+    plain_project.extend_conftest(
+        "\n\ndef pytest_collection_modifyitems(items):\n    items.reverse()\n",
+    )
+    for mode in ([], ["-n", "2"]):
+        session = plain_project.run(
+            "--openclaw-until-conclusive",
+            "--openclaw-repeat=2",
+            f"--openclaw-run-id=r{len(mode)}",
+            *mode,
+            models="pupil/bad",
+        )
+        assert calls_by_model(plain_project)["bad"] == 20
+        assert "passed" not in session.text.splitlines()[-1]
+
+
+def test_who_answers_nothing_is_not_asked_again(project: Any) -> None:
+    """After a repeat without an answer there is no next one, and a resumed run goes on where it was."""
+    project.suite(tools(10))
+    (project.folder / "down.txt").write_text("shaky")
+    words = ("--openclaw-until-conclusive", "--openclaw-retries=0")
+    session = project.run(*words, "--openclaw-run-id=r", "-rs", models="pupil/shaky")
+
+    assert calls_by_model(project) == {"shaky": 10}
+    assert "nothing was answered in repeat 1" in session.text
+    assert "--openclaw-resume=r" in session.text
+
+    (project.folder / "down.txt").unlink()
+    resumed = project.run("--openclaw-resume=r", "-rs", models=None)
+
+    assert calls_by_model(project) == {"shaky": 20}
+    assert "tier 3 is settled after 2 repeats" in resumed.text
+    assert resumed.summary["n_cells"] == 20
+
+
+# --- resumed and merged -------------------------------------------------------------------------
+
+
+def cut(project: Any, n: int) -> None:
+    """Leave of the run r what a kill after `n` rows leaves."""
+    run = project.folder / "runs" / "r"
+    lines = (run / "results.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "results.jsonl").write_bytes(b"".join(lines[:n]))
+    for name in ("summary.json", "summary.md"):
+        (run / name).unlink()
+
+
+def test_a_resumed_run_keeps_repeats(project: Any) -> None:
+    """Each repeat keeps its own row, and the missing ones are asked."""
+    project.suite({"P1": ("say one", NOOP), "P2": ("say two", NOOP)})
+    project.run("--openclaw-repeat=3", "--openclaw-run-id=r", models="pupil/a")
+    cut(project, 4)
+    before = asked(project)
+
+    resumed = project.run("--openclaw-resume=r", models=None)
+
+    n = asked(project)
+    assert n.total() == 2
+    assert not n - before
+    assert set(cells(resumed.rows)) == {
+        ("a", prompt, repeat) for prompt in ("P1", "P2") for repeat in (1, 2, 3)
+    }
+
+
+def test_a_resumed_run_may_ask_more_often(project: Any) -> None:
+    """A run of one repeat goes on with more of them; then it cannot have fewer."""
+    project.suite({"P1": ("say one", NOOP), "P2": ("say two", NOOP)})
+    project.run("--openclaw-run-id=r", models="pupil/a")
+    asked(project)
+
+    more = project.run("--openclaw-resume=r", "--openclaw-repeat=3", models=None)
+
+    assert asked(project) == Counter(f"a say {word} {seed}" for word in ("one", "two") for seed in (2, 3))
+    assert (more.summary["n_cells"], len(more.rows)) == (6, 6)
+
+    fewer = project.run("--openclaw-resume=r", "--openclaw-repeat=2", models=None)
+
+    assert fewer.status == pytest.ExitCode.USAGE_ERROR
+    assert "config.json: repeat was 3, and is 2" in fewer.text
+    assert not asked(project)
+
+
+def test_a_resumed_run_goes_on_until_it_is_settled(project: Any) -> None:
+    """A run of one repeat goes on until the tiers are settled; kept rows count for that."""
+    project.suite(tools(10))
+    project.run("--openclaw-run-id=r", models="pupil/bad,pupil/good-10")
+    asked(project)
+
+    more = project.run(
+        "--openclaw-resume=r", "--openclaw-until-conclusive", "--openclaw-repeat=2", "-rs", models=None
+    )
+
+    assert calls_by_model(project) == {"good-10": 10}
+    assert "tier 3 is settled after 1 repeat" in more.text
+
+    again = project.run("--openclaw-resume=r", models=None)
+
+    assert not asked(project)
+    assert again.summary["n_cells"] == more.summary["n_cells"] == 30
+
+
+def test_repeats_do_not_become_conditional(plain_project: Any) -> None:
+    """A run that asked everything several times cannot go on with some of it."""
+    plain_project.suite(tools(2))
+    plain_project.run("--openclaw-run-id=r", "--openclaw-repeat=2", models="pupil/bad")
+
+    session = plain_project.run("--openclaw-resume=r", "--openclaw-until-conclusive", models=None)
+
+    assert session.status == pytest.ExitCode.USAGE_ERROR
+    assert "until_conclusive was off while each prompt was asked 2 times, and is on" in session.text
+
+
+def test_an_interrupted_target_that_is_settled_lacks_nothing(plain_project: Any) -> None:
+    """In a run that was killed, a settled target's further repeats are not missing."""
+    plain_project.suite(tools(10))
+    plain_project.run("--openclaw-until-conclusive", "--openclaw-run-id=r", models="pupil/bad,pupil/fair")
+    cut(plain_project, 25)
+
+    merged = plain_project.pytester.run(
+        "python", "-m", "pytest_openclaw", "merge", "r", "--into", "whole", timeout=60
+    )
+
+    assert merged.ret == 0
+    summary = json.loads((plain_project.folder / "runs/whole/summary.json").read_text())
+    assert summary["n_cells"] == 10 + 100
+    assert [group["n_total"] for group in summary["groups"]] == [10, 15]
+
+
+def test_merged_repeats_are_different_cells(project: Any) -> None:
+    """Runs that were each asked some repeats are together what one run would be."""
+    project.suite(tools(3))
+    for run, words in {"r1": ("-k", "]-r1"), "r2": ("-k", "]-r2"), "whole": ()}.items():
+        project.run("--openclaw-repeat=2", f"--openclaw-run-id={run}", *words, models="pupil/shaky")
+
+    done = project.pytester.run(
+        "python", "-m", "pytest_openclaw", "merge", "r1", "r2", "--into", "merged", timeout=60
+    )
+
+    assert done.ret == 0
+    merged, whole = (
+        json.loads((project.folder / "runs" / name / "summary.json").read_text())
+        for name in ("merged", "whole")
+    )
+    for name in ("n_cells", "n_rows", "state", "missed_by_all"):
+        assert merged[name] == whole[name]
+    assert merged["groups"][0]["tool_use"] == whole["groups"][0]["tool_use"]
+    rows = (project.folder / "runs/merged/results.jsonl").read_text().splitlines()
+    assert [(row["repeat"], row["prompt_id"]) for row in map(json.loads, rows)] == [
+        (repeat, prompt) for repeat in (1, 2) for prompt in ("T0", "T1", "T2")
+    ]
