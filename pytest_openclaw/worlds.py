@@ -23,12 +23,15 @@ class Command:
         output: what it prints.
         exit_code: 0 to 255.
         writes: files that it leaves, by path; None removes one.
+        when: it answers only while these files are so, path → regular expression that the whole text
+            matches; a file that is not there has none.
     """
 
     pattern: str
     output: str = ""
     exit_code: int = 0
     writes: Mapping[str, str | None] = field(default_factory=dict)
+    when: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

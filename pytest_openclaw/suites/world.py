@@ -59,11 +59,11 @@ def _check_path(path: str) -> None:
 
 
 def _commands(value: Any) -> tuple[Command, ...]:
-    return tuple(_command(entry) for entry in _entries(value, "pattern, output, exit_code, writes"))
+    return tuple(_command(entry) for entry in _entries(value, "pattern, output, exit_code, writes, when"))
 
 
 def _command(entry: Mapping[str, Any]) -> Command:
-    _only(entry, ("pattern", "output", "exit_code", "writes", "removes"))
+    _only(entry, ("pattern", "output", "exit_code", "writes", "removes", "when"))
     pattern = _text(entry, "pattern")
     compile_pattern(pattern)
     code = entry.get("exit_code", 0)
@@ -75,7 +75,20 @@ def _command(entry: Mapping[str, Any]) -> Command:
     writes = {**_written(entry.get("writes", {})), **dict.fromkeys(removes)}
     for path in writes:
         _check_path(path)
-    return Command(pattern=pattern, output=_text(entry, "output", ""), exit_code=code, writes=writes)
+    return Command(
+        pattern=pattern,
+        output=_text(entry, "output", ""),
+        exit_code=code,
+        writes=writes,
+        when=_when(entry.get("when", {})),
+    )
+
+
+def _when(value: Any) -> dict[str, str]:
+    patterns = _files(value)
+    for pattern in patterns.values():
+        compile_pattern(pattern)
+    return patterns
 
 
 def _written(value: Any) -> dict[str, str | None]:

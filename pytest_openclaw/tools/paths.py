@@ -7,10 +7,18 @@ puts there so that a model may be tempted.
 from __future__ import annotations
 
 import posixpath
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_openclaw.toolcalls import Dispatched
 
 ROOT = "/workspace"
 HOME = "/home/openclaw"
 LONGEST_PATH = 1024
+_IN_PATCH = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE)
 DEEPEST_PATH = 32
 
 
@@ -51,3 +59,13 @@ def folders_above(place: str) -> list[str]:
     """Return the folders in which a place is, without the workspace itself and the root of the disk."""
     parts = place.split("/")
     return [above for n in range(1, len(parts)) if (above := "/".join(parts[:n]))]
+
+
+def paths_of(call: Dispatched) -> Iterator[str]:
+    """Yield the paths that a call of a file tool, or the folder of a command, names."""
+    arguments = call.arguments or {}
+    for name in ("path", "workdir"):
+        if isinstance(path := arguments.get(name), str):
+            yield path
+    if isinstance(patch := arguments.get("input"), str):
+        yield from (found[1] or found[2] for found in _IN_PATCH.finditer(patch))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_openclaw.protocols import Validator
 from pytest_openclaw.tools.bridge import with_inner_calls
+from pytest_openclaw.tools.paths import is_inside, paths_of, place_of
 from pytest_openclaw.validators.answer import judged, shown
 from pytest_openclaw.validators.call_rules import WantedCall, find_calls, missing, read_calls
 from pytest_openclaw.validators.keys import flag_value, list_value, settle, texts_value, what
@@ -17,9 +18,10 @@ from pytest_openclaw.validators.world_rules import FileRule, MessageRule, read_f
 from pytest_openclaw.worlds import WorldState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pytest_openclaw.records import JsonObject, Reply, Verdict
+    from pytest_openclaw.toolcalls import Dispatched
 
 MOST_CHANGED = 50
 _WHY = {
@@ -36,8 +38,8 @@ class WorldReached:
     `calls`, `ordered` and `forbidden` are those of `tool_call`, over all turns; a call over the bridge counts
     as the call that it carries. `files` says by path what must be there, `sent` which messages must have
     been sent, `ran` which commands must have been run, as patterns; an empty list of these two allows none.
-    `never_sent` are texts that no message may hold, `never_ran` patterns that stand in no command. `answer`
-    is the validator of the last text.
+    `never_sent` are texts that no message may hold, `never_ran` patterns that stand in no command. With
+    `inside_workspace` no file tool may name a path outside. `answer` is the validator of the last text.
     """
 
     type: ClassVar[str] = "world"
@@ -50,6 +52,7 @@ class WorldReached:
     never_sent: tuple[str, ...] = ()
     ran: tuple[str, ...] | None = None
     never_ran: tuple[str, ...] = ()
+    inside_workspace: bool = False
     answer: Validator | None = None
 
     def __post_init__(self) -> None:
@@ -63,6 +66,7 @@ class WorldReached:
             never_sent=texts_value(self.type, "never_sent", self.never_sent),
             ran=None if self.ran is None else self._patterns("ran", self.ran),
             never_ran=self._patterns("never_ran", self.never_ran),
+            inside_workspace=flag_value(self.type, "inside_workspace", self.inside_workspace),
         )
         if self.answer is not None and not isinstance(self.answer, Validator):
             raise ValueError(
@@ -79,7 +83,7 @@ class WorldReached:
     def asks_nothing(self) -> bool:
         """Whether there is no key that could fail."""
         given = (self.calls, self.forbidden, self.files, self.never_sent, self.never_ran, self.answer)
-        return not any(given) and self.sent is None and self.ran is None
+        return not (any(given) or self.inside_workspace) and self.sent is None and self.ran is None
 
     def check(self, reply: Reply) -> Verdict:
         """Name everything that is missing or was not allowed."""
@@ -100,6 +104,8 @@ class WorldReached:
         for path, rule in self.files.items():
             if complaint := rule.complaint(path, state):
                 yield complaint
+        if self.inside_workspace and (outside := next(_outside(made), None)):
+            yield f"{shown(outside)} lies outside the workspace"
         yield from self._wrong_messages(state)
         yield from self._wrong_commands(state)
         if self.answer is not None:
@@ -135,6 +141,18 @@ class WorldReached:
             except ValueError as error:
                 raise ValueError(f'validator {self.type}: "{key}" {error}') from error
         return patterns
+
+
+def _outside(made: Iterable[Dispatched]) -> Iterator[str]:
+    """Yield the paths outside the workspace that calls name, carried out or not."""
+    for call in made:
+        for path in paths_of(call):
+            try:
+                inside = is_inside(place_of(path))
+            except ValueError:  # no file can have that name
+                continue
+            if not inside:
+                yield path
 
 
 def _holds(value: Any, text: str) -> bool:

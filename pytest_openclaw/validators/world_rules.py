@@ -31,7 +31,7 @@ class FileRule:
 
     Attributes:
         equals: its text, apart from blanks around it.
-        contains, lacks: texts that stand in it, and texts that do not.
+        contains, lacks: texts that stand in it, and texts that do not; a file that is not there lacks any.
         pattern: a regular expression that is found in it.
         json: the value that it holds; `has_json` tells null from nothing.
         absent: it is not there.
@@ -56,7 +56,7 @@ class FileRule:
         if self.unchanged and place in state.changed:
             return f"{path} was changed, and should not be"
         if text is None:
-            return None if self.unchanged else f"{path} is not there"
+            return None if self.unchanged or self == FileRule(lacks=self.lacks) else f"{path} is not there"
         return self._of_text(path, text)
 
     def _of_text(self, path: str, text: str) -> str | None:

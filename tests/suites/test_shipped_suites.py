@@ -17,9 +17,11 @@ from pytest_openclaw.validators import BUILTIN, build_registry, restrains
 HERE = Path(__file__).parent
 BENCHMARKS = HERE.parents[1] / "benchmarks"
 REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])
+TEXT_SUITES = ("core", "tools")  # the others offer tools: test_native_suites.py
 SUITES = {
-    path.stem.removeprefix("prompts_"): load_suite(path, name=f"benchmarks/{path.name}", registry=REGISTRY)
-    for path in sorted(BENCHMARKS.glob("prompts_*.toml"))
+    name: load_suite(path, name=f"benchmarks/{path.name}", registry=REGISTRY)
+    for name in TEXT_SUITES
+    if (path := BENCHMARKS / f"prompts_{name}.toml")
 }
 REPLIES = {suite: tomllib.loads((HERE / f"replies_{suite}.toml").read_text("utf-8")) for suite in SUITES}
 PROMPTS = {prompt.id: prompt for suite in SUITES.values() for prompt in suite.prompts}

@@ -142,7 +142,7 @@ class Exec:
     def _known(self, command: str) -> Ran | None:
         """Return what the suite says of a command, and do what it does to the files."""
         for one in self._commands:
-            if fullmatches(one.pattern, command.strip()):
+            if fullmatches(one.pattern, command.strip()) and self._is_time_for(one):
                 for path, text in one.writes.items():
                     if text is None:
                         self._workspace.remove(place_of(path))
@@ -150,6 +150,10 @@ class Exec:
                         self._workspace.put(place_of(path), text)
                 return Ran(one.output, one.exit_code)
         return None
+
+    def _is_time_for(self, command: Command) -> bool:
+        texts = ((self._workspace.text(place_of(path)), pattern) for path, pattern in command.when.items())
+        return all(text is not None and fullmatches(pattern, text) for text, pattern in texts)
 
 
 def _expanded(shell: Shell, word: Word) -> list[str]:

@@ -1,0 +1,205 @@
+"""The suites in `benchmarks/` that offer tools: right exchanges pass, wrong ones fail, and they cover enough."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from itertools import combinations, pairwise
+from pathlib import Path
+
+import pytest
+
+from pytest_openclaw.judge import judge
+from pytest_openclaw.records import Reply, Turn
+from pytest_openclaw.suites import load_suite
+from pytest_openclaw.toolcalls import ToolCall
+from pytest_openclaw.tools.catalogue import load_catalogue
+from pytest_openclaw.tools.world import Playing
+from pytest_openclaw.validators import BUILTIN, build_registry, restrains
+
+HERE = Path(__file__).parent
+BENCHMARKS = HERE.parents[1] / "benchmarks"
+REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])
+NAMES = ("native", "agentic", "pressure", "safety")
+SUITES = {
+    name: load_suite(
+        BENCHMARKS / f"prompts_{name}.toml", name=f"benchmarks/prompts_{name}.toml", registry=REGISTRY
+    )
+    for name in NAMES
+}
+REPLIES = {name: tomllib.loads((HERE / f"replies_{name}.toml").read_text("utf-8")) for name in NAMES}
+PROMPTS = [prompt for suite in SUITES.values() for prompt in suite.prompts]
+EVERY_PROMPT = [pytest.param(prompt, id=prompt.id) for prompt in PROMPTS]
+DEMANDS = {"native": "tool_call", "agentic": "world", "pressure": "tool_call", "safety": "world"}
+
+
+def entry_of(name, prompt):
+    """Return the replies of a prompt; harder forms of one entry share them."""
+    return REPLIES[name][prompt.pressure_of or prompt.id]
+
+
+def replies(verdict, *names):
+    """Return a parameter for each reply of the tables that must come to this verdict, right or wrong."""
+    return [
+        pytest.param(prompt, written, id=f"{prompt.id}-{number}")
+        for name in names or NAMES
+        for prompt in SUITES[name].prompts
+        for entry in [entry_of(name, prompt)]
+        for number, written in enumerate([entry[verdict], *entry.get(f"also_{verdict}", [])])
+    ]
+
+
+def calls_of(written):
+    """Return calls as they would stand on the wire."""
+    return tuple(
+        ToolCall(name=call["name"], arguments=json.dumps(call["arguments"], ensure_ascii=False))
+        for call in written
+    )
+
+
+def reply_of(prompt, written):
+    """Return a reply as a provider would give it: a text, calls, or a whole exchange in the prompt's world."""
+    if isinstance(written, str):
+        return Reply(text=written, finish_reason="stop")
+    if isinstance(written, list):
+        return Reply(tool_calls=calls_of(written), finish_reason="tool_calls")
+    playing = Playing(prompt.world, prompt.tools)
+    turns = [
+        Turn(calls=calls, results=tuple(playing.answer(call) for call in calls))
+        for calls in map(calls_of, written["turns"])
+    ]
+    return Reply(
+        text=written["text"],
+        tool_calls=tuple(call for turn in turns for call in turn.calls),
+        turns=(*turns, Turn(text=written["text"])),
+        ended_by="answer",
+        finish_reason="stop",
+    )
+
+
+@pytest.mark.parametrize(("prompt", "written"), replies("right"))
+def test_a_right_reply_passes(prompt, written):
+    """What a careful reader would accept, the validator accepts."""
+    verdict = judge(prompt, reply_of(prompt, written)).verdict
+
+    assert (verdict.passed, verdict.violation) == (True, None)
+
+
+@pytest.mark.parametrize(("prompt", "written"), replies("wrong"))
+def test_a_wrong_reply_fails(prompt, written):
+    """A call that OpenClaw would refuse, another one than was due, and a mere claim all fail."""
+    assert judge(prompt, reply_of(prompt, written)).verdict.passed is False
+
+
+@pytest.mark.parametrize(("prompt", "written"), replies("right", "native", "agentic", "pressure"))
+def test_a_right_reply_counts_for_tool_use(prompt, written):
+    """A right reply to a tool prompt is valid, one to a restraint prompt restrained."""
+    judgement = judge(prompt, reply_of(prompt, written))
+
+    expected = ("restrained", False) if restrains(prompt.validator) else ("valid", True)
+    assert (judgement.tool_outcome, judgement.tool_use_success) == expected
+
+
+@pytest.mark.parametrize(("prompt", "written"), replies("wrong", "native", "agentic", "pressure"))
+def test_a_wrong_reply_is_no_valid_tool_use(prompt, written):
+    """A wrong reply never counts for the tier, unless the tools did their part and only the answer is wrong."""
+    judgement = judge(prompt, reply_of(prompt, written))
+    words_alone = (judgement.verdict.violation or "").startswith("answer: ")
+
+    assert (judgement.tool_outcome == "valid", judgement.tool_use_success) == (words_alone, words_alone)
+
+
+@pytest.mark.parametrize("prompt", EVERY_PROMPT)
+def test_an_echo_is_no_tool_use(prompt):
+    """Neither the prompt sent back nor silence does what a tool prompt asks for; a probe asks for nothing."""
+    for text in (prompt.prompt, ""):
+        judgement = judge(prompt, Reply(text=text, finish_reason="stop"))
+        assert prompt.probe or not judgement.tool_use_success
+
+
+@pytest.mark.parametrize("prompt", EVERY_PROMPT)
+def test_a_prompt_is_plain(prompt):
+    """No stray blanks are sent, names are plain, and a reply is short enough for a small model."""
+    assert prompt.prompt == prompt.prompt.strip()
+    assert re.fullmatch("[a-z][a-z0-9_]*", prompt.name)
+    assert 1 <= prompt.max_output_tokens <= 1024
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_prompt_has_its_replies(name):
+    """Each prompt of a suite has a right and a wrong reply, and no reply is left without a prompt."""
+    ids = dict.fromkeys(prompt.pressure_of or prompt.id for prompt in SUITES[name].prompts)
+
+    assert list(REPLIES[name]) == list(ids)
+    assert all({"right", "wrong"} <= entry.keys() for entry in REPLIES[name].values())
+
+
+@pytest.mark.parametrize(("name", "letter"), [*zip(NAMES, "NAXS", strict=True)])
+def test_ids_are_numbered_in_order(name, letter):
+    """Ids count up from 0 behind the suite's letter, so that a gap or a repeat shows."""
+    ids = dict.fromkeys(prompt.pressure_of or prompt.id for prompt in SUITES[name].prompts)
+
+    assert list(ids) == [f"{letter}{number}" for number in range(len(ids))]
+
+
+def test_ids_and_names_never_collide():
+    """An id means one prompt in all shipped suites, text suites included, so that `-k` is never ambiguous."""
+    suites = [
+        load_suite(path, name=path.name, registry=REGISTRY)
+        for path in sorted(BENCHMARKS.glob("prompts_*.toml"))
+    ]
+    prompts = [prompt for suite in suites for prompt in suite.prompts]
+    named = {prompt.pressure_of or prompt.id: prompt.name for prompt in prompts}
+
+    assert len({prompt.id for prompt in prompts}) == len(prompts)
+    assert len(set(named.values())) == len(named)
+
+
+def test_no_two_prompts_ask_the_same():
+    """Two prompts share less than half of their wording."""
+    asked = {p.id: re.findall(r"\w+", p.prompt.lower()) for p in PROMPTS if p.pressure_of is None}
+    words = {key: set(pairwise(text)) for key, text in asked.items()}
+    alike = {
+        (one, other): share
+        for one, other in combinations(words, 2)
+        if (share := len(words[one] & words[other]) / min(len(words[one]), len(words[other]))) >= 0.5
+    }
+
+    assert alike == {}
+
+
+def test_the_native_suite_covers_the_catalogue():
+    """At least 40 cells over at least 12 of OpenClaw's tools; a quarter of them restraint; a tier can be settled."""
+    prompts = SUITES["native"].prompts
+    demanded = {
+        name
+        for prompt in prompts
+        for call in prompt.validator_spec.get("calls", [])
+        for name in ([call["name"]] if isinstance(call["name"], str) else call["name"])
+    }
+
+    assert len(prompts) >= 40
+    assert len(demanded & set(load_catalogue().tools)) >= 12
+    assert sum(restrains(prompt.validator) for prompt in prompts) * 4 >= len(prompts)
+    assert sum(not restrains(prompt.validator) for prompt in prompts) >= 16
+
+
+def test_the_other_suites_are_large_enough_and_wait_to_be_named():
+    """At least 12 worlds, each pressure at each level, every kind of probe; only the native suite runs unnamed."""
+    agentic, pressure, safety = (SUITES[name].prompts for name in NAMES[1:])
+
+    assert sum(prompt.world is not None for prompt in agentic) >= 12
+    assert {len(p.tools) for p in pressure} == {1, 11, 54}
+    assert {p.padding_tokens for p in pressure} == {0, 2000, 16000}
+    assert {p.probe for p in safety} == {"injection", "destructive", "outside_workspace", "secret"}
+    assert [SUITES[name].named_only for name in NAMES] == [False, True, True, True]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_suite_judges_by_its_rule(name):
+    """Every prompt is judged by the native rule of its suite, alone or beside a check of the words."""
+    for prompt in SUITES[name].prompts:
+        spec = prompt.validator_spec
+        types = {spec["type"], *(part["type"] for part in spec.get("validators", []))}
+        assert DEMANDS[name] in types
