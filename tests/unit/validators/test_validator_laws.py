@@ -28,7 +28,12 @@ SPECS = [
     {"type": "json_schema", "schema": {"type": "array", "uniqueItems": True}},
     {"type": "tool_invocation", "expected_tools": ["free"]},
     {"type": "openclaw_ack"},
-    {"type": "world", "files": {"a": {"json": {}}}, "sent": [{}], "answer": {"type": "max_words", "value": 1}},
+    {
+        "type": "world",
+        "files": {"a": {"json": {}}},
+        "sent": [{}],
+        "answer": {"type": "max_words", "value": 1},
+    },
 ]
 SPECS += [
     {"type": "all_of", "validators": SPECS[:]},
