@@ -36,7 +36,7 @@ TURNS = {
     "claims": [calls(("read", {"path": "list.md"})), says("Done! I have added tea to the list.")],
     "wanders": [calls(("ls", {"limit": n})) for n in range(1, 9)],
     "loops": [calls(("read", {"path": "list.md"}))] * 9,
-    "breaks": [calls(("read", {"path": "list.md"})), calls(("edit", '{"path": "list.md", "edits": [{"oldTe'))],
+    "breaks": [calls(("read", {"path": "list.md"})), calls(("edit", EDIT), ("edit", '{"path": "list.md", "edits": [{"oldTe'))],
     "fails": [calls(("read", {"path": "list.md"}), text="Let me look."), CallFailed(faults.stream_broken("player", "reset", raw="I n"))],
     "late": [calls(("edit", EDIT)), calls(("edit", EDIT)), calls(("ls", {})), says("Done.")],
 }

@@ -356,9 +356,9 @@ def test_a_provider_may_play_worlds_itself(opened: Open) -> None:
     class Plays(Script):
         plays_worlds = True
 
-    provider = Plays(Reply(text="done", ended_by="answer"))
+    provider = Plays(calls(READ, text="done", ended_by="step_limit"))
 
     reply = reply_of(held(opened, provider))
 
-    assert (reply.text, reply.ended_by, len(provider.asked)) == ("done", "answer", 1)
+    assert (reply.text, reply.ended_by, len(provider.asked)) == ("done", "step_limit", 1)
     assert provider.asked[0].world == WORLD
