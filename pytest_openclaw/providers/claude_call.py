@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw import faults
 from pytest_openclaw.errors import CallFailed
 from pytest_openclaw.providers.address import Address, parse_address
+from pytest_openclaw.providers.claude_tools import tool_arguments, tool_environment
 from pytest_openclaw.text import valid_text
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ NO_KEY = "no-key"
 _ARGUMENTS = (
     *("-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"),
     *("--no-session-persistence", "--strict-mcp-config", "--disable-slash-commands"),
-    *("--setting-sources", "", "--tools", "", "--max-turns", "1"),
+    *("--setting-sources", "", "--tools", ""),
 )
 _SWITCHES = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
@@ -208,6 +209,7 @@ def arguments(request: Request, scratch: Scratch, *, bare: bool) -> tuple[str, .
     """Return the CLI's arguments; no text of the request but the model's name is among them."""
     return (
         *_ARGUMENTS,
+        *tool_arguments(request, scratch.folder),
         *(("--bare",) if bare else ()),
         *("--model", request.model),
         *(("--effort", request.thinking_level) if request.thinking_level else ()),
@@ -216,11 +218,12 @@ def arguments(request: Request, scratch: Scratch, *, bare: bool) -> tuple[str, .
 
 
 def limits(request: Request) -> dict[str, str]:
-    """Return the environment that limits one request; without a thinking level there is no thinking."""
+    """Return the environment that shapes one request; without a thinking level there is no thinking."""
     limits = {
         "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(request.max_output_tokens),
         "API_TIMEOUT_MS": str(max(1, round(request.timeout_s * 1000))),
     }
+    limits |= tool_environment(request)
     return limits if request.thinking_level else limits | {"MAX_THINKING_TOKENS": "0"}
 
 

@@ -5,14 +5,15 @@ with the user's own login and HOME, but without the settings, servers, tools and
 there, so that a model is measured and not a machine. Whether it is logged in is the CLI's own word.
 
 The CLI always streams, takes no temperature, and puts two short texts of its own before the prompt: who
-it is, and today's date.
+it is, and today's date. Tools reach it from a server of ours, `mcp_tools.py`, which also answers the calls
+of a scripted exchange: the CLI has its own loop, and there is no other way in.
 """
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw import faults
 from pytest_openclaw.errors import CallFailed
@@ -27,14 +28,16 @@ from pytest_openclaw.providers.claude_call import (
     stdin_of,
 )
 from pytest_openclaw.providers.claude_faults import Asked, ended_without_result, meaning_of
-from pytest_openclaw.providers.exchange import Exchange
+from pytest_openclaw.providers.claude_tools import lay_out_tools, what_broke, why_not_askable
+from pytest_openclaw.providers.claude_turns import stream_for
 from pytest_openclaw.providers.processes import Program, Running
-from pytest_openclaw.providers.stream_json import Stream, hear_line
+from pytest_openclaw.providers.stream_json import hear_line
 from pytest_openclaw.records import Fault
 from pytest_openclaw.redact import Redactor
 from pytest_openclaw.text import valid_text
 
 if TYPE_CHECKING:
+    from pytest_openclaw.providers.stream_json import Stream
     from pytest_openclaw.records import JsonObject, Reply, Request
 
 # After its result line the CLI tidies up; it gets so long before it is told to end.
@@ -49,6 +52,7 @@ class ClaudeCodeCLI(Provider):
     """
 
     name = "claude_code_cli"
+    takes_tools: ClassVar[bool] = True
 
     def __init__(self, setup: ProviderSetup) -> None:
         """Find the address and the way in.
@@ -103,32 +107,43 @@ class ClaudeCodeCLI(Provider):
             CallFailed: there is no reply.
         """
         command = find_command(self.setup)
+        if why := why_not_askable(request):
+            raise CallFailed(faults.cli_failed(self.setup.name, why))
         with scratch_folder(request.system) as scratch:
+            env = self._access.environment(scratch) | limits(request)
+            if request.tools:
+                lay_out_tools(scratch.folder, request, environ=self.setup.environ, inherited=env)
             program = Program(
                 argv=(*command, *arguments(request, scratch, bare=self._access.is_bare)),
-                env=self._access.environment(scratch) | limits(request),
+                env=env,
                 cwd=scratch.cwd,
                 stdin=stdin_of(request.prompt),
             )
-            exchange = Exchange(streaming=request.stream)
-            outcome = await self._converse(program, Stream(exchange), request)
+            stream = stream_for(request)
+            outcome = await self._converse(program, stream, request)
+            if broken := what_broke(scratch.folder):
+                outcome = faults.broke(self.setup.name, f"the server of the tools: {broken}")
         if isinstance(outcome, Fault):
             message = Redactor.of(self.secrets).text(outcome.message)
-            raise CallFailed(replace(outcome, message=message, timing=exchange.timing()))
+            raw = outcome.raw or stream.raw()
+            raise CallFailed(replace(outcome, message=message, raw=raw, timing=stream.timing()))
         return outcome
 
     async def _converse(self, program: Program, stream: Stream, request: Request) -> Reply | Fault:
         running = await self._start(program)
         try:
-            async with asyncio.timeout(request.timeout_s):
+            async with asyncio.timeout(request.timeout_s) as scope:
                 while not stream.over and (line := await running.next_line()) is not None:
+                    before = stream.messages
                     hear_line(stream, line)
+                    if stream.messages > before:  # each turn has its own time
+                        scope.reschedule(asyncio.get_running_loop().time() + request.timeout_s)
                 if not stream.over:
                     await running.exits_within(processes.DRAIN_S)
             if stream.result is not None:
                 await running.exits_within(TIDY_S)
         except TimeoutError:
-            return faults.timed_out(self.setup.name, request.timeout_s, stream.exchange.raw())
+            return faults.timed_out(self.setup.name, request.timeout_s, stream.raw())
         finally:
             await running.stop()
         asked = Asked(

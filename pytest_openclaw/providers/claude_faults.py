@@ -71,7 +71,9 @@ class Asked:
 
 def meaning_of(stream: Stream, asked: Asked) -> Reply | Fault:
     """Return what a stream that is over brought."""
-    reply, result = stream.exchange.reply(), stream.result
+    if stream.lacking:
+        return _not_offered(stream, asked)
+    reply, result = stream.reply(), stream.result
     if result is None:  # ended by us, after the model's message
         return reply
     said = _said(result)
@@ -89,7 +91,7 @@ def meaning_of(stream: Stream, asked: Asked) -> Reply | Fault:
 
 def ended_without_result(stream: Stream, running: Running, asked: Asked) -> Fault:
     """Return what it means that the CLI ended, or closed its output, before its `result` line."""
-    raw, status = stream.exchange.raw(), running.exit_status
+    raw, status = stream.raw(), running.exit_status
     words = f": {shortened(running.stderr)}" if running.stderr else ""
     if running.flooded:
         why = f"the CLI wrote more than {processes.MOST_OUTPUT_BYTES >> 20} MiB and was stopped."
@@ -107,13 +109,13 @@ def ended_without_result(stream: Stream, running: Running, asked: Asked) -> Faul
 
 def _error(stream: Stream, result: JsonObject, said: str, asked: Asked) -> Reply | Fault:
     if result.get("subtype") == "error_max_turns" and stream.exchange.has_output and stream.message_done:
-        # We allow one turn. A model that called a tool wanted another one, and has answered with the call.
-        return stream.exchange.reply()
+        # Of one question the answer is the call; in a scripted exchange the turns are used up.
+        return stream.reply(at_limit=True)
     if result.get("subtype") != "success" and result.get("api_error_status") is None and not stream.error:
         return _failed(stream, said, asked)
     status = _status(result, said)
     if stream.exchange.has_tokens:
-        return faults.stream_broken(asked.name, said, stream.exchange.raw())
+        return faults.stream_broken(asked.name, said, stream.raw())
     if status is None and (fault := _without_status(stream.error, said, asked)):
         return fault
     error = WireError(status=status, type=_wire_type(stream, result, said), message=_PREFIX.sub("", said))
@@ -122,9 +124,15 @@ def _error(stream: Stream, result: JsonObject, said: str, asked: Asked) -> Reply
     return faults.refused_by_server(asked.name, asked.model, error)
 
 
+def _not_offered(stream: Stream, asked: Asked) -> Fault:
+    names = ", ".join(stream.lacking[:3]) + (", …" if len(stream.lacking) > 3 else "")
+    why = f"the CLI does not offer {len(stream.lacking)} of the {len(stream.offered)} tools: {names}"
+    return faults.cli_failed(asked.name, f"{why} (its server is {stream.servers or 'missing'}).")
+
+
 def _failed(stream: Stream, said: str, asked: Asked) -> Fault:
     why = f"the CLI ended with: {said.rstrip('.')}."
-    return faults.cli_failed(asked.name, why, stream.exchange.raw())
+    return faults.cli_failed(asked.name, why, stream.raw())
 
 
 def _without_status(error: str, said: str, asked: Asked) -> Fault | None:

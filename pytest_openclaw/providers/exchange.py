@@ -11,6 +11,7 @@ hold it arrived, however long a busy process left them unread.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict
 
 from pytest_openclaw.clock import epoch_ms
@@ -206,6 +207,12 @@ class Exchange:
             ttft_ms=None if self._first_token is None else self._since_start(self._first_token),
             ttfo_ms=None if self._first_output is None else self._since_start(self._first_output),
         )
+
+    def timing_since(self, first: Exchange) -> Timing:
+        """When several exchanges happened, of which this is the last; first tokens are the first one's."""
+        e2e_ms = self.timing().e2e_ms + (self._started - first._started) * 1000
+        told = first.timing()
+        return replace(told, ended_at_ms=told.started_at_ms + round(e2e_ms), e2e_ms=e2e_ms)
 
     def reply(self) -> Reply:
         """What was heard, as a `Reply` of valid UTF-8; a call without a name is none."""

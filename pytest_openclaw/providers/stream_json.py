@@ -2,7 +2,7 @@
 
 The answer is the model's first message, and no more. The CLI goes on by itself after an answer that was
 cut by the output limit (three more requests) or empty (one more); no other provider does, so the
-stream is over as soon as a second request begins.
+stream is over as soon as a second request begins. (`claude_turns.py` reads scripted exchanges on.)
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.providers.claude_tools import plain_name
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
 from pytest_openclaw.providers.wire_errors import load_object
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pytest_openclaw.providers.exchange import Exchange
-    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.records import JsonObject, Reply, Timing
 
 #: the model that stands on assistant lines which the CLI wrote itself
 SYNTHETIC = "<synthetic>"
@@ -31,6 +32,10 @@ class Stream:
     """What the lines have told so far.
 
     Attributes:
+        offered: the tools' names on the wire → their own.
+        lacking: those that the CLI does not offer, by their own names; then the stream is over.
+        servers: how the CLI fared with each of its servers, in its words.
+        messages: of the model, whole ones before the present one.
         over: nothing that follows belongs to the answer.
         result: the CLI's last line.
         error: the short word on an assistant line that the CLI wrote itself, such as `billing_error`.
@@ -42,6 +47,10 @@ class Stream:
     """
 
     exchange: Exchange
+    offered: Mapping[str, str] = field(default_factory=dict)
+    lacking: tuple[str, ...] = ()
+    servers: str = ""
+    messages: int = 0
     over: bool = False
     result: JsonObject | None = None
     error: str = ""
@@ -57,6 +66,23 @@ class Stream:
     _usage: dict[str, int] = field(default_factory=dict)
     _tool_keys: dict[Any, str | int] = field(default_factory=dict)
     _in_pieces: set[str | int] = field(default_factory=set)
+
+    def reply(self, *, at_limit: bool = False) -> Reply:
+        """What was heard.
+
+        Args:
+            at_limit: the CLI ended because the model wanted another turn than it was allowed.
+        """
+        del at_limit  # one turn is what was asked for
+        return self.exchange.reply()
+
+    def timing(self) -> Timing:
+        """When it happened, up to now or to the end."""
+        return self.exchange.timing()
+
+    def raw(self) -> str:
+        """Everything heard so far."""
+        return self.exchange.raw()
 
     def hear_model(self, name: Any) -> None:
         """Take the name of the model that answers."""
@@ -78,9 +104,40 @@ class Stream:
                 cached_tokens=self._usage.get("cache_read_input_tokens"),
             )
 
+    def hear_offer(self, names: Any, servers: Any) -> None:
+        """Take what the CLI says it offers the model."""
+        given = names if isinstance(names, list) else []
+        self.lacking = tuple(own for name, own in self.offered.items() if name not in given)
+        self.servers = ", ".join(text_in(server.get("status")) for server in objects_in(servers))
+        self.over = self.over or bool(self.lacking)
+
+    def hear_result(self, call_id: str, text: str) -> None:
+        """Take what a call was answered; of one question the answer is the call."""
+
+    def end_message(self) -> None:
+        """The model's message is whole; what the CLI does then takes no time of the model's."""
+        self.message_done = True
+        self._hear_end(self.stop_reason)
+
+    def next_request(self) -> None:
+        """The CLI asks again."""
+        self.end(self.stop_reason)
+
+    def begin_message(self, exchange: Exchange) -> None:
+        """Hear another message of the model."""
+        self.exchange = exchange
+        self.messages += 1
+        self.message_done = False
+        self.stop_reason = None
+        self._message_id = ""
+        self._usage, self._tool_keys, self._in_pieces = {}, {}, set()
+
     def end(self, finish_reason: str | None) -> None:
         """The answer is whole."""
         self.over = True
+        self._hear_end(finish_reason)
+
+    def _hear_end(self, finish_reason: str | None) -> None:
         self.exchange.hear_end(_FINISH_REASONS.get(finish_reason or "", finish_reason))
 
 
@@ -102,12 +159,19 @@ def read_line(stream: Stream, line: Mapping[str, Any]) -> None:
 
 
 def _read_system(stream: Stream, line: Mapping[str, Any]) -> None:
+    if line.get("subtype") == "init":
+        stream.hear_offer(line.get("tools"), line.get("mcp_servers"))
     if line.get("status") == "requesting" and stream.message_done:
-        stream.end(stream.stop_reason)
+        stream.next_request()
 
 
 def _read_user(stream: Stream, line: Mapping[str, Any]) -> None:
-    """What the CLI tells the model; there is nothing of the answer in it."""
+    """Take what the CLI tells the model; of that only results of calls matter."""
+    for block in objects_in(object_in(line.get("message")).get("content")):
+        if block.get("type") == "tool_result":
+            content = block.get("content")
+            texts = [text_in(part.get("text")) for part in objects_in(content)] or [text_in(content)]
+            stream.hear_result(text_in(block.get("tool_use_id")), "\n".join(texts))
 
 
 def _read_rate_limit(stream: Stream, line: Mapping[str, Any]) -> None:
@@ -117,9 +181,11 @@ def _read_rate_limit(stream: Stream, line: Mapping[str, Any]) -> None:
 def _read_event(stream: Stream, line: Mapping[str, Any]) -> None:
     stream._partial = True
     event = object_in(line.get("event"))
+    if event.get("type") == "message_start" and stream.message_done:
+        stream.next_request()
+        if stream.over:
+            return
     match event.get("type"):
-        case "message_start" if stream.message_done:
-            stream.end(stream.stop_reason)
         case "message_start":
             message = object_in(event.get("message"))
             stream.hear_model(message.get("model"))
@@ -134,7 +200,7 @@ def _read_event(stream: Stream, line: Mapping[str, Any]) -> None:
             stream.stop_reason = text_in(reason) or stream.stop_reason
             stream.hear_usage(event.get("usage"), *_INPUT_COUNTS, "output_tokens")
         case "message_stop":
-            stream.message_done = True
+            stream.end_message()
 
 
 def _begin_block(stream: Stream, index: Any, block: Mapping[str, Any]) -> None:
@@ -169,7 +235,7 @@ def _read_block(stream: Stream, block: Mapping[str, Any], *, key: str | int | No
             stream.exchange.hear_tool_call(
                 key=key,
                 id=text_in(block.get("id")) or None,
-                name=text_in(block.get("name")),
+                name=plain_name(text_in(block.get("name")), stream.offered),
                 arguments="" if given is None else json.dumps(given, ensure_ascii=False),
                 whole=True,
             )
@@ -188,8 +254,9 @@ def _read_assistant(stream: Stream, line: Mapping[str, Any]) -> None:
     else:
         stream.exchange.streaming = False
         if stream._message_id and message.get("id") != stream._message_id:
-            stream.end(stream.stop_reason)
-            return
+            stream.next_request()
+            if stream.over:
+                return
         stream._message_id = text_in(message.get("id"))
         stream.stop_reason = text_in(message.get("stop_reason")) or stream.stop_reason
         stream.hear_model(message.get("model"))
@@ -205,7 +272,9 @@ def _lacks_arguments(stream: Stream, block: Mapping[str, Any]) -> bool:
 def _read_result(stream: Stream, line: Mapping[str, Any]) -> None:
     stream.result = dict(line)
     usage = object_in(line.get("usage"))
-    if not stream._usage and any(count_in(usage.get(name)) for name in (*_INPUT_COUNTS, "output_tokens")):
+    # The counts of several messages are summed up here, and were told with each.
+    known = stream._usage or stream.messages
+    if not known and any(count_in(usage.get(name)) for name in (*_INPUT_COUNTS, "output_tokens")):
         stream.hear_usage(usage, *_INPUT_COUNTS, "output_tokens")
     models = object_in(line.get("modelUsage"))
     if not stream._model_known and len(models) == 1:

@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.records import Reply, Request
+from pytest_openclaw.providers.mcp_tools import dump_offer
+from pytest_openclaw.records import Reply, Request, Turn
+from pytest_openclaw.toolcalls import Tool
+from pytest_openclaw.tools.catalogue import load_catalogue
+from pytest_openclaw.worlds import World
 from tests.providers.fake_claude import DUMMY_KEY, ask, command, environ_of, provider_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the fake is named in POSIX quoting")
@@ -140,6 +144,110 @@ def test_the_system_prompt_goes_in_by_file(report):
 
     assert told["system"] == system
     assert "--system-prompt" not in told["argv"]
+
+
+TOOLS = (
+    Tool(
+        name="read",
+        description="Reads a file.",
+        parameters={"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
+    ),
+    Tool(name="home.light"),
+)
+
+
+def test_a_text_question_has_no_server_of_tools(report):
+    """Without tools the CLI is called as before: one turn, no server, no variables about servers."""
+    told = report(environ_of("report"))
+
+    assert "--mcp-config" not in told["argv"]
+    assert "--allowedTools" not in told["argv"]
+    assert told["argv"][told["argv"].index("--max-turns") + 1] == "1"
+    assert not [name for name in told["env"] if "MCP" in name or name == "ENABLE_TOOL_SEARCH"]
+
+
+@pytest.mark.parametrize("key", [pytest.param(DUMMY_KEY, id="key"), pytest.param(None, id="login")])
+def test_tools_go_in_by_a_server_of_ours(report, key, tmp_path):
+    """Tools are in a file that our MCP server reads; the CLI's own stay off, and none is allowed to run."""
+    told = report(environ_of("report", key=key) | {"HOME": str(tmp_path)}, tools=TOOLS)
+    argv, env = told["argv"], told["env"]
+    (server,) = told["mcp_servers"].values()
+
+    assert list(told["mcp_servers"]) == ["openclaw"]
+    assert told["offer"] == json.loads(dump_offer(TOOLS, None))
+    assert (server["type"], server["command"], server["alwaysLoad"]) == ("stdio", sys.executable, True)
+    assert server["args"][:-1] == ["-P", "-m", "pytest_openclaw.providers.mcp_tools"]
+    assert argv[argv.index("--tools") + 1] == ""
+    assert argv[argv.index("--max-turns") + 1] == "1"
+    assert "--strict-mcp-config" in argv
+    assert "--allowedTools" not in argv
+    assert (env["MCP_CONNECTION_NONBLOCKING"], env["ENABLE_TOOL_SEARCH"]) == ("0", "false")
+    assert env["MCP_TIMEOUT"] == env["MCP_TOOL_TIMEOUT"] == "20000"
+    assert told["cwd_files"] == []
+
+
+@pytest.mark.parametrize("key", [pytest.param(DUMMY_KEY, id="key"), pytest.param(None, id="login")])
+def test_the_server_of_tools_gets_no_secret(report, key, tmp_path):
+    """Of what the CLI passes on to a server every variable is emptied but what a Python needs to start."""
+    environ = environ_of("report", key=key) | {"HOME": str(tmp_path), "OPENAI_API_KEY": "other-key"}
+    told = report(environ, tools=TOOLS)
+    (server,) = told["mcp_servers"].values()
+    passed = {**told["env"], **server["env"]}
+
+    assert {name for name, value in passed.items() if value} - {"LC_CTYPE"} == {"PATH", "PYTHONPATH"}
+    assert DUMMY_KEY not in json.dumps(told["mcp_servers"])
+
+
+def test_a_world_goes_in_with_the_tools(report):
+    """A scripted exchange has its turns, and our tools may be called without asking anybody."""
+    world = World(files={"notes.md": "buy milk"}, steps=5)
+    told = report(environ_of("report"), tools=TOOLS, world=world)
+    argv = told["argv"]
+
+    assert told["offer"] == json.loads(dump_offer(TOOLS, world))
+    assert argv[argv.index("--max-turns") + 1] == "5"
+    assert argv[argv.index("--allowedTools") + 1] == "mcp__openclaw"
+    assert argv[argv.index("--tools") + 1] == ""
+
+
+def test_any_number_of_tools_goes_in(report):
+    """A whole catalogue, and more, is offered at once."""
+    tools = (*load_catalogue().tools.values(), *(Tool(name=f"own_{n}") for n in range(200)))
+    told = report(environ_of("report"), tools=tools)
+
+    assert [tool["name"] for tool in told["offer"]["tools"]] == [tool.name for tool in tools]
+
+
+def test_tools_that_the_cli_does_not_offer_are_no_answer():
+    """An answer without the tools would say nothing about the model: it is the CLI's error, which names them."""
+    fault = ask(environ_of("unoffered"), tools=TOOLS)
+
+    assert (fault.failure_type, fault.status, fault.raw) == ("cli_error", "error", "")
+    assert fault.message == (
+        "claude_code_cli: the CLI does not offer 2 of the 2 tools: read, home.light (its server is failed)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("request_of", "why"),
+    [
+        pytest.param(
+            {"history": (Turn(text="Hi"),)},
+            "the Claude CLI cannot be given turns that have happened; it has its own loop.",
+            id="history",
+        ),
+        pytest.param(
+            {"tools": (Tool(name="home.light"), Tool(name="home_light"))},
+            "the Claude CLI takes letters, digits, _ and - in names, and so two tools have the same one.",
+            id="names",
+        ),
+    ],
+)
+def test_what_the_cli_cannot_be_asked(request_of, why):
+    """What cannot be asked is said, and nothing is started."""
+    fault = ask(environ_of("hello"), **request_of)
+
+    assert (fault.failure_type, fault.message) == ("cli_error", f"claude_code_cli: {why}")
 
 
 def test_the_command_may_come_from_the_ini(tmp_path):

@@ -52,10 +52,11 @@ def end(stop_reason="end_turn", **usage):
     return event("message_delta", delta={"stop_reason": stop_reason}, usage=usage or {"output_tokens": 3})
 
 
-def read(*lines):
+def read(*lines, offered=None):
     """Read the lines with a clock that ticks once, by a second, at each look at it."""
     ticks = count()
-    stream = Stream(Exchange(monotonic=lambda: float(next(ticks)), wall_ms=lambda moment: 0))
+    exchange = Exchange(monotonic=lambda: float(next(ticks)), wall_ms=lambda moment: 0)
+    stream = Stream(exchange, offered=offered or {})
     for line in lines:
         hear_line(stream, json.dumps(line).encode())
     return stream
@@ -121,6 +122,55 @@ def test_the_first_token_may_be_a_thought():
 def test_tool_calls_are_joined(lines, calls):
     """A tool call keeps its name, id and the JSON text of its input, once, however it is told."""
     assert list(read(*lines, end("tool_use"), STOP, result()).exchange.reply().tool_calls) == calls
+
+
+@pytest.mark.parametrize(
+    ("called", "name"),
+    [
+        pytest.param("mcp__openclaw__read", "read", id="offered"),
+        pytest.param("mcp__openclaw__home_light", "home.light", id="spelled-for-the-wire"),
+        pytest.param("mcp__openclaw__frobnicate", "frobnicate", id="not-offered"),
+        pytest.param("read", "read", id="without-the-prefix"),
+        pytest.param("Bash", "Bash", id="the-clis-own"),
+        pytest.param("mcp__other__read", "mcp__other__read", id="of-another-server"),
+    ],
+)
+def test_a_call_has_the_tools_own_name(called, name):
+    """What the CLI puts before a name is taken off, in pieces and in whole lines."""
+    offered = {"mcp__openclaw__read": "read", "mcp__openclaw__home_light": "home.light"}
+    whole = assistant([{"type": "tool_use", "id": "t1", "name": called, "input": {}}])
+    for lines in ([tool(called), arguments("{}")], [tool(called), whole], [whole]):
+        reply = read(*lines, end("tool_use"), STOP, offered=offered).exchange.reply()
+
+        assert reply.tool_calls == (ToolCall(name=name, id="t1", arguments="{}"),)
+
+
+def test_a_call_ends_with_the_models_message():
+    """What the CLI does with a call afterwards is no time of the model's."""
+    refused = {"type": "tool_result", "tool_use_id": "t1", "content": "no", "is_error": True}
+    lines = [START, tool("read"), arguments("{}"), end("tool_use"), STOP]
+    later = [{"type": "user", "message": {"content": [refused]}}, result(subtype="error_max_turns")]
+
+    assert read(*lines, *later).exchange.reply() == read(*lines).exchange.reply()
+
+
+@pytest.mark.parametrize(
+    ("init", "lacking"),
+    [
+        pytest.param({"tools": ["mcp__openclaw__read", "mcp__openclaw__exec"]}, (), id="all"),
+        pytest.param({"tools": ["mcp__openclaw__exec"]}, ("read",), id="one-missing"),
+        pytest.param({"tools": []}, ("read", "exec"), id="none"),
+        pytest.param({}, ("read", "exec"), id="not-said"),
+        pytest.param({"tools": 7, "mcp_servers": 7}, ("read", "exec"), id="nonsense"),
+    ],
+)
+def test_tools_that_are_not_offered_end_the_stream(init, lacking):
+    """The CLI says at its start what it offers; without our tools whatever follows is no answer."""
+    offered = {"mcp__openclaw__read": "read", "mcp__openclaw__exec": "exec"}
+    stream = read({"type": "system", "subtype": "init", **init}, START, text("Hi"), offered=offered)
+
+    assert (stream.lacking, stream.over) == (lacking, bool(lacking))
+    assert stream.exchange.has_tokens == (not lacking)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -35,9 +36,39 @@ def event(kind: str, **fields: Any) -> Line:
     return {"type": "stream_event", "event": {"type": kind, **fields}, "parent_tool_use_id": None}
 
 
-def begin() -> None:
-    say({"type": "system", "subtype": "init", "tools": [], "model": "m1", "claude_code_version": "2.1.197"})
+def begin(*, connected: bool = True) -> None:
+    told = {"tools": offered_names() if connected else [], "claude_code_version": "2.1.197"}
+    servers = [{"name": name, "status": "connected" if connected else "failed"} for name in mcp_servers()]
+    say({"type": "system", "subtype": "init", **told, "model": "m1", "mcp_servers": servers})
+    requesting()
+
+
+def requesting() -> None:
     say({"type": "system", "subtype": "status", "status": "requesting"})
+
+
+def argument(name: str) -> str | None:
+    """Return what stands after an option."""
+    return dict(zip(sys.argv, sys.argv[1:], strict=False)).get(name)
+
+
+def mcp_servers() -> dict[str, Any]:
+    path = argument("--mcp-config")
+    return json.loads(Path(path).read_text(encoding="utf-8"))["mcpServers"] if path else {}
+
+
+def offer() -> Line:
+    """Return what our server is told to offer."""
+    (server,) = mcp_servers().values()
+    told: Line = json.loads(Path(server["args"][-1]).read_text(encoding="utf-8"))
+    return told
+
+
+def offered_names() -> list[str]:
+    names = (
+        [re.sub(r"[^a-zA-Z0-9_-]", "_", tool["name"]) for tool in offer()["tools"]] if mcp_servers() else []
+    )
+    return [f"mcp__openclaw__{name}" for name in names]
 
 
 def message(*pieces: str, stop_reason: str = "end_turn") -> None:
@@ -96,9 +127,10 @@ def report() -> None:
         "home_files": [path.name for path in home.iterdir()] if home.exists() else None,
         "leads_its_group": os.getpgid(0) == os.getpid(),
     }
-    for name, value in zip(sys.argv, sys.argv[1:], strict=False):
-        if name == "--system-prompt-file":
-            told["system"] = Path(value).read_text(encoding="utf-8")
+    if system := argument("--system-prompt-file"):
+        told["system"] = Path(system).read_text(encoding="utf-8")
+    if servers := mcp_servers():
+        told |= {"mcp_servers": servers, "offer": offer()}
     Path(sys.argv[2]).write_text(json.dumps(told), encoding="utf-8")
     hello()
 
@@ -143,11 +175,111 @@ def continued() -> None:
 
 def max_turns() -> None:
     begin()
+    end_at_limit()
+
+
+def end_at_limit() -> None:
     told = {"subtype": "error_max_turns", "is_error": True, "errors": ["Reached maximum number of turns (1)"]}
     line = result(**told)
     del line["api_error_status"], line["result"]
     say(line)
     sys.exit(1)
+
+
+def unoffered() -> None:
+    """Ask although our server is not there, as the CLI does."""
+    begin(connected=False)
+    message("I have no tools.")
+    say(result())
+
+
+def plays() -> None:
+    """Play the turns of the second argument, `[text, [[tool, arguments], …]]` each, with our real server."""
+    begin()
+    turns = json.loads(sys.argv[2])
+    limit = int(argument("--max-turns") or 1)
+    with Server() as server:
+        for number, (text, calls) in enumerate(turns, 1):
+            if number > 1:
+                requesting()
+            blocks = [(f"toolu_{number}{index}", *call) for index, call in enumerate(calls)]
+            turn(number, text, blocks)
+            if not calls:
+                say(result(result=text))
+                return
+            for call_id, name, arguments in blocks:
+                answered = server.answer_of(name, arguments)
+                block = {"type": "tool_result", "tool_use_id": call_id, **answered}
+                say({"type": "user", "message": {"role": "user", "content": [block]}})
+            if number == limit:
+                end_at_limit()
+    sys.exit(1)
+
+
+def turn(number: int, text: str, calls: list[tuple[str, str, str]]) -> None:
+    """One message of the model: a text, and calls in two pieces each."""
+    say(event("message_start", message={"id": f"msg_{number}", "model": "m1", "usage": USAGE}))
+    if text:
+        say(event("content_block_start", index=0, content_block={"type": "text", "text": ""}))
+        say(event("content_block_delta", index=0, delta={"type": "text_delta", "text": text}))
+    for index, (call_id, name, arguments) in enumerate(calls, 1):
+        block = {"type": "tool_use", "id": call_id, "name": name, "input": {}}
+        say(event("content_block_start", index=index, content_block=block))
+        for piece in (arguments[:5], arguments[5:]):
+            say(
+                event(
+                    "content_block_delta",
+                    index=index,
+                    delta={"type": "input_json_delta", "partial_json": piece},
+                )
+            )
+    reason = {"stop_reason": "tool_use" if calls else "end_turn"}
+    say(event("message_delta", delta=reason, usage={"output_tokens": 3}))
+    say(event("message_stop"))
+
+
+class Server:
+    """Our server, started as its configuration says, where there is one and the calls are allowed."""
+
+    def __enter__(self) -> Server:
+        servers = mcp_servers()
+        self.allowed = argument("--allowedTools") == "mcp__openclaw" and bool(servers)
+        if self.allowed:
+            (told,) = servers.values()
+            command = [told["command"], *told["args"]]
+            environ = {**os.environ, **told["env"]}
+            pipe = subprocess.PIPE
+            self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environ)
+            self.request("initialize", protocolVersion="2025-11-25")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.allowed:
+            self.process.communicate()
+
+    def request(self, method: str, **params: Any) -> Line:
+        assert self.process.stdin
+        assert self.process.stdout
+        told = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        self.process.stdin.write(json.dumps(told).encode() + b"\n")
+        self.process.stdin.flush()
+        answer: Line = json.loads(self.process.stdout.readline() or '{"error": {"message": "gone"}}')
+        return answer
+
+    def answer_of(self, name: str, arguments: str) -> Line:
+        """Return what the model is told, as the CLI words it."""
+        own = name.removeprefix("mcp__openclaw__")
+        if name == own or not self.allowed:
+            return {
+                "content": f"<tool_use_error>No such tool available: {name}</tool_use_error>",
+                "is_error": True,
+            }
+        answer = self.request("tools/call", name=own, arguments=json.loads(arguments or "{}"))
+        return (
+            {"content": answer["result"]["content"]}
+            if "result" in answer
+            else {"content": answer["error"]["message"]}
+        )
 
 
 def slash_command() -> None:
@@ -239,6 +371,8 @@ MODES: tuple[Callable[[], None], ...] = (
     error,
     continued,
     max_turns,
+    unoffered,
+    plays,
     slash_command,
     hang,
     stubborn,

@@ -2,6 +2,9 @@
 
 Modes: `ok`, `thinking`, `tool_use`, `length`, `refusal`, `empty`, `silent` (sends nothing), `hang` (after the
 first words), `cut` (likewise), `error_event`, `overflow`, `billing`, or an HTTP status such as `429`.
+
+With `turns` it plays a conversation instead: each is a list of blocks, `Text` or `ToolUse`, and the one that is
+answered is the one after those that the request brings. A turn that is a string is a mode.
 """
 
 from __future__ import annotations
@@ -9,9 +12,10 @@ from __future__ import annotations
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import TracebackType
 
 ERROR_TYPES = {
@@ -39,11 +43,29 @@ WORDS = (("text", "Hello"), ("text", " from"), ("text", " stub"))
 Event = dict[str, Any]
 
 
+class Text(NamedTuple):
+    """A block of text."""
+
+    text: str
+
+
+class ToolUse(NamedTuple):
+    """A call of a tool; its input is any text, which comes in two pieces."""
+
+    name: str
+    input: str
+    id: str = "toolu_1"
+
+
+Block = Text | ToolUse
+
+
 class MessagesServer:
     """Serves one mode while entered; `requests` holds the bodies, `headers` the headers of each."""
 
-    def __init__(self, mode: str = "ok") -> None:
+    def __init__(self, mode: str = "ok", *, turns: Sequence[Sequence[Block] | str] = ()) -> None:
         self.mode = mode
+        self.turns = turns
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.released = threading.Event()
@@ -95,30 +117,34 @@ class _Handler(BaseHTTPRequestHandler):
         self._api.requests.append(body)
         self._api.headers.append(dict(self.headers))
         self.close_connection = True
+        mode: Sequence[Block] | str = self._api.mode
+        if self._api.turns:
+            happened = sum(message["role"] == "assistant" for message in body["messages"])
+            mode = self._api.turns[min(happened, len(self._api.turns) - 1)]
         try:
-            self._answer(str(body.get("model")))
+            self._answer(str(body.get("model")), mode)
         except ConnectionError:  # the CLI was killed meanwhile, as some tests want
             return
 
-    def _answer(self, model: str) -> None:
-        if self._api.mode == "silent":
+    def _answer(self, model: str, mode: Sequence[Block] | str) -> None:
+        if mode == "silent":
             self._api.released.wait()
             return
-        if self._api.mode.isdigit():
-            status = int(self._api.mode)
+        if isinstance(mode, str) and mode.isdigit():
+            status = int(mode)
             self._refuse(status, ERROR_TYPES[status], f"stub says {status}")
             return
-        if self._api.mode in ERRORS:
-            self._refuse(*ERRORS[self._api.mode])
+        if isinstance(mode, str) and mode in ERRORS:
+            self._refuse(*ERRORS[mode])
             return
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("connection", "close")
         self.end_headers()
-        for event in _events(self._api.mode, model):
+        for event in _events(mode, model):
             self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
             self.wfile.flush()
-        if self._api.mode == "hang":
+        if mode == "hang":
             self._api.released.wait()
 
     def _refuse(self, status: int, kind: str, message: str) -> None:
@@ -131,19 +157,23 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-def _events(mode: str, model: str) -> list[Event]:
+def _events(mode: Sequence[Block] | str, model: str) -> list[Event]:
     message = {"id": "msg_1", "type": "message", "role": "assistant", "content": [], "model": model}
     start = {
         "type": "message_start",
         "message": message | {"stop_reason": None, "stop_sequence": None, "usage": USAGE},
     }
+    if not isinstance(mode, str):
+        calls = any(isinstance(block, ToolUse) for block in mode)
+        blocks = [event for index, block in enumerate(mode) for event in _block(index, block)]
+        return [start, *blocks, *_end("tool_use" if calls else "end_turn")]
     if mode == "error_event":
         error = {"type": "overloaded_error", "message": "Overloaded"}
         return [start, *_blocks(WORDS)[:2], {"type": "error", "error": error}]
     if mode in {"hang", "cut"}:
         return [start, *_blocks(WORDS)[:3]]
     if mode == "tool_use":
-        return [start, *_tool_block(), *_end("tool_use")]
+        return [start, *_block(0, ToolUse("Bash", '{"command": "echo hi"}')), *_end("tool_use")]
     if mode in {"refusal", "empty"}:
         return [start, *_end("refusal" if mode == "refusal" else "end_turn")]
     blocks = _blocks(THINKING if mode == "thinking" else WORDS)
@@ -166,14 +196,19 @@ def _blocks(pieces: tuple[tuple[str, str], ...]) -> list[Event]:
     return [*events, {"type": "content_block_stop", "index": index}]
 
 
-def _tool_block() -> list[Event]:
-    block = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {}}
-    pieces = ('{"command": "echo ', 'hi"}')
-    deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
+def _block(index: int, block: Block) -> list[Event]:
+    deltas: list[Event]
+    if isinstance(block, Text):
+        begun: Event = {"type": "text", "text": ""}
+        deltas = [{"type": "text_delta", "text": block.text}]
+    else:
+        begun = {"type": "tool_use", "id": block.id, "name": block.name, "input": {}}
+        pieces = (block.input[:9], block.input[9:])
+        deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
     return [
-        {"type": "content_block_start", "index": 0, "content_block": block},
-        *({"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas),
-        {"type": "content_block_stop", "index": 0},
+        {"type": "content_block_start", "index": index, "content_block": begun},
+        *({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas),
+        {"type": "content_block_stop", "index": index},
     ]
 
 

@@ -1,0 +1,106 @@
+"""The tools of a request for the Claude CLI, which takes them from an MCP server: here, from ours."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.providers.mcp_tools import NAME, broken_file, dump_offer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pytest_openclaw.records import Request
+    from pytest_openclaw.toolcalls import Tool
+
+#: what the CLI puts before the names of our tools
+PREFIX = f"mcp__{NAME}__"
+_SERVER = ("-P", "-m", "pytest_openclaw.providers.mcp_tools")
+# What a Python needs to start.
+_NEEDED = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME")
+# Larger results would be cut, or left as a file of this machine whose path the model is told.
+_MOST_RESULT_TOKENS = 10_000_000
+
+
+def wire_names(tools: Iterable[Tool]) -> dict[str, str]:
+    """Return the names by which the CLI offers the tools → their own."""
+    return {PREFIX + re.sub(r"[^a-zA-Z0-9_-]", "_", tool.name): tool.name for tool in tools}
+
+
+def plain_name(name: str, offered: Mapping[str, str]) -> str:
+    """Return a tool's own name for one that a model called; one that is not offered loses its prefix."""
+    return offered.get(name) or name.removeprefix(PREFIX)
+
+
+def lay_out_tools(
+    folder: Path, request: Request, *, environ: Mapping[str, str], inherited: Iterable[str]
+) -> None:
+    """Write what the CLI and our server read.
+
+    Args:
+        folder: of this call alone.
+        request: it offers tools.
+        environ: of which the server gets what a Python needs to start.
+        inherited: names of the CLI's environment, which it passes on to servers, its keys among them; all
+            are emptied.
+    """
+    offer = folder / "offer.json"
+    offer.write_text(dump_offer(request.tools, request.world), "utf-8")
+    needed = {name: environ[name] for name in _NEEDED if name in environ}
+    import_path = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
+    server = {
+        "type": "stdio",
+        "command": sys.executable,
+        "args": [*_SERVER, str(offer)],
+        "env": {**dict.fromkeys(inherited, ""), **needed, "PYTHONPATH": import_path},
+        # All tools at once, and from the first request on, as OpenClaw sends them.
+        "alwaysLoad": True,
+    }
+    config_file(folder).write_text(json.dumps({"mcpServers": {NAME: server}}), "utf-8")
+
+
+def config_file(folder: Path) -> Path:
+    """Return the file that names our server to the CLI."""
+    return folder / "mcp.json"
+
+
+def tool_arguments(request: Request, folder: Path) -> tuple[str, ...]:
+    """Return the CLI's arguments about tools and turns; its own tools stay off in any case."""
+    turns = request.world.steps if request.world else 1
+    allowed = ("--allowedTools", f"mcp__{NAME}") if request.world else ()
+    config = ("--mcp-config", str(config_file(folder))) if request.tools else ()
+    return (*config, *allowed, "--max-turns", str(turns))
+
+
+def tool_environment(request: Request) -> dict[str, str]:
+    """Return the environment that makes the CLI wait for our server, and pass its results on whole."""
+    if not request.tools:
+        return {}
+    milliseconds = str(max(1, round(request.timeout_s * 1000)))
+    return {
+        "MCP_CONNECTION_NONBLOCKING": "0",
+        "MCP_TIMEOUT": milliseconds,
+        "MCP_CONNECT_TIMEOUT_MS": milliseconds,
+        "MCP_TOOL_TIMEOUT": milliseconds,
+        "MAX_MCP_OUTPUT_TOKENS": str(_MOST_RESULT_TOKENS),
+        "ENABLE_TOOL_SEARCH": "false",
+    }
+
+
+def why_not_askable(request: Request) -> str:
+    """Return why the CLI cannot be asked this; empty if it can."""
+    if request.history:
+        return "the Claude CLI cannot be given turns that have happened; it has its own loop."
+    if len(wire_names(request.tools)) < len(request.tools):
+        return "the Claude CLI takes letters, digits, _ and - in names, and so two tools have the same one."
+    return ""
+
+
+def what_broke(folder: Path) -> str:
+    """Return what our server says broke in it, as one line; empty if nothing did."""
+    told = broken_file(folder / "offer.json")
+    return told.read_text("utf-8").strip().rpartition("\n")[2] if told.exists() else ""

@@ -1,0 +1,121 @@
+"""A scripted exchange through the Claude CLI: its lines → turns.
+
+The CLI itself asks, has our server answer the calls, and asks again. It is stopped where OpenClaw would end
+a run, and where it goes on by itself after an answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.providers.claude_tools import wire_names
+from pytest_openclaw.providers.exchange import Exchange
+from pytest_openclaw.providers.stream_json import Stream
+from pytest_openclaw.records import Reply, Turn
+from pytest_openclaw.text import valid_text
+from pytest_openclaw.tools.dispatch import dispatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pytest_openclaw.records import EndedBy, Request, Timing
+    from pytest_openclaw.toolcalls import Tool
+
+
+def stream_for(request: Request) -> Stream:
+    """Return what hears the CLI's answer; its clock starts now."""
+    offered = wire_names(request.tools)
+    begin = partial(Exchange, streaming=request.stream)
+    if request.world is None:
+        return Stream(begin(), offered=offered)
+    return PlayedStream(begin(), offered=offered, tools=request.tools, begin=begin)
+
+
+@dataclass
+class PlayedStream(Stream):
+    """What the lines have told of a scripted exchange.
+
+    Attributes:
+        tools: what the model is offered.
+        begin: starts the clock of another turn.
+    """
+
+    tools: Sequence[Tool] = ()
+    begin: Callable[[], Exchange] = Exchange
+    _ended: list[tuple[Exchange, Turn]] = field(default_factory=list)
+    _results: dict[str, str] = field(default_factory=dict)
+    _malformed: bool = False
+
+    def hear_result(self, call_id: str, text: str) -> None:
+        """Take what the model is told that a call brought."""
+        self._results[call_id] = valid_text(text)
+
+    def end_message(self) -> None:
+        """The model's message is whole; a call whose arguments are no JSON ends the run, as in OpenClaw."""
+        super().end_message()
+        calls = self.exchange.reply().tool_calls
+        self._malformed = any(dispatch(call, self.tools).problem == "malformed_json" for call in calls)
+        self.over = self.over or self._malformed
+
+    def next_request(self) -> None:
+        """Another turn begins if calls were answered; after an answer the CLI only asks by itself."""
+        if not self._results:
+            super().next_request()
+            return
+        self._ended.append((self.exchange, self._turn()))
+        self._results = {}
+        self.begin_message(self.begin())
+
+    def reply(self, *, at_limit: bool = False) -> Reply:
+        """The exchange as a whole."""
+        heard = [*self._ended, (self.exchange, self._turn())]
+        turns = tuple(turn for _, turn in heard)
+        replies = [exchange.reply() for exchange, _ in heard]
+        ended_by: EndedBy = "malformed_call" if self._malformed else "step_limit" if at_limit else "answer"
+        return replace(
+            replies[-1],
+            raw=self.raw(),
+            tool_calls=tuple(call for turn in turns for call in turn.calls),
+            effective_model=next((r.effective_model for r in reversed(replies) if r.effective_model), None),
+            timing=self.timing(),
+            input_tokens=_total([reply.input_tokens for reply in replies]),
+            output_tokens=_total([reply.output_tokens for reply in replies]),
+            cached_tokens=_total([reply.cached_tokens for reply in replies]),
+            turns=turns,
+            ended_by=ended_by,
+        )
+
+    def timing(self) -> Timing:
+        """When it happened, from the first turn on."""
+        return self.exchange.timing_since(self._ended[0][0] if self._ended else self.exchange)
+
+    def raw(self) -> str:
+        """The texts of all turns, with a blank line between them."""
+        texts = [exchange.raw() for exchange, _ in self._ended] + [self.exchange.raw()]
+        return "\n\n".join(filter(None, texts))
+
+    def _turn(self) -> Turn:
+        reply = self.exchange.reply()
+        results: list[str] = []
+        for call in reply.tool_calls:
+            if call.id not in self._results:
+                break  # the exchange ended there
+            results.append(self._results[call.id])
+        return Turn(
+            text=reply.text,
+            reasoning=reply.reasoning,
+            calls=reply.tool_calls,
+            results=tuple(results),
+            finish_reason=reply.finish_reason,
+            timing=reply.timing,
+            input_tokens=reply.input_tokens,
+            output_tokens=reply.output_tokens,
+        )
+
+
+def _total(counts: Sequence[int | None]) -> int | None:
+    """Return the sum; None if a turn's is not known."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None

@@ -1,0 +1,175 @@
+"""A small MCP server over stdin and stdout: it offers the tools of a file, and answers their calls.
+
+    python -m pytest_openclaw.providers.mcp_tools FILE
+
+The Claude CLI takes tools from such servers only. It is JSON-RPC 2.0, one message a line. Nothing is ever
+executed: calls are answered from the world that the file describes, and without one they are refused.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from pytest_openclaw import __version__
+from pytest_openclaw.text import valid_value
+from pytest_openclaw.toolcalls import Tool, ToolCall
+from pytest_openclaw.worlds import Answer, Command, World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+NAME = "openclaw"
+#: the protocol's versions that are spoken, newest first
+VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
+MOST_LINE_BYTES = 16 << 20
+NOT_PLAYED = "Nothing is executed here: one question was asked, and the call is its answer."
+
+_PARSE_ERROR = -32700
+_INVALID_REQUEST = -32600
+_NO_METHOD = -32601
+_INVALID_PARAMS = -32602
+
+
+class _Refused(Exception):
+    """A message that cannot be served; the protocol's number, and why."""
+
+    def __init__(self, code: int, why: str) -> None:
+        super().__init__(why)
+        self.code = code
+
+
+def dump_offer(tools: Sequence[Tool], world: World | None) -> str:
+    """Return the contents of the file that the server is started with."""
+    return json.dumps(valid_value({"tools": [*map(asdict, tools)], "world": world and asdict(world)}))
+
+
+def load_offer(text: str) -> tuple[tuple[Tool, ...], World | None]:
+    """Return the tools and the world of such a file."""
+    data = json.loads(text)
+    tools = tuple(Tool(**tool) for tool in data["tools"])
+    if data["world"] is None:
+        return tools, None
+    commands = tuple(Command(**command) for command in data["world"]["commands"])
+    answers = tuple(Answer(**answer) for answer in data["world"]["answers"])
+    return tools, World(**{**data["world"], "commands": commands, "answers": answers})
+
+
+def broken_file(offer: Path) -> Path:
+    """Return where the server says what broke in it; the file is there only if something did."""
+    return offer.with_name(f"{offer.name}.broken")
+
+
+class Server:
+    """Answers messages; it knows neither pipes nor files.
+
+    Args:
+        tools: what is offered.
+        play: answers a call of an offered tool; None refuses it.
+    """
+
+    def __init__(self, tools: Sequence[Tool], play: Callable[[ToolCall], str] | None) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+        self._play = play
+
+    def answer(self, line: bytes) -> Any:
+        """Return what is to be sent back for one line, None for nothing."""
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError):
+            return _error(None, _PARSE_ERROR, "this is no JSON")
+        if not isinstance(message, list):
+            return self._answer_one(message)
+        if not message:
+            return _error(None, _INVALID_REQUEST, "the batch is empty")
+        return [told for one in message if (told := self._answer_one(one)) is not None] or None
+
+    def _answer_one(self, message: Any) -> Any:
+        if not isinstance(message, dict) or not isinstance(message.get("method"), str):
+            answers_us = isinstance(message, dict) and ("result" in message or "error" in message)
+            return None if answers_us else _error(None, _INVALID_REQUEST, "this is no request")
+        if "id" not in message:
+            return None  # a notification
+        number = message["id"]
+        if isinstance(number, bool) or not isinstance(number, (str, int)):
+            return _error(None, _INVALID_REQUEST, "the id is neither text nor whole number")
+        try:
+            result = self._result(message["method"], message.get("params", {}))
+        except _Refused as refused:
+            return _error(number, refused.code, str(refused))
+        return {"jsonrpc": "2.0", "id": number, "result": result}
+
+    def _result(self, method: str, params: Any) -> Mapping[str, Any]:
+        if not isinstance(params, dict):
+            raise _Refused(_INVALID_PARAMS, "params is no object")
+        match method:
+            case "initialize":
+                asked = params.get("protocolVersion")
+                return {
+                    "protocolVersion": asked if asked in VERSIONS else VERSIONS[0],
+                    "capabilities": {"tools": {}},
+                    "serverInfo": {"name": NAME, "version": __version__},
+                }
+            case "ping":
+                return {}
+            case "tools/list":
+                return {"tools": [_described(tool) for tool in self._tools.values()]}
+            case "tools/call":
+                return self._called(params.get("name"), params.get("arguments", {}))
+        raise _Refused(_NO_METHOD, f"there is no method {method[:100]}")
+
+    def _called(self, name: Any, arguments: Any) -> Mapping[str, Any]:
+        if not isinstance(name, str) or name not in self._tools:
+            raise _Refused(_INVALID_PARAMS, f"Unknown tool: {str(name)[:100]}")
+        if not isinstance(arguments, dict):
+            raise _Refused(_INVALID_PARAMS, "arguments is no object")
+        if self._play is None:
+            return {"content": [{"type": "text", "text": NOT_PLAYED}], "isError": True}
+        # OpenClaw's own errors are texts like any other, so none is marked as one.
+        text = self._play(ToolCall(name=name, arguments=json.dumps(arguments, ensure_ascii=False)))
+        return {"content": [{"type": "text", "text": text}], "isError": False}
+
+
+def serve(server: Server, incoming: IO[bytes], outgoing: IO[bytes]) -> None:
+    """Answer line after line until there are no more."""
+    while line := incoming.readline(MOST_LINE_BYTES):
+        told: Any
+        if len(line) == MOST_LINE_BYTES and not line.endswith(b"\n"):
+            while not line.endswith(b"\n") and (line := incoming.readline(MOST_LINE_BYTES)):
+                pass
+            told = _error(None, _PARSE_ERROR, f"the line is longer than {MOST_LINE_BYTES >> 20} MiB")
+        else:
+            told = server.answer(line) if line.strip() else None
+        if told is not None:
+            outgoing.write(json.dumps(told).encode() + b"\n")
+            outgoing.flush()
+
+
+def main(offer: Path) -> None:
+    """Serve the tools of a file over this process's pipes."""
+    tools, _ = load_offer(offer.read_text("utf-8"))
+    serve(Server(tools, None), sys.stdin.buffer, sys.stdout.buffer)
+
+
+def _described(tool: Tool) -> Mapping[str, Any]:
+    return {"name": tool.name, "description": tool.description, "inputSchema": tool.parameters}
+
+
+def _error(number: str | int | None, code: int, why: str) -> Mapping[str, Any]:
+    return {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": why}}
+
+
+if __name__ == "__main__":
+    file = Path(sys.argv[1])
+    try:
+        main(file)
+    except BrokenPipeError:
+        sys.exit(0)  # nobody reads any more
+    except Exception:
+        # The CLI would only tell its model that a tool failed; whoever started the CLI looks here.
+        broken_file(file).write_text(traceback.format_exc(), "utf-8")
+        raise

@@ -1,0 +1,255 @@
+"""The MCP server that offers a request's tools, as a process of its own, over its pipes."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.providers import mcp_tools
+from pytest_openclaw.providers.mcp_tools import (
+    NOT_PLAYED,
+    VERSIONS,
+    Server,
+    broken_file,
+    dump_offer,
+    load_offer,
+    serve,
+)
+from pytest_openclaw.toolcalls import Tool
+from pytest_openclaw.tools.catalogue import load_catalogue
+from pytest_openclaw.worlds import Answer, Command, World
+
+READ = Tool(
+    name="read",
+    description="Reads a file. 日本 😀",
+    parameters={"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
+)
+WORLD = World(
+    files={"notes.md": "buy milk"},
+    commands=(Command(pattern="date", output="Monday", writes={"log": "x", "old": None}),),
+    answers=(Answer(tool="tts", result="spoken", matching={"type": "object"}),),
+    memory={"memory/a.md": "b"},
+    pages={"https://example.org": "page"},
+    steps=3,
+)
+
+
+def request(method, number=1, **params):
+    """A request of a client."""
+    return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+
+
+@pytest.fixture
+def talk(tmp_path):
+    """Start the server with tools and world, send it lines, and return what came back at its end."""
+
+    def talked(*lines, tools=(READ,), world=None):
+        offer = tmp_path / "offer.json"
+        offer.write_text(dump_offer(tools, world), "utf-8")
+        sent = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "pytest_openclaw.providers.mcp_tools", str(offer)],
+            input=b"\n".join(sent) + b"\n",
+            capture_output=True,
+            timeout=60,
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert not broken_file(offer).exists()
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    return talked
+
+
+def test_a_client_finds_the_tools(talk):
+    """After the handshake the tools are listed as they were given; a notification gets no answer."""
+    hello = {"protocolVersion": VERSIONS[1], "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+    began, listed, pinged = talk(
+        request("initialize", 0, **hello),
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        request("tools/list", "two"),
+        request("ping", 3),
+    )
+
+    assert (began["id"], began["result"]["protocolVersion"]) == (0, VERSIONS[1])
+    assert began["result"]["capabilities"] == {"tools": {}}
+    assert began["result"]["serverInfo"]["name"] == "openclaw"
+    assert listed == {
+        "jsonrpc": "2.0",
+        "id": "two",
+        "result": {
+            "tools": [{"name": "read", "description": READ.description, "inputSchema": READ.parameters}]
+        },
+    }
+    assert pinged == {"jsonrpc": "2.0", "id": 3, "result": {}}
+
+
+@pytest.mark.parametrize(
+    ("asked", "spoken"),
+    [
+        *(pytest.param(version, version, id=version) for version in VERSIONS),
+        pytest.param("2199-01-01", VERSIONS[0], id="a-later-one"),
+        pytest.param(None, VERSIONS[0], id="none"),
+        pytest.param(["2025-06-18"], VERSIONS[0], id="no-text"),
+    ],
+)
+def test_the_version_is_the_clients_where_it_is_known(asked, spoken):
+    """A version that is not known is answered with the newest one, and the client decides."""
+    told = Server((), None).answer(json.dumps(request("initialize", protocolVersion=asked)).encode())
+
+    assert told["result"]["protocolVersion"] == spoken
+
+
+def test_a_whole_catalogue_is_offered(talk):
+    """However many tools there are, all are listed, in their order."""
+    tools = tuple(load_catalogue().tools.values()) + tuple(Tool(name=f"own_{n}") for n in range(100))
+    (listed,) = talk(request("tools/list"), tools=tools)
+
+    assert [tool["name"] for tool in listed["result"]["tools"]] == [tool.name for tool in tools]
+
+
+def test_without_a_world_a_call_is_refused(talk):
+    """One question's call is its answer: nothing is executed, and the client is told so."""
+    (answered,) = talk(request("tools/call", name="read", arguments={"path": "/etc/passwd"}))
+
+    assert answered["result"] == {"content": [{"type": "text", "text": NOT_PLAYED}], "isError": True}
+
+
+@pytest.mark.parametrize(
+    ("line", "number", "code"),
+    [
+        pytest.param(b"npm warn", None, -32700, id="no-json"),
+        pytest.param(b"\xff\xfe{}", None, -32700, id="no-text"),
+        pytest.param(b"[" * 100_000, None, -32700, id="too-deep"),
+        pytest.param(b'{"id": ' + b"9" * 10_000 + b"}", None, -32700, id="a-huge-number"),
+        pytest.param([], None, -32600, id="empty-batch"),
+        pytest.param(7, None, -32600, id="a-number"),
+        pytest.param({"id": 1}, None, -32600, id="no-method"),
+        pytest.param({"id": 1, "method": 7}, None, -32600, id="method-is-a-number"),
+        pytest.param({"id": None, "method": "ping"}, None, -32600, id="id-is-null"),
+        pytest.param({"id": True, "method": "ping"}, None, -32600, id="id-is-true"),
+        pytest.param({"id": {"a": 1}, "method": "ping"}, None, -32600, id="id-is-an-object"),
+        pytest.param({"id": 1, "method": "ping", "params": 7}, 1, -32602, id="params-is-a-number"),
+        pytest.param(request("frobnicate" * 1000), 1, -32601, id="unknown-method"),
+        pytest.param(request("resources/list"), 1, -32601, id="resources"),
+        pytest.param(request("tools/call"), 1, -32602, id="call-without-a-name"),
+        pytest.param(request("tools/call", name="exec"), 1, -32602, id="call-of-another-tool"),
+        pytest.param(request("tools/call", name=["read"]), 1, -32602, id="name-is-a-list"),
+        pytest.param(request("tools/call", name="read", arguments=[1]), 1, -32602, id="arguments-is-a-list"),
+        pytest.param(request("tools/call", name="read", arguments=None), 1, -32602, id="arguments-is-null"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_and_the_next_line_is_heard(talk, line, number, code):
+    """A message that is none has an error with the protocol's number; the server goes on."""
+    refused, pinged = talk(line, request("ping", 99))
+
+    assert (refused["id"], refused["error"]["code"]) == (number, code)
+    assert len(refused["error"]["message"]) < 200
+    assert (pinged["id"], pinged["result"]) == (99, {})
+
+
+def test_what_wants_no_answer_gets_none(talk):
+    """Notifications, blank lines and answers are passed over."""
+    told = talk(
+        b"",
+        b"  \r",
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}},
+        {"jsonrpc": "2.0", "method": "frobnicate"},
+        {"jsonrpc": "2.0", "id": 5, "result": {}},
+        {"jsonrpc": "2.0", "id": 6, "error": {"code": 1, "message": "no"}},
+        [{"jsonrpc": "2.0", "method": "notifications/initialized"}],
+    )
+
+    assert told == []
+
+
+def test_a_batch_is_answered_as_one(talk):
+    """Requests in one array are answered in one array, as an older version of the protocol has it."""
+    (told,) = talk([request("ping", 1), {"method": "notifications/initialized"}, request("no", 2), 7])
+
+    assert [(one["id"], "result" in one) for one in told] == [(1, True), (2, False), (None, False)]
+
+
+def test_a_line_without_end_is_refused(talk):
+    """A line beyond the limit is not kept, and what comes after it is heard."""
+    huge = b'{"jsonrpc": "2.0", "id": 1, "method": "' + b"x" * (3 * mcp_tools.MOST_LINE_BYTES) + b'"}'
+    refused, pinged = talk(huge, request("ping", 2))
+
+    assert refused["error"]["message"] == "the line is longer than 16 MiB"
+    assert pinged["id"] == 2
+
+
+def test_the_last_line_may_lack_its_end():
+    """What stands before the end of the input is a line."""
+    told = io.BytesIO()
+    serve(Server((), None), io.BytesIO(json.dumps(request("ping")).encode()), told)
+
+    assert json.loads(told.getvalue())["result"] == {}
+
+
+def test_tools_and_world_come_back_as_they_went():
+    """The file that the server is started with loses nothing."""
+    assert load_offer(dump_offer((READ,), WORLD)) == ((READ,), WORLD)
+    assert load_offer(dump_offer((), None)) == ((), None)
+
+
+def test_what_is_offered_is_valid_text():
+    """A lone surrogate, which no API takes, is replaced."""
+    tool = Tool(name="a", description="\ud83d\ude00 \udc00")
+
+    assert load_offer(dump_offer((tool,), None))[0] == (Tool(name="a", description="😀 \ufffd"),)
+
+
+def test_what_breaks_is_written_down(tmp_path):
+    """A server that breaks says why where whoever started the CLI looks, and ends."""
+    offer = tmp_path / "offer.json"
+    offer.write_text("{}", "utf-8")
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "pytest_openclaw.providers.mcp_tools", str(offer)],
+        input=b"",
+        capture_output=True,
+        timeout=60,
+    )
+
+    assert done.returncode == 1
+    assert broken_file(offer).read_text("utf-8").endswith("KeyError: 'tools'\n")
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-1, 2)
+    | st.sampled_from([0.5, float("nan"), "", "read", "\ud800"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
+    max_leaves=4,
+)
+MESSAGES = st.fixed_dictionaries(
+    {},
+    optional={
+        "jsonrpc": VALUES,
+        "id": VALUES,
+        "method": st.sampled_from(["initialize", "ping", "tools/list", "tools/call"]) | VALUES,
+        "params": st.fixed_dictionaries(
+            {}, optional={"name": st.just("read") | VALUES, "arguments": VALUES, "protocolVersion": VALUES}
+        )
+        | VALUES,
+    },
+)
+
+
+@given(
+    line=st.binary(max_size=30)
+    | (MESSAGES | st.lists(MESSAGES, max_size=3)).map(lambda m: json.dumps(m).encode())
+)
+def test_no_line_ends_the_server(line):
+    """Whatever a client says, it gets an answer that is JSON, or none."""
+    told = io.BytesIO()
+    serve(Server((READ,), lambda call: call.arguments), io.BytesIO(line + b"\n"), told)
+
+    for answer in told.getvalue().splitlines():
+        json.loads(answer)
