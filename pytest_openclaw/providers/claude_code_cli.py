@@ -53,6 +53,7 @@ class ClaudeCodeCLI(Provider):
 
     name = "claude_code_cli"
     takes_tools: ClassVar[bool] = True
+    plays_worlds: ClassVar[bool] = True
 
     def __init__(self, setup: ProviderSetup) -> None:
         """Find the address and the way in.

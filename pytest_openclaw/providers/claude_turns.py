@@ -1,7 +1,8 @@
 """A scripted exchange through the Claude CLI: its lines → turns.
 
-The CLI itself asks, has our server answer the calls, and asks again. It is stopped where OpenClaw would end
-a run, and where it goes on by itself after an answer.
+The CLI itself asks, has our server answer the calls, and asks again. It is stopped where an exchange ends
+that is asked turn by turn: at a call whose arguments are no JSON, in a loop, and after an answer, where it
+would go on by itself.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from pytest_openclaw.providers.stream_json import Stream
 from pytest_openclaw.records import Reply, Turn
 from pytest_openclaw.text import valid_text
 from pytest_openclaw.tools.dispatch import dispatch
+from pytest_openclaw.tools.loops import call_key, is_looping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pytest_openclaw.records import EndedBy, Request, Timing
-    from pytest_openclaw.toolcalls import Tool
 
 
 def stream_for(request: Request) -> Stream:
@@ -30,7 +31,7 @@ def stream_for(request: Request) -> Stream:
     begin = partial(Exchange, streaming=request.stream)
     if request.world is None:
         return Stream(begin(), offered=offered)
-    return PlayedStream(begin(), offered=offered, tools=request.tools, begin=begin)
+    return PlayedStream(begin(), offered=offered, begin=begin)
 
 
 @dataclass
@@ -38,26 +39,37 @@ class PlayedStream(Stream):
     """What the lines have told of a scripted exchange.
 
     Attributes:
-        tools: what the model is offered.
         begin: starts the clock of another turn.
     """
 
-    tools: Sequence[Tool] = ()
     begin: Callable[[], Exchange] = Exchange
     _ended: list[tuple[Exchange, Turn]] = field(default_factory=list)
     _results: dict[str, str] = field(default_factory=dict)
-    _malformed: bool = False
+    _steps: list[tuple[str, str]] = field(default_factory=list)
+    _stopped: EndedBy | None = None
 
     def hear_result(self, call_id: str, text: str) -> None:
         """Take what the model is told that a call brought."""
+        call = next((call for call in self.exchange.reply().tool_calls if call.id == call_id), None)
+        if call is None or self._stopped:
+            return
         self._results[call_id] = valid_text(text)
+        self._steps.append((call_key(call), self._results[call_id]))
+        if is_looping(self._steps):
+            self._stop("loop")
 
     def end_message(self) -> None:
-        """The model's message is whole; a call whose arguments are no JSON ends the run, as in OpenClaw."""
+        """The model's message is whole; a broken call ends the run as in OpenClaw: none is carried out."""
         super().end_message()
         calls = self.exchange.reply().tool_calls
-        self._malformed = any(dispatch(call, self.tools).problem == "malformed_json" for call in calls)
-        self.over = self.over or self._malformed
+        # Which tool is called does not matter here; to check the arguments of one would take too long.
+        if any(dispatch(call, ()).problem == "malformed_json" for call in calls):
+            self._results = {}
+            self._stop("malformed_call")
+
+    def _stop(self, ended_by: EndedBy) -> None:
+        self._stopped = ended_by
+        self.over = True
 
     def next_request(self) -> None:
         """Another turn begins if calls were answered; after an answer the CLI only asks by itself."""
@@ -73,7 +85,7 @@ class PlayedStream(Stream):
         heard = [*self._ended, (self.exchange, self._turn())]
         turns = tuple(turn for _, turn in heard)
         replies = [exchange.reply() for exchange, _ in heard]
-        ended_by: EndedBy = "malformed_call" if self._malformed else "step_limit" if at_limit else "answer"
+        ended_by: EndedBy = self._stopped or ("step_limit" if at_limit else "answer")
         return replace(
             replies[-1],
             raw=self.raw(),

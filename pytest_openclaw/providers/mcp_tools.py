@@ -8,6 +8,7 @@ executed: calls are answered from the world that the file describes, and without
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 import traceback
@@ -151,8 +152,14 @@ def serve(server: Server, incoming: IO[bytes], outgoing: IO[bytes]) -> None:
 
 def main(offer: Path) -> None:
     """Serve the tools of a file over this process's pipes."""
-    tools, _ = load_offer(offer.read_text("utf-8"))
-    serve(Server(tools, None), sys.stdin.buffer, sys.stdout.buffer)
+    tools, world = load_offer(offer.read_text("utf-8"))
+    play = None
+    if world is not None:
+        from pytest_openclaw.tools.world import Playing
+
+        importlib.import_module("jsonschema")  # now, and not while a model waits for its first result
+        play = Playing(world, tools).answer
+    serve(Server(tools, play), sys.stdin.buffer, sys.stdout.buffer)
 
 
 def _described(tool: Tool) -> Mapping[str, Any]:

@@ -35,7 +35,7 @@ async def ask_once(provider: Provider, request: Request) -> tuple[Reply | Fault,
     started_at_ms = epoch_ms(started)
     result: Reply | Fault
     try:
-        reply = _tidy(await within(request.timeout_s + GRACE_S, provider.ask(request)))
+        reply = _tidy(await within(_patience_s(provider, request), provider.ask(request)))
         result = cut_prompt(provider.setup.name, request, reply) or reply
     except CallFailed as failed:
         fault = faults.checked(failed.fault)
@@ -45,6 +45,12 @@ async def ask_once(provider: Provider, request: Request) -> tuple[Reply | Fault,
     e2e_ms = (time.perf_counter() - started) * 1000
     outside = Timing(started_at_ms=started_at_ms, ended_at_ms=started_at_ms + round(e2e_ms), e2e_ms=e2e_ms)
     return result, result.timing or outside
+
+
+def _patience_s(provider: Provider, request: Request) -> float:
+    """How long a provider is waited for; one that plays a world itself has the time of each of its turns."""
+    steps = request.world.steps if request.world and provider.plays_worlds else 1
+    return request.timeout_s * steps + GRACE_S
 
 
 async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:

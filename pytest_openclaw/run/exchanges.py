@@ -7,9 +7,7 @@ whose arguments are no JSON. Each turn is an attempt like any other, with retrie
 from __future__ import annotations
 
 import asyncio
-import json
 import time
-from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,6 +15,7 @@ from pytest_openclaw import faults
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.records import Ending, Fault, Reply, Timing, Turn
 from pytest_openclaw.run.attempt import within
+from pytest_openclaw.tools.loops import call_key, is_looping
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.toolcalls import ToolCall
     from pytest_openclaw.tools.world import Playing
 
-SAME_CALLS = 4
-PING_PONG_ROUNDS = 4
 # The world bounds itself by far less; this is for what nobody thought of.
 PLAYING_S = 60.0
 
@@ -53,32 +50,6 @@ async def hold_exchange(request: Request, ask: Callable[[Request], Awaitable[End
             exchange.playing_ms += (time.perf_counter() - started) * 1000
         if ended_by is not None:
             return exchange.ending(ended_by)
-
-
-def is_looping(steps: Sequence[tuple[str, str]]) -> bool:
-    """Whether a model goes round in circles.
-
-    The last call got the same result a fourth time, or two calls have taken turns for four rounds.
-
-    Args:
-        steps: each call and its result, as `call_key` and text.
-    """
-    if not steps:
-        return False
-    if Counter(steps)[steps[-1]] >= SAME_CALLS:
-        return True
-    last = [call for call, _ in steps[-2 * PING_PONG_ROUNDS :]]
-    evens, odds = set(last[::2]), set(last[1::2])
-    return len(last) == 2 * PING_PONG_ROUNDS and len(evens) == len(odds) == 1 and evens != odds
-
-
-def call_key(call: ToolCall) -> str:
-    """Return what two calls have in common that ask for the same, however they were written."""
-    try:
-        arguments = json.dumps(json.loads(call.arguments or "{}"), sort_keys=True)
-    except (ValueError, RecursionError):
-        arguments = call.arguments
-    return f"{call.name.strip().casefold()} {arguments}"
 
 
 class _Exchange:

@@ -18,8 +18,11 @@ import pytest
 from pytest_openclaw.records import Request
 from pytest_openclaw.toolcalls import Tool, ToolCall
 from pytest_openclaw.tools.catalogue import load_catalogue
+from pytest_openclaw.tools.world import Playing, carried_out, final_state
+from pytest_openclaw.worlds import Command, World
 from tests.conftest import require_claude
 from tests.providers.fake_claude import DUMMY_KEY, ask, dies, provider_of
+from tests.providers.servers import messages
 from tests.providers.servers.messages import MessagesServer, Text, ToolUse
 
 pytestmark = pytest.mark.claude
@@ -39,14 +42,17 @@ def scratch(tmp_path, monkeypatch):
     assert list(folder.iterdir()) == []
 
 
-@pytest.fixture(params=["key", "login"])
+both_ways = pytest.mark.parametrize("environ", ["key", "login"], indirect=True)
+
+
+@pytest.fixture
 def environ(request, tmp_path):
-    """An emptied environment, once with a key and once with the login of a HOME that brings a server."""
+    """An emptied environment with a key, or with the login of a HOME that brings a server of its own."""
     home = tmp_path / "home"
     home.mkdir()
     leak = {"mcpServers": {"leak": {"command": "touch", "args": [str(home / "SERVER-RAN")]}}}
     (home / ".claude.json").write_text(json.dumps(leak), encoding="utf-8")
-    way_in = "ANTHROPIC_API_KEY" if request.param == "key" else "ANTHROPIC_AUTH_TOKEN"
+    way_in = "ANTHROPIC_AUTH_TOKEN" if getattr(request, "param", "key") == "login" else "ANTHROPIC_API_KEY"
     yield {
         "OPENCLAW_CLAUDE_COMMAND": require_claude(),
         "PATH": os.environ["PATH"],
@@ -56,6 +62,7 @@ def environ(request, tmp_path):
     assert not (home / "SERVER-RAN").exists()
 
 
+@both_ways
 def test_one_question_with_a_call(environ):
     """The model is offered the tools as they are, and its call is the answer: nothing is executed."""
     turns = [[Text("Let me look."), ToolUse("mcp__openclaw__read", '{"path": "notes.md"}')]]
@@ -105,6 +112,7 @@ def test_a_model_need_not_call(environ):
     assert (reply.text, reply.tool_calls, reply.finish_reason) == ("Paris.", (), "end_turn")
 
 
+@both_ways
 def test_any_number_of_tools_is_offered(environ):
     """All tools of a catalogue and more reach the model at once; none is held back to be searched for."""
     tools = (*CATALOGUE.values(), *(Tool(name=f"own_{n}", description="x" * 900) for n in range(120)))
@@ -115,6 +123,7 @@ def test_any_number_of_tools_is_offered(environ):
     assert {tool["name"] for tool in body["tools"]} == {f"mcp__openclaw__{tool.name}" for tool in tools}
 
 
+@both_ways
 def test_a_server_that_starts_slowly_is_waited_for(environ, monkeypatch):
     """However long our server needs to start, the first request has the tools."""
     slow = ("-c", "import sys, time; time.sleep(4); from pytest_openclaw.providers import mcp_tools as m;"
@@ -148,6 +157,7 @@ def servers_of_tools():
     return found
 
 
+@both_ways
 def test_our_server_gets_no_secret_and_ends_with_the_call(environ):
     """The process that offers the tools has no key in its environment, and is gone when the call is over."""
     environ |= {"OPENAI_API_KEY": "other-key-0123456789"}
@@ -170,3 +180,178 @@ def test_our_server_gets_no_secret_and_ends_with_the_call(environ):
     assert not any("0123456789" in value for value in passed.values())
     assert passed["PATH"] == os.environ["PATH"]
     assert dies(pid)
+
+
+# --- scripted exchanges ---------------------------------------------------------------------------
+
+TOOLS = (READ, WRITE, EXEC)
+WORLD = World(
+    files={"notes.md": "buy milk", "long.md": "a line of text\n" * 20_000},
+    commands=(Command(pattern="date", output="Monday"),),
+    steps=4,
+)
+
+
+def use(tool, number=1, **arguments):
+    """A call of one of our tools, as the CLI names it."""
+    return ToolUse(f"mcp__openclaw__{tool}", json.dumps(arguments), f"toolu_{number}")
+
+
+def own_answers(*calls):
+    """What the world tells the model of these calls, in their order."""
+    playing = Playing(WORLD, TOOLS)
+    return [playing.answer(ToolCall(name=name, arguments=json.dumps(told))) for name, told in calls]
+
+
+def results_in(body):
+    """The results that the last message of a request brings, by call."""
+    blocks = [block for block in body["messages"][-1]["content"] if block["type"] == "tool_result"]
+    return {block["tool_use_id"]: block["content"] for block in blocks}
+
+
+def play(environ, *turns, world=WORLD, **request):
+    """Have the model say these turns; return what came of it, and the requests."""
+    with MessagesServer(turns=turns) as server:
+        outcome = ask(environ | {"ANTHROPIC_BASE_URL": server.url}, tools=TOOLS, world=world, **request)
+    return outcome, server.requests
+
+
+@both_ways
+def test_an_exchange_of_two_turns(environ):
+    """The second request carries the result that our world gave, and its answer is the reply's text."""
+    reply, requests = play(environ, [Text("Look."), use("read", path="notes.md")], [Text("Milk.")])
+
+    _, second = requests
+    assert results_in(second) == {"toolu_1": [{"type": "text", "text": "buy milk"}]}
+    assert [(turn.text, turn.results) for turn in reply.turns] == [("Look.", ("buy milk",)), ("Milk.", ())]
+    assert (reply.text, reply.ended_by, reply.finish_reason) == ("Milk.", "answer", "end_turn")
+    assert reply.tool_calls == (ToolCall(name="read", id="toolu_1", arguments='{"path": "notes.md"}'),)
+    assert (reply.input_tokens, reply.output_tokens, reply.effective_model) == (36, 6, "m1")
+    first, last = (turn.timing for turn in reply.turns)
+    assert reply.timing.ttft_ms == first.ttft_ms > last.ttft_ms
+    assert reply.timing.e2e_ms >= first.e2e_ms + last.e2e_ms
+
+
+def test_several_calls_of_a_turn_change_the_world_in_their_order(environ, tmp_path):
+    """Calls are carried out one after the other, in the world alone; no file of the machine is touched."""
+    calls = [
+        ("write", {"path": "a.md", "content": "one"}),
+        ("read", {"path": "a.md"}),
+        ("exec", {"command": "date"}),
+        ("exec", {"command": f"touch {tmp_path}/ran"}),
+        ("exec", {}),
+        ("read", {"path": "/etc/passwd"}),
+        ("read", {"path": "long.md"}),
+    ]
+    turn = [use(name, number, **told) for number, (name, told) in enumerate(calls, 1)]
+    reply, requests = play(environ, turn, [use("write", 9, path="a.md", content="two")], [Text("Done.")])
+
+    texts = [content[0]["text"] for content in results_in(requests[1]).values()]
+    assert texts == own_answers(*calls) == list(reply.turns[0].results)
+    assert (texts[1], texts[2]) == ("one", "Monday")
+    assert len(texts[-1]) > 10_000
+    assert final_state(WORLD, TOOLS, carried_out(reply)).files["a.md"] == "two"
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_tool_that_is_not_there(environ):
+    """The CLI itself tells the model that there is no such tool, and the exchange goes on."""
+    turn = [
+        ToolUse("mcp__openclaw__frobnicate", "{}"),
+        ToolUse("Bash", '{"command": "touch ran"}', "toolu_2"),
+    ]
+    reply, requests = play(environ, turn, [Text("Sorry.")])
+
+    assert [call.name for call in reply.tool_calls] == ["frobnicate", "Bash"]
+    assert all("No such tool available" in told for told in reply.turns[0].results)
+    assert list(results_in(requests[1]).values()) == list(reply.turns[0].results)
+    assert (reply.ended_by, reply.text) == ("answer", "Sorry.")
+
+
+def test_the_steps_are_the_worlds(environ):
+    """After its last step a model is not asked again."""
+    turns = [[Text(f"Step {n}."), use("read", n, path=f"{n}.md")] for n in range(9)]
+    reply, requests = play(environ, *turns)
+
+    assert (reply.ended_by, len(reply.turns), len(requests)) == ("step_limit", 4, 4)
+    assert (reply.text, len(reply.turns[-1].results)) == ("Step 3.", 1)
+
+
+def test_an_answer_at_the_last_step_is_one(environ):
+    """The limit ends what goes on, not what ends."""
+    turns = [[use("read", n, path=f"{n}.md")] for n in range(3)]
+    reply, _ = play(environ, *turns, [Text("Nothing.")])
+
+    assert (reply.ended_by, len(reply.turns), reply.text) == ("answer", 4, "Nothing.")
+
+
+def test_a_loop_is_ended(environ):
+    """A model that asks for the same again and again is stopped before the steps are used up."""
+    turns = [[use("read", n, path="notes.md")] for n in range(9)]
+    reply, _ = play(environ, *turns, world=World(files=WORLD.files, steps=9))
+
+    assert (reply.ended_by, len(reply.turns)) == ("loop", 4)
+
+
+def test_a_call_that_is_no_json_ends_the_exchange(environ):
+    """OpenClaw ends a run there, whatever the CLI would tell the model."""
+    turns = [
+        [use("read", path="notes.md")],
+        [Text("Now."), ToolUse("mcp__openclaw__write", '{"path": "a', "toolu_2")],
+    ]
+    reply, _ = play(environ, *turns, [Text("Done.")])
+
+    assert (reply.ended_by, reply.text, len(reply.turns)) == ("malformed_call", "Now.", 2)
+    assert (reply.tool_calls[-1].arguments, reply.turns[-1].results) == ('{"path": "a', ())
+
+
+@pytest.mark.parametrize(
+    ("mode", "text", "finish_reason"),
+    [
+        pytest.param("length", "Hello from stub", "length", id="cut"),
+        pytest.param("empty", "", "end_turn", id="empty"),
+    ],
+)
+def test_what_the_cli_asks_by_itself_is_no_turn(environ, mode, text, finish_reason):
+    """An answer that is cut or empty is the answer, though the CLI asks for more."""
+    reply, _ = play(environ, [use("read", path="notes.md")], mode)
+
+    assert (reply.text, reply.finish_reason, len(reply.turns), reply.ended_by) == (
+        text,
+        finish_reason,
+        2,
+        "answer",
+    )
+
+
+@pytest.mark.parametrize(
+    ("mode", "failure_type", "retryable", "raw"),
+    [
+        pytest.param("429", "http_429", True, "Look.", id="429"),
+        pytest.param("overflow", "context_overflow", False, "Look.", id="overflow"),
+        pytest.param("cut", "stream_error", False, "Look.\n\nHello", id="cut"),
+        pytest.param("silent", "timeout", False, "Look.", id="silent"),
+    ],
+)
+def test_an_error_in_a_later_turn(environ, mode, failure_type, retryable, raw):
+    """A later turn's error is the exchange's, with what was said before it."""
+    fault, _ = play(environ, [Text("Look."), use("read", path="notes.md")], mode, timeout_s=8.0)
+
+    assert (fault.failure_type, fault.retryable) == (failure_type, retryable)
+    assert fault.raw.startswith(raw)
+
+
+def test_each_turn_has_its_own_time(environ, monkeypatch):
+    """An exchange may take longer than one attempt, as long as no turn does."""
+
+    def slow(handler, *told):
+        time.sleep(2.5)
+        return at_once(handler, *told)
+
+    at_once = messages._Handler._answer
+    monkeypatch.setattr(messages._Handler, "_answer", slow)
+    turns = [[use("read", n, path=f"{n}.md")] for n in range(3)]
+    reply, _ = play(environ, *turns, [Text("Nothing.")], timeout_s=8.0)
+
+    assert reply.text == "Nothing."
+    assert all(turn.timing.e2e_ms > 2000 for turn in reply.turns)

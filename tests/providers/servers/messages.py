@@ -141,7 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("content-type", "text/event-stream")
         self.send_header("connection", "close")
         self.end_headers()
-        for event in _events(mode, model):
+        for event in _events(mode, model, f"msg_{len(self._api.requests)}"):
             self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
             self.wfile.flush()
         if mode == "hang":
@@ -157,8 +157,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-def _events(mode: Sequence[Block] | str, model: str) -> list[Event]:
-    message = {"id": "msg_1", "type": "message", "role": "assistant", "content": [], "model": model}
+def _events(mode: Sequence[Block] | str, model: str, message_id: str) -> list[Event]:
+    message = {"id": message_id, "type": "message", "role": "assistant", "content": [], "model": model}
     start = {
         "type": "message_start",
         "message": message | {"stop_reason": None, "stop_sequence": None, "usage": USAGE},

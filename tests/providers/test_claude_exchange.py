@@ -1,0 +1,290 @@
+"""Scripted exchanges that a fake CLI plays, with the real server of our tools."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from itertools import count
+
+import pytest
+
+from pytest_openclaw.providers.claude_turns import PlayedStream
+from pytest_openclaw.providers.exchange import Exchange
+from pytest_openclaw.providers.stream_json import hear_line
+from pytest_openclaw.records import Fault, Request
+from pytest_openclaw.run.attempt import ask_once
+from pytest_openclaw.toolcalls import ToolCall
+from pytest_openclaw.tools.catalogue import load_catalogue
+from pytest_openclaw.tools.world import carried_out, final_state
+from pytest_openclaw.worlds import Command, World
+from tests.providers.fake_claude import ask, environ_of, provider_of
+from tests.providers.fake_claude.cli import event, result, synthetic
+
+processes = pytest.mark.skipif(sys.platform == "win32", reason="the fake is named in POSIX quoting")
+
+CATALOGUE = load_catalogue().tools
+TOOLS = (CATALOGUE["read"], CATALOGUE["write"], CATALOGUE["exec"])
+WORLD = World(
+    files={"notes.md": "buy milk"},
+    commands=(Command(pattern="date", output="Monday"), Command(pattern="false", exit_code=1)),
+    steps=8,
+)
+READ = ["mcp__openclaw__read", '{"path": "notes.md"}']
+WRITE = ["mcp__openclaw__write", '{"path": "done.md", "content": "milk"}']
+
+
+def play(*turns, world=WORLD, **request):
+    """Have the fake say these turns, each a text and its calls, in a world."""
+    return ask(environ_of("plays", json.dumps(turns)), tools=TOOLS, world=world, **request)
+
+
+@processes
+def test_calls_are_answered_from_the_world_until_there_is_an_answer():
+    """Each turn keeps what was said, called and answered; the whole has the sums and the last text."""
+    reply = play(["Let me look.", [READ]], ["", [WRITE, READ]], ["Done.", []])
+
+    assert [(turn.text, [call.name for call in turn.calls]) for turn in reply.turns] == [
+        ("Let me look.", ["read"]),
+        ("", ["write", "read"]),
+        ("Done.", []),
+    ]
+    assert reply.turns[0].results == ("buy milk",)
+    assert len(reply.turns[1].results) == 2
+    assert "done.md" in reply.turns[1].results[0]
+    assert (reply.text, reply.raw, reply.ended_by) == ("Done.", "Let me look.\n\nDone.", "answer")
+    assert (reply.finish_reason, reply.turns[0].finish_reason) == ("end_turn", "tool_use")
+    assert [call.name for call in reply.tool_calls] == ["read", "write", "read"]
+    assert [(turn.input_tokens, turn.output_tokens) for turn in reply.turns] == [(18, 3)] * 3
+    assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (54, 9, 15)
+    assert final_state(WORLD, TOOLS, carried_out(reply)).files == {"notes.md": "buy milk", "done.md": "milk"}
+
+
+@processes
+def test_the_whole_has_the_first_turns_first_token():
+    """TTFT is the first turn's, the rest is the whole exchange's, in which each turn has its own times."""
+    reply = play(["Let me look.", [READ]], ["Milk.", []])
+    first, last = reply.turns
+
+    assert reply.timing.ttft_ms == first.timing.ttft_ms > 0
+    assert reply.timing.started_at_ms == first.timing.started_at_ms <= last.timing.started_at_ms
+    assert reply.timing.e2e_ms >= first.timing.e2e_ms + last.timing.e2e_ms
+    assert last.timing.ttft_ms <= last.timing.e2e_ms
+
+
+@processes
+def test_errors_are_fed_back():
+    """What OpenClaw tells a model of a call that it does not carry out, our server tells too."""
+    reply = play(
+        ["", [["mcp__openclaw__exec", "{}"], ["mcp__openclaw__exec", '{"command": "false"}']]],
+        ["", [["mcp__openclaw__read", '{"path": "../../etc/passwd"}'], ["mcp__openclaw__frobnicate", "{}"]]],
+        ["I give up.", []],
+    )
+    (invalid, failed), (outside, unknown) = (turn.results for turn in reply.turns[:2])
+
+    assert invalid.startswith(
+        'Validation failed for tool "exec":\n  - command: must have required properties'
+    )
+    assert failed.endswith("(Command exited with code 1)")
+    assert "Path escapes sandbox root" in outside
+    assert "Unknown tool" in unknown
+    assert reply.ended_by == "answer"
+
+
+@processes
+def test_the_step_limit_ends_it():
+    """A model that calls to the end has used up the world's steps."""
+    turns = [[f"Step {n}.", [["mcp__openclaw__read", f'{{"path": "{n}"}}']]] for n in range(5)]
+    reply = play(*turns, world=World(steps=3))
+
+    assert (reply.ended_by, len(reply.turns), reply.text) == ("step_limit", 3, "Step 2.")
+    assert len(reply.turns[-1].results) == 1
+
+
+@processes
+def test_a_loop_ends_it():
+    """A call that gets the same result a fourth time ends the exchange, as for every provider."""
+    reply = play(*([["Again.", [READ]]] * 6), ["Done.", []])
+
+    assert (reply.ended_by, len(reply.turns), len(reply.turns[-1].results)) == ("loop", 4, 1)
+
+
+@processes
+def test_a_call_that_is_no_json_ends_it():
+    """OpenClaw ends a run there; no call of that turn is carried out."""
+    reply = play(["", [READ]], ["Now.", [WRITE, ["mcp__openclaw__read", '{"path": ']]], ["Done.", []])
+
+    assert (reply.ended_by, reply.text, len(reply.turns)) == ("malformed_call", "Now.", 2)
+    assert reply.tool_calls[-1] == ToolCall(name="read", arguments='{"path": ', id="toolu_21")
+    assert reply.turns[-1].results == ()
+    assert carried_out(reply) == reply.turns[0].calls
+
+
+@processes
+def test_a_world_without_tools_is_one_turn():
+    """Where nothing is offered, the answer ends the exchange."""
+    reply = ask(environ_of("hello"), world=WORLD)
+
+    assert (reply.text, reply.ended_by, len(reply.turns)) == ("Hello", "answer", 1)
+
+
+@processes
+def test_a_world_that_breaks_is_our_own_fault(monkeypatch):
+    """What breaks in our server says nothing about the model."""
+    broken = ("-c", "import sys; from pathlib import Path; from pytest_openclaw.providers import mcp_tools as m;"
+                    " Path(sys.argv[1] + '.broken').write_text('Traceback\\nValueError: no such world')")  # fmt: skip
+    monkeypatch.setattr("pytest_openclaw.providers.claude_tools._SERVER", broken)
+    fault = play(["Let me look.", [READ]])
+
+    assert (fault.failure_type, fault.status) == ("harness_error", "error")
+    assert fault.message == "claude_code_cli: the server of the tools: ValueError: no such world"
+    assert fault.raw == "Let me look."
+
+
+def test_each_turn_has_its_time(monkeypatch):
+    """An exchange may take as long as its turns may; whoever asks waits for all of them."""
+    waited = []
+
+    async def within(seconds, work):
+        waited.append(seconds)
+        return await work
+
+    monkeypatch.setattr("pytest_openclaw.run.attempt.within", within)
+    for world in (None, WORLD):
+        asyncio.run(
+            ask_once(
+                provider_of(environ_of("hello")), Request(model="m", prompt="hi", world=world, timeout_s=10.0)
+            )
+        )
+
+    assert waited == [15.0, 85.0]
+
+
+# --- lines alone ----------------------------------------------------------------------------------
+
+REQUESTING = {"type": "system", "subtype": "status", "status": "requesting"}
+
+
+def told(text, *calls, usage=None):
+    """The lines of one message: a text, and calls by id."""
+    counts = {"input_tokens": 10} if usage is None else usage
+    yield event("message_start", message={"id": f"m{text}", "model": "m1", "usage": counts})
+    yield event("content_block_delta", index=0, delta={"type": "text_delta", "text": text})
+    for index, call_id in enumerate(calls, 1):
+        block = {"type": "tool_use", "id": call_id, "name": "mcp__openclaw__read", "input": {}}
+        yield event("content_block_start", index=index, content_block=block)
+    reason = {"stop_reason": "tool_use" if calls else "end_turn"}
+    yield event("message_delta", delta=reason, usage={"output_tokens": 2} if usage is None else usage)
+    yield event("message_stop")
+
+
+def answered(call_id, content="r"):
+    """The line of one result."""
+    block = {"type": "tool_result", "tool_use_id": call_id, "content": content}
+    return {"type": "user", "message": {"role": "user", "content": [block]}}
+
+
+def read(*lines):
+    """Read the lines with a clock that ticks once, by a second, at each look at it."""
+    ticks = count()
+
+    def begin():
+        return Exchange(monotonic=lambda: float(next(ticks)), wall_ms=lambda moment: int(moment * 1000))
+
+    stream = PlayedStream(begin(), offered={"mcp__openclaw__read": "read"}, begin=begin)
+    for line in [{"type": "system", "subtype": "init", "tools": ["mcp__openclaw__read"]}, *lines]:
+        hear_line(stream, json.dumps(line).encode())
+    return stream
+
+
+@pytest.mark.parametrize("announced", [True, False], ids=["announced", "unannounced"])
+def test_a_turn_is_timed_from_its_own_request(announced):
+    """The clock of a turn starts when the CLI asks; what our server took before it is the exchange's alone."""
+    again = [REQUESTING] if announced else []
+    stream = read(REQUESTING, *told("a", "t1"), answered("t1"), *again, *told("b"), result())
+    reply = stream.reply()
+    first, second = (turn.timing for turn in reply.turns)
+
+    assert (first.started_at_ms, first.ttft_ms, first.ttfo_ms, first.e2e_ms) == (0, 1000.0, 1000.0, 2000.0)
+    assert (second.started_at_ms, second.ttft_ms, second.e2e_ms) == (3000, 1000.0, 2000.0)
+    assert (reply.timing.e2e_ms, reply.timing.ttft_ms, reply.timing.ended_at_ms) == (5000.0, 1000.0, 5000)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        pytest.param("plain", "plain", id="text"),
+        pytest.param([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "a\nb", id="blocks"),
+        pytest.param([], "", id="no-blocks"),
+        pytest.param(None, "", id="nothing"),
+        pytest.param("\ud800", "\ufffd", id="lone-surrogate"),
+    ],
+)
+def test_a_result_is_what_the_model_is_told(content, text):
+    """Results come as text or as blocks."""
+    stream = read(*told("a", "t1"), answered("t1", content), REQUESTING, *told("b"), result())
+
+    assert stream.reply().turns[0].results == (text,)
+
+
+def test_results_keep_the_order_of_the_calls():
+    """Results may come in any order; one that is missing ends a turn's results."""
+    stream = read(
+        *told("a", "t1", "t2", "t3"), answered("t2", "2"), answered("t1", "1"), REQUESTING, *told("b")
+    )
+
+    assert stream.reply().turns[0].results == ("1", "2")
+
+
+def test_of_a_turn_with_a_broken_call_no_result_counts():
+    """The CLI may carry out a call before the whole message is there; OpenClaw would not have."""
+    *lines, delta, stop = told("a", "t1", "t2")
+    broken = event("content_block_delta", index=2, delta={"type": "input_json_delta", "partial_json": '{"pa'})
+    reply = read(*lines, broken, answered("t1"), delta, stop, answered("t2"), result()).reply()
+
+    assert (reply.ended_by, [call.arguments for call in reply.tool_calls]) == ("malformed_call", ["", '{"pa'])
+    assert reply.turns[0].results == ()
+
+
+def test_what_the_cli_asks_after_an_answer_is_no_turn():
+    """An answer without a call ends the exchange, whatever the CLI does then by itself."""
+    stream = read(*told("a", "t1"), answered("t1"), REQUESTING, *told("b"), REQUESTING, *told("c"), result())
+
+    assert stream.over
+    assert [turn.text for turn in stream.reply().turns] == ["a", "b"]
+
+
+def test_sums_of_unknown_counts_are_unknown():
+    """A turn whose tokens nobody counted leaves the whole uncounted; the result line's totals are not a turn's."""
+    usage = {"input_tokens": 99, "output_tokens": 99}
+    stream = read(*told("a", "t1"), answered("t1"), REQUESTING, *told("b", usage={}), result(usage=usage))
+    reply = stream.reply()
+
+    assert [(turn.input_tokens, turn.output_tokens) for turn in reply.turns] == [(10, 2), (None, None)]
+    assert (reply.input_tokens, reply.output_tokens) == (None, None)
+
+
+@processes
+@pytest.mark.parametrize(
+    ("limit", "ended"),
+    [pytest.param(2, "step_limit", id="at-the-limit"), pytest.param(3, None, id="before-it")],
+)
+def test_an_end_in_a_later_turn_keeps_what_was_said(limit, ended):
+    """A CLI that ends in the middle is a fault, with what was said so far."""
+    outcome = play(["One.", [READ]], ["Two.", [READ]], world=World(steps=limit))
+
+    if ended:
+        assert (outcome.ended_by, outcome.raw) == (ended, "One.\n\nTwo.")
+    else:
+        assert isinstance(outcome, Fault)
+        assert (outcome.failure_type, outcome.raw) == ("stream_error", "One.\n\nTwo.")
+
+
+def test_a_refused_request_in_a_later_turn_is_its_own_fault():
+    """An API error between two turns keeps its class; what was said before is no token of the refused one."""
+    error = result(is_error=True, api_error_status=429, result="API Error: Request rejected (429)")
+    stream = read(
+        *told("a", "t1"), answered("t1"), REQUESTING, synthetic("API Error", error="rate_limit"), error
+    )
+
+    assert (stream.error, stream.exchange.has_tokens, stream.raw()) == ("rate_limit", False, "a")
