@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.sessions import Project, all_gone
-from tests.providers.servers.messages import MessagesServer
+from tests.e2e.sessions import Ended, Project, all_gone
+from tests.providers.servers.messages import MessagesServer, Text, ToolUse
 
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
 PROMPTS: list[dict[str, Any]] = [
@@ -99,6 +99,16 @@ def test_a_native_call_of_the_real_model(
     assert all_gone(ended.engines)
 
 
+def through_the_cli(project: Project, claude: str, server: MessagesServer) -> Ended:
+    """Run a project's suites with the real CLI against a server of ours."""
+    environ = {
+        "ANTHROPIC_BASE_URL": server.url,
+        "ANTHROPIC_API_KEY": "sk-dummy-1234567890",
+        "OPENCLAW_CLAUDE_COMMAND": claude,
+    }
+    return project.where(**environ).run(models="claude_code_cli/opus")
+
+
 @pytest.mark.claude
 def test_a_call_through_the_cli(project: Project, claude: str) -> None:
     """A tool that the model calls through the CLI is in its row; the CLI runs nothing."""
@@ -111,12 +121,7 @@ def test_a_call_through_the_cli(project: Project, claude: str) -> None:
         }
     )
     with MessagesServer("tool_use") as server:
-        environ = {
-            "ANTHROPIC_BASE_URL": server.url,
-            "ANTHROPIC_API_KEY": "sk-dummy-1234567890",
-            "OPENCLAW_CLAUDE_COMMAND": claude,
-        }
-        ended = project.where(**environ).run(models="claude_code_cli/opus")
+        ended = through_the_cli(project, claude, server)
 
     row = ended.run.rows_of("claude_code_cli")["T1"]
     assert (ended.status, ended.outcomes) == (0, {"passed": 1})
@@ -124,3 +129,85 @@ def test_a_call_through_the_cli(project: Project, claude: str) -> None:
     assert [json.loads(call["arguments"]) for call in row["tool_call_details"]] == [{"command": "echo hi"}]
     assert (row["tool_use_success"], row["tool_outcome"], row["ttft_ms"] > 0) == (True, "valid", True)
     assert len(server.requests) == 1
+
+
+@pytest.mark.claude
+def test_an_offered_tool_through_the_cli(project: Project, claude: str) -> None:
+    """A prompt's tools are offered through the CLI; the row names the one that was called as the prompt does."""
+    project.suite(
+        {
+            "id": "T1",
+            "name": "reads",
+            "prompt": "What is in notes.md?",
+            "tools": "direct",
+            "validator": {
+                "type": "tool_call",
+                "calls": [{"name": "read", "arguments": {"path": "notes.md"}}],
+            },
+        }
+    )
+    turns = [[Text("Let me look."), ToolUse("mcp__openclaw__read", '{"path": "notes.md"}')]]
+    with MessagesServer(turns=turns) as server:
+        ended = through_the_cli(project, claude, server)
+
+    row = ended.run.rows_of("claude_code_cli")["T1"]
+    assert (ended.status, ended.outcomes) == (0, {"passed": 1})
+    assert (row["tool_calls"], row["tool_outcome"], row["tool_use_success"]) == (["read"], "valid", True)
+    assert (row["tools_offered"], row["turns"], row["ended_by"]) == (11, None, None)
+    assert (row["objective_pass"], row["raw_output"]) == (True, "Let me look.")
+    assert len(server.requests[0]["tools"]) == 11
+    assert (len(server.requests), ended.left) == (1, [])
+
+
+@pytest.mark.claude
+def test_a_scripted_exchange_through_the_cli(project: Project, claude: str) -> None:
+    """A prompt with a world is played to its end; the row keeps the turns, and the verdict knows the world."""
+    project.suite(
+        {
+            "id": "W1",
+            "name": "copies",
+            "prompt": "Copy notes.md to copy.md, and say what is in it.",
+            "tools": ["read", "write"],
+            "world": {"files": {"notes.md": "buy milk"}, "steps": 5},
+            "validator": {
+                "type": "world",
+                "calls": [{"name": "read"}, {"name": "write"}],
+                "files": {"copy.md": "buy milk"},
+                "answer": {"type": "contains", "value": "milk"},
+            },
+        }
+    )
+    turns = [
+        [Text("Let me look."), ToolUse("mcp__openclaw__read", '{"path": "notes.md"}')],
+        [ToolUse("mcp__openclaw__write", '{"path": "copy.md", "content": "buy milk"}', "toolu_2")],
+        [Text("It says: buy milk.")],
+    ]
+    with MessagesServer(turns=turns) as server:
+        ended = through_the_cli(project, claude, server)
+
+    row = ended.run.rows_of("claude_code_cli")["W1"]
+    assert (ended.status, ended.outcomes) == (0, {"passed": 1})
+    assert (row["tool_calls"], row["tool_outcome"], row["ended_by"]) == (["read", "write"], "valid", "answer")
+    assert [[call["name"] for call in turn["calls"]] for turn in row["turns"]] == [["read"], ["write"], []]
+    assert row["turns"][0]["calls"][0]["result"] == "buy milk"
+    assert (row["attempts"], row["ttft_ms"]) == (1, row["turns"][0]["ttft_ms"])
+    assert row["e2e_ms"] >= sum(turn["e2e_ms"] for turn in row["turns"]) - 3, "each is rounded"
+    assert (len(server.requests), ended.left) == (3, [])
+
+
+@pytest.mark.engine
+@pytest.mark.claude
+def test_the_real_model_is_offered_tools_through_the_cli(
+    project: Project, claude: str, served: dict[str, str], embedded_model: str
+) -> None:
+    """Tools that go in by the CLI reach real weights: the engine counts them among what it was asked."""
+    plain = {"name": "asks", "prompt": "Say hello.", "validator": {"type": "noop"}, "max_output_tokens": 24}
+    project.suite({"id": "T1", **plain}, {"id": "T2", **plain, "tools": ["read", "exec"]})
+
+    environ = {**served, "OPENCLAW_CLAUDE_COMMAND": claude}
+    ended = project.where(**environ).run(models=f"claude_code_cli/{embedded_model}")
+
+    rows = ended.run.rows_of("claude_code_cli")
+    assert (ended.status, ended.outcomes) == (0, {"passed": 2})
+    assert [rows[name]["tools_offered"] for name in ("T1", "T2")] == [None, 2]
+    assert rows["T2"]["input_tokens"] > rows["T1"]["input_tokens"] + 100
