@@ -18,7 +18,7 @@ from pytest_openclaw.run.attempt import within
 from pytest_openclaw.tools.loops import call_key, is_looping
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable
 
     from pytest_openclaw.records import EndedBy, Request
     from pytest_openclaw.toolcalls import ToolCall
