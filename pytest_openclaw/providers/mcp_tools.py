@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from pytest_openclaw import __version__
+from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.text import valid_value
 from pytest_openclaw.toolcalls import Tool, ToolCall
 from pytest_openclaw.worlds import Answer, Command, World
@@ -176,7 +177,8 @@ if __name__ == "__main__":
         main(file)
     except BrokenPipeError:
         sys.exit(0)  # nobody reads any more
-    except Exception:
+    except Exception as error:
         # The CLI would only tell its model that a tool failed; whoever started the CLI looks here.
-        broken_file(file).write_text(traceback.format_exc(), "utf-8")
+        said = str(error) if isinstance(error, OpenClawError) else traceback.format_exc()
+        broken_file(file).write_text(said, "utf-8")
         raise

@@ -128,8 +128,29 @@ def test_a_world_without_tools_is_one_turn():
     assert (reply.text, reply.ended_by, len(reply.turns)) == ("Hello", "answer", 1)
 
 
+HASTY = """
+import runpy
+from pytest_openclaw.validators import patterns
+patterns.PATTERN_TIMEOUT_S = 0.05
+runpy.run_module("pytest_openclaw.providers.mcp_tools", run_name="__main__")
+"""
+
+
 @processes
-def test_a_world_that_breaks_is_our_own_fault(monkeypatch):
+def test_a_world_that_cannot_be_played_is_our_own_fault(monkeypatch):
+    """A pattern of the suite's that is not decided in its time says nothing about the model."""
+    monkeypatch.setattr("pytest_openclaw.providers.claude_tools._SERVER", ("-c", HASTY))
+    world = World(commands=(Command(pattern="(?:x|xx)+y"),))
+    fault = play(["Now.", [["mcp__openclaw__exec", json.dumps({"command": "x" * 200})]]], world=world)
+
+    assert (fault.failure_type, fault.status, fault.raw) == ("harness_error", "error", "Now.")
+    assert fault.message.startswith(
+        'claude_code_cli: the server of the tools: the pattern "(?:x|xx)+y" cannot be decided'
+    )
+
+
+@processes
+def test_a_server_that_breaks_is_our_own_fault(monkeypatch):
     """What breaks in our server says nothing about the model."""
     broken = ("-c", "import sys; from pathlib import Path; from pytest_openclaw.providers import mcp_tools as m;"
                     " Path(sys.argv[1] + '.broken').write_text('Traceback\\nValueError: no such world')")  # fmt: skip

@@ -131,6 +131,18 @@ def test_an_error_is_told_and_can_be_mended(opened: Open) -> None:
     assert reply.ended_by == "answer"
 
 
+def test_a_written_call_that_openclaw_executes_is_played(opened: Open) -> None:
+    """One local dialect is taken for a call, so the exchange goes on; any other text ends it."""
+    written = '[read]\n{"path": "a.txt"}\n[END_TOOL_REQUEST]'
+    provider = Script(Reply(text=written), Reply(text='<tool_call>{"name": "read"}</tool_call>'))
+
+    reply = reply_of(held(opened, provider))
+
+    assert [turn.results for turn in reply.turns] == [("one\n",), ()]
+    assert [call.name for call in reply.tool_calls] == ["read"]
+    assert (reply.ended_by, reply.text[:11]) == ("answer", "<tool_call>")
+
+
 def test_an_exchange_has_a_last_step(opened: Open) -> None:
     """After so many turns nobody is asked any more; the calls of the last one are still answered."""
     ahead = [calls(("ls", {"limit": n})) for n in range(1, 9)]
@@ -344,9 +356,9 @@ def test_a_provider_may_play_worlds_itself(opened: Open) -> None:
     class Plays(Script):
         plays_worlds = True
 
-    provider = Plays(Reply(text="done", ended_by="answer"))
+    provider = Plays(calls(READ, text="done", ended_by="step_limit"))
 
     reply = reply_of(held(opened, provider))
 
-    assert (reply.text, reply.ended_by, len(provider.asked)) == ("done", "answer", 1)
+    assert (reply.text, reply.ended_by, len(provider.asked)) == ("done", "step_limit", 1)
     assert provider.asked[0].world == WORLD
