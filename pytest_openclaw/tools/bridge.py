@@ -6,14 +6,14 @@ OpenClaw's default for local models: a few tools directly, all others behind the
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.toolcalls import Dispatched, ToolCall
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.tools.dispatch import dispatch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pytest_openclaw.toolcalls import Tool
 
@@ -39,9 +39,28 @@ def inner_call(made: Dispatched, offered: Sequence[Tool] = ()) -> Dispatched | N
     """Return what becomes of the call that a `tool_call` carries; None if `made` carries none."""
     if made.tool != CALL or not made.is_executed or not made.arguments:
         return None
-    arguments = json.dumps(made.arguments.get("args") or {})
-    call = ToolCall(name=str(made.arguments.get("id", "")), arguments=arguments, id=made.call.id)
+    call = ToolCall(
+        name=name_of(str(made.arguments.get("id", ""))), arguments=_carried(made.arguments), id=made.call.id
+    )
     return dispatch(call, reached_tools(offered))
+
+
+def id_of(tool: str) -> str:
+    """Return the id by which the bridge knows a tool."""
+    return f"openclaw:{'memory-core' if tool.startswith('memory_') else 'core'}:{tool}"
+
+
+def name_of(tool_id: str) -> str:
+    """Return the name in an id; the name alone will do as well."""
+    return tool_id.strip().rpartition(":")[2]
+
+
+def _carried(arguments: Mapping[str, Any]) -> str:
+    """The inner arguments as JSON: under `args`, or, which OpenClaw takes too, beside the id or as a text."""
+    if "args" not in arguments:
+        return json.dumps({name: value for name, value in arguments.items() if name != "id"})
+    carried = arguments["args"]
+    return carried if isinstance(carried, str) else json.dumps(carried or {})
 
 
 def with_inner_calls(made: Sequence[Dispatched]) -> tuple[Dispatched, ...]:

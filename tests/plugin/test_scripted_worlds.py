@@ -124,7 +124,9 @@ def test_worlds_are_played_and_graded(project: Any) -> None:
 
     recovered = session.row("recovers")["turns"]
     assert recovered[0]["calls"][0]["result"].startswith('Validation failed for tool "read"')
-    assert json.loads(recovered[1]["calls"][0]["result"])["error"] == "File not found: lists.md"
+    assert json.loads(recovered[1]["calls"][0]["result"])["error"] == (
+        "Could not edit file: /workspace/lists.md. Error code: ENOENT."
+    )
     assert session.row("wanders")["violation"].endswith("the exchange ended at its last step, after 5 turns")
     assert len(session.row("loops")["turns"]) == 4
     assert session.row("breaks")["turns"][-1]["calls"][0]["result"] is None

@@ -100,7 +100,7 @@ def test_an_exchange_goes_on_until_an_answer(opened: Open) -> None:
     assert [call.name for call in reply.tool_calls] == ["read", "write"]
     assert [turn.results for turn in reply.turns] == [
         ("one\n",),
-        ("Successfully wrote 3 bytes to b.txt",),
+        ("Successfully wrote 3 bytes to /workspace/b.txt",),
         (),
     ]
     assert reply.raw == "Let me look.\n\nDone."
@@ -126,7 +126,11 @@ def test_an_error_is_told_and_can_be_mended(opened: Open) -> None:
         'Validation failed for tool "read":\n  - path: must have required properties path'
     )
     assert unknown == "Tool frobnicate not found"
-    assert json.loads(missing) == {"status": "error", "tool": "read", "error": "File not found: nope"}
+    assert json.loads(missing) == {
+        "status": "error",
+        "tool": "read",
+        "error": "File not found: /workspace/nope.",
+    }
     assert reply.turns[1].results == ("one\n",)
     assert reply.ended_by == "answer"
 
