@@ -91,6 +91,8 @@ def test_a_miss_proves_no_higher_rate(sample: list[Cluster], data: st.DataObject
         # By hand: rate 1/2; between (3/2 + 1/6) / 3 = 5/9, within (4/3) / 8 = 1/6, size (12 - 36/12) / 3 = 3;
         # resemblance (5/9 - 1/6) / (5/9 + 2/6) = 7/16; 6 / (1 + 2 * 7/16).
         pytest.param([Cluster(2, 3), Cluster(1, 3)], 3.2, id="two-prompts"),
+        # Rate 7/12; between (222 + 75 + 27) / 144 / 3 = 3/4, within (2/3) / 8 = 1/12; 8/11; 6 / (1 + 2 * 8/11).
+        pytest.param([Cluster(3, 3), Cluster(1, 3)], 22 / 9, id="two-prompts-that-differ"),
         pytest.param([Cluster(3, 3), Cluster(0, 3)], 2, id="two-that-end-alike"),
         pytest.param([Cluster(1, 1), Cluster(0, 1), Cluster(1, 1)], 3, id="no-repeats"),
     ],
@@ -98,6 +100,13 @@ def test_a_miss_proves_no_higher_rate(sample: list[Cluster], data: st.DataObject
 def test_effective_samples(sample: list[Cluster], n: float) -> None:
     """The figures of small samples, worked out by hand."""
     assert effective_n(sample) == pytest.approx(n)
+
+
+def test_a_flawless_sample_is_open_above() -> None:
+    """Whatever the number of prompts and repeats, where nothing missed the interval ends at 1, exactly."""
+    ends = {clustered_95([Cluster(n, n)] * k) for k in range(1, 60) for n in range(1, 12)}
+
+    assert {end and end.high for end in ends} == {1.0}
 
 
 def test_nothing_asked_nothing_known() -> None:
