@@ -63,7 +63,9 @@ TOOL = Tool(name="read", description="Reads.", parameters={})
         pytest.param({"tools": (TOOL,)}, 3, id="native"),
         pytest.param({"tools": (TOOL,), "probe": "secret"}, 1, id="probe"),
         pytest.param({"tools": (TOOL,), "pressure_of": "P0"}, 1, id="pressure"),
-        pytest.param({"validator": Not(validator=ToolInvocation(expected_tools=()))}, 1, id="restraint-in-text"),
+        pytest.param(
+            {"validator": Not(validator=ToolInvocation(expected_tools=()))}, 1, id="restraint-in-text"
+        ),
     ],
 )
 def test_what_bears_on_no_tier_may_come_once(changes, n):
