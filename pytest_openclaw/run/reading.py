@@ -132,6 +132,11 @@ def load_inventory(path: Path) -> JsonObject:
     return _object(path / INVENTORY) if (path / INVENTORY).exists() else {}
 
 
+def repeats_of(config: JsonObject) -> int:
+    """Return how often a run asks a prompt at most; of a merged one, its parts' most."""
+    return max(one.get("repeat") or 1 for one in (config, *config.get("parts", ())))
+
+
 def _row(path: Path, number: int, line: bytes) -> StoredRow:
     try:
         return StoredRow(line=line, record=from_row(json.loads(line)))

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.records import CellKey, Target
 from pytest_openclaw.reports.numbers import shorten
-from pytest_openclaw.run.reading import StoredRow, read_rows
+from pytest_openclaw.run.reading import StoredRow, read_rows, repeats_of
 from pytest_openclaw.settings import THINKING_ROOM_TOKENS
 from pytest_openclaw.stats.tool_use import bare_turns
 from pytest_openclaw.suites import is_wildcard
@@ -208,10 +208,11 @@ def settings_of(config: JsonObject, settings: Settings, given: Collection[str]) 
         for name in ("stream", "verdict", "fail_unavailable")
         if name in config and _option(name) not in given
     }
-    if config.get("until_conclusive", False) or "until-conclusive" not in given:
-        others["until_conclusive"] = config.get("until_conclusive", False)
+    was_conditional = bool(config.get("until_conclusive"))
+    if was_conditional or "until-conclusive" not in given:
+        others["until_conclusive"] = was_conditional
         if "repeat" not in given:
-            others["repeat"] = config.get("repeat", 1)
+            others["repeat"] = repeats_of(config)
     return replace(settings, targets=targets_of(config), gates=replace(settings.gates, **gates), **others)
 
 
@@ -316,10 +317,10 @@ def _changed_settings(config: JsonObject, settings: Settings) -> Iterator[str]:
     ):
         if name in config and config[name] != now:
             yield f"config.json: {name} was {_shown(config[name])}, and is {_shown(now)}"
-    began = config.get("repeat", 1)
+    began = repeats_of(config)
     if settings.repeat < began:
         yield f"config.json: repeat was {began}, and is {settings.repeat}"
-    elif settings.until_conclusive and not config.get("until_conclusive", False) and began > 1:
+    elif settings.until_conclusive and not config.get("until_conclusive") and began > 1:
         yield f"config.json: until_conclusive was off while each prompt was asked {began} times, and is on"
 
 
@@ -338,7 +339,7 @@ def _changed_cells(config: JsonObject, plan: Plan, kept: Kept) -> Iterator[str]:
         if known and key not in plan.cells:
             yield f"{key.suite}: {key.name} has a row, and is not selected now"
     for entry, target in zip(config["targets"], targets_of(config), strict=True):
-        n_now = plan.n_up_to(target, config.get("repeat", 1))
+        n_now = plan.n_up_to(target, repeats_of(config))
         if entry.get("n_cells", n_now) != n_now:
             yield f"{target.label}: {entry['n_cells']} cells were selected when the run began, {n_now} now"
 

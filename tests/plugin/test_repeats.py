@@ -12,8 +12,10 @@ NOOP = {"type": "noop"}
 DF = {"type": "tool_invocation", "expected_tools": ["df"]}
 
 # Writes down what it is asked, with the seed. `bad` uses no tool, `shaky` uses one for two prompts in each
-# repeat, always others, `fair` for the first six, `good` always; whoever stands in down.txt is not there.
+# repeat, always others, `fair` for the first six, `good` always. Whoever stands in down.txt is not there, and
+# the call in deadly.txt ends its process, once.
 PUPIL = """
+import os
 import pathlib
 from pytest_openclaw import CallFailed, Provider, Reply, faults
 
@@ -26,6 +28,10 @@ class Pupil(Provider):
     async def ask(self, request):
         with open(FOLDER / "asked.txt", "a") as file:
             file.write(f"{request.model} {request.prompt} {request.seed}\\n")
+        deadly = FOLDER / "deadly.txt"
+        if deadly.exists() and f"{request.prompt} {request.seed}" == deadly.read_text():
+            deadly.unlink()
+            os._exit(1)
         down = FOLDER / "down.txt"
         if down.exists() and request.model in down.read_text().split():
             raise CallFailed(faults.timed_out("pupil", 1.0))
@@ -275,22 +281,41 @@ def test_however_it_is_distributed(plain_project: Any, dist: str) -> None:
     assert {(row["model"], row["repeat"]) for row in session.rows} >= {("bad", 1), ("shaky", 1)}
 
 
-def test_the_order_may_be_another(plain_project: Any) -> None:
-    """Where repeats come before those that they follow, nothing waits for ever."""
+@pytest.mark.workers
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_a_worker_that_comes_later_knows_what_was_decided(plain_project: Any, concurrency: int) -> None:
+    """It goes on with the repeat in which the one before it died, and the others wait for that."""
     plain_project.suite(tools(10))
-    plain_project.extend_conftest(
-        "\n\ndef pytest_collection_modifyitems(items):\n    items.reverse()\n",
+    (plain_project.folder / "deadly.txt").write_text("tool 5 2")
+
+    session = plain_project.run(
+        "--openclaw-until-conclusive",
+        f"--openclaw-concurrency={concurrency}",
+        "-n",
+        "2",
+        "-rs",
+        models="pupil/bad,pupil/shaky",
     )
-    for mode in ([], ["-n", "2"]):
-        session = plain_project.run(
-            "--openclaw-until-conclusive",
-            "--openclaw-repeat=2",
-            f"--openclaw-run-id=r{len(mode)}",
-            *mode,
-            models="pupil/bad",
-        )
-        assert calls_by_model(plain_project)["bad"] == 20
-        assert "passed" not in session.text.splitlines()[-1]
+
+    assert not (plain_project.folder / "deadly.txt").exists()
+    assert "tier 3 is settled after 2 repeats" in session.text
+    assert Counter((row["model"], row["repeat"]) for row in session.rows) == {
+        ("bad", 1): 10,
+        ("shaky", 1): 10,
+        ("shaky", 2): 10,
+    }
+    assert session.summary["state"] == "finished"
+
+
+def test_the_order_may_be_another(project: Any) -> None:
+    """Where repeats come before those that they follow, nothing waits for ever."""
+    project.suite(tools(10))
+    project.extend_conftest("\n\ndef pytest_collection_modifyitems(items):\n    items.reverse()\n")
+
+    session = project.run("--openclaw-until-conclusive", "--openclaw-repeat=2", models="pupil/bad")
+
+    assert calls_by_model(project) == {"bad": 20}
+    session.outcomes(failed=20)
 
 
 def test_who_answers_nothing_is_not_asked_again(project: Any) -> None:

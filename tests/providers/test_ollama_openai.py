@@ -51,6 +51,7 @@ def test_body():
         pytest.param({"stream": False}, {"stream": False}, id="whole"),
         pytest.param({"max_output_tokens": 5}, {"max_tokens": 5}, id="max-tokens"),
         pytest.param({"temperature": 0.5}, {"temperature": 0.5}, id="temperature"),
+        pytest.param({"seed": 2}, {"seed": 2}, id="seed"),
         pytest.param(
             {"thinking_level": "high"},
             {"reasoning_effort": "high", "think": True, "temperature": 0.0},

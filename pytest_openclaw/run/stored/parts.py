@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.records import THINKING_LEVELS, Target
 from pytest_openclaw.run.directory import RESULTS, is_living
-from pytest_openclaw.run.reading import StoredRow, StoredRun, load_run
+from pytest_openclaw.run.reading import StoredRow, StoredRun, load_run, repeats_of
 from pytest_openclaw.run.resources import parse_snapshot
 from pytest_openclaw.run.session import CONFIG_VERSION
 from pytest_openclaw.schema import check_types
@@ -82,9 +82,7 @@ class Part:
     @property
     def n_repeats(self) -> int:
         """How often a prompt was to be asked at most."""
-        configs = (self.run.config, *self.run.config.get("parts", ()))
-        told = [config.get("repeat") or 1 for config in configs]
-        return max(*told, *(key.repeat for key in self.rows), 1)
+        return max(repeats_of(self.run.config), *(key.repeat for key in self.rows), 1)
 
     def n_rows_of(self, target: Target) -> int:
         """Rows that count, of one target."""

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from filelock import FileLock
 from pytest_openclaw import CallFailed, OpenClawError, Provider, faults
 from pytest_openclaw import once as once_module
 from pytest_openclaw.errors import HostDied
-from pytest_openclaw.records import Ending, Fault, Reply, Request, Target, Timing
+from pytest_openclaw.records import Cell, Ending, Fault, Reply, Request, Target, Timing
 from pytest_openclaw.run import attempt, fetching, hosts, retry
 from pytest_openclaw.run import executor as executor_module
 from pytest_openclaw.run.executor import Executor, ahead_of
@@ -45,13 +46,15 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
     monkeypatch.setattr(attempt, "GRACE_S", 0.2)
     with ExitStack() as stack:
 
-        def open_one(*providers: Provider, **settings: Any) -> Executor:
+        def open_one(
+            *providers: Provider, permit: Callable[[Cell], Any] = lambda _: "ask", **settings: Any
+        ) -> Executor:
             named = (
                 {"fake": providers[0]}
                 if len(providers) == 1
                 else {f"fake{n}": p for n, p in enumerate(providers)}
             )
-            return stack.enter_context(Executor(named, Settings(**settings), tmp_path))
+            return stack.enter_context(Executor(named, Settings(**settings), tmp_path, permit=permit))
 
         yield open_one
 
@@ -115,6 +118,17 @@ def test_the_request_is_what_prompt_and_run_say(opened: Open) -> None:
     assert (first.model, first.prompt, first.system, first.temperature) == ("m", "P1", "Be brief.", 0.0)
     assert (first.max_output_tokens, first.timeout_s, first.stream) == (5, 3.0, False)
     assert second.timeout_s == 7.0
+
+
+def test_repeats_differ_in_their_seed(opened: Open) -> None:
+    """A prompt that is asked once gets no seed, one that is repeated its repeat's."""
+    provider = Fake(says("hi"))
+    executor = opened(provider)
+
+    for n_repeats, repeat in ((1, 1), (3, 1), (3, 3)):
+        executor.ask(next(tokens), replace(cell(), n_repeats=n_repeats, repeat=repeat))
+
+    assert [request.seed for request in provider.asked] == [None, 1, 3]
 
 
 def test_broken_texts_are_made_valid(opened: Open) -> None:
@@ -377,6 +391,32 @@ def test_cells_are_asked_ahead_in_their_order_and_no_further_than_allowed(opened
 
     assert [request.prompt for request in provider.asked] == [f"P{n}" for n in range(1 + ahead_of(limit))]
     assert executor.n_out == ahead_of(limit)
+
+
+def test_what_may_not_be_asked_yet_holds_its_lane_up(opened: Open) -> None:
+    """Nothing behind it on its lane is asked ahead until it may be; what is not to be asked is passed over."""
+    providers = [Fake(says("hi"), lane=lane) for lane in ("one", "two")]
+    permits = {"P1": "wait", "P2": "leave_out"}
+    executor = opened(*providers, permit=lambda one: permits.get(one.prompt.id, "ask"))
+    cells = {f"{n} {name}": cell(f"P{n}", provider=name) for name in ("fake0", "fake1") for n in range(4)}
+    cells = {token: one for token, one in cells.items() if token != "1 fake1"}
+    executor.plan(cells.items())
+    executor.expect(cells)
+
+    executor.ask("0 fake0", cells["0 fake0"])
+    executor.ask("3 fake1", cells["3 fake1"])
+
+    assert [[request.prompt for request in provider.asked] for provider in providers] == [
+        ["P0"],
+        ["P0", "P3"],
+    ]
+    assert [executor.is_asked(token) for token in ("1 fake0", "3 fake0", "0 fake1")] == [False, False, True]
+
+    permits["P1"] = "ask"
+    executor.feed()
+    executor.ask("3 fake0", cells["3 fake0"])
+
+    assert [request.prompt for request in providers[0].asked] == ["P0", "P1", "P3"]
 
 
 def test_what_nobody_expected_waits_for_no_other_cell_to_be_taken(opened: Open) -> None:

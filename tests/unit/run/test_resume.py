@@ -378,6 +378,63 @@ def test_what_is_no_change(began: dict[str, Any], now: dict[str, Any]) -> None:
     assert find_changes(config(**began), plan(**now), Settings(), kept(ROW)) == []
 
 
+THREE_TIMES = {
+    "n_selected": {A: 6},
+    "by_repeat": {(A, n): 2 for n in (1, 2, 3)},
+    "cells": frozenset(CellKey("s.toml", name, A, n) for name in ("P1", "P2") for n in (1, 2, 3)),
+}
+FOUR_CELLS = [{"provider": "p", "model": "a", "thinking_level": None, "n_cells": 4}]
+
+
+@pytest.mark.parametrize(
+    ("began", "now", "told"),
+    [
+        pytest.param({}, Settings(repeat=3), None, id="more"),
+        pytest.param({}, Settings(repeat=3, until_conclusive=True), None, id="once-then-until"),
+        pytest.param({"repeat": 2, "targets": FOUR_CELLS}, Settings(repeat=3), None, id="still-more"),
+        pytest.param({"repeat": 4}, Settings(repeat=3), "config.json: repeat was 4, and is 3", id="fewer"),
+        pytest.param(
+            {"repeat": 2, "targets": FOUR_CELLS},
+            Settings(repeat=3, until_conclusive=True),
+            "config.json: until_conclusive was off while each prompt was asked 2 times, and is on",
+            id="several-then-until",
+        ),
+        pytest.param(
+            {"repeat": 2},
+            Settings(repeat=3),
+            "p/a: 2 cells were selected when the run began, 4 now",
+            id="other-cells",
+        ),
+    ],
+)
+def test_how_often_may_grow(began: dict[str, Any], now: Settings, told: str | None) -> None:
+    """A run goes on with more repeats than it was begun with, of the same cells."""
+    changes = find_changes(config(**began), plan(**THREE_TIMES), now, kept(ROW))
+
+    assert changes == ([] if told is None else [told])
+
+
+@pytest.mark.parametrize(
+    ("began", "given", "expected"),
+    [
+        pytest.param({"repeat": 4}, set(), (4, False), id="as-begun"),
+        pytest.param({}, set(), (1, False), id="of-old"),
+        pytest.param({"repeat": 4}, {"repeat"}, (9, False), id="more"),
+        pytest.param({"repeat": 4, "until_conclusive": True}, set(), (4, True), id="until-as-begun"),
+        pytest.param({"repeat": 4, "until_conclusive": True}, {"repeat"}, (9, True), id="another-bound"),
+        pytest.param({"repeat": 1}, {"until-conclusive"}, (9, True), id="until-from-now-on"),
+        pytest.param({"repeat": None, "parts": [{"repeat": 2}, {}]}, set(), (2, False), id="merged"),
+    ],
+)
+def test_how_often_is_the_runs_own(
+    began: dict[str, Any], given: set[str], expected: tuple[int, bool]
+) -> None:
+    """The ini file, which is in the settings here, does not change it; the command line does."""
+    settings = settings_of(config(**began), Settings(repeat=9, until_conclusive=True), given=given)
+
+    assert (settings.repeat, settings.until_conclusive) == expected
+
+
 @pytest.mark.parametrize(
     ("began", "now", "told"),
     [

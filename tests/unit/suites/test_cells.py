@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.records import Prompt, Target
 from pytest_openclaw.suites import build_cells, select_prompts, unmatched
+from pytest_openclaw.toolcalls import Tool
+from pytest_openclaw.validators.combine import Not
+from pytest_openclaw.validators.text import Noop
+from pytest_openclaw.validators.tool_invocation import ToolInvocation
 
 
 def prompts(*ids, suite="benchmarks/prompts_x.toml"):
@@ -32,15 +38,55 @@ def test_cells_are_target_major():
     ]
 
 
+def test_cells_of_a_target_are_repeat_major():
+    """All prompts of a target come once before any of them comes again, and ids tell the repeat."""
+    cells = build_cells(prompts("P1", "P2"), targets("a", "b"), 2)
+
+    assert [cell.id for cell in cells][:5] == [
+        "P1[ollama_openai/a]-r1",
+        "P2[ollama_openai/a]-r1",
+        "P1[ollama_openai/a]-r2",
+        "P2[ollama_openai/a]-r2",
+        "P1[ollama_openai/b]-r1",
+    ]
+
+
+TOOL = Tool(name="read", description="Reads.", parameters={})
+
+
+@pytest.mark.parametrize(
+    ("changes", "n"),
+    [
+        pytest.param({}, 1, id="text"),
+        pytest.param({"expected_tool_calls": ()}, 3, id="any-tool"),
+        pytest.param({"validator": ToolInvocation(expected_tools=("df",))}, 3, id="tool-in-text"),
+        pytest.param({"tools": (TOOL,)}, 3, id="native"),
+        pytest.param({"tools": (TOOL,), "probe": "secret"}, 1, id="probe"),
+        pytest.param({"tools": (TOOL,), "pressure_of": "P0"}, 1, id="pressure"),
+        pytest.param(
+            {"validator": Not(validator=ToolInvocation(expected_tools=()))}, 1, id="restraint-in-text"
+        ),
+    ],
+)
+def test_what_bears_on_no_tier_may_come_once(changes, n):
+    """With `of_tools_alone` only what the tier is made of is repeated."""
+    (prompt,) = prompts("P1")
+    prompt = replace(prompt, **{"validator": Noop(), **changes})
+
+    assert len(build_cells([prompt], targets("a"), 3, of_tools_alone=True)) == n
+
+
 @given(
     ids=st.lists(st.sampled_from("ABCDEF"), unique=True),
     models=st.lists(st.sampled_from("abcd"), unique=True),
+    repeats=st.integers(1, 3),
 )
-def test_every_pair_has_one_cell(ids, models):
-    """There is a cell for each prompt and target, and no cell has the id of another."""
-    cells = build_cells(prompts(*ids), targets(*models))
+def test_every_pair_has_one_cell_a_repeat(ids, models, repeats):
+    """There is a cell for each prompt, target and repeat, and no cell has the id of another."""
+    cells = build_cells(prompts(*ids), targets(*models), repeats)
 
-    assert len({cell.id for cell in cells}) == len(cells) == len(ids) * len(models)
+    n_cells = len(ids) * len(models) * repeats
+    assert len({cell.id for cell in cells}) == len({cell.key for cell in cells}) == len(cells) == n_cells
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,17 @@ def test_lanes_are_mixed_evenly() -> None:
     assert _order(cells) == ["a0", "c0", "a1", "b0", "c1", "b1"]
 
 
+def test_a_target_goes_repeat_by_repeat() -> None:
+    """Over several suites, each of which has its own repeats side by side, too."""
+    cells = [(f"{suite}{prompt}-r{n}", LOCAL_A, n) for suite in "AB" for n in (1, 2) for prompt in (1, 2)]
+
+    mixed = spread(cells, target_of=lambda c: c[1], lanes=LANES, repeat_of=lambda c: c[2])
+
+    assert [c[0] for c in mixed] == [
+        f"{suite}{prompt}-r{n}" for n in (1, 2) for suite in "AB" for prompt in (1, 2)
+    ]
+
+
 @given(targets=st.lists(st.sampled_from(list(LANES))))
 def test_spreading_loses_nothing_and_keeps_each_target_in_order(targets: list[Target]) -> None:
     """The same cells come out; those of a target in the order in which they went in, one target a lane at a time."""

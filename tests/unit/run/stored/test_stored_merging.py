@@ -335,6 +335,32 @@ def test_no_more_is_missing_than_could_have_been_asked(tmp_path: Path) -> None:
     assert _merge(*killed, rest).new.n_selected == {A: 3}
 
 
+def test_repeats_that_are_owed_are_known(tmp_path: Path) -> None:
+    """A killed run's config says how often it asks, so that another run's rows can fill it."""
+    prompts = [definition("P1"), definition("P2")]
+    killed = store(tmp_path / "killed", [row(A, "P1")], n_selected={A: 4}, prompts=prompts, repeat=2)
+    rest = store(tmp_path / "rest", [row(A, "P1", repeat=2), row(A, "P2")], repeat=2)
+
+    merged = _merge(killed, rest)
+
+    assert merged.new.n_selected == {A: 4}
+    assert [(one.record.repeat, one.record.prompt_id) for one in merged.new.rows] == [
+        (1, "P1"),
+        (1, "P2"),
+        (2, "P1"),
+    ]
+
+
+def test_a_settled_target_lacks_no_repeats(tmp_path: Path) -> None:
+    """What `config.json` counted before the tier was settled is not missing in a killed run."""
+    killed = store(tmp_path / "killed", [row(A, "P1"), row(B, "P1")], n_selected={A: 10, B: 10}, repeat=10)
+    config = load(killed, "config.json")
+    config["targets"][0]["settled_after"] = 1
+    (killed / "config.json").write_text(json.dumps(config))
+
+    assert _merge(killed).new.n_selected == {A: 1, B: 10}
+
+
 def test_a_model_that_was_not_served_alike_is_told(tmp_path: Path) -> None:
     """Another version or digest under one name is another model: merged, with a word."""
     serving = [{A.label: {"server": {"digest": digest, "server": "ollama"}}} for digest in ("d1", "d2")]
