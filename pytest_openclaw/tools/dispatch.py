@@ -1,164 +1,155 @@
 """What OpenClaw 2026.9.6 makes of a tool call: which tool it reaches, and what the model is told if none.
 
-Observed on the released program: names are matched without case, prefix and blanks; `bash` is `exec`;
-simple types are converted before the arguments are checked; arguments that are no JSON end the whole run.
+Observed on the released program, over the chat completions API: names need not be exact (`names.py`),
+simple types are converted (`coercion.py`) before the arguments are checked (`complaints.py`), and
+arguments that are no JSON object end the whole run, empty ones too.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.toolcalls import Dispatched
+from pytest_openclaw.tools.arguments import MAX_DEPTH, as_sent, is_deep, prepare, read_json, unusable
+from pytest_openclaw.tools.coercion import coerce
+from pytest_openclaw.tools.complaints import in_order, worded
+from pytest_openclaw.tools.names import find_name, same_tool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import ValidationError
+    from collections.abc import Mapping, Sequence
 
     from pytest_openclaw.toolcalls import Tool, ToolCall
+    from pytest_openclaw.validators.json_schema import BoundedSchema
 
-ALIASES = {"bash": "exec"}
-RENAMED = {("exec", "timeout"): "timeoutSeconds"}
-_PREFIX = re.compile(r"(?:functions?|tools?)[./:]", re.IGNORECASE)
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
+__all__ = ["dispatch", "same_tool"]
+
+CHECK_TIMEOUT_S = 2.0
+MAX_ARGUMENT_BYTES = 256_000
+MAX_SHOWN_CHARS = 16_000
+MAX_ERRORS = 256
+"""Several may be worded as one complaint; the release tells eight complaints."""
+_MALFORMED = "Provider returned an incomplete or malformed tool call"
+_TOO_LONG = "Exceeded tool-call argument buffer limit"
 
 
 def dispatch(call: ToolCall, tools: Sequence[Tool]) -> Dispatched:
-    """Say what becomes of a call, given what was offered."""
-    tool, notes = _find(call.name, tools)
-    try:
-        arguments = json.loads(call.arguments, parse_constant=_no_json) if call.arguments.strip() else {}
-    except (ValueError, RecursionError):
-        message = "Provider returned an incomplete or malformed tool call"
-        reached = tool.name if tool else None
-        return Dispatched(call=call, tool=reached, problem="malformed_json", message=message)
+    """Say what becomes of a call, given what was offered; takes bounded time, whatever a model sent.
+
+    Raises:
+        OpenClawError: a tool's schema cannot be judged by.
+    """
+    tool = _reached(call.name, tools)
+    name = tool.name if tool else None
+    if len(call.arguments.encode("utf-8", "surrogatepass")) > MAX_ARGUMENT_BYTES:
+        return Dispatched(call=call, tool=name, problem="malformed_json", message=_TOO_LONG)
+    arguments = read_json(call.arguments)
+    if not isinstance(arguments, dict) or not call.name.strip():
+        return Dispatched(call=call, tool=name, problem="malformed_json", message=_MALFORMED)
     if tool is None:
-        message = f"Tool {call.name.strip()} not found"
-        return Dispatched(
-            call=call,
-            arguments=arguments if isinstance(arguments, dict) else None,
-            problem="unknown_tool",
-            message=message,
-        )
-    if not isinstance(arguments, dict):
-        return _refused(call, tool, None, _framed(tool, ["root: must be object"], arguments), notes)
-    for name in arguments:
-        if renamed := _renamed(tool, name):
-            said = f'{tool.name} parameter "{name}" is unsupported; use "{renamed}" instead'
-            told = json.dumps({"status": "error", "tool": tool.name, "error": said})
-            return _refused(call, tool, arguments, told, notes)
-    converted = _coerced(arguments, tool.parameters)
-    if converted != arguments:
+        message = f"Tool {call.name.strip()[:200]} not found"
+        kept = None if is_deep(arguments) else arguments
+        return Dispatched(call=call, arguments=kept, problem="unknown_tool", message=message)
+    notes = () if call.name == tool.name else (f"{call.name!r} was taken for {tool.name}",)
+    if is_deep(arguments):
+        message = _framed(tool, [f"root: nested more than {MAX_DEPTH} levels deep"], "")
+        return Dispatched(call=call, tool=name, problem="bad_arguments", message=message, notes=notes)
+    return _checked(call, tool, arguments, notes)
+
+
+def _checked(call: ToolCall, tool: Tool, arguments: dict[str, Any], notes: tuple[str, ...]) -> Dispatched:
+    prepared = prepare(tool, arguments)
+    if not _same(as_sent(prepared), arguments):
+        notes = (*notes, f"arguments were put into the form that {tool.name} takes")
+    checker = _checker(tool.name, json.dumps(tool.parameters))
+    try:
+        converted, wrong = checker.check(prepared)
+    except OpenClawError:
+        converted, wrong = prepared, ["root: cannot be checked in bounded time"]
+        notes = (*notes, f"the arguments could not be checked within {CHECK_TIMEOUT_S:g} s")
+    if not _same(as_sent(converted), as_sent(prepared)):
         notes = (*notes, "arguments were converted to the types of the schema")
-    if wrong := [*_complaints(tool, converted)]:
-        return _refused(call, tool, converted, _framed(tool, wrong, arguments), notes)
-    return Dispatched(call=call, tool=tool.name, arguments=converted, notes=notes)
-
-
-def _no_json(word: str) -> Any:
-    """Refuse NaN and Infinity, which Python would read and no other program does."""
-    raise ValueError(f"{word} is no JSON")
-
-
-def same_tool(name: str, other: str) -> bool:
-    """Whether two names reach the same tool."""
-    return _plain(name) == _plain(other)
-
-
-def _plain(name: str) -> str:
-    bare = _PREFIX.sub("", name.strip(), count=1) if _PREFIX.match(name.strip()) else name.strip()
-    bare = bare.casefold()
-    return ALIASES.get(bare, bare)
-
-
-def _find(name: str, tools: Sequence[Tool]) -> tuple[Tool | None, tuple[str, ...]]:
-    for tool in tools:
-        if tool.name == name:
-            return tool, ()
-    for tool in tools:
-        if same_tool(tool.name, name):
-            return tool, (f"{name!r} was taken for {tool.name}",)
-    return None, ()
-
-
-def _renamed(tool: Tool, name: str) -> str | None:
-    known = tool.parameters.get("properties", {})
-    renamed = RENAMED.get((tool.name, name))
-    return renamed if renamed in known and name not in known else None
-
-
-def _refused(
-    call: ToolCall, tool: Tool, arguments: Mapping[str, Any] | None, message: str, notes: tuple[str, ...]
-) -> Dispatched:
+    given = as_sent(converted)
+    if wrong:
+        message = _framed(tool, wrong, as_sent(prepared))
+    elif said := unusable(tool, given):
+        message = json.dumps(
+            {"status": "error", "tool": tool.name, "error": said}, ensure_ascii=False, indent=2
+        )
+    else:
+        return Dispatched(call=call, tool=tool.name, arguments=given, notes=notes)
     return Dispatched(
-        call=call, tool=tool.name, arguments=arguments, problem="bad_arguments", message=message, notes=notes
+        call=call, tool=tool.name, arguments=given, problem="bad_arguments", message=message, notes=notes
     )
+
+
+def _same(value: Any, other: Any) -> bool:
+    """Whether two values are the same JSON; in Python alone, 0 equals False."""
+    return json.dumps(value, sort_keys=True) == json.dumps(as_sent(other), sort_keys=True)
+
+
+def _refusal(tool: Tool, said: str) -> str:
+    return json.dumps({"status": "error", "tool": tool.name, "error": said}, ensure_ascii=False, indent=2)
+
+
+def _reached(name: str, tools: Sequence[Tool]) -> Tool | None:
+    by_name = {tool.name: tool for tool in tools}
+    found = find_name(name, by_name)
+    return by_name[found] if found else None
 
 
 def _framed(tool: Tool, wrong: Sequence[str], arguments: Any) -> str:
     lines = "\n".join(f"  - {complaint}" for complaint in wrong)
     received = json.dumps(arguments, ensure_ascii=False, indent=2)
+    if len(received) > MAX_SHOWN_CHARS:
+        received = f"{received[:MAX_SHOWN_CHARS]}\n… (cut)"
     return f'Validation failed for tool "{tool.name}":\n{lines}\n\nReceived arguments:\n{received}'
 
 
-def _complaints(tool: Tool, arguments: Mapping[str, Any]) -> Iterator[str]:
-    for error in sorted(_validator(json.dumps(tool.parameters)).iter_errors(arguments), key=str):
-        yield _worded(error)
+class _Checker:
+    """Converts and checks the arguments of one tool."""
 
+    def __init__(self, parameters: Any) -> None:
+        self._schema = in_order(parameters)
+        self._parts: dict[int, BoundedSchema | None] = {}
+        self._whole = _bounded(self._schema)
 
-def _worded(error: ValidationError) -> str:
-    """The complaint in the words that OpenClaw's own validator has for it."""
-    place = ".".join(str(part) for part in error.absolute_path)
-    wanted: Any = error.validator_value
-    instance: Any = error.instance
-    if error.validator == "required":
-        missing = next((name for name in wanted if name not in instance), "")
-        return f"{_joined(place, missing)}: must have required properties {missing}"
-    if error.validator == "enum":
-        return f"{place or 'root'}: must be equal to one of the allowed values"
-    if error.validator == "type":
-        return f"{place or 'root'}: must be {wanted if isinstance(wanted, str) else ' or '.join(wanted)}"
-    if error.validator == "additionalProperties":
-        return f"{place or 'root'}: must not have additional properties"
-    return f"{place or 'root'}: {error.message[:200]}"
+    def check(self, arguments: Mapping[str, Any]) -> tuple[Any, list[str]]:
+        """Return the arguments as the tool would get them, and what is wrong with them.
 
+        Raises:
+            OpenClawError: it cannot be decided in time.
+        """
+        from pytest_openclaw.validators.json_schema import within
 
-def _joined(place: str, name: str) -> str:
-    return f"{place}.{name}" if place else name
+        with within(CHECK_TIMEOUT_S):
+            converted = coerce(arguments, self._schema, self._fits)
+            if is_deep(converted):
+                return arguments, [f"root: nested more than {MAX_DEPTH} levels deep"]
+            return converted, worded(self._whole.errors(converted, limit=MAX_ERRORS))
+
+    def _fits(self, part: Mapping[str, Any], value: Any) -> bool:
+        if id(part) not in self._parts:
+            try:
+                self._parts[id(part)] = _bounded(part)
+            except ValueError:
+                # such as a $ref to the whole; the release does not convert there either
+                self._parts[id(part)] = None
+        schema = self._parts[id(part)]
+        return schema is not None and schema.violation(value) is None
 
 
 @lru_cache(maxsize=256)
-def _validator(schema: str) -> Draft202012Validator:
-    from jsonschema import Draft202012Validator
-
-    return Draft202012Validator(json.loads(schema))
-
-
-def _coerced(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Convert simple types to what the schema asks for, where that loses nothing."""
-    if isinstance(value, dict):
-        known = schema.get("properties", {})
-        return {
-            name: _coerced(inner, known[name]) if isinstance(known.get(name), dict) else inner
-            for name, inner in value.items()
-        }
-    if isinstance(value, list):
-        items = schema.get("items")
-        return [_coerced(inner, items) for inner in value] if isinstance(items, dict) else value
-    kind = schema.get("type")
-    return _converted(value, kind) if isinstance(kind, str) else value
+def _checker(name: str, parameters: str) -> _Checker:
+    try:
+        return _Checker(json.loads(parameters))
+    except ValueError as error:
+        raise OpenClawError(f"tool {name}: parameters {error}") from error
 
 
-def _converted(value: Any, kind: str) -> Any:
-    if kind in ("number", "integer") and isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
-        number = json.loads(value)
-        return int(number) if kind == "integer" and float(number).is_integer() else number
-    if kind == "boolean" and value in ("true", "false"):
-        return value == "true"
-    if kind == "string" and isinstance(value, int | float):
-        return json.dumps(value)
-    return value
+def _bounded(schema: Mapping[str, Any]) -> BoundedSchema:
+    from pytest_openclaw.validators.json_schema import BoundedSchema
+
+    return BoundedSchema(schema)

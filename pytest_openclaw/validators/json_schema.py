@@ -7,10 +7,13 @@ linear, and every keyword looks at the clock.
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import islice
 from typing import Any
 
 import referencing
@@ -56,16 +59,29 @@ class BoundedSchema:
         Raises:
             OpenClawError: the schema recurses without end or cannot be decided within 10 s.
         """
-        token = _DEADLINE.set(time.monotonic() + SCHEMA_TIMEOUT_S)
-        try:
-            found = next(self._validator.iter_errors(value), None)
-        except RecursionError as error:
-            raise OpenClawError(
-                "the schema of a json_schema validator refers to itself without end. Look at its $ref."
-            ) from error
-        finally:
-            _DEADLINE.reset(token)
+        found = next(iter(self.errors(value, limit=1)), None)
         return None if found is None else f"{found.json_path}: {_short(found.message)}"
+
+    def errors(self, value: Any, *, limit: int) -> tuple[ValidationError, ...]:
+        """Return the first violations, in the order of the schema's keywords; raises as `violation` does."""
+        with within(SCHEMA_TIMEOUT_S):
+            try:
+                return tuple(islice(self._validator.iter_errors(value), limit))
+            except RecursionError as error:
+                raise OpenClawError(
+                    "the schema of a json_schema validator refers to itself without end. Look at its $ref."
+                ) from error
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Let all schemas that are judged inside share this time, or what is left of an outer one."""
+    deadline = min(time.monotonic() + seconds, _DEADLINE.get(math.inf))
+    token = _DEADLINE.set(deadline)
+    try:
+        yield
+    finally:
+        _DEADLINE.reset(token)
 
 
 def _check_form(schema: Mapping[str, Any]) -> None:

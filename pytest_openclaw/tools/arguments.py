@@ -1,0 +1,133 @@
+"""The arguments of a call as OpenClaw 2026.9.6 reads them, before and after the schema is asked."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.text import valid_value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_openclaw.toolcalls import Tool
+
+__all__ = ["MAX_DEPTH", "UNDEFINED", "as_sent", "is_deep", "prepare", "read_json", "unusable"]
+
+MAX_DEPTH = 64
+"""As deep as validators go: rows, reports and recursive schemas could not carry more."""
+
+RENAMED = {("exec", "timeout"): "timeoutSeconds"}
+_MESSAGE_ALIASES = ("SendMessage", "content", "text")
+_LONGEST_INTEGER = 308
+_BROKEN = object()
+
+
+class _Undefined:
+    """Stands for a key that JavaScript has without a value: it is there, and of no type."""
+
+    def __deepcopy__(self, memo: object) -> _Undefined:
+        return self
+
+
+UNDEFINED = _Undefined()
+
+
+def read_json(text: str) -> Any:
+    """Return the JSON value that a text is; an own object, equal to nothing, if it is none.
+
+    Numbers beyond a double stay the text that they were written as: no number, as in the release.
+    """
+    try:
+        value = json.loads(text, parse_int=_number, parse_float=_number, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return _BROKEN
+    return value if is_deep(value) else valid_value(value)
+
+
+def is_deep(value: Any) -> bool:
+    """Whether a value is nested so deep that rows and schemas could not carry it."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return False
+    return any(isinstance(inner, dict | list) for inner in level)
+
+
+def prepare(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Put arguments in an older form into today's, for the tools that still take them."""
+    known = tool.parameters.get("properties", {})
+    if tool.name == "edit" and "edits" in known:
+        return _prepare_edit(arguments)
+    if tool.name == "sessions_send" and "message" in known:
+        return _prepare_message(arguments)
+    return arguments
+
+
+def as_sent(value: Any) -> Any:
+    """Return arguments as JavaScript shows them: keys without a value are left out, 2.0 is 2."""
+    if isinstance(value, dict):
+        return {name: as_sent(inner) for name, inner in value.items() if inner is not UNDEFINED}
+    if isinstance(value, list):
+        return [as_sent(inner) for inner in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def unusable(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
+    """Say what the tool itself refuses, though the schema allows it; None if it would run."""
+    known = tool.parameters.get("properties", {})
+    for name in arguments:
+        renamed = RENAMED.get((tool.name, name))
+        if renamed in known and name not in known:
+            return f'{tool.name} parameter "{name}" is unsupported; use "{renamed}" instead'
+    if tool.name == "exec" and arguments.get("command") == "":
+        return "Provide a command to start."
+    if tool.name == "edit" and arguments.get("edits") == []:
+        return (
+            "Missing required parameter: edits (received: path, edits=<array>)."
+            " Supply correct parameters before retrying."
+        )
+    return None
+
+
+def _prepare_edit(arguments: dict[str, Any]) -> dict[str, Any]:
+    edits = arguments.get("edits", UNDEFINED)
+    if isinstance(edits, str) and isinstance(held := read_json(edits), list):
+        edits = held
+    if isinstance(edits, list):
+        edits = [_edit(edit) if isinstance(edit, dict) else edit for edit in edits]
+    old, new = arguments.get("oldText"), arguments.get("newText")
+    if isinstance(old, str) and isinstance(new, str):
+        batch = edits if isinstance(edits, list) else []
+        single = {"oldText": old, "newText": new}
+        edits = batch if single in batch else [*batch, single]
+    return {"path": arguments.get("path", UNDEFINED), "edits": edits}
+
+
+def _edit(edit: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: edit.get(name, UNDEFINED) for name in ("oldText", "newText")}
+
+
+def _prepare_message(arguments: dict[str, Any]) -> dict[str, Any]:
+    kept = {name: value for name, value in arguments.items() if name not in _MESSAGE_ALIASES}
+    texts = [arguments.get(name) for name in ("message", *_MESSAGE_ALIASES)]
+    said = next((text for text in texts if isinstance(text, str) and text.strip()), None)
+    return kept if said is None else {**kept, "message": said}
+
+
+def _number(written: str) -> int | float | str:
+    if written.lstrip("-").isdigit():
+        return int(written) if len(written) <= _LONGEST_INTEGER else written
+    value = float(written)
+    return value if math.isfinite(value) else written
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
