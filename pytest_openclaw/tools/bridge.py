@@ -22,17 +22,14 @@ BRIDGE = (SEARCH, DESCRIBE, CALL)
 
 
 def reached_tools(offered: Sequence[Tool]) -> tuple[Tool, ...]:
-    """Return the tools that the bridge reaches: those offered, and the others of the catalogue."""
-    direct = tuple(tool for tool in offered if tool.name not in BRIDGE)
-    names = {tool.name for tool in direct}
-    others = load_catalogue().tools.values()
-    return (*direct, *(tool for tool in others if tool.name not in names and tool.name not in BRIDGE))
+    """Return the tools that the bridge reaches: those offered, and those that the release defers."""
+    return (*(tool for tool in offered if tool.name not in BRIDGE), *deferred_tools(offered))
 
 
 def deferred_tools(offered: Sequence[Tool]) -> tuple[Tool, ...]:
     """Return the tools that can be reached by the bridge alone."""
     names = {tool.name for tool in offered}
-    return tuple(tool for tool in reached_tools(offered) if tool.name not in names)
+    return tuple(tool for tool in load_catalogue().deferred_tools() if tool.name not in names)
 
 
 def inner_call(made: Dispatched, offered: Sequence[Tool] = ()) -> Dispatched | None:
