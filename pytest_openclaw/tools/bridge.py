@@ -22,27 +22,29 @@ BRIDGE = (SEARCH, DESCRIBE, CALL)
 
 
 def reached_tools(offered: Sequence[Tool]) -> tuple[Tool, ...]:
-    """Return the tools that the bridge reaches: those offered, and the others of the catalogue."""
-    direct = tuple(tool for tool in offered if tool.name not in BRIDGE)
-    names = {tool.name for tool in direct}
-    others = load_catalogue().tools.values()
-    return (*direct, *(tool for tool in others if tool.name not in names and tool.name not in BRIDGE))
+    """Return the tools that the bridge reaches: those offered, and those that the release defers."""
+    return (*(tool for tool in offered if tool.name not in BRIDGE), *deferred_tools(offered))
 
 
 def deferred_tools(offered: Sequence[Tool]) -> tuple[Tool, ...]:
     """Return the tools that can be reached by the bridge alone."""
     names = {tool.name for tool in offered}
-    return tuple(tool for tool in reached_tools(offered) if tool.name not in names)
+    return tuple(tool for tool in load_catalogue().deferred_tools() if tool.name not in names)
 
 
-def inner_call(made: Dispatched, offered: Sequence[Tool] = ()) -> Dispatched | None:
-    """Return what becomes of the call that a `tool_call` carries; None if `made` carries none."""
+def inner_call(made: Dispatched, offered: Sequence[Tool] | None = None) -> Dispatched | None:
+    """Return what becomes of the call that a `tool_call` carries; None if `made` carries none.
+
+    Args:
+        made: a call.
+        offered: with it; None takes the surface on which the bridge is.
+    """
     if made.tool != CALL or not made.is_executed or not made.arguments:
         return None
     call = ToolCall(
         name=name_of(str(made.arguments.get("id", ""))), arguments=_carried(made.arguments), id=made.call.id
     )
-    return dispatch(call, reached_tools(offered))
+    return dispatch(call, reached_tools(load_catalogue().surface("direct") if offered is None else offered))
 
 
 def id_of(tool: str) -> str:

@@ -168,6 +168,7 @@ def test_the_bridge_reaches_what_is_not_offered(calls_in: Any) -> None:
     ("tool", "arguments", "error"),
     [
         pytest.param("tool_call", {"id": "nope", "args": {}}, "Unknown tool id: nope. Use tool_search", id="unknown"),
+        pytest.param("tool_call", {"id": "message", "args": {"action": "send"}}, "Unknown tool id: message.", id="not-deferred"),
         pytest.param("tool_describe", {"id": "nope"}, "Unknown tool id: nope. Use tool_search", id="describe-unknown"),
         pytest.param("tool_call", {"id": "web_fetch"}, 'Invalid arguments for tool "openclaw:core:web_fetch": url: must', id="arguments"),
         pytest.param("tool_call", {"id": "read", "args": {"path": "nope"}}, "File not found: /workspace/nope.", id="an-error-of-the-tool"),
