@@ -128,9 +128,9 @@ def _dispatched(prompt: Prompt, answer: Reply, tools: Sequence[Tool]) -> Reply:
     calls = tuple(call.call for call in made)
     state = None
     if prompt.world is not None:
-        from pytest_openclaw.tools.world import final_state
+        from pytest_openclaw.tools.world import carried_out, final_state
 
-        state = final_state(prompt.world, tools, calls)
+        state = final_state(prompt.world, tools, carried_out(answer) if answer.turns else calls)
     return replace(answer, tool_calls=calls, dispatched=tuple(made), world=state)
 
 

@@ -107,12 +107,12 @@ class _Exchange:
         Raises:
             OpenClawError: the world cannot be played.
         """
-        results, ended_by = await self._answers(reply)
+        calls, results, ended_by = await self._answers(reply)
         self.turns.append(
             Turn(
                 text=reply.text,
                 reasoning=reply.reasoning,
-                calls=reply.tool_calls,
+                calls=calls,
                 results=results,
                 finish_reason=reply.finish_reason,
                 timing=self._endings[-1].timing,
@@ -124,30 +124,34 @@ class _Exchange:
             return "step_limit"
         return ended_by
 
-    async def _answers(self, reply: Reply) -> tuple[tuple[str, ...], EndedBy | None]:
-        if not reply.tool_calls:
-            return (), "answer"
+    async def _answers(self, reply: Reply) -> tuple[tuple[ToolCall, ...], tuple[str, ...], EndedBy | None]:
+        """Return the calls of a turn, those that OpenClaw makes of its text too, and what they are told."""
         # In a thread: what a hostile pattern costs must not hold up the times of other cells.
-        playing = within(PLAYING_S, asyncio.to_thread(self._play, reply.tool_calls))
+        playing = within(PLAYING_S, asyncio.to_thread(self._play, reply))
         try:
-            results = await playing
+            calls, results = await playing
         except TimeoutError:
             raise OpenClawError(f"its calls were not answered within {PLAYING_S:g} s") from None
+        if not calls:
+            return (), (), "answer"
         if results is None:
-            return (), "malformed_call"
-        for call, result in zip(reply.tool_calls, results, strict=True):
+            return calls, (), "malformed_call"
+        for call, result in zip(calls, results, strict=True):
             self._steps.append((call_key(call), result))
             if is_looping(self._steps):
-                return results, "loop"
-        return results, None
+                return calls, results, "loop"
+        return calls, results, None
 
-    def _play(self, calls: Sequence[ToolCall]) -> tuple[str, ...] | None:
-        if self._playing is None:
-            # Not sooner: a run without worlds need not load what plays them.
-            from pytest_openclaw.tools.world import Playing
+    def _play(self, reply: Reply) -> tuple[tuple[ToolCall, ...], tuple[str, ...] | None]:
+        # Not sooner: a run without worlds need not load what plays them.
+        from pytest_openclaw.tools.promoted import promoted_calls
+        from pytest_openclaw.tools.thinking import strip_thinking
+        from pytest_openclaw.tools.world import Playing
 
-            self._playing = Playing(self._world, self._request.tools)
-        return self._playing.answer_turn(calls)
+        tools = self._request.tools
+        self._playing = self._playing or Playing(self._world, tools)
+        calls = reply.tool_calls or promoted_calls(strip_thinking(reply.text), tools)
+        return calls, self._playing.answer_turn(calls)
 
     # --- one ending for all ---
 

@@ -6,14 +6,14 @@ OpenClaw's default for local models: a few tools directly, all others behind the
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.toolcalls import Dispatched, ToolCall
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.tools.dispatch import dispatch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pytest_openclaw.toolcalls import Tool
 
@@ -22,26 +22,47 @@ BRIDGE = (SEARCH, DESCRIBE, CALL)
 
 
 def reached_tools(offered: Sequence[Tool]) -> tuple[Tool, ...]:
-    """Return the tools that the bridge reaches: those offered, and the others of the catalogue."""
-    direct = tuple(tool for tool in offered if tool.name not in BRIDGE)
-    names = {tool.name for tool in direct}
-    others = load_catalogue().tools.values()
-    return (*direct, *(tool for tool in others if tool.name not in names and tool.name not in BRIDGE))
+    """Return the tools that the bridge reaches: those offered, and those that the release defers."""
+    return (*(tool for tool in offered if tool.name not in BRIDGE), *deferred_tools(offered))
 
 
 def deferred_tools(offered: Sequence[Tool]) -> tuple[Tool, ...]:
     """Return the tools that can be reached by the bridge alone."""
     names = {tool.name for tool in offered}
-    return tuple(tool for tool in reached_tools(offered) if tool.name not in names)
+    return tuple(tool for tool in load_catalogue().deferred_tools() if tool.name not in names)
 
 
-def inner_call(made: Dispatched, offered: Sequence[Tool] = ()) -> Dispatched | None:
-    """Return what becomes of the call that a `tool_call` carries; None if `made` carries none."""
+def inner_call(made: Dispatched, offered: Sequence[Tool] | None = None) -> Dispatched | None:
+    """Return what becomes of the call that a `tool_call` carries; None if `made` carries none.
+
+    Args:
+        made: a call.
+        offered: with it; None takes the surface on which the bridge is.
+    """
     if made.tool != CALL or not made.is_executed or not made.arguments:
         return None
-    arguments = json.dumps(made.arguments.get("args") or {})
-    call = ToolCall(name=str(made.arguments.get("id", "")), arguments=arguments, id=made.call.id)
-    return dispatch(call, reached_tools(offered))
+    call = ToolCall(
+        name=name_of(str(made.arguments.get("id", ""))), arguments=_carried(made.arguments), id=made.call.id
+    )
+    return dispatch(call, reached_tools(load_catalogue().surface("direct") if offered is None else offered))
+
+
+def id_of(tool: str) -> str:
+    """Return the id by which the bridge knows a tool."""
+    return f"openclaw:{'memory-core' if tool.startswith('memory_') else 'core'}:{tool}"
+
+
+def name_of(tool_id: str) -> str:
+    """Return the name in an id; the name alone will do as well."""
+    return tool_id.strip().rpartition(":")[2]
+
+
+def _carried(arguments: Mapping[str, Any]) -> str:
+    """The inner arguments as JSON: under `args`, or, which OpenClaw takes too, beside the id or as a text."""
+    if "args" not in arguments:
+        return json.dumps({name: value for name, value in arguments.items() if name != "id"})
+    carried = arguments["args"]
+    return carried if isinstance(carried, str) else json.dumps(carried or {})
 
 
 def with_inner_calls(made: Sequence[Dispatched]) -> tuple[Dispatched, ...]:

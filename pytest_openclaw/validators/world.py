@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_openclaw.protocols import Validator
-from pytest_openclaw.tools.bridge import with_inner_calls
+from pytest_openclaw.tools.bridge import inner_call, with_inner_calls
 from pytest_openclaw.validators.answer import judged, shown
 from pytest_openclaw.validators.call_rules import WantedCall, find_calls, missing, read_calls
 from pytest_openclaw.validators.keys import flag_value, list_value, settle, texts_value, what
@@ -93,7 +93,11 @@ class WorldReached:
     def _wrong(self, reply: Reply) -> Iterator[str]:
         made = with_inner_calls(reply.dispatched)
         state = reply.world or WorldState()
-        if said := forbidden_call(self.forbidden, made):
+        named = [name for name in self.forbidden if name != "*"]
+        others = ["*"] if "*" in self.forbidden else []
+        # The bridge is a way to the tool that was meant; it is forbidden only by its own name.
+        meant = [inner_call(call) or call for call in reply.dispatched]
+        if said := forbidden_call(named, made) or forbidden_call(others, meant, self.calls):
             yield said
         for unmet in find_calls(self.calls, made, ordered=self.ordered):
             yield missing(unmet, made)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from difflib import get_close_matches
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.tools.paths import absolute
 from pytest_openclaw.tools.world.patch import patch_files
 from pytest_openclaw.tools.world.workspace import ToolError, inside, text_of, whole_of
 
@@ -18,32 +21,54 @@ MOST_READ_CHARS = 12_000
 MOST_READ_LINES = 2000
 MOST_ENTRIES = 500
 MOST_EDITS = 100
-_EXACTLY = "must match exactly including all whitespace and newlines."
+_EXACTLY = "The old text must match exactly including all whitespace and newlines."
+_NO_EDITS = (
+    "Missing required parameter: edits (received: path, edits=<array>)."
+    " Supply correct parameters before retrying."
+)
+MOST_NAMES = 200
+LONGEST_NAME = 100
 
 
 def read(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     """Return a file, or the lines from `offset` on, at most `limit` of them."""
-    path = text_of(arguments, "path")
-    place = inside(path)
+    place = inside(text_of(arguments, "path"))
+    path = absolute(place)
     text = workspace.text(place)
     if text is None:
         if workspace.is_folder(place):
-            raise ToolError("EISDIR: illegal operation on a directory, read")
+            raise ToolError(
+                f"Read requires a file path, but {path} is a directory. List the directory, then read a file."
+            )
         if arguments.get("optional") is True:
-            return f"(there is no file {path})"
-        raise ToolError(f"File not found: {path}")
+            return f"Optional file not found: {path}."
+        raise ToolError(f"File not found: {path}.{_near(workspace, place)}")
+    if not text:
+        return "File is empty (0 bytes)."
     lines = text.split("\n")
+    end = [lines.pop()] if lines[-1] == "" else []
     first = whole_of(arguments, "offset", 1)
     if first > len(lines):
-        raise ToolError(f"Offset {first} is beyond end of file ({len(lines)} lines total)")
+        n = len(lines)
+        return f"Offset {first} is beyond end of file ({n} lines total). Retry with offset <= {n}."
     limit = whole_of(arguments, "limit", MOST_READ_LINES)
     shown = _fitting(lines[first - 1 : first - 1 + min(limit, MOST_READ_LINES)])
-    last = first - 1 + len(shown)
-    body = "\n".join(shown)
-    if last < len(lines):
-        left = len(lines) - last
-        return f"{body}\n\n[{left} more lines in file. Use offset={last + 1} to continue.]"
-    return body or "(the file is empty)"
+    left = len(lines) - (first - 1 + len(shown))
+    if not left:
+        return "\n".join([*shown, *end])
+    more = "1 more line" if left == 1 else f"{left} more lines"
+    shown.append(f"\n[{more} in file. Use offset={len(lines) - left + 1} to continue.]")
+    return "\n".join(shown)
+
+
+def _near(workspace: Workspace, place: str) -> str:
+    """A file beside it whose name is much like the one that was asked for."""
+    folder, _, name = place.rpartition("/")
+    if len(name) > LONGEST_NAME:
+        return ""
+    names = [one for one in workspace.entries(folder)[:MOST_NAMES] if len(one) <= LONGEST_NAME]
+    close = get_close_matches(name, [one for one in names if not one.endswith("/")], n=1)
+    return f" Did you mean: {close[0]}?" if close else ""
 
 
 def _fitting(lines: Sequence[str]) -> list[str]:
@@ -56,23 +81,27 @@ def _fitting(lines: Sequence[str]) -> list[str]:
 
 def write(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     """Put a text in place of what a file held."""
-    path, content = text_of(arguments, "path"), text_of(arguments, "content")
-    workspace.put(inside(path), content)
-    return f"Successfully wrote {len(content.encode())} bytes to {path}"
+    place, content = inside(text_of(arguments, "path")), text_of(arguments, "content")
+    workspace.put(place, content)
+    return f"Successfully wrote {len(content.encode())} bytes to {absolute(place)}"
 
 
 def edit(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     """Replace pieces of a file; each must stand there once, and none is replaced unless all are found."""
-    path = text_of(arguments, "path")
-    place = inside(path)
+    place = inside(text_of(arguments, "path"))
+    path = absolute(place)
     text = workspace.text(place)
+    pairs = _edits(arguments)
     if text is None:
-        raise ToolError(f"File not found: {path}")
-    pairs = _edits(path, arguments.get("edits"))
+        code = "EISDIR" if workspace.is_folder(place) else "ENOENT"
+        raise ToolError(f"Could not edit file: {path}. Error code: {code}.")
     spans = sorted(_span(path, text, pairs, n) for n in range(len(pairs)))
     for (_, end, one), (start, _, other) in pairwise(spans):
         if start < end:
-            raise ToolError(f"edits[{one}] and edits[{other}] overlap in {path}. Merge them into one edit.")
+            raise ToolError(
+                f"edits[{one}] and edits[{other}] overlap in {path}."
+                " Merge them into one edit or target disjoint regions."
+            )
     pieces: list[str] = []
     position = 0
     for start, end, n in spans:
@@ -80,20 +109,22 @@ def edit(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
         position = end
     changed = "".join([*pieces, text[position:]])
     if changed == text:
-        raise ToolError(f"No changes made to {path}. The replacement is the same text.")
+        return f"No changes made to {path}. The replacement text is identical to the original."
     workspace.put(place, changed)
     return f"Successfully replaced {len(pairs)} block(s) in {path}."
 
 
-def _edits(path: str, value: Any) -> list[tuple[str, str]]:
-    if not isinstance(value, list) or not value or not all(isinstance(one, Mapping) for one in value):
-        raise ToolError("edits must contain at least one replacement")
-    if len(value) > MOST_EDITS:
-        raise ToolError(f"at most {MOST_EDITS} edits in one call")
-    pairs = [(text_of(one, "oldText"), text_of(one, "newText")) for one in value]
-    for n, (old, _) in enumerate(pairs):
-        if not old:
-            raise ToolError(f"{_name(pairs, n)} must not be empty in {path}.")
+def _edits(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
+    edits = arguments.get("edits")
+    if edits is None and "oldText" in arguments:
+        edits = [arguments]  # one edit without its list, which OpenClaw forgives
+    if not isinstance(edits, list) or not edits or not all(isinstance(one, Mapping) for one in edits):
+        raise ToolError(_NO_EDITS)
+    if len(edits) > MOST_EDITS:
+        raise ToolError(f"At most {MOST_EDITS} edits in one call.")
+    pairs = [(text_of(one, "oldText"), text_of(one, "newText")) for one in edits]
+    if not all(old for old, _ in pairs):
+        raise ToolError(_NO_EDITS)
     return pairs
 
 
@@ -102,40 +133,34 @@ def _span(path: str, text: str, pairs: Sequence[tuple[str, str]], n: int) -> tup
     old = pairs[n][0]
     start = text.find(old)
     if start < 0:
-        if len(pairs) == 1:
-            said = f"Could not find the exact text in {path}. The old text {_EXACTLY}"
-        else:
-            said = f"Could not find edits[{n}] in {path}. The oldText {_EXACTLY}"
+        if len(pairs) > 1:
+            raise ToolError(f"Could not find edits[{n}] in {path}. {_EXACTLY}")
         shown = text if len(text) <= MOST_READ_CHARS else f"{text[:MOST_READ_CHARS]}\n... (truncated)"
-        raise ToolError(f"{said}\nCurrent file contents:\n{shown}")
-    if text.find(old, start + 1) >= 0:
         raise ToolError(
-            f"Found {text.count(old)} occurrences of {_name(pairs, n)} in {path}. It must be unique."
-            " Give more of the text around it."
+            f"Could not find the exact text in {path}. {_EXACTLY}\nCurrent file contents:\n{shown}"
+        )
+    if text.find(old, start + 1) >= 0:
+        what, each = ("the text", "The text") if len(pairs) == 1 else (f"edits[{n}]", "Each oldText")
+        raise ToolError(
+            f"Found {text.count(old)} occurrences of {what} in {path}. {each} must be unique."
+            " Please provide more context to make it unique."
         )
     return start, start + len(old), n
 
 
-def _name(pairs: Sequence[tuple[str, str]], n: int) -> str:
-    return "oldText" if len(pairs) == 1 else f"edits[{n}].oldText"
-
-
 def ls(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     """List a folder, a name a line."""
-    path = text_of(arguments, "path", ".") or "."
-    place = inside(path)
-    if workspace.text(place) is not None:
-        raise ToolError(f"Not a directory: {path}")
+    place = inside(text_of(arguments, "path", ".") or ".")
     if not workspace.is_folder(place):
-        raise ToolError(f"Path not found: {path}")
+        raise ToolError("directory not found")
     names = workspace.entries(place)
     after = arguments.get("after")
-    if isinstance(after, str) and after in names:
-        names = names[names.index(after) + 1 :]
+    if isinstance(after, str) and after:
+        names = [name for name in names if name > after]
     shown = names[: min(MOST_ENTRIES, whole_of(arguments, "limit", MOST_ENTRIES))]
-    body = "\n".join(shown) or "(empty directory)"
+    body = "\n".join(json.dumps(name, ensure_ascii=False) for name in shown) or "(empty directory)"
     if len(shown) < len(names):
-        return f"{body}\n\n[{len(names) - len(shown)} more entries. Use after={shown[-1]} to continue.]"
+        return f'{body}\n\n[More entries. Continue with the same path and after="{shown[-1]}".]'
     return body
 
 

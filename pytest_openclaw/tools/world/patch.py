@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.tools.paths import absolute
 from pytest_openclaw.tools.world.workspace import ToolError, inside
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class _Section:
 
     kind: str
     path: str
+    line: int
     added: list[str] = field(default_factory=list)
     move_to: str | None = None
     pieces: list[_Piece] = field(default_factory=list)
@@ -55,7 +57,7 @@ def patch_files(workspace: Workspace, patch: str) -> str:
     """
     sections = _read_sections(_lines_between(patch))
     if not sections:
-        raise ToolError("No files were modified.")
+        raise ToolError(_no_header("", 2))
     done = [_apply(workspace, section) for section in sections]
     return "\n".join(["Success. Updated the following files:", *done])
 
@@ -68,9 +70,9 @@ def _lines_between(patch: str) -> list[str]:
     if len(lines) > 1 and lines[0].strip().startswith("<<") and lines[-1].strip() == "EOF":
         lines = lines[1:-1]  # some models write it as a shell would take it
     if not lines or lines[0].strip() != _BEGIN:
-        raise ToolError(f"Invalid patch: The first line of the patch must be '{_BEGIN}'")
+        raise ToolError(f"The first line of the patch must be '{_BEGIN}'")
     if lines[-1].strip() != _END:
-        raise ToolError(f"Invalid patch: The last line of the patch must be '{_END}'")
+        raise ToolError(f"The last line of the patch must be '{_END}'")
     return lines[1:-1]
 
 
@@ -79,17 +81,24 @@ def _read_sections(lines: Sequence[str]) -> list[_Section]:
     n_pieces = 0
     for number, line in enumerate(lines, 2):
         if head := next((mark for mark in (_ADD, _DELETE, _UPDATE) if line.strip().startswith(mark)), None):
-            sections.append(_Section(kind=head, path=line.strip()[len(head) :].strip()))
+            sections.append(_Section(kind=head, path=line.strip()[len(head) :].strip(), line=number))
         elif sections:
             n_pieces += _read_line(sections[-1], line, number)
         elif line.strip():
-            raise ToolError(f"Invalid patch hunk on line {number}: '{line[:200]}' is no file section")
+            raise ToolError(_no_header(line, number))
         if n_pieces + len(sections) > MOST_PIECES:
             raise ToolError(f"Invalid patch: more than {MOST_PIECES} hunks")
     for section in sections:
         if section.kind == _UPDATE and not section.pieces and section.move_to is None:
-            raise ToolError(f"Invalid patch: Update file hunk for path '{section.path}' is empty")
+            where = f"Invalid patch hunk at line {section.line}"
+            raise ToolError(f"{where}: Update file hunk for path '{section.path}' is empty")
     return sections
+
+
+def _no_header(line: str, number: int) -> str:
+    known = ", ".join(f"'{mark}{{path}}'" for mark in (_ADD, _DELETE, _UPDATE))
+    what = f"'{line[:200]}' is not a valid hunk header"
+    return f"Invalid patch hunk at line {number}: {what}. Valid hunk headers: {known}"
 
 
 def _read_line(section: _Section, line: str, number: int) -> int:
@@ -103,7 +112,7 @@ def _read_line(section: _Section, line: str, number: int) -> int:
             return 0
         return _read_piece_line(section, line, number)
     if line.strip():
-        raise ToolError(f"Invalid patch hunk on line {number}: unexpected line '{line[:200]}'")
+        raise ToolError(_no_header(line, number))
     return 0
 
 
@@ -128,7 +137,7 @@ def _read_piece_line(section: _Section, line: str, number: int) -> int:
         piece.new.append(line[1:])
     else:
         raise ToolError(
-            f"Invalid patch hunk on line {number}: Unexpected line found in update hunk: '{line[:200]}'."
+            f"Invalid patch hunk at line {number}: Unexpected line found in update hunk: '{line[:200]}'."
             " Every line should start with ' ' (context line), '+' (added line), or '-' (removed line)"
         )
     return begun
@@ -144,12 +153,16 @@ def _apply(workspace: Workspace, section: _Section) -> str:
         return f"A {section.path}"
     text = workspace.text(place)
     if text is None:
-        what = "delete" if section.kind == _DELETE else "update"
-        raise ToolError(f"Failed to read file to {what} {section.path}: File not found: {section.path}")
+        if section.kind == _DELETE:
+            raise ToolError("file not found")
+        path = absolute(place)
+        raise ToolError(
+            f"Failed to read file to update {path}: Failed boundary read for {path} (path not found)"
+        )
     if section.kind == _DELETE:
         workspace.remove(place)
         return f"D {section.path}"
-    changed = _updated(text, section)
+    changed = _updated(text, section, absolute(place))
     if section.move_to is None:
         workspace.put(place, changed)
         return f"M {section.path}"
@@ -160,11 +173,11 @@ def _apply(workspace: Workspace, section: _Section) -> str:
     return f"M {section.move_to}"
 
 
-def _updated(text: str, section: _Section) -> str:
+def _updated(text: str, section: _Section, path: str) -> str:
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
-    found = _places(lines, section)
+    found = _places(lines, section, path)
     result: list[str] = []
     position = 0
     for start, end, new in sorted(found, key=lambda place: place[0]):
@@ -174,7 +187,7 @@ def _updated(text: str, section: _Section) -> str:
     return "".join(f"{line}\n" for line in result)
 
 
-def _places(lines: Sequence[str], section: _Section) -> list[tuple[int, int, list[str]]]:
+def _places(lines: Sequence[str], section: _Section, path: str) -> list[tuple[int, int, list[str]]]:
     """Return from which line up to which the lines go, and what comes there, for each piece."""
     searched = _Lines(lines)
     places: list[tuple[int, int, list[str]]] = []
@@ -183,13 +196,14 @@ def _places(lines: Sequence[str], section: _Section) -> list[tuple[int, int, lis
         if piece.context is not None:
             context = searched.find([piece.context], position)
             if context is None:
-                raise ToolError(f"Failed to find context '{piece.context[:200]}' in {section.path}")
+                raise ToolError(f"Failed to find context '{piece.context[:200]}' in {path}")
             position = context + 1
         if not piece.old:
-            # New lines alone go to the end, whatever they were said to follow.
-            places.append((len(lines), len(lines), piece.new))
+            # New lines alone go behind the line that was named, or to the end.
+            start = len(lines) if piece.context is None or piece.at_end else position
+            places.append((start, start, piece.new))
             continue
-        start = _find(searched, piece, position, section.path)
+        start = _find(searched, piece, position, path)
         position = start + len(piece.old)
         places.append((start, position, piece.new))
     return places

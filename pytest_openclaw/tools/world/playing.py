@@ -12,15 +12,18 @@ from pytest_openclaw.tools.bridge import (
     DESCRIBE,
     SEARCH,
     deferred_tools,
+    id_of,
     inner_call,
+    name_of,
     reached_tools,
 )
 from pytest_openclaw.tools.dispatch import dispatch, same_tool
+from pytest_openclaw.tools.signatures import signature
 from pytest_openclaw.tools.words import rank
 from pytest_openclaw.tools.world import files
 from pytest_openclaw.tools.world.search import Memory, Web
 from pytest_openclaw.tools.world.shell import Exec
-from pytest_openclaw.tools.world.workspace import ToolError, Workspace, text_of, told, whole_of
+from pytest_openclaw.tools.world.workspace import ToolError, Workspace, pretty, text_of, told, whole_of
 from pytest_openclaw.validators.json_schema import BoundedSchema
 from pytest_openclaw.worlds import WorldState
 
@@ -37,12 +40,17 @@ MOST_QUERIES = 10
 
 _PLAIN: Mapping[str, str] = {
     "session_status": "Session main: ready. Workspace /workspace. Nothing else is running.",
-    "sessions_list": json.dumps({"count": 0, "sessions": []}),
-    "conversations_list": json.dumps({"count": 0, "conversations": []}),
-    "subagents": json.dumps({"status": "ok", "active": [], "recent": []}),
-    "sessions_yield": json.dumps({"status": "yielded"}),
-    "progress_card": json.dumps({"status": "ok"}),
+    "sessions_list": pretty({"count": 0, "sessions": [], "hasMore": False}),
+    "conversations_list": pretty({"conversations": []}),
+    "subagents": pretty({"status": "ok", "action": "list", "total": 0, "active": [], "recent": []}),
+    "sessions_yield": pretty({"status": "yielded"}),
+    "progress_card": "Progress card updated (rev 1)",
+    "get_goal": pretty({"status": "missing"}),
 }
+_UNKNOWN = (
+    "Unknown tool id: {}. Use tool_search to find a tool, tool_describe to inspect it, then tool_call with"
+    " the exact id or name."
+)
 _SENDS: Mapping[str, str] = {
     "message": "message",
     "conversations_send": "message",
@@ -123,19 +131,37 @@ class Playing:
     def _told(self, made: Dispatched) -> str:
         if not made.is_executed or made.tool is None or made.arguments is None:
             return made.message
-        if made.tool == CALL and (inner := inner_call(made, self._tools)) is not None:
-            return self._told(inner)
-        arguments = valid_value(dict(made.arguments))
         try:
-            return self._play(made.tool, arguments)
+            if made.tool == CALL and (inner := inner_call(made, self._tools)) is not None:
+                return self._carry(made, inner)
+            return self._play(made.tool, valid_value(dict(made.arguments)))
         except ToolError as error:
             return told(made.tool, str(error))
+
+    def _carry(self, made: Dispatched, inner: Dispatched) -> str:
+        """Return what the bridge tells of the call that it carries."""
+        if inner.tool is None:
+            raise ToolError(_unknown(made))
+        name = id_of(inner.tool)
+        if not inner.is_executed or inner.arguments is None:
+            wrong = "; ".join(line[4:] for line in inner.message.split("\n") if line.startswith("  - "))
+            (tool,) = (one for one in reached_tools(self._tools) if one.name == inner.tool)
+            expected = signature(tool.parameters)
+            raise ToolError(f'Invalid arguments for tool "{name}": {wrong}. Expected input: {expected}.')
+        result = self._play(inner.tool, valid_value(dict(inner.arguments)))
+        return pretty(
+            {
+                "tool": {"id": name, "name": inner.tool, "source": "openclaw"},
+                "result": {"content": [{"type": "text", "text": result}]},
+            }
+        )
 
     def _play(self, tool: str, arguments: Mapping[str, Any]) -> str:
         scripted = self._scripted(tool, arguments)
         if tool in _SENDS:
-            sent = self._send(tool, arguments)
-            return sent if scripted is None else scripted
+            n_sent = len(self._sent)
+            told_of_it = self._send(tool, arguments)
+            return told_of_it if scripted is None or len(self._sent) == n_sent else scripted
         if scripted is not None:
             return scripted
         if tool in self._played:
@@ -155,41 +181,45 @@ class Playing:
 
     def _send(self, tool: str, arguments: Mapping[str, Any]) -> str:
         if arguments.get("dryRun") is True:
-            return json.dumps({"status": "ok", "dryRun": True})
+            return pretty({"status": "ok", "dryRun": True})
         if not any(arguments.get(key) for key in (_SENDS[tool], "media", "attachments", "buffer")):
             raise ToolError(f"{_SENDS[tool]} required")
+        if tool == "sessions_send" and not (arguments.get("sessionKey") or arguments.get("label")):
+            return pretty({"status": "error", "error": "Either sessionKey or label is required"})
         self._workspace.take_room(len(json.dumps(arguments)))
         self._sent.append({"tool": tool, **arguments})
-        return json.dumps({"status": "ok", "messageId": f"m{len(self._sent)}"})
+        return pretty({"status": "ok", "messageId": f"m{len(self._sent)}"})
 
     # --- the bridge ---
 
     def _search_tools(self, arguments: Mapping[str, Any]) -> str:
         known = {tool.name: tool for tool in deferred_tools(self._tools)}
-        texts = {name: f"{name.replace('_', ' ')} {name} {tool.description}" for name, tool in known.items()}
-        found: dict[str, float] = {}
+        texts = {name: f"{name.replace('_', ' ')} {tool.description}" for name, tool in known.items()}
+        found: dict[str, None] = {}
         for query, limit in _queries(arguments):
-            found |= dict(rank(query, texts)[:limit])
-        results = [
-            {"id": name, "name": name, "description": known[name].description, "score": score}
-            for name, score in found.items()
-        ]
-        return json.dumps({"results": results}, ensure_ascii=False)
+            found |= dict.fromkeys(name for name, _ in rank(query, texts)[:limit])
+        return pretty([_described(known[name]) for name in found])
 
     def _describe_tool(self, arguments: Mapping[str, Any]) -> str:
-        name = text_of(arguments, "id")
+        name = name_of(text_of(arguments, "id"))
         tool = next((one for one in reached_tools(self._tools) if same_tool(one.name, name)), None)
         if tool is None:
-            return f"Tool {name.strip()[:200]} not found"
-        return json.dumps(
-            {
-                "id": tool.name,
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": dict(tool.parameters),
-            },
-            ensure_ascii=False,
-        )
+            raise ToolError(_UNKNOWN.format(name[:200]))
+        return pretty({**_described(tool), "parameters": dict(tool.parameters)})
+
+
+def _described(tool: Tool) -> dict[str, Any]:
+    return {
+        "id": id_of(tool.name),
+        "source": "openclaw",
+        "name": tool.name,
+        "description": tool.description,
+        "input": signature(tool.parameters),
+    }
+
+
+def _unknown(made: Dispatched) -> str:
+    return _UNKNOWN.format(str((made.arguments or {}).get("id"))[:200])
 
 
 def final_state(world: World, tools: Sequence[Tool], calls: Iterable[ToolCall]) -> WorldState:
@@ -218,8 +248,8 @@ def _process(arguments: Mapping[str, Any]) -> str:
         return "No running or recent sessions."
     session = arguments.get("sessionId")
     if not isinstance(session, str) or not session:
-        raise ToolError("sessionId is required for this action.")
-    raise ToolError(f"No session found for {session[:200]}")
+        return "sessionId is required for this action."
+    return f"No session found for {session[:200]}"
 
 
 def _queries(arguments: Mapping[str, Any]) -> list[tuple[str, int]]:
@@ -233,7 +263,7 @@ def _queries(arguments: Mapping[str, Any]) -> list[tuple[str, int]]:
         if isinstance(entry, dict) and isinstance(entry.get("query"), str)
     ]
     if not queries:
-        raise ToolError("query required")
+        raise ToolError("provide query or queries.")
     return queries
 
 

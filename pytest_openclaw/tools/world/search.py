@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.tools.paths import place_of
 from pytest_openclaw.tools.words import rank
-from pytest_openclaw.tools.world.workspace import ToolError, text_of, whole_of
+from pytest_openclaw.tools.world.workspace import ToolError, pretty, text_of, whole_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,10 +16,11 @@ if TYPE_CHECKING:
 MOST_SNIPPETS = 20
 SNIPPET_CHARS = 700
 PAGE_CHARS = 10_000
+_NOTES = ("MEMORY.md", "USER.md")
 
 
 class Memory:
-    """The notes of a world: those that a suite names, `MEMORY.md`, and what stands in `memory/`."""
+    """The notes of a world: those that a suite names, `MEMORY.md`, `USER.md` and those in `memory/`."""
 
     def __init__(self, workspace: Workspace, notes: Mapping[str, str]) -> None:
         self._workspace = workspace
@@ -46,11 +46,12 @@ class Memory:
                 "score": score,
                 "snippet": paragraphs[key][:SNIPPET_CHARS],
                 "source": "memory",
+                "citation": f"{lines[key][0]}#L{lines[key][1]}-L{lines[key][2]}",
             }
             for key, score in rank(query, paragraphs)
             if score >= least
         ]
-        return _json({"results": found[:most]})
+        return pretty({"results": found[:most]})
 
     def get(self, arguments: Mapping[str, Any]) -> str:
         """Return lines of one note."""
@@ -60,18 +61,27 @@ class Memory:
         except ValueError as error:
             raise ToolError(str(error)) from None
         text = self._notes().get(place)
+        if text is None and not self._may_be_note(place):
+            refused = {"status": "error", "code": "MEMORY_PATH_NOT_ALLOWED"}
+            why = "path is not an allowed Markdown memory file"
+            return pretty({"path": path, "text": "", **refused, "error": why})
         if text is None:
-            raise ToolError(f"File not found: {path}")
+            return pretty({"status": "not_found", "text": "", "path": path})
         first = whole_of(arguments, "from", 1)
-        lines = text.split("\n")[first - 1 :][: whole_of(arguments, "lines", 2000)]
-        return _json({"path": place, "from": first, "text": "\n".join(lines)[:PAGE_CHARS]})
+        lines = text.rstrip("\n").split("\n")[first - 1 :][: whole_of(arguments, "lines", 2000)]
+        shown = "\n".join(lines)[:PAGE_CHARS]
+        return pretty({"status": "ok", "text": shown, "path": place, "from": first, "lines": len(lines)})
 
     def _notes(self) -> dict[str, str]:
         return {
             place: text
             for place, text in self._workspace.files.items()
-            if place in self._named or place == "MEMORY.md" or place.startswith("memory/")
+            if place in self._named or self._may_be_note(place)
         }
+
+    @staticmethod
+    def _may_be_note(place: str) -> bool:
+        return place in _NOTES or (place.startswith("memory/") and place.endswith(".md"))
 
 
 def _paragraphs(text: str) -> list[tuple[int, int, str]]:
@@ -102,7 +112,7 @@ class Web:
             {"title": _title(self._pages[url]), "url": url, "description": self._pages[url][:300].strip()}
             for url, _ in shown
         ]
-        return _json({"query": query, "count": len(results), "results": results})
+        return pretty({"query": query, "count": len(results), "results": results})
 
     def fetch(self, arguments: Mapping[str, Any]) -> str:
         """Return the text of a page."""
@@ -113,7 +123,7 @@ class Web:
         if text is None:
             raise ToolError(f"Web fetch failed (404): {url}")
         most = min(PAGE_CHARS, whole_of(arguments, "maxChars", PAGE_CHARS))
-        return _json(
+        return pretty(
             {
                 "url": url,
                 "status": 200,
@@ -133,7 +143,3 @@ def _plain(url: str) -> str:
 
 def _title(text: str) -> str:
     return text.strip().partition("\n")[0].lstrip("# ").strip()[:120]
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)

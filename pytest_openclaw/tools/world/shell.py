@@ -29,6 +29,7 @@ MOST_OUTPUT_CHARS = 200_000
 MOST_COMMANDS = 50
 LONGEST_PATTERN = 200
 _NOWHERE = "/dev/null"
+_ENDED = {127: "Command not found", 126: "Command not executable (permission denied)"}
 
 
 @dataclass(frozen=True)
@@ -58,25 +59,32 @@ class Exec:
         Raises:
             OpenClawError: a suite's pattern cannot be decided.
         """
-        command = text_of(arguments, "command").strip()
+        command = text_of(arguments, "command", "").strip()
         if not command:
             raise ToolError("Provide a command to start.")
+        workdir = arguments.get("workdir")
+        folder = self._folder(workdir if isinstance(workdir, str) else "")
+        if folder is None:
+            return f'workdir "{workdir}" is unavailable or not a directory: command was not executed.'
         self._workspace.take_room(len(command))
         self.ran.append(command)
-        ran = self._run(command, str(arguments.get("workdir") or ""))
-        output = ran.output.rstrip("\n")
-        if ran.code:
-            ended = f"(Command exited with code {ran.code})"
-            return f"{output}\n\n{ended}" if output else ended
-        return output or "(no output)"
+        ran = self._run(command, folder)
+        output = ran.output.rstrip("\n") or "(no output)"
+        if not ran.code:
+            return output
+        return f"{output}\n\n{_ENDED.get(ran.code, f'(Command exited with code {ran.code})')}"
 
-    def _run(self, command: str, workdir: str) -> Ran:
+    def _folder(self, workdir: str) -> str | None:
+        try:
+            place = place_of(workdir)
+        except ValueError:
+            return None
+        return place if self._workspace.is_folder(place) else None
+
+    def _run(self, command: str, folder: str) -> Ran:
         if len(command) > LONGEST_COMMAND:
             return Ran("sh: Argument list too long", 126)
-        try:
-            shell = Shell(workspace=self._workspace, folder=place_of(workdir))
-        except ValueError as error:
-            raise ToolError(str(error)) from None
+        shell = Shell(workspace=self._workspace, folder=folder)
         if (known := self._known(command)) is not None:
             return known
         try:

@@ -23,7 +23,12 @@ class ToolError(Exception):
 
 def told(tool: str, error: str) -> str:
     """Return an error of a tool in the form in which OpenClaw hands it to the model."""
-    return json.dumps({"status": "error", "tool": tool, "error": error}, ensure_ascii=False)
+    return pretty({"status": "error", "tool": tool, "error": error})
+
+
+def pretty(value: Any) -> str:
+    """Return a value as OpenClaw's tools write it."""
+    return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 class Workspace:
@@ -58,7 +63,7 @@ class Workspace:
             if full.startswith(below) and (rest := full[len(below) :]):
                 name, slash, _ = rest.partition("/")
                 names.add(name + slash)
-        return sorted(names, key=lambda name: (name.casefold(), name))
+        return sorted(names)
 
     def below(self, place: str) -> list[str]:
         """Return the files and folders under a folder, however deep."""
@@ -72,7 +77,7 @@ class Workspace:
             ToolError: it is a folder, stands below a file, or there is no room for it.
         """
         if self.is_folder(place):
-            raise ToolError(f"EISDIR: illegal operation on a directory: {place or ROOT}")
+            raise ToolError("not a file")
         self._check_above(place)
         self.take_room(len(text))
         if place not in self.files:
@@ -82,7 +87,7 @@ class Workspace:
     def make_folder(self, place: str) -> None:
         """Make a folder and those above it; raises as `put` does."""
         if place in self.files:
-            raise ToolError(f"EEXIST: file already exists: {place}")
+            raise ToolError(f"EEXIST: file already exists: {absolute(place)}")
         self._check_above(place)
         if not self.is_folder(place):
             self._add(place)
@@ -114,7 +119,7 @@ class Workspace:
     def _check_above(self, place: str) -> None:
         for above in folders_above(place):
             if above in self.files:
-                raise ToolError(f"ENOTDIR: not a directory: {above}")
+                raise ToolError(f"Path component is not a directory: {absolute(above)}")
 
 
 def inside(path: str) -> str:

@@ -100,7 +100,7 @@ def test_an_exchange_goes_on_until_an_answer(opened: Open) -> None:
     assert [call.name for call in reply.tool_calls] == ["read", "write"]
     assert [turn.results for turn in reply.turns] == [
         ("one\n",),
-        ("Successfully wrote 3 bytes to b.txt",),
+        ("Successfully wrote 3 bytes to /workspace/b.txt",),
         (),
     ]
     assert reply.raw == "Let me look.\n\nDone."
@@ -126,9 +126,25 @@ def test_an_error_is_told_and_can_be_mended(opened: Open) -> None:
         'Validation failed for tool "read":\n  - path: must have required properties path'
     )
     assert unknown == "Tool frobnicate not found"
-    assert json.loads(missing) == {"status": "error", "tool": "read", "error": "File not found: nope"}
+    assert json.loads(missing) == {
+        "status": "error",
+        "tool": "read",
+        "error": "File not found: /workspace/nope.",
+    }
     assert reply.turns[1].results == ("one\n",)
     assert reply.ended_by == "answer"
+
+
+def test_a_written_call_that_openclaw_executes_is_played(opened: Open) -> None:
+    """One local dialect is taken for a call, so the exchange goes on; any other text ends it."""
+    written = '[read]\n{"path": "a.txt"}\n[END_TOOL_REQUEST]'
+    provider = Script(Reply(text=written), Reply(text='<tool_call>{"name": "read"}</tool_call>'))
+
+    reply = reply_of(held(opened, provider))
+
+    assert [turn.results for turn in reply.turns] == [("one\n",), ()]
+    assert [call.name for call in reply.tool_calls] == ["read"]
+    assert (reply.ended_by, reply.text[:11]) == ("answer", "<tool_call>")
 
 
 def test_an_exchange_has_a_last_step(opened: Open) -> None:
@@ -344,9 +360,9 @@ def test_a_provider_may_play_worlds_itself(opened: Open) -> None:
     class Plays(Script):
         plays_worlds = True
 
-    provider = Plays(Reply(text="done", ended_by="answer"))
+    provider = Plays(calls(READ, text="done", ended_by="step_limit"))
 
     reply = reply_of(held(opened, provider))
 
-    assert (reply.text, reply.ended_by, len(provider.asked)) == ("done", "answer", 1)
+    assert (reply.text, reply.ended_by, len(provider.asked)) == ("done", "step_limit", 1)
     assert provider.asked[0].world == WORLD

@@ -181,6 +181,15 @@ def test_a_reply_is_told_without_its_thinking_and_its_middle() -> None:
     assert len(long.what or "") == 300
 
 
+def test_of_an_exchange_the_last_text_is_told() -> None:
+    """As a failure of a live run shows it."""
+    turns = ({"text": "Let me look.", "calls": []}, {"text": "<think>hm</think>Done.", "calls": []})
+
+    replay = Replay.of(missed(raw_output="Let me look.\n\n<think>hm</think>Done.", turns=turns))
+
+    assert replay.reply == "Done."
+
+
 REPLAYS = st.dictionaries(
     st.builds(
         CellKey,
@@ -375,6 +384,7 @@ def test_what_is_no_change(began: dict[str, Any], now: dict[str, Any]) -> None:
             for key, value in {
                 "prompt": "hi", "validator": {"type": "exact", "value": "x"}, "system": "be brief", "name": "new",
                 "expected_tool_calls": ["df"], "category": "x", "max_output_tokens": 7,
+                "tools_sha256": "0", "world": {"steps": 3},
             }.items()
         ),
         pytest.param({}, {"prompts": (definition("P1"),)}, "s.toml: prompt P2 is not selected now, or is gone", id="fewer"),

@@ -31,6 +31,7 @@ DONE = (
     ("message", {"action": "send", "target": "Anna", "message": "Tea is on the list."}),
     ("tool_call", {"id": "web_fetch", "args": {"url": "https://example.org"}}),
     ("exec", {"command": "rm old.txt"}),
+    ("tool_call", {"id": "openclaw:core:ls", "args": {"path": "src"}}),
 )
 
 
@@ -64,13 +65,17 @@ def checked(spec: dict[str, Any], reply: Reply) -> tuple[bool | None, str | None
         pytest.param({"calls": [{"name": "exec"}, {"name": "exec"}]}, None, id="two-calls"),
         pytest.param({"calls": [{"name": "exec"}] * 3}, "exec was not called often enough, or not in order", id="not-three"),
         pytest.param({"calls": [{"name": "web_fetch", "arguments": {"url": "https://example.org"}}]}, None, id="over-the-bridge"),
+        pytest.param({"calls": [{"name": "ls", "arguments": {"path": "src"}}]}, None, id="an-offered-tool-over-the-bridge"),
         pytest.param({"calls": [{"name": "tool_call"}]}, None, id="the-bridge-itself"),
-        pytest.param({"calls": [{"name": "write"}, {"name": "ls"}]}, 'expected a call of "write"; expected a call of "ls"', id="all-that-is-missing"),
+        pytest.param({"calls": [{"name": "write"}, {"name": "process"}]}, 'expected a call of "write"; expected a call of "process"', id="all-that-is-missing"),
         pytest.param({"calls": [{"name": "edit"}, {"name": "read"}], "ordered": True}, "read was not called often enough, or not in order", id="other-order"),
         pytest.param({"calls": [{"name": "read"}, {"name": "message"}], "ordered": True}, None, id="order"),
         pytest.param({"forbidden": ["write", "process"]}, None, id="nothing-forbidden"),
-        pytest.param({"forbidden": ["EXEC"]}, "EXEC was called, which is forbidden here", id="forbidden"),
+        pytest.param({"forbidden": ["EXEC"]}, "exec was called, which is forbidden here", id="forbidden"),
         pytest.param({"forbidden": ["web_fetch"]}, "web_fetch was called, which is forbidden here", id="forbidden-over-the-bridge"),
+        pytest.param({"forbidden": ["*"]}, "read was called, which is forbidden here", id="all-forbidden"),
+        pytest.param({"forbidden": ["*"], "calls": [{"name": name} for name in ("read", "edit", "exec", "message", "web_fetch", "ls")]}, None, id="all-others-forbidden"),
+        pytest.param({"forbidden": ["tool_call"]}, "tool_call was called, which is forbidden here", id="the-bridge-forbidden"),
         pytest.param({"files": {"notes.md": "milk\neggs\ntea"}}, None, id="text"),
         pytest.param({"files": {"/workspace/./notes.md": {"equals": "\nmilk\neggs\ntea\n\n"}}}, None, id="equals"),
         pytest.param({"files": {"notes.md": "milk"}}, 'notes.md is "milk\\neggs\\ntea\\n", not "milk"', id="another-text"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pytest_openclaw import faults
 from pytest_openclaw.judge import judge
-from pytest_openclaw.records import Cell, Ending, Prompt, Record, Reply, Target, Timing, Verdict
+from pytest_openclaw.records import Cell, Ending, Prompt, Record, Reply, Target, Timing, Turn, Verdict
 from pytest_openclaw.redact import Redactor
 from pytest_openclaw.run.recording import record_of
 from pytest_openclaw.run.stored.parts import read_part
@@ -67,7 +67,29 @@ class Broken:
         raise ZeroDivisionError("no rule")
 
 
-REGISTRY = build_registry(("tests", validator) for validator in (*BUILTIN, Reasoned, Broken))
+@dataclass(frozen=True)
+class Exchanged:
+    """A guest that sees all of a scripted exchange."""
+
+    type: ClassVar[str] = "exchanged"
+
+    def check(self, reply: Reply) -> Verdict:
+        turns = [
+            [
+                one.text,
+                one.reasoning,
+                [asdict(call) for call in one.calls],
+                one.results,
+                one.finish_reason,
+                one.input_tokens,
+            ]
+            for one in reply.turns
+        ]
+        parsed = {"turns": turns, "text": reply.text, "raw": reply.raw, "ended": reply.ended_by}
+        return Verdict(passed=True, parsed=parsed)
+
+
+REGISTRY = build_registry(("tests", validator) for validator in (*BUILTIN, Reasoned, Exchanged, Broken))
 
 
 def _prompt(spec: dict[str, Any], **changes: Any) -> Prompt:
@@ -89,6 +111,21 @@ def _measured(prompt: Prompt, reply: Reply, secrets: tuple[str, ...] = ()) -> Re
     cell = Cell(prompt=prompt, target=TARGET)
     record = record_of("r", cell, ending, judge(prompt, reply), Redactor.of(secrets))
     return from_row(json.loads(json.dumps(to_row(record))))
+
+
+def turn(**changes: Any) -> dict[str, Any]:
+    """A turn of a scripted exchange, as a row has it."""
+    base: dict[str, Any] = {
+        "text": "",
+        "reasoning": "",
+        "calls": [],
+        "e2e_ms": 5,
+        "ttft_ms": 1,
+        "input_tokens": 3,
+        "output_tokens": 2,
+        "finish_reason": "stop",
+    }
+    return {**base, **changes}
 
 
 def _channelled(reasoning: str, text: str, **more: Any) -> Reply:
@@ -132,6 +169,49 @@ def test_a_reply_in_one_text_is_judged_the_same_again(
     assert _same(again, record) or again == "unclear"
     if not text.startswith("<think>\n"):
         assert again != "unclear"
+
+
+_TURNS = st.lists(
+    st.builds(
+        Turn,
+        text=_TEXTS,
+        reasoning=_TEXTS,
+        calls=st.lists(
+            st.builds(ToolCall, name=st.just("read"), arguments=st.just("{}"), id=st.none() | st.just("c")),
+            max_size=2,
+        ).map(tuple),
+        results=st.just(("one", "two")),
+        finish_reason=st.none() | st.just("stop"),
+        input_tokens=st.none() | st.just(3),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@given(
+    turns=_TURNS,
+    more=st.sampled_from(["", "x" * 70_000]),
+    ended=st.sampled_from(["answer", "malformed_call"]),
+)
+def test_an_exchange_is_judged_the_same_again(turns: list[Turn], more: str, ended: Any) -> None:
+    """Its turns hold all of it: nothing is unclear, and nothing is lost where `raw_output` was cut."""
+    turns = [replace(one, results=one.results[: len(one.calls)]) for one in turns]
+    turns[0] = replace(turns[0], text=turns[0].text + more)
+    raws = [_channelled(one.reasoning, one.text).raw for one in turns]
+    reply = Reply(
+        text=turns[-1].text,
+        reasoning=turns[-1].reasoning,
+        raw="\n\n".join(raw for raw in raws if raw),
+        tool_calls=tuple(call for one in turns for call in one.calls),
+        turns=tuple(turns),
+        ended_by=ended,
+    )
+    prompt = _prompt({"type": "exchanged"})
+
+    record = _measured(prompt, reply)
+
+    assert _same(rescore_record(record, prompt), record)
 
 
 @given(reasoning=_TEXTS, text=_TEXTS, spec=st.sampled_from(RULES), refused=st.booleans())
@@ -297,6 +377,15 @@ def test_a_fault_stays() -> None:
             {"tool_call_details": ({"id": None, "name": "curl", "arguments": '{"key": "[secret]"}'},)},
             "secret",
             id="secret-in-a-call",
+        ),
+        pytest.param(
+            {
+                "turns": (
+                    turn(calls=({"id": None, "name": "read", "arguments": "{}", "result": "[secret]"},)),
+                )
+            },
+            "secret",
+            id="secret-in-a-result",
         ),
         pytest.param(
             {"raw_output": "<think>\na\n</think>\n\nno</think>\nyes"}, "unclear", id="tags-in-thinking"

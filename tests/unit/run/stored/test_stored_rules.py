@@ -12,6 +12,8 @@ import pytest
 from pytest_openclaw.errors import OpenClawError, SuiteError
 from pytest_openclaw.run.stored.parts import Part, read_part
 from pytest_openclaw.run.stored.rules import suite_files, todays_rules
+from pytest_openclaw.suites import definition as definition_of
+from pytest_openclaw.suites import parse_suite
 from pytest_openclaw.validators import BUILTIN, build_registry
 from tests.unit.run.stored_runs import SUITE, A, definition, row, store
 
@@ -73,6 +75,38 @@ def test_another_question_is_judged_as_it_was_asked(
     assert _values(part, tmp_path) == {"P1": "now", "P2": "then"}
     assert todays_rules(part, tmp_path, REGISTRY).notes == (
         f"{SUITE} {told}: P2; judged as config.json defines",
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        pytest.param({}, "now", id="the-same"),
+        pytest.param({"world": {"files": {"a": "two"}}}, "then", id="another-world"),
+        pytest.param({"tools": ["read", "ls"]}, "then", id="other-tools"),
+    ],
+)
+def test_calls_are_carried_out_in_their_own_world(tmp_path: Path, changes: dict[str, Any], rule: str) -> None:
+    """An exchange of another world is judged in that one."""
+    asked = {"id": "W1", "prompt": "Go.", "tools": ["read"], "world": {"files": {"a": "one"}}}
+    (prompt,) = parse_suite(
+        json.dumps([{**asked, "validator": THEN}]), format="json", name=SUITE, registry=REGISTRY
+    ).prompts
+    kept = definition_of(prompt)
+    part = read_part(store(tmp_path / "runs" / "one", [row(A, "W1")], prompts=[kept]))
+    _write(tmp_path, {**asked, "validator": NOW, **changes})
+
+    rules = todays_rules(part, tmp_path, REGISTRY)
+
+    (judged,) = rules.prompts.values()
+    assert (judged.validator_spec["value"], judged.world) == (rule, prompt.world)
+    assert [tool.name for tool in judged.tools or ()] == ["read"]
+    assert rules.notes == (
+        ()
+        if rule == "now"
+        else (
+            f"{SUITE} gives some prompts other tools or another world now: W1; judged as config.json defines",
+        )
     )
 
 

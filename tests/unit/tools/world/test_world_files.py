@@ -8,6 +8,7 @@ import pytest
 
 from pytest_openclaw.tools.world import files as files_module
 
+NO_EDITS = "Missing required parameter: edits (received: path, edits=<array>). Supply correct parameters before retrying."
 OUTSIDE = "Path escapes sandbox root (/workspace): "
 
 
@@ -20,24 +21,48 @@ OUTSIDE = "Path escapes sandbox root (/workspace): "
         pytest.param(
             "read",
             {"path": "notes.md", "offset": 2, "limit": 1},
-            "eggs\n\n[2 more lines in file. Use offset=3 to continue.]",
+            "eggs\n\n[1 more line in file. Use offset=3 to continue.]",
             id="a-part",
         ),
-        pytest.param("read", {"path": "empty.txt"}, "(the file is empty)", id="empty"),
-        pytest.param("read", {"path": "nope", "optional": True}, "(there is no file nope)", id="optional"),
+        pytest.param("read", {"path": "empty.txt"}, "File is empty (0 bytes).", id="empty"),
         pytest.param(
-            "ls", {}, ".hidden\nempty.txt\nmemory/\nnotes.md\nsrc/", id="ls-does-not-show-what-is-outside"
+            "read",
+            {"path": "nope", "optional": True},
+            "Optional file not found: /workspace/nope.",
+            id="optional",
         ),
-        pytest.param("ls", {"path": "src"}, "app.py\nlib/", id="ls-folder"),
+        pytest.param(
+            "ls",
+            {},
+            '".hidden"\n"empty.txt"\n"memory/"\n"notes.md"\n"src/"',
+            id="ls-does-not-show-what-is-outside",
+        ),
+        pytest.param("ls", {"path": "src"}, '"app.py"\n"lib/"', id="ls-folder"),
         pytest.param(
             "ls",
             {"limit": 2},
-            ".hidden\nempty.txt\n\n[3 more entries. Use after=empty.txt to continue.]",
+            '".hidden"\n"empty.txt"\n\n[More entries. Continue with the same path and after="empty.txt".]',
             id="ls-limit",
         ),
-        pytest.param("ls", {"after": "memory/"}, "notes.md\nsrc/", id="ls-after"),
+        pytest.param("ls", {"after": "memory/"}, '"notes.md"\n"src/"', id="ls-after"),
         pytest.param(
-            "write", {"path": "a/ü.txt", "content": "ü"}, "Successfully wrote 2 bytes to a/ü.txt", id="write"
+            "write",
+            {"path": "a/ü.txt", "content": "ü"},
+            "Successfully wrote 2 bytes to /workspace/a/ü.txt",
+            id="write",
+        ),
+        pytest.param(
+            "read",
+            {"path": "notes.md", "offset": 9},
+            "Offset 9 is beyond end of file (3 lines total). Retry with offset <= 3.",
+            id="offset",
+        ),
+        pytest.param("read", {"path": "notes.md", "offset": 2}, "eggs\nbread\n", id="to-the-end"),
+        pytest.param(
+            "edit",
+            {"path": "notes.md", "edits": [{"oldText": "milk", "newText": "milk"}]},
+            "No changes made to /workspace/notes.md. The replacement text is identical to the original.",
+            id="no-change",
         ),
     ],
 )
@@ -49,7 +74,7 @@ def test_what_is_told(call: Any, tool: str, arguments: dict[str, Any], told: str
 @pytest.mark.parametrize(
     ("tool", "arguments", "error"),
     [
-        pytest.param("read", {"path": "nope.md"}, "File not found: nope.md", id="no-file"),
+        pytest.param("read", {"path": "nope.md"}, "File not found: /workspace/nope.md. Did you mean: notes.md?", id="no-file"),
         pytest.param("read", {"path": "../secret"}, f"{OUTSIDE}../secret", id="above"),
         pytest.param("read", {"path": "/etc/hosts"}, f"{OUTSIDE}/etc/hosts", id="absolute"),
         pytest.param("read", {"path": "~/.ssh/id"}, f"{OUTSIDE}~/.ssh/id", id="home"),
@@ -59,26 +84,24 @@ def test_what_is_told(call: Any, tool: str, arguments: dict[str, Any], told: str
         pytest.param(
             "edit", {"path": "../x", "edits": [{"oldText": "a", "newText": "b"}]}, f"{OUTSIDE}../x", id="edit-outside"
         ),
-        pytest.param("read", {"path": "src"}, "EISDIR: illegal operation on a directory, read", id="a-folder"),
-        pytest.param("read", {"path": "notes.md", "offset": 9}, "Offset 9 is beyond end of file (4 lines total)", id="offset"),
+        pytest.param("read", {"path": "src"}, "Read requires a file path, but /workspace/src is a directory. List the directory, then read a file.", id="a-folder"),
         pytest.param("read", {"path": "a\0b"}, "Invalid path: it holds a null byte", id="null-byte"),
         pytest.param("read", {"path": "a/" * 40}, "ENAMETOOLONG: name too long", id="too-deep"),
         pytest.param("read", {"path": "a" * 5000}, "ENAMETOOLONG: name too long", id="too-long"),
-        pytest.param("write", {"path": "src", "content": "x"}, "EISDIR: illegal operation on a directory: src", id="over-a-folder"),
-        pytest.param("write", {"path": "notes.md/x", "content": "x"}, "ENOTDIR: not a directory: notes.md", id="under-a-file"),
-        pytest.param("ls", {"path": "notes.md"}, "Not a directory: notes.md", id="ls-file"),
-        pytest.param("ls", {"path": "nope"}, "Path not found: nope", id="ls-nothing"),
-        pytest.param("edit", {"path": "nope", "edits": [{"oldText": "a", "newText": "b"}]}, "File not found: nope", id="edit-nothing"),
-        pytest.param("edit", {"path": "notes.md", "edits": []}, "edits must contain at least one replacement", id="no-edits"),
-        pytest.param("edit", {"path": "notes.md", "edits": [{"oldText": "", "newText": "b"}]}, "oldText must not be empty in notes.md.", id="empty-old-text"),
-        pytest.param("edit", {"path": "notes.md", "edits": [{"oldText": "milk", "newText": "milk"}]}, "No changes made to notes.md. The replacement is the same text.", id="no-change"),
+        pytest.param("write", {"path": "src", "content": "x"}, "not a file", id="over-a-folder"),
+        pytest.param("write", {"path": "notes.md/x", "content": "x"}, "Path component is not a directory: /workspace/notes.md", id="under-a-file"),
+        pytest.param("ls", {"path": "notes.md"}, "directory not found", id="ls-file"),
+        pytest.param("ls", {"path": "nope"}, "directory not found", id="ls-nothing"),
+        pytest.param("edit", {"path": "nope", "edits": [{"oldText": "a", "newText": "b"}]}, "Could not edit file: /workspace/nope. Error code: ENOENT.", id="edit-nothing"),
+        pytest.param("edit", {"path": "notes.md", "edits": []}, NO_EDITS, id="no-edits"),
+        pytest.param("edit", {"path": "notes.md", "edits": [{"oldText": "", "newText": "b"}]}, NO_EDITS, id="empty-old-text"),
         pytest.param(
             "edit", {"path": "notes.md", "edits": [{"oldText": "e", "newText": "b"}]},
-            "Found 2 occurrences of oldText in notes.md. It must be unique. Give more of the text around it.", id="twice",
+            "Found 2 occurrences of the text in /workspace/notes.md. The text must be unique. Please provide more context to make it unique.", id="twice",
         ),
         pytest.param(
             "edit", {"path": "notes.md", "edits": [{"oldText": "milk\neggs", "newText": "a"}, {"oldText": "eggs\n", "newText": "b"}]},
-            "edits[0] and edits[1] overlap in notes.md. Merge them into one edit.", id="overlap",
+            "edits[0] and edits[1] overlap in /workspace/notes.md. Merge them into one edit or target disjoint regions.", id="overlap",
         ),
     ],
 )  # fmt: skip
@@ -92,7 +115,7 @@ def test_an_edit_that_does_not_fit_shows_what_is_there(call: Any) -> None:
     """The model sees the file, so that it can try again."""
     error = call.error("edit", path="notes.md", edits=[{"oldText": "tea", "newText": "coffee"}])
 
-    assert error.startswith("Could not find the exact text in notes.md. ")
+    assert error.startswith("Could not find the exact text in /workspace/notes.md. ")
     assert error.endswith("\nCurrent file contents:\nmilk\neggs\nbread\n")
 
 
@@ -100,11 +123,14 @@ def test_edits_are_all_or_nothing(call: Any) -> None:
     """One edit that does not fit leaves the file alone; all look at the text as it was."""
     good = {"oldText": "milk", "newText": "eggs"}
     error = call.error("edit", path="notes.md", edits=[good, {"oldText": "tea", "newText": "coffee"}])
-    assert error.startswith("Could not find edits[1] in notes.md.")
+    assert error.startswith("Could not find edits[1] in /workspace/notes.md.")
     assert call.files["notes.md"] == "milk\neggs\nbread\n"
 
     edits = [good, {"oldText": "bread\n", "newText": ""}, {"oldText": "eggs", "newText": "milk"}]
-    assert call("edit", path="notes.md", edits=edits) == "Successfully replaced 3 block(s) in notes.md."
+    assert (
+        call("edit", path="notes.md", edits=edits)
+        == "Successfully replaced 3 block(s) in /workspace/notes.md."
+    )
     assert call.files["notes.md"] == "eggs\nmilk\n"
 
 

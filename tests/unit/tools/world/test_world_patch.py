@@ -22,6 +22,14 @@ def update(*lines: str) -> str:
     return patch("*** Update File: src/app.py", *lines)
 
 
+def no_header(line: int, text: str) -> str:
+    """What is told of a line that begins no section."""
+    marks = "'*** Add File: {path}', '*** Delete File: {path}', '*** Update File: {path}'"
+    return (
+        f"Invalid patch hunk at line {line}: '{text}' is not a valid hunk header. Valid hunk headers: {marks}"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "told", "files"),
     [
@@ -34,6 +42,7 @@ def update(*lines: str) -> str:
             update("@@", " def greet():", "-    return 'hi'", "+    pass", "@@", " def leave():", "-    return 'bye'", "+    pass"),
             "M src/app.py", {"src/app.py": APP.replace("return 'hi'", "pass").replace("return 'bye'", "pass")}, id="two-pieces",
         ),
+        pytest.param(update("@@ def greet():", "+    # polite"), "M src/app.py", {"src/app.py": APP.replace("greet():\n", "greet():\n    # polite\n")}, id="new-lines-behind-a-line"),
         pytest.param(update("@@", "+# end"), "M src/app.py", {"src/app.py": f"{APP}# end\n"}, id="new-lines-alone-go-to-the-end"),
         pytest.param(update("@@", "-    return 'bye'", "+    pass", "*** End of File"), "M src/app.py", {"src/app.py": APP.replace("return 'bye'", "pass")}, id="end-of-file"),
         pytest.param(update("@@", "-  return 'hi'   ", "+    pass"), "M src/app.py", {"src/app.py": APP.replace("return 'hi'", "pass")}, id="other-blanks"),
@@ -63,22 +72,22 @@ def test_a_patch(call: Any, text: str, told: str, files: dict[str, str | None]) 
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        pytest.param("--- a\n+++ b", "Invalid patch: The first line of the patch must be '*** Begin Patch'", id="another-format"),
-        pytest.param("", "Invalid patch: The first line of the patch must be '*** Begin Patch'", id="empty"),
-        pytest.param("*** Begin Patch\n*** Add File: x\n+x", "Invalid patch: The last line of the patch must be '*** End Patch'", id="no-end"),
-        pytest.param(patch(), "No files were modified.", id="nothing"),
-        pytest.param(patch("hello"), "Invalid patch hunk on line 2: 'hello' is no file section", id="no-section"),
-        pytest.param(patch("*** Update File: notes.md"), "Invalid patch: Update file hunk for path 'notes.md' is empty", id="no-pieces"),
-        pytest.param(patch("*** Delete File: notes.md", "-x"), "Invalid patch hunk on line 3: unexpected line '-x'", id="delete-with-lines"),
-        pytest.param(patch("*** Delete File: nope"), "Failed to read file to delete nope: File not found: nope", id="delete-nothing"),
-        pytest.param(patch("*** Update File: nope", "@@", "+x"), "Failed to read file to update nope: File not found: nope", id="update-nothing"),
-        pytest.param(update("@@", "-    return 'hey'", "+x"), "Failed to find expected lines in src/app.py:\n    return 'hey'", id="other-lines"),
-        pytest.param(update("@@ class A:", "-x", "+y"), "Failed to find context 'class A:' in src/app.py", id="other-context"),
+        pytest.param("--- a\n+++ b", "The first line of the patch must be '*** Begin Patch'", id="another-format"),
+        pytest.param("", "The first line of the patch must be '*** Begin Patch'", id="empty"),
+        pytest.param("*** Begin Patch\n*** Add File: x\n+x", "The last line of the patch must be '*** End Patch'", id="no-end"),
+        pytest.param(patch(), no_header(2, ""), id="nothing"),
+        pytest.param(patch("hello"), no_header(2, "hello"), id="no-section"),
+        pytest.param(patch("*** Update File: notes.md"), "Invalid patch hunk at line 2: Update file hunk for path 'notes.md' is empty", id="no-pieces"),
+        pytest.param(patch("*** Delete File: notes.md", "-x"), no_header(3, "-x"), id="delete-with-lines"),
+        pytest.param(patch("*** Delete File: nope"), "file not found", id="delete-nothing"),
+        pytest.param(patch("*** Update File: nope", "@@", "+x"), "Failed to read file to update /workspace/nope: Failed boundary read for /workspace/nope (path not found)", id="update-nothing"),
+        pytest.param(update("@@", "-    return 'hey'", "+x"), "Failed to find expected lines in /workspace/src/app.py:\n    return 'hey'", id="other-lines"),
+        pytest.param(update("@@ class A:", "-x", "+y"), "Failed to find context 'class A:' in /workspace/src/app.py", id="other-context"),
         pytest.param(patch("*** Add File: ../x", "+x"), "Path escapes sandbox root (/workspace): ../x", id="outside"),
         pytest.param(update("*** Move to: /tmp/x", "@@", "+x"), "Path escapes sandbox root (/workspace): /tmp/x", id="move-outside"),
         pytest.param(
             update("@@", "return"),
-            "Invalid patch hunk on line 4: Unexpected line found in update hunk: 'return'. Every line should start with"
+            "Invalid patch hunk at line 4: Unexpected line found in update hunk: 'return'. Every line should start with"
             " ' ' (context line), '+' (added line), or '-' (removed line)", id="no-mark",
         ),
         pytest.param(patch(*["*** Delete File: x"] * 101), "Invalid patch: more than 100 hunks", id="too-many"),
@@ -99,5 +108,5 @@ def test_a_hostile_patch_ends(calls_in: Any) -> None:
 
     error = call.error("apply_patch", input=patch("*** Update File: a", *["@@", *wanted] * 2))
 
-    assert error.startswith("Failed to find expected lines in a:")
+    assert error.startswith("Failed to find expected lines in /workspace/a:")
     assert time.perf_counter() - began < 20

@@ -65,7 +65,10 @@ def test_memory_is_searched_and_read(call: Any) -> None:
     )
     assert call("read", path=found["path"]).startswith("Anna's birthday")
     assert json.loads(call("memory_search", query="quantum chess"))["results"] == []
-    assert call.error("memory_get", path="notes.md") == "File not found: notes.md"
+    assert json.loads(call("memory_get", path="memory/no.md")) == {
+        "status": "not_found", "text": "", "path": "memory/no.md",
+    }  # fmt: skip
+    assert json.loads(call("memory_get", path="notes.md"))["code"] == "MEMORY_PATH_NOT_ALLOWED"
 
 
 def test_a_note_that_is_written_is_found(call: Any) -> None:
@@ -102,6 +105,7 @@ def test_messages_are_kept(call: Any) -> None:
     assert call("sessions_send", sessionKey="s", message="you?") == "they say yes"
     call("message", action="send", message="test", dryRun=True)
     assert call.error("message", action="send", target="anna") == "message required"
+    assert "Either sessionKey or label" in call("sessions_send", message="whom?")
 
     assert call.playing.state.sent == (
         {"tool": "message", "action": "send", "target": "anna", "message": "hi"},
@@ -114,11 +118,11 @@ def test_other_tools_answer_what_the_suite_says(call: Any) -> None:
     assert call("weather", city="Oslo") == "rain"
     assert call.error("weather") == "weather is not available here"
     assert call.error("sessions_spawn", task="x") == "sessions_spawn is not available here"
-    assert json.loads(call("sessions_list")) == {"count": 0, "sessions": []}
+    assert json.loads(call("sessions_list")) == {"count": 0, "sessions": [], "hasMore": False}
     assert call("session_status").startswith("Session main")
     assert call("process", action="list") == "No running or recent sessions."
-    assert call.error("process", action="poll", sessionId="x") == "No session found for x"
-    assert call.error("process", action="kill") == "sessionId is required for this action."
+    assert call("process", action="poll", sessionId="x") == "No session found for x"
+    assert call("process", action="kill") == "sessionId is required for this action."
 
 
 def test_an_answer_goes_before_what_the_world_would_play(calls_in: Any) -> None:
@@ -137,20 +141,43 @@ def test_the_bridge_reaches_what_is_not_offered(calls_in: Any) -> None:
     call = calls_in(WORLD, DIRECT)
     assert call("web_fetch", url="https://example.org/news") == "Tool web_fetch not found"
 
-    found = json.loads(call("tool_search", query="fetch a web page"))["results"]
-    assert "web_fetch" in [one["id"] for one in found]
-    assert not {"read", "tool_call"} & {one["id"] for one in found}
-    assert json.loads(call("tool_describe", id="web_fetch"))["parameters"]["required"] == ["url"]
-    page = json.loads(call("tool_call", id="web_fetch", args={"url": "https://example.org/news"}))
-    assert page["status"] == 200
-    assert call("tool_call", id="web_fetch").startswith('Validation failed for tool "web_fetch"')
-    assert call("tool_call", id="nope", args={}) == "Tool nope not found"
-    assert call("tool_describe", id="nope") == "Tool nope not found"
-    assert call.error("tool_search") == "query required"
-    many = json.loads(
-        call("tool_search", queries=[{"query": "fetch a page"}, {"query": "notes", "limit": 1}])
+    found = json.loads(call("tool_search", query="fetch a web page"))
+    names = [one["name"] for one in found]
+    assert "web_fetch" in names
+    assert not {"read", "tool_call"} & set(names)
+    described = json.loads(call("tool_describe", id="openclaw:core:web_fetch"))
+    assert described["parameters"]["required"] == ["url"]
+    assert described["input"].startswith(
+        '{ url: string; extractMode?: "markdown" | "text"; maxChars?: number /* integer'
     )
-    assert {"web_fetch", "memory_search"} <= {one["id"] for one in many["results"]} | {"memory_search"}
+    args = {"url": "https://example.org/news"}
+    told = json.loads(call("tool_call", id="web_fetch", args=args))
+    assert told["tool"] == {"id": "openclaw:core:web_fetch", "name": "web_fetch", "source": "openclaw"}
+    assert json.loads(told["result"]["content"][0]["text"])["status"] == 200
+    assert json.loads(call("tool_call", id="openclaw:core:web_fetch", **args)) == told, (
+        "arguments beside the id"
+    )
+    many = json.loads(
+        call("tool_search", queries=[{"query": "fetch a page"}, {"query": "notes memory", "limit": 1}])
+    )
+    assert {one["name"].partition("_")[0] for one in many} >= {"web", "memory"}
+    assert call("tool_search", query="zzzqqq") == "[]"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "error"),
+    [
+        pytest.param("tool_call", {"id": "nope", "args": {}}, "Unknown tool id: nope. Use tool_search", id="unknown"),
+        pytest.param("tool_call", {"id": "message", "args": {"action": "send"}}, "Unknown tool id: message.", id="not-deferred"),
+        pytest.param("tool_describe", {"id": "nope"}, "Unknown tool id: nope. Use tool_search", id="describe-unknown"),
+        pytest.param("tool_call", {"id": "web_fetch"}, 'Invalid arguments for tool "openclaw:core:web_fetch": url: must', id="arguments"),
+        pytest.param("tool_call", {"id": "read", "args": {"path": "nope"}}, "File not found: /workspace/nope.", id="an-error-of-the-tool"),
+        pytest.param("tool_search", {}, "provide query or queries.", id="no-query"),
+    ],
+)  # fmt: skip
+def test_what_the_bridge_refuses(calls_in: Any, tool: str, arguments: dict[str, Any], error: str) -> None:
+    """Its errors are its own, whatever it carries."""
+    assert calls_in(WORLD, DIRECT).error(tool, **arguments).startswith(error)
 
 
 # --- bounds --------------------------------------------------------------------------------------

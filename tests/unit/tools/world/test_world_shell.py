@@ -13,9 +13,8 @@ from pytest_openclaw.worlds import Command, World
 
 def failed(output: str, code: int) -> str:
     """What is told of a command that fails."""
-    return (
-        f"{output}\n\n(Command exited with code {code})" if output else f"(Command exited with code {code})"
-    )
+    ended = {127: "Command not found", 126: "Command not executable (permission denied)"}
+    return f"{output or '(no output)'}\n\n{ended.get(code, f'(Command exited with code {code})')}"
 
 
 @pytest.mark.parametrize(
@@ -120,6 +119,9 @@ def test_a_command_starts_in_its_folder(call: Any) -> None:
     assert call.sh("cat app.py | head -1", workdir="src") == "def greet():"
     assert call.sh("cd lib; pwd", workdir="/workspace/src") == "/workspace/src/lib"
     assert call.sh("pwd") == "/workspace"
+    told = 'workdir "nope" is unavailable or not a directory: command was not executed.'
+    assert call.sh("rm notes.md", workdir="nope") == told
+    assert "notes.md" in call.files
 
 
 def test_a_pattern_that_cannot_be_decided_is_the_suites_fault(

@@ -1,0 +1,268 @@
+"""Prompts with a small world, through whole sessions: asked turn by turn, graded, recorded, judged again."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.toolcalls import ToolCall
+from pytest_openclaw.tools.catalogue import load_catalogue
+from pytest_openclaw.tools.world import final_state
+from pytest_openclaw.worlds import World
+from tests.providers.servers.apis import CHAT_USAGE, chat_chunk, chat_usage
+from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script, sse
+
+# Plays the turns of its prompt's name, one after the other: what it says next depends on the history alone.
+PLAYER = '''
+import json
+from pytest_openclaw import CallFailed, Provider, Reply, ToolCall, faults
+
+def calls(*made, text=""):
+    return Reply(text=text, finish_reason="tool_calls", input_tokens=10, output_tokens=4, tool_calls=tuple(
+        ToolCall(name=name, arguments=a if isinstance(a, str) else json.dumps(a), id=f"c{n}") for n, (name, a) in enumerate(made)
+    ))
+
+def says(text):
+    return Reply(text=text, finish_reason="stop", input_tokens=20, output_tokens=2)
+
+EDIT = {"path": "list.md", "edits": [{"oldText": "eggs", "newText": "eggs\\\\ntea"}]}
+TURNS = {
+    "success": [calls(("read", {"path": "list.md"}), text="Let me look."), calls(("edit", EDIT)), says("<think>hm</think>Tea is on the list.")],
+    "recovers": [calls(("read", {"file_path": "list.md"})), calls(("edit", {**EDIT, "path": "lists.md"})), calls(("edit", EDIT)), says("Done.")],
+    "claims": [calls(("read", {"path": "list.md"})), says("Done! I have added tea to the list.")],
+    "wanders": [calls(("ls", {"limit": n})) for n in range(1, 9)],
+    "loops": [calls(("read", {"path": "list.md"}))] * 9,
+    "breaks": [calls(("read", {"path": "list.md"})), calls(("edit", EDIT), ("edit", '{"path": "list.md", "edits": [{"oldTe'))],
+    "fails": [calls(("read", {"path": "list.md"}), text="Let me look."), CallFailed(faults.stream_broken("player", "reset", raw="I n"))],
+    "late": [calls(("edit", EDIT)), calls(("edit", EDIT)), calls(("ls", {})), says("Done.")],
+}
+
+class Player(Provider):
+    """Plays its turns."""
+
+    name = "player"
+    takes_tools = True
+
+    async def ask(self, request):
+        assert request.tools and request.world
+        step = TURNS[request.prompt][len(request.history)]
+        if isinstance(step, Exception):
+            raise step
+        return step
+
+_others = pytest_openclaw_providers
+
+def pytest_openclaw_providers():
+    return [*_others(), Player]
+'''
+WORLD = {"files": {"list.md": "milk\neggs\n"}, "steps": 5}
+REACHED = {
+    "type": "world",
+    "calls": [{"name": "edit"}],
+    "files": {"list.md": {"contains": ["eggs", "tea"]}},
+    "ran": [],
+}
+NAMES = ("success", "recovers", "claims", "wanders", "loops", "breaks", "fails", "late")
+
+
+def suite(*names: str, rule: dict[str, Any] = REACHED) -> str:
+    """A suite in JSON with these prompts."""
+    entries = [
+        {
+            "id": name,
+            "prompt": name,
+            "tools": ["read", "edit", "ls", "exec"],
+            "world": WORLD,
+            "validator": rule,
+        }
+        for name in names
+    ]
+    return json.dumps(entries)
+
+
+def write(project: Any, *names: str, rule: dict[str, Any] = REACHED) -> None:
+    """Write the player and its suite."""
+    project.extend_conftest(PLAYER)
+    path = project.folder / "benchmarks" / "prompts_world.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(suite(*names, rule=rule))
+
+
+def test_worlds_are_played_and_graded(project: Any) -> None:
+    """Each way in which an exchange can go is one row, with its turns, its verdict and how it ended."""
+    write(project, *NAMES)
+
+    session = project.run(models="player/m")
+
+    session.outcomes(passed=3, failed=4, errors=1)
+    ended = {row["prompt_id"]: (row["objective_pass"], row["ended_by"]) for row in session.rows}
+    assert ended == {
+        "success": (True, "answer"),
+        "recovers": (True, "answer"),
+        "claims": (False, "answer"),
+        "wanders": (False, "step_limit"),
+        "loops": (False, "loop"),
+        "breaks": (False, "malformed_call"),
+        "fails": (None, None),
+        "late": (True, "answer"),
+    }
+    outcomes = {row["prompt_id"]: row["tool_outcome"] for row in session.rows}
+    assert {outcomes[name] for name in ("success", "recovers", "late")} == {"valid"}
+    assert (outcomes["claims"], outcomes["breaks"]) == ("claimed_not_done", "malformed_json")
+
+    row = session.row("success")
+    assert [[call["name"] for call in turn["calls"]] for turn in row["turns"]] == [["read"], ["edit"], []]
+    assert row["turns"][0]["calls"][0]["result"] == "milk\neggs\n"
+    assert row["raw_output"] == "Let me look.\n\n<think>hm</think>Tea is on the list."
+    assert (row["input_tokens"], row["output_tokens"], row["attempts"]) == (40, 10, 3)
+    assert row["parsed_output"]["changed"] == ["list.md"]
+    assert (row["tool_calls"], row["tools_offered"]) == (["read", "edit"], 4)
+
+    recovered = session.row("recovers")["turns"]
+    assert recovered[0]["calls"][0]["result"].startswith('Validation failed for tool "read"')
+    assert json.loads(recovered[1]["calls"][0]["result"])["error"] == (
+        "Could not edit file: /workspace/lists.md. Error code: ENOENT."
+    )
+    assert session.row("wanders")["violation"].endswith("the exchange ended at its last step, after 5 turns")
+    assert len(session.row("loops")["turns"]) == 4
+    assert session.row("breaks")["turns"][-1]["calls"][0]["result"] is None
+    broken = session.row("fails")
+    assert (broken["failure_type"], broken["raw_output"]) == ("stream_error", "Let me look.\n\nI n")
+
+
+def test_a_stored_exchange_is_judged_again_as_it_was(plain_project: Any) -> None:
+    """Rescoring carries the calls out again: without a change no row changes, and a new rule is applied."""
+    write(plain_project, *NAMES)
+    session = plain_project.run(models="player/m")
+    for row in session.rows:
+        if row["turns"]:
+            calls = [
+                ToolCall(name=call["name"], arguments=call["arguments"])
+                for turn in row["turns"] for call in turn["calls"] if call["result"] is not None
+            ]  # fmt: skip
+            tools = tuple(load_catalogue().tools[name] for name in ("read", "edit", "ls", "exec"))
+            state = final_state(World(**WORLD), tools, calls)  # type: ignore[arg-type]
+            assert ("tea" in state.files["list.md"]) is row["objective_pass"]
+
+    same = rescored(plain_project, session, "same")
+    assert same == session.rows
+
+    rule = {
+        "type": "world",
+        "files": {"list.md": {"unchanged": True}},
+        "answer": {"type": "max_words", "value": 5},
+    }
+    path = plain_project.folder / "benchmarks" / "prompts_world.json"
+    path.write_text(suite(*NAMES, rule=rule))
+    verdicts = {row["prompt_id"]: row["objective_pass"] for row in rescored(plain_project, session, "other")}
+    assert verdicts == {
+        "success": False, "recovers": False, "late": False, "claims": False, "wanders": True, "loops": True, "breaks": True,
+        "fails": None,
+    }  # fmt: skip
+
+
+def rescored(project: Any, session: Any, name: str) -> list[dict[str, Any]]:
+    """The rows of a run after `rescore`, but for what names the run."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest_openclaw", "rescore", str(session.run_dir), "--into", f"again/{name}"],
+        cwd=project.folder, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    lines = (project.folder / "again" / name / "results.jsonl").read_text("utf-8").splitlines()
+    return [{**json.loads(line), "run_id": session.rows[0]["run_id"]} for line in lines]
+
+
+def test_a_kept_exchange_is_told_again(plain_project: Any) -> None:
+    """A resumed run asks nothing anew, and a failure shows the last text, not the whole exchange."""
+    write(plain_project, "success", "claims")
+    first = plain_project.run(models="player/m")
+
+    again = plain_project.run("--openclaw-resume=last", models="player/m")
+
+    again.outcomes(passed=1, failed=1)
+    assert again.rows == first.rows
+    assert "Done! I have added tea to the list." in again.text
+
+
+def test_a_resumed_run_refuses_another_world(plain_project: Any) -> None:
+    """A row of another world says nothing in this one."""
+    write(plain_project, "success")
+    plain_project.run(models="player/m")
+    path = plain_project.folder / "benchmarks" / "prompts_world.json"
+    path.write_text(path.read_text().replace("milk", "cheese"))
+
+    again = plain_project.run("--openclaw-resume=last", models="player/m")
+
+    assert again.status == 4
+    assert "prompt success: its world has changed" in again.text
+
+
+# --- over the wire -------------------------------------------------------------------------------
+
+
+class TurnServer(MisbehavingServer):
+    """Plays chat completions turn by turn, as a model that reads what its calls were answered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.on("/v1/chat/completions", self.play)
+
+    def play(self, request: Request) -> Script:
+        messages = request.json["messages"]
+        told = [message["content"] for message in messages if message["role"] == "tool"]
+        if not request.json.get("tools"):
+            return Script.stream(sse(chat_chunk({"content": "Hi"}), chat_chunk({}, "stop"), "[DONE]"))
+        if not told:
+            return self.call("read", '{"path": "li', 'st.md"}')
+        if len(told) == 1:
+            return self.call(
+                "edit", json.dumps({"path": "list.md", "edits": [{"oldText": "eggs", "newText": "tea"}]})
+            )
+        answer = f"It was {told[0]!r}; {told[1]}"
+        return Script.stream(
+            sse(chat_chunk({"content": answer}), chat_chunk({}, "stop"), chat_usage(**CHAT_USAGE), "[DONE]")
+        )
+
+    @staticmethod
+    def call(name: str, *arguments: str) -> Script:
+        begin = {"index": 0, "id": "call_1", "type": "function", "function": {"name": name, "arguments": ""}}
+        pieces = [{"index": 0, "function": {"arguments": piece}} for piece in arguments]
+        chunks = [chat_chunk({"tool_calls": [piece]}) for piece in (begin, *pieces)]
+        return Script.stream(sse(*chunks, chat_chunk({}, "tool_calls"), chat_usage(**CHAT_USAGE), "[DONE]"))
+
+
+def test_a_world_over_http(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model behind a real server gets the results of its calls, and its row has every turn's times."""
+    rule = {
+        **REACHED,
+        "files": {"list.md": "milk\ntea"},
+        "answer": {"type": "contains", "value": "Successfully"},
+    }
+    path = project.folder / "benchmarks" / "prompts_world.json"
+    path.parent.mkdir()
+    path.write_text(suite("change", rule=rule))
+    with TurnServer() as server:
+        monkeypatch.setenv("OLLAMA_OPENAI_BASE", server.url)
+
+        session = project.run(models="ollama_openai/m")
+
+        asked = [request.json for request in server.requests if request.path == "/v1/chat/completions"]
+    session.outcomes(passed=1)
+    (row,) = session.rows
+    first, second, third = [body["messages"] for body in asked if body.get("tools")]
+    assert [message["role"] for message in third] == ["user", "assistant", "tool", "assistant", "tool"]
+    assert third[:1] == first
+    assert third[:3] == second
+    assert third[1]["tool_calls"][0]["function"]["name"] == "read"
+    assert third[2]["tool_call_id"] == third[1]["tool_calls"][0]["id"]
+    assert row["ended_by"] == "answer"
+    assert "'milk\\neggs\\n'; Successfully replaced 1 block(s)" in row["turns"][-1]["text"]
+    times = [turn["e2e_ms"] for turn in row["turns"]]
+    assert row["e2e_ms"] >= sum(times) - len(times)
+    assert row["ttft_ms"] == row["turns"][0]["ttft_ms"]
+    assert (row["input_tokens"], row["output_tokens"]) == (33, 21)
+    assert abs(row["ended_at_ms"] - row["started_at_ms"] - row["e2e_ms"]) <= 1

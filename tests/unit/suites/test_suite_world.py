@@ -1,0 +1,91 @@
+"""A prompt's world: what may stand in it, and what is said about one that may not."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.records import Prompt
+from pytest_openclaw.suites import definition
+from pytest_openclaw.suites.prompt import read_prompt
+from pytest_openclaw.suites.world import read_world
+from pytest_openclaw.worlds import Answer, Command, World
+
+FULL: dict[str, Any] = {
+    "files": {"a.txt": "one", "/etc/hosts": "127.0.0.1"},
+    "commands": [
+        {"pattern": "free.*", "output": "8G"},
+        {"pattern": "make", "exit_code": 2, "writes": {"out": "x", "old": None}, "removes": ["tmp"]},
+    ],
+    "memory": {"memory/1.md": "note"},
+    "pages": {"https://example.org": "page"},
+    "answers": [{"tool": "weather", "result": "rain", "matching": {"required": ["city"]}}],
+    "steps": 3,
+}
+
+
+def test_a_world_is_read() -> None:
+    """Every key, with `removes` and null for a file that goes."""
+    assert read_world(FULL) == World(
+        files={"a.txt": "one", "/etc/hosts": "127.0.0.1"},
+        commands=(
+            Command(pattern="free.*", output="8G"),
+            Command(pattern="make", exit_code=2, writes={"out": "x", "old": None, "tmp": None}),
+        ),
+        memory={"memory/1.md": "note"},
+        pages={"https://example.org": "page"},
+        answers=(Answer(tool="weather", result="rain", matching={"required": ["city"]}),),
+        steps=3,
+    )
+    assert read_world({}) == World()
+
+
+@pytest.mark.parametrize(
+    ("world", "why"),
+    [
+        pytest.param([], "is a list, not a table.", id="list"),
+        pytest.param({"files": {"a": 1}}, "files is no table of texts.", id="file-number"),
+        pytest.param({"files": {"": "x"}}, 'files has the path "", which is a folder.', id="no-path"),
+        pytest.param({"files": {"src/": "x"}}, 'files has the path "src/", which is a folder.', id="folder"),
+        pytest.param({"memory": {"a\0": "x"}}, "memory has the path", id="null-byte"),
+        pytest.param({"commands": [{"pattern": "("}]}, "commands is no regular expression", id="pattern"),
+        pytest.param({"commands": [{"pattern": "a", "exit_code": 300}]}, "commands has exit_code 300.", id="code"),
+        pytest.param({"commands": [{"pattern": "a", "writes": ["x"]}]}, "commands has writes that are no table.", id="writes"),
+        pytest.param({"commands": [{"pattern": "a", "writes": {"a" * 2000: "x"}}]}, "ENAMETOOLONG", id="long-path"),
+        pytest.param({"commands": [{"pattern": "a", "removes": "x"}]}, "commands has removes that is no list", id="removes"),
+        pytest.param({"answers": [{"tool": "t"}]}, "answers has no result", id="no-result"),
+        pytest.param({"answers": [{"tool": "t", "result": "", "matching": {"type": 3}}]}, "answers has matching that is no JSON Schema", id="schema"),
+        pytest.param({"steps": 0}, "steps is 0. Write a whole number from 1 to 50.", id="steps"),
+    ],
+)  # fmt: skip
+def test_a_wrong_world_is_refused(world: Any, why: str) -> None:
+    """The message names the key and the mend."""
+    with pytest.raises(ValueError, match=r"Write|Mend") as caught:
+        read_world(world)
+
+    assert why in str(caught.value)
+
+
+def test_a_world_in_config_json_is_a_world_again(registry: Any) -> None:
+    """What a run keeps of a prompt can be read where its suite is gone."""
+    raw: dict[str, Any] = {
+        "prompt": "Go.",
+        "tools": ["read"],
+        "world": FULL,
+        "probe": "injection",
+        "validator": {"type": "says", "word": "x"},
+    }
+    prompt, _ = read_prompt(raw, "P1", suite="s.toml", registry=registry)
+    assert isinstance(prompt, Prompt)
+
+    kept = {key: value for key, value in definition(prompt).items() if key not in ("suite", "extra")}
+    again, complaints = read_prompt(json.loads(json.dumps(kept)), "P1", suite="s.toml", registry=registry)
+
+    assert complaints == []
+    assert again is not None
+    assert again.world is not None
+    assert asdict(again.world) == asdict(prompt.world or World())
+    assert (again.tools, again.probe) == (prompt.tools, prompt.probe)
