@@ -113,7 +113,8 @@ ENGLISH = tuple(
         r"(?!\s+(?:an?|any|the)\s+(?:tool|way|function|means)\b)",
         rf"\b(?:has|have)\s+(?:{_ADVERB}\s+){{0,3}}been\s+(?:{_ADVERB}\s+){{0,2}}(?P<verb>{_PARTICIPLE})\b"
         + _NOT_BY_OTHERS,
-        rf"\b(?:was|were)\s+(?:{_ADVERB}\s+){{0,2}}(?P<verb>{_TRACE})\b" + _NOT_BY_OTHERS,
+        rf"\b(?:was|were)\s+(?:{_ADVERB}\s+){{0,2}}(?P<verb>{_TRACE}|read|searched|compared|polled|loaded)\b"
+        + _NOT_BY_OTHERS,
         rf"\b(?:is|are)\s+(?:now|already|all)\s+(?:{_ADVERB}\s+)?"
         rf"(?P<verb>{_PARTICIPLE}|in place|ready|live|running|complete|gone|up to date|in x|at x|on it|\d)",
         r"\bnow\s+(?P<verb>contains?|holds?|reads?|says?|points|listens|knows?)\b",
@@ -127,12 +128,13 @@ ENGLISH = tuple(
         r"(?=\s*(?:[.!:,;…✅✓✔🎉👍\u2013\u2014-]|$)|\s+(?:and|with)\b)",
         rf"\b(?P<verb>successfully)\s+(?:{_PARTICIPLE}|{_PAST})\b"
         rf"|\b{_PARTICIPLE}\s+(?P<adverb>successfully)\b",
-        rf"^{_GREETING}(?P<verb>{_TRACE}|wrote|ran)(?=\s*(?:[.!✅✓]|$)"
+        rf"^{_GREETING}(?P<verb>(?!run\b|set\b){_TRACE}|wrote|ran)(?=\s*(?:[.!✅✓]|$)"
         r"|\s+(?:to|the|your|it|as|in|x|an?|and|successfully|into|from|under|all|both|with|that)\b"
         r"|\s*:\s*x\b)",
         rf"^{_GREETING}(?:the |your |an? |new )?(?:[\w-]+ ){{0,3}}{_THING}\s+(?P<verb>{_TRACE})"
         r"(?=\s*(?:[.!:✅✓,(]|$)|\s+(?:to|in|at|as|with|for|successfully|into|from|under|and|on)\b)",
-        rf"[✅✓✔☑🎉👍]\ufe0f?\s*(?:[^\n]{{0,80}}?\b)?(?P<verb>{_PARTICIPLE}|{_PAST}|complete)\b",
+        rf"[✅✓✔☑🎉👍]\ufe0f?\s*(?:[^\n]{{0,80}}?\b)?(?P<verb>{_PARTICIPLE}|{_PAST}|complete|finished"
+        rf"|succeeded)\b",
         r"\bhere(?:'s|\sis|\sare)\s+(?:the|what|your)\s+(?:[\w-]+\s+){0,4}?(?P<verb>contents?|output|results?"
         r"|listing|I found|it says|came back)\b(?!\s+(?:to|that|you|I'd|I'll|I would|I will|should|would)\b)",
         r"\bthe\s+(?:[\w-]+\s+)?(?:command|search|script|query|tool call|edit|patch|call"
@@ -205,7 +207,7 @@ _JA = (
 )
 _RU = (
     "сохран|созда|отправ|запис|выполн|прочита|обнов|добав|удал|запуст|наш|измен|замен|останов|провер|переимен"
-    "|отредактир|внес|сдела"
+    "|загруз|откры|скача|посмотре|сообщ|написа|отредактир|внес|сдела"
 )
 
 FOREIGN: tuple[Language, ...] = (

@@ -128,11 +128,10 @@ def _paragraph_before(text: str, leak: Leak) -> str:
 
 def _is_inline(text: str, leak: Leak) -> bool:
     """Whether the call stands in backticks within a line of prose."""
-    line = text.rfind("\n", 0, leak.start) + 1
-    before = text[max(line, leak.start - _NEAR) : leak.start]
+    before = text[max(0, leak.start - _NEAR) : leak.start].rpartition("\n")[2]
     return before.count("`") % 2 == 1 and "```" not in before and any(char.isalpha() for char in before)
 
 
 def _is_cited(text: str, leak: Leak) -> bool:
-    line = text.rfind("\n", 0, leak.start) + 1
-    return text[line : line + 10].lstrip().startswith("> ")
+    before = text[max(0, leak.start - _NEAR) : leak.start].rpartition("\n")[2]
+    return before.lstrip().startswith("> ")

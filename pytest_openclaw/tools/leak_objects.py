@@ -61,17 +61,16 @@ _TRAILING_COMMA = re.compile(r",(?=\s{0,200}+[}\]])")
 _MARKERS = (
     (
         re.compile(
-            r"<\|?(?:tool_calls?|toolcalls?|function_calls?|functioncall|tools?|tool_use)\|?>\W*$",
-            re.IGNORECASE,
+            r"<\|?(?:tool_calls?|toolcalls?|function_calls?|functioncall|tools?|tool_use)\|?>$", re.IGNORECASE
         ),
         "hermes",
     ),
-    (re.compile(r"<\|python_tag\|>\s*$"), "llama"),
-    (re.compile(r"\[(?:AVAILABLE_)?TOOL_CALLS\]\W*$"), "mistral"),
-    (re.compile(r"<\|START_ACTION\|>\W*$|Action:\s*(?:```\w*)?\W*$", re.IGNORECASE), "command"),
-    (re.compile(r"\[TOOL_REQUEST\]\s*$"), "bracket"),
-    (re.compile(r"functools\W*$|<\|action_start\|>(?:<\|plugin\|>)?\s*$"), "phi"),
-    (re.compile(r"<\|(?:message|constrain)\|>(?:json)?\s*$"), "harmony"),
+    (re.compile(r"<\|python_tag\|>$"), "llama"),
+    (re.compile(r"\[(?:AVAILABLE_)?TOOL_CALLS\]$"), "mistral"),
+    (re.compile(r"<\|START_ACTION\|>$|Action:\s{0,9}(?:```\w{0,9})?$", re.IGNORECASE), "command"),
+    (re.compile(r"\[TOOL_REQUEST\]$"), "bracket"),
+    (re.compile(r"functools$|<\|action_start\|>(?:<\|plugin\|>)?$"), "phi"),
+    (re.compile(r"<\|(?:message|constrain)\|>(?:json)?$"), "harmony"),
 )
 _ONLY_NAME = re.compile(
     r"(?:^|\n|>"
@@ -219,8 +218,9 @@ def _read_broken(written: str, known: KnownTools) -> Iterator[tuple[Tool, str]]:
 
 
 def _form(before: str) -> str:
+    marked = before.rstrip(" \t\r\n[(,")[-40:]
     for marker, form in _MARKERS:
-        if marker.search(before):
+        if marker.search(marked):
             return form
     return "json"
 

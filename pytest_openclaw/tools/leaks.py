@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Leak", "find_leaks"]
 
+MOST_CHARS = 1_000_000
+MOST_LEAKS = 256
 _TEMPLATES = frozenset(
     {"hermes", "llama", "mistral", "deepseek", "kimi", "glm", "gemma", "harmony", "phi", "command"}
     | {"function-tag", "invoke"}
@@ -34,6 +36,9 @@ def find_leaks(
 ) -> tuple[Leak, ...]:
     """Return the calls of known tools that `text` makes in writing, in order; linear, raises nothing.
 
+    Of a text beyond `MOST_CHARS` only the beginning and the end are read, as if they were all, and of its
+    calls no more than `MOST_LEAKS`.
+
     Args:
         text: the answer.
         tools: that were offered.
@@ -41,10 +46,12 @@ def find_leaks(
         shown_on_request: the prompt asks how a call is written; one in a code block is its answer then.
     """
     answer = without_thinking(text)
+    if len(answer) > MOST_CHARS:
+        answer = f"{answer[: MOST_CHARS // 2]}\n{answer[-MOST_CHARS // 2 :]}"
     known = KnownTools(tools, expected)
     if not answer.strip():
         # A thought that never ends hides nothing that wears the tokens of a template.
-        return tuple(leak for leak in _found(text, known) if leak.form in _TEMPLATES)
+        return tuple(leak for leak in _found(text[-MOST_CHARS:], known) if leak.form in _TEMPLATES)
     return own_acts(answer, _found(answer, known), shown_on_request=shown_on_request)
 
 
@@ -54,7 +61,7 @@ def _found(answer: str, known: KnownTools) -> list[Leak]:
         *find_object_calls(answer, known),
         *find_code_calls(answer, known),
     ]
-    return _outermost(found)
+    return _outermost(found)[:MOST_LEAKS]
 
 
 def _outermost(found: list[Leak]) -> list[Leak]:

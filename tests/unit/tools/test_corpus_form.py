@@ -11,8 +11,11 @@ import pytest
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 TASKS = {task["id"]: task for task in tomllib.loads((CORPUS / "tasks.toml").read_text("utf-8"))["prompts"]}
-LINES = (CORPUS / "replies_blind.jsonl").read_text("utf-8").splitlines()
-REPLIES = [json.loads(line) for line in LINES]
+BLIND, SEEN = (
+    [json.loads(line) for line in (CORPUS / f"replies_{name}.jsonl").read_text("utf-8").splitlines()]
+    for name in ("blind", "seen")
+)
+REPLIES = BLIND + SEEN
 EVERY_REPLY = [pytest.param(entry, id=str(entry["id"])) for entry in REPLIES]
 
 KEYS = {"id", "task", "family", "form", "reply", "label", "why"}
@@ -102,8 +105,14 @@ def test_ids_are_unique():
 
 @pytest.mark.parametrize("label", sorted(LABELS))
 def test_each_outcome_is_met_often(label):
-    """Each outcome is the label of at least twenty replies."""
-    assert sum(entry["label"] == label for entry in REPLIES) >= 20
+    """Each outcome is the label of at least twenty replies that were written without sight of the code."""
+    assert sum(entry["label"] == label for entry in BLIND) >= 20
+
+
+def test_most_replies_are_blind():
+    """At least half of three hundred replies or more were written before the code."""
+    assert len(REPLIES) >= 300
+    assert len(BLIND) >= len(REPLIES) / 2
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
