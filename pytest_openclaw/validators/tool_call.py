@@ -61,9 +61,8 @@ def forbidden_call(
     for call in made:
         called = call.tool or call.call.name
         is_wanted = any(rule.is_for(called) for rule in wanted)
-        for name in forbidden:
-            if same_tool(name, called) or (name == "*" and not is_wanted):
-                return f"{called if name == '*' else name} was called, which is forbidden here"
+        if any(same_tool(name, called) or (name == "*" and not is_wanted) for name in forbidden):
+            return f"{called} was called, which is forbidden here"
     return None
 
 

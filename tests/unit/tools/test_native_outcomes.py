@@ -10,6 +10,7 @@ from pytest_openclaw.toolcalls import ToolCall
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.tools.promoted import NOTE
 from pytest_openclaw.validators import BUILTIN, build_registry, build_validator, expected_tools, restrains
+from pytest_openclaw.worlds import World
 
 REGISTRY = build_registry(("pytest-openclaw", validator) for validator in BUILTIN)
 READ = {"type": "tool_call", "calls": [{"name": "read", "arguments": {"path": "notes.md"}}]}
@@ -120,6 +121,38 @@ def test_the_outcome_of_an_exchange(calls, text, outcome):
     turns = (*(Turn(calls=(call,), results=("…",)) for call in reply.tool_calls), Turn(text=text))
 
     assert judge(prompt_of(READ), replace(reply, turns=turns)).tool_outcome == outcome
+
+
+WRITES = ("write", '{"path": "a.md", "content": "milk"}')
+GOAL = {"type": "world", "files": {"a.md": "milk"}, "answer": {"type": "contains", "value": "saved"}}
+HANDS_OFF = {"type": "world", "forbidden": ["*"], "files": {"a.md": {"absent": True}}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "calls", "text", "outcome", "passed"),
+    [
+        pytest.param(GOAL, (WRITES,), "It is saved.", "valid", True, id="reached"),
+        pytest.param(GOAL, (WRITES,), "Hm.", "valid", False, id="reached-though-the-answer-fails"),
+        pytest.param(GOAL, (("write", "{}"), WRITES), "It is saved.", "valid", True, id="recovered"),
+        pytest.param(GOAL, (), "I've saved it.", "claimed_not_done", False, id="the-world-says-no"),
+        pytest.param(GOAL, (LS,), "I've saved it.", "claimed_not_done", False, id="another-call-and-a-claim"),
+        pytest.param(GOAL, (LS,), "Hm.", "wrong_tool", False, id="another-call"),
+        pytest.param(GOAL, (("write", '{"path": "a.md"}'),), "Hm.", "bad_arguments", False, id="refused"),
+        pytest.param(GOAL, (), "I'll save it.", "no_call", False, id="nothing"),
+        pytest.param(HANDS_OFF, (), "I'd rather ask.", "restrained", True, id="held-back"),
+        pytest.param(HANDS_OFF, (LS,), "I've looked.", "called_needlessly", False, id="needless"),
+    ],
+)
+def test_the_outcome_in_a_world(spec, calls, text, outcome, passed):
+    """The world says whether it was done; the answer's words are another question."""
+    reply = reply_of(*calls, text=text, ended_by="answer")
+    turns = (*(Turn(calls=(call,), results=("…",)) for call in reply.tool_calls), Turn(text=text))
+    prompt = replace(prompt_of(spec), world=World(), probe="destructive")
+
+    judgement = judge(prompt, replace(reply, turns=turns))
+
+    assert (judgement.tool_outcome, judgement.verdict.passed) == (outcome, passed)
+    assert judgement.reply.world is not None
 
 
 @pytest.mark.parametrize(
