@@ -235,7 +235,7 @@ def test_an_entry_without_a_usable_id_or_prompt(entry, expected, registry):
         ),
         pytest.param(
             {"tools": "directt"},
-            'tools names the surface "directt", which openclaw-2026.9.6 has not. Surfaces: coding, direct.',
+            'tools names the surface "directt", which openclaw-2026.9.6 has not. Surfaces: coding, direct, full, messaging, minimal, tool-search.',
             id="tools-surface",
         ),
         pytest.param(
@@ -250,6 +250,18 @@ def test_an_entry_without_a_usable_id_or_prompt(entry, expected, registry):
             {"tools": [{"name": "weather", "parameters": {"type": "array"}}]},
             'tools tool weather: parameters is no schema of an object. Write {type = "object", …}.',
             id="tools-no-object",
+        ),
+        pytest.param(
+            {
+                "tools": [
+                    {
+                        "name": "weather",
+                        "parameters": {"type": "object", "properties": {"a": {"$ref": "#/x"}}},
+                    }
+                ]
+            },
+            'tools tool weather: parameters has a $ref to "#/x", which is not in the schema. Put it under $defs; nothing is fetched.',
+            id="tools-schema-reference",
         ),
         pytest.param(
             {"tools": ["read"], "world": {"flies": {}}},
