@@ -68,13 +68,11 @@ def _near(name: str, known: Iterable[str]) -> str:
 
 
 def _check_schema(name: str, parameters: Any) -> None:
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError
+    from pytest_openclaw.validators.json_schema import BoundedSchema
 
     if not isinstance(parameters, Mapping) or parameters.get("type") != "object":
         raise ValueError(f'tool {name}: parameters is no schema of an object. Write {{type = "object", …}}.')
     try:
-        Draft202012Validator.check_schema(parameters)
-    except SchemaError as error:
-        place = ".".join(str(part) for part in error.absolute_path)
-        raise ValueError(f"tool {name}: parameters{place and '.'}{place}: {error.message}.") from None
+        BoundedSchema(parameters)
+    except ValueError as error:
+        raise ValueError(f"tool {name}: parameters {error}") from error

@@ -12,11 +12,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.text import valid_text
 from pytest_openclaw.toolcalls import Dispatched
 from pytest_openclaw.tools.arguments import MAX_DEPTH, as_sent, is_deep, prepare, read_json, unusable
 from pytest_openclaw.tools.coercion import coerce
 from pytest_openclaw.tools.complaints import in_order, worded
-from pytest_openclaw.tools.names import find_name, same_tool
+from pytest_openclaw.tools.names import ALIASES, find_name, same_tool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.toolcalls import Tool, ToolCall
     from pytest_openclaw.validators.json_schema import BoundedSchema
 
-__all__ = ["dispatch", "same_tool"]
+__all__ = ["ALIASES", "dispatch", "same_tool"]
 
 CHECK_TIMEOUT_S = 2.0
 MAX_ARGUMENT_BYTES = 256_000
@@ -49,7 +50,7 @@ def dispatch(call: ToolCall, tools: Sequence[Tool]) -> Dispatched:
     if not isinstance(arguments, dict) or not call.name.strip():
         return Dispatched(call=call, tool=name, problem="malformed_json", message=_MALFORMED)
     if tool is None:
-        message = f"Tool {call.name.strip()[:200]} not found"
+        message = f"Tool {valid_text(call.name.strip()[:200])} not found"
         kept = None if is_deep(arguments) else arguments
         return Dispatched(call=call, arguments=kept, problem="unknown_tool", message=message)
     notes = () if call.name == tool.name else (f"{call.name!r} was taken for {tool.name}",)

@@ -20,7 +20,7 @@ MAX_NAME_CHARS = 128
 _NAMESPACE = re.compile(r"^(?:functions?|tools?)[./]", re.IGNORECASE)
 _WRAPPER = re.compile(r"^(?:functions?|tools?)[._-]?", re.IGNORECASE)
 _COUNTER = re.compile(r"(?:[:._/-]\d+|\d+)$")
-_TAG = re.compile(r"(?<=.)[\"'<]")
+_TAG = re.compile(r"(?<=.)[\"'<]", re.DOTALL)
 
 
 def find_name(name: str, offered: Collection[str]) -> str | None:

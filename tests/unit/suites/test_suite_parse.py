@@ -252,6 +252,18 @@ def test_an_entry_without_a_usable_id_or_prompt(entry, expected, registry):
             id="tools-no-object",
         ),
         pytest.param(
+            {
+                "tools": [
+                    {
+                        "name": "weather",
+                        "parameters": {"type": "object", "properties": {"a": {"$ref": "#/x"}}},
+                    }
+                ]
+            },
+            'tools tool weather: parameters has a $ref to "#/x", which is not in the schema. Put it under $defs; nothing is fetched.',
+            id="tools-schema-reference",
+        ),
+        pytest.param(
             {"tools": ["read"], "world": {"flies": {}}},
             'world has "flies". Its keys are files, commands, memory, pages, answers, steps.',
             id="world-key",

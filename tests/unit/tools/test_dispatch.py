@@ -1,0 +1,450 @@
+"""Calls are taken as OpenClaw 2026.9.6 takes them; each answer here is the one that the release gave."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.toolcalls import Dispatched, Tool, ToolCall
+from pytest_openclaw.tools.catalogue import load_catalogue
+from pytest_openclaw.tools.dispatch import dispatch, same_tool
+
+CATALOGUE = load_catalogue()
+DIRECT = CATALOGUE.surface("direct")
+CODING = CATALOGUE.surface("coding")
+MALFORMED = "Provider returned an incomplete or malformed tool call"
+
+
+def _dispatch(name: str, arguments: object, tools: tuple[Tool, ...] = DIRECT) -> Dispatched:
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return dispatch(ToolCall(name=name, arguments=text), tools)
+
+
+def _complaints(answer: Dispatched) -> list[str]:
+    """The lines between the head of a refusal and the arguments that it repeats."""
+    head, *lines = answer.message.partition("\n\nReceived arguments:\n")[0].split("\n")
+    assert head == f'Validation failed for tool "{answer.tool}":'
+    return [line.removeprefix("  - ") for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("name", "tool"),
+    [
+        ("read", "read"),
+        ("READ", "read"),
+        ("Exec", "exec"),
+        (" read ", "read"),
+        ("bash", "exec"),
+        ("Bash", "exec"),
+        ("apply-patch", "apply_patch"),
+        ("functions.read", "read"),
+        ("functions.read:0", "read"),
+        ("functions_read", "read"),
+        ("tools/exec", "exec"),
+        ("tool.ls", "ls"),
+        ("default_api.read", "read"),
+        ("multi_tool_use.read", "read"),
+        ("functions.bash", "exec"),
+        ("read_1", "read"),
+        ("read:0", "read"),
+        ('read" path="a"', "read"),
+        ("read<path", "read"),
+        ("tool_call", "tool_call"),
+    ],
+)
+def test_a_name_need_not_be_exact(name: str, tool: str) -> None:
+    """Case, blanks, namespaces, counters, remains of tags and old names still reach the tool."""
+    answer = _dispatch(name, {"path": "notes.md", "command": "date", "input": "x", "id": "x"})
+
+    assert (answer.tool, answer.is_executed) == (tool, True)
+    assert answer.notes == (() if name == tool else (f"{name!r} was taken for {tool}",))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "frobnicate", "read_file", "shell", "functions:read", "mcp__openclaw__read", "cron", "memory_search",
+        "openclaw:core:session_status", "functions.1", "readx", "file.read.all",
+    ],
+)  # fmt: skip
+def test_an_unknown_tool_is_told_as_the_release_tells_it(name: str) -> None:
+    """What no rule leads to an offered tool is not found; deferred tools cannot be called directly."""
+    answer = _dispatch(name, {"path": "notes.md"})
+
+    assert (answer.problem, answer.tool, answer.message) == ("unknown_tool", None, f"Tool {name} not found")
+    assert answer.arguments == {"path": "notes.md"}
+
+
+def test_an_old_name_works_where_its_tool_is_offered() -> None:
+    """`cron` reaches `automations` only if that is offered."""
+    assert _dispatch("cron", {"action": "list"}, CODING).tool == "automations"
+
+
+def test_a_name_that_fits_two_tools_by_case_reaches_neither() -> None:
+    """`READ` is not decided between `read` and `Read`; the exact name is."""
+    tools = (Tool(name="read"), Tool(name="Read"), Tool(name="write"))
+
+    assert _dispatch("Read", {}, tools).tool == "Read"
+    assert _dispatch("rEAD", {}, tools[1:]).tool == "Read"
+    assert _dispatch("wRITE", {}, tools).tool == "write"
+
+
+def test_an_exact_name_goes_before_its_parts() -> None:
+    """An own tool `calendar.read` is not taken for `read`."""
+    tools = (*DIRECT, Tool(name="calendar.read"))
+
+    assert _dispatch("calendar.read", {}, tools).tool == "calendar.read"
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "same"),
+    [
+        ("bash", "exec", True),
+        ("functions.Read", "read", True),
+        ("cron", "automations", True),
+        ("calendar.read", "read", False),
+        ("read", "write", False),
+    ],
+)
+def test_same_tool(name: str, other: str, same: bool) -> None:
+    """Two names are one tool's if only case, blanks, an old name or a usual namespace parts them."""
+    assert same_tool(name, other) is same_tool(other, name) is same
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param('{"path": "notes.md"', id="cut-off"),
+        pytest.param('{"path":"notes.md",}', id="comma-at-the-end"),
+        pytest.param("{'path': 'notes.md'}", id="single-quotes"),
+        pytest.param('```json\n{"path":"notes.md"}\n```', id="in-a-fence"),
+        pytest.param('{"path":"notes.md"}{"path":"b"}', id="two-objects"),
+        pytest.param('{"path":"notes.md\nx"}', id="newline-in-a-string"),
+        pytest.param(r'{"path":"notes\.md"}', id="unknown-escape"),
+        pytest.param('{"path":"notes.md","limit":NaN}', id="NaN"),
+        pytest.param("path=notes.md", id="no-json"),
+        pytest.param("", id="empty"),
+        pytest.param("  ", id="blank"),
+        pytest.param('["notes.md"]', id="array"),
+        pytest.param('"notes.md"', id="string"),
+        pytest.param("5", id="number"),
+        pytest.param("null", id="null"),
+        pytest.param("true", id="true"),
+        pytest.param('{"path":' + "[" * 50_000 + "]" * 50_000 + "}", id="nested-without-end"),
+    ],
+)
+def test_arguments_that_are_no_json_object_end_the_run(arguments: str) -> None:
+    """Not only broken JSON is fatal in OpenClaw: empty arguments and other JSON values are as well."""
+    answer = _dispatch("read", arguments)
+
+    assert (answer.problem, answer.tool, answer.message) == ("malformed_json", "read", MALFORMED)
+
+
+def test_a_broken_call_is_fatal_whatever_it_is_for() -> None:
+    """Broken arguments of an unknown tool, and a call without a name, end the run too."""
+    assert _dispatch("frob", '{"a":').problem == "malformed_json"
+    assert _dispatch("", {"path": "notes.md"}).problem == "malformed_json"
+    assert _dispatch("  ", {"path": "notes.md"}).message == MALFORMED
+
+
+def test_arguments_longer_than_the_buffer_end_the_run() -> None:
+    """OpenClaw keeps 256,000 bytes of arguments."""
+    fits = _dispatch("write", {"path": "a", "content": "x" * 255_000})
+    too_long = _dispatch("write", {"path": "a", "content": "x" * 256_000})
+
+    assert fits.is_executed
+    assert (too_long.problem, too_long.message) == (
+        "malformed_json",
+        "Exceeded tool-call argument buffer limit",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "complaints"),
+    [
+        ("exec", {}, ["command: must have required properties command"]),
+        ("write", {}, ["path: must have required properties path, content"]),
+        ("read", {"file_path": "notes.md"}, ["path: must have required properties path"]),
+        ("exec", {"timeout": 5}, ["command: must have required properties command"]),
+        ("process", {"action": "frob"}, ["action: must be equal to one of the allowed values"]),
+        ("process", {"action": "LIST"}, ["action: must be equal to one of the allowed values"]),
+        ("read", {"path": "a", "offset": 1.5}, ["offset: must be integer"]),
+        ("read", {"path": "a", "offset": 0}, ["offset: must be >= 1"]),
+        (
+            "read",
+            {"path": "a", "offset": -3, "limit": "x", "cursor": -1},
+            ["offset: must be >= 1", "limit: must be number", "cursor: must be >= 0"],
+        ),
+        ("read", {"path": "a", "optional": False}, ["optional: must be equal to constant"]),
+        ("exec", {"command": "a", "background": "yes"}, ["background: must be boolean"]),
+        ("exec", {"command": "a", "title": "t" * 130}, ["title: must not have more than 120 characters"]),
+        ("exec", {"command": ["echo", "a"]}, ["command: must be string"]),
+        ("exec", {"command": "a", "env": {"A": 1}}, ["env.A: must be string"]),
+        ("exec", {"command": "a", "env": "x"}, ["env: must be object"]),
+        ("edit", {"path": "a", "edits": {"oldText": "a", "newText": "b"}}, ["edits: must be array"]),
+        ("edit", {"path": "a", "edits": [{"oldText": "a"}]}, ["edits.0.newText: must be string"]),
+        ("edit", {"path": "a", "edits": [{"newText": "a"}]}, ["edits.0.oldText: must be string"]),
+        ("edit", {}, ["path: must be string", "edits: must be array"]),
+        (
+            "tool_search",
+            {"queries": [{}]},
+            [
+                "queries.0.query: must have required properties query",
+                "queries: must be null",
+                "queries: must match a schema in anyOf",
+            ],
+        ),
+        (
+            "tool_search",
+            {"limit": 0},
+            ["limit: must be >= 1", "limit: must be null", "limit: must match a schema in anyOf"],
+        ),
+        (
+            "memory_get",
+            {"path": "a", "foo": 1},
+            ["foo: schema is false", "root: must not have additional properties"],
+        ),
+        (
+            "conversations_send",
+            {"conversationRef": "x", "message": ""},
+            ['conversationRef: must match pattern "^conv_[a-f0-9]{32}$"', "message: must not have fewer than 1 characters"],
+        ),
+        ("ask_user", {"questions": []}, ["questions: must not have fewer than 1 items"]),
+        ("web_search", {"query": "a", "count": 11}, ["count: must be <= 10"]),
+        (
+            "secrets",
+            {"action": "list", "allowedHosts": ["a", "a"]},
+            ["allowedHosts: must not have duplicate items"],
+        ),
+        (
+            "theme",
+            {"action": "x", "id": 5.5, "mode": "x", "a": 1, "b": 1, "c": 1, "definition": {}},
+            [
+                "a: schema is false",
+                "b: schema is false",
+                "c: schema is false",
+                "root: must not have additional properties",
+                "action: must be equal to one of the allowed values",
+                "mode: must be equal to one of the allowed values",
+                "mode: must be null",
+                "mode: must match a schema in anyOf",
+            ],
+        ),
+    ],
+)  # fmt: skip
+def test_arguments_that_do_not_fit_are_told_back(name: str, arguments: dict, complaints: list[str]) -> None:
+    """The model reads what is wrong, in the release's words and order, eight complaints at most."""
+    answer = _dispatch(name, arguments, (*DIRECT, *CATALOGUE.deferred_tools()))
+
+    assert answer.problem == "bad_arguments"
+    assert _complaints(answer) == complaints
+
+
+def test_a_refusal_repeats_the_arguments_as_they_came() -> None:
+    """What was received stands below the complaints, before any conversion."""
+    answer = _dispatch("read", {"offset": "3", "limit": 2.0, "path": None, "optional": "x"})
+
+    assert answer.message.endswith(
+        '\n\nReceived arguments:\n{\n  "offset": "3",\n  "limit": 2,\n  "path": null,\n  "optional": "x"\n}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "given"),
+    [
+        ("read", {"path": "a", "limit": "5"}, {"path": "a", "limit": 5}),
+        ("read", {"path": "a", "offset": " 7 "}, {"path": "a", "offset": 7}),
+        ("read", {"path": "a", "limit": ".5"}, {"path": "a", "limit": 0.5}),
+        ("read", {"path": 5}, {"path": "5"}),
+        ("read", {"path": True}, {"path": "true"}),
+        ("read", {"path": "a", "limit": None}, {"path": "a", "limit": 0}),
+        ("read", {"path": "a", "limit": True}, {"path": "a", "limit": 1}),
+        ("read", {"path": "a", "optional": "true"}, {"path": "a", "optional": True}),
+        ("ls", {"path": None}, {"path": ""}),
+        ("exec", {"command": "a", "background": "false"}, {"command": "a", "background": False}),
+        ("exec", {"command": "a", "background": 0}, {"command": "a", "background": False}),
+        ("exec", {"command": "a", "env": '{"A": "b"}'}, {"command": "a", "env": {"A": "b"}}),
+        ("process", {"action": "send-keys", "keys": '["a"]'}, {"action": "send-keys", "keys": ["a"]}),
+        ("tool_call", {"id": "x", "args": '{"path":"a"}'}, {"id": "x", "args": {"path": "a"}}),
+        ("tool_search", {"limit": "5", "query": 5}, {"limit": 5, "query": "5"}),
+    ],
+)
+def test_simple_types_are_converted(name: str, arguments: dict, given: dict) -> None:
+    """Numbers, booleans, texts, null and JSON texts become what the schema asks for, and a note says so."""
+    answer = _dispatch(name, arguments)
+
+    assert (answer.is_executed, answer.arguments) == (True, given)
+    assert json.dumps(answer.arguments) == json.dumps(given)
+    assert answer.notes == ("arguments were converted to the types of the schema",)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("read", {"path": "a", "offset": 1, "limit": 1}),
+        ("read", {"path": "a", "limit": 1.0}),
+        ("tool_search", {"query": None, "limit": None}),
+        ("tool_search", {"queries": [{"query": "a"}]}),
+        ("write", {"path": "a", "content": "x", "extra": 1}),
+        ("ls", {}),
+        ("get_goal", {"foo": 1}),
+    ],
+)
+def test_arguments_that_fit_are_given_as_they_are(name: str, arguments: dict) -> None:
+    """Nothing is noted of them; what an open schema does not know is let through."""
+    answer = _dispatch(name, arguments, (*DIRECT, CATALOGUE.tools["get_goal"]))
+
+    assert (answer.is_executed, answer.arguments, answer.notes) == (True, arguments, ())
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "given"),
+    [
+        pytest.param(
+            "edit",
+            {"path": "a", "oldText": "b", "newText": "c"},
+            {"path": "a", "edits": [{"oldText": "b", "newText": "c"}]},
+            id="a-single-edit",
+        ),
+        pytest.param(
+            "edit",
+            {"path": "a", "edits": '[{"oldText": "b", "newText": "c"}]'},
+            {"path": "a", "edits": [{"oldText": "b", "newText": "c"}]},
+            id="edits-as-text",
+        ),
+        pytest.param(
+            "sessions_send",
+            {"sessionKey": "a", "content": "hi"},
+            {"sessionKey": "a", "message": "hi"},
+            id="another-name-for-message",
+        ),
+    ],
+)
+def test_older_forms_are_still_taken(name: str, arguments: dict, given: dict) -> None:
+    """`edit` takes a single replacement, `sessions_send` other names for its message."""
+    answer = _dispatch(name, arguments, CODING)
+
+    assert (answer.is_executed, answer.arguments) == (True, given)
+    assert answer.notes == (f"arguments were put into the form that {name} takes",)
+
+
+def test_an_own_tool_is_not_taken_for_the_one_of_the_release() -> None:
+    """A suite's own `edit` gets its arguments as they came."""
+    own = Tool(name="edit", parameters={"type": "object", "properties": {"oldText": {"type": "string"}}})
+
+    assert _dispatch("edit", {"oldText": "a", "newText": "b"}, (own,)).arguments == {
+        "oldText": "a",
+        "newText": "b",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        (
+            "exec",
+            {"command": "a", "timeout": 5},
+            'exec parameter "timeout" is unsupported; use "timeoutSeconds" instead',
+        ),
+        ("exec", {"command": None}, "Provide a command to start."),
+        (
+            "edit",
+            {"path": "a", "edits": []},
+            "Missing required parameter: edits (received: path, edits=<array>). Supply correct parameters before retrying.",
+        ),
+    ],
+)
+def test_what_the_tool_itself_refuses_is_a_json_error(name: str, arguments: dict, said: str) -> None:
+    """The schema lets it pass and the tool does not; the model is told as JSON."""
+    answer = _dispatch(name, arguments)
+
+    assert answer.problem == "bad_arguments"
+    assert answer.message == json.dumps({"status": "error", "tool": name, "error": said}, indent=2)
+
+
+NESTED = Tool(
+    name="own",
+    parameters={
+        "type": "object",
+        "$defs": {"n": {"anyOf": [{"type": "array", "items": {"$ref": "#/$defs/n"}}] * 3}},
+        "properties": {"a": {"$ref": "#/$defs/n"}, "b": {"type": "string", "pattern": "(a+)+$"}},
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        pytest.param("read", '{"path":' + "[" * 900 + "]" * 900 + "}", id="deep"),
+        pytest.param(
+            "exec", json.dumps({"command": "a", "env": '{"a":' * 500 + "1" + "}" * 500}), id="deep-text"
+        ),
+        pytest.param("edit", '{"path":"a","edits":[' + "0," * 100_000 + "0]}", id="many-wrong-items"),
+        pytest.param("tool_search", '{"queries":[' + "{}," * 60_000 + "{}]}", id="many-wrong-alternatives"),
+        pytest.param("read", '{"path":"a","offset":' + "9" * 100_000 + "}", id="long-integer"),
+        pytest.param("read", '{"path":"a","limit":1e400}', id="huge-number"),
+        pytest.param("own", json.dumps({"a": json.loads("[" * 40 + "1" + "]" * 40)}), id="recursive-schema"),
+        pytest.param("own", json.dumps({"b": "a" * 5000 + "b"}), id="slow-pattern"),
+    ],
+)
+def test_hostile_arguments_are_refused_in_bounded_time(name: str, arguments: str) -> None:
+    """Whatever a model sends is answered soon, with a short text; no row carries what it cannot hold."""
+    began = time.monotonic()
+    answer = _dispatch(name, arguments, (*DIRECT, NESTED))
+
+    assert answer.problem == "bad_arguments"
+    assert time.monotonic() - began < 30
+    assert len(answer.message) < 20_000
+    json.dumps(answer.arguments, allow_nan=False)
+
+
+def test_a_long_name_is_not_looked_at() -> None:
+    """A name of a megabyte is unknown at once, and the answer does not repeat it all."""
+    answer = _dispatch("read." * 200_000, {})
+
+    assert answer.problem == "unknown_tool"
+    assert len(answer.message) < 300
+
+
+def test_a_schema_that_cannot_be_judged_by_is_told() -> None:
+    """A tool that points outside its schema is the benchmark's fault, and named."""
+    tool = Tool(name="own", parameters={"type": "object", "properties": {"a": {"$ref": "#/$defs/none"}}})
+
+    with pytest.raises(OpenClawError, match=r"tool own: parameters has a \$ref"):
+        _dispatch("own", {"a": 1}, (tool,))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text("a5.é {}", max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=2),
+    max_leaves=5,
+)
+
+
+@given(
+    name=st.sampled_from(sorted(CATALOGUE.tools)),
+    arguments=st.dictionaries(
+        st.sampled_from(["path", "action", "command", "query", "edits", "id", "args", "limit", "x"]),
+        JSON,
+        max_size=4,
+    ),
+)
+def test_every_call_has_one_answer(name: str, arguments: dict) -> None:
+    """A call is executed without a word, or refused with one; a row can hold what is left of it."""
+    answer = _dispatch(name, arguments, tuple(CATALOGUE.tools.values()))
+
+    assert answer.is_executed == (answer.message == "")
+    assert answer.tool == name
+    json.dumps(answer.arguments, allow_nan=False).encode()
+    answer.message.encode()
+
+
+@given(name=st.text('aE.:/1 "<\ud800'), arguments=st.text('{}[]":,1a\\ '))
+def test_any_text_is_a_call_that_is_answered(name: str, arguments: str) -> None:
+    """Nothing that a model writes makes the judge stumble."""
+    assert _dispatch(name, arguments).problem in ("malformed_json", "unknown_tool", "bad_arguments", None)
