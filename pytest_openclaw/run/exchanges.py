@@ -7,7 +7,6 @@ whose arguments are no JSON. Each turn is an attempt like any other, with retrie
 from __future__ import annotations
 
 import asyncio
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 

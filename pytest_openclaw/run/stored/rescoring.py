@@ -160,7 +160,7 @@ def rescore_record(record: Record, prompt: Prompt | Kept) -> Record | Kept:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # `pytest.fail` raises no Exception; a live run puts it into the row too
-        return _broken(record, error)
+        return _broken(record, prompt, error)
     return replace(record, **first) if all(other == first for other in others) else "unclear"
 
 
@@ -213,6 +213,7 @@ def _reply(record: Record, text: str) -> Reply:
     )
 
 
+<<<<<<< HEAD
 def _exchange(record: Record) -> Reply:
     """The reply of a scripted exchange: the last turn's text, all turns, and how it ended."""
     assert record.turns, "an exchange has turns"
@@ -250,8 +251,11 @@ def _call(call: Mapping[str, Any]) -> ToolCall:
 
 
 def _broken(record: Record, error: BaseException) -> Record:
+=======
+def _broken(record: Record, prompt: Prompt, error: BaseException) -> Record:
+>>>>>>> a3b8c5280590c5c0a9717ac34603cd2c642830f5
     """Return the row as a live run writes it when a validator broke; what was measured stays."""
-    fault = faults.broke(record.key.name, f"{type(error).__name__}: {error}")
+    fault = faults.broke(f"{prompt.id}[{record.target.label}]", f"{type(error).__name__}: {error}")
     outcome = faults.outcome_of(fault)
     unjudged: dict[str, Any] = {
         "availability_status": outcome.status,
