@@ -213,7 +213,6 @@ def _reply(record: Record, text: str) -> Reply:
     )
 
 
-<<<<<<< HEAD
 def _exchange(record: Record) -> Reply:
     """The reply of a scripted exchange: the last turn's text, all turns, and how it ended."""
     assert record.turns, "an exchange has turns"
@@ -250,10 +249,7 @@ def _call(call: Mapping[str, Any]) -> ToolCall:
     return ToolCall(name=call["name"], arguments=call["arguments"], id=call.get("id"))
 
 
-def _broken(record: Record, error: BaseException) -> Record:
-=======
 def _broken(record: Record, prompt: Prompt, error: BaseException) -> Record:
->>>>>>> a3b8c5280590c5c0a9717ac34603cd2c642830f5
     """Return the row as a live run writes it when a validator broke; what was measured stays."""
     fault = faults.broke(f"{prompt.id}[{record.target.label}]", f"{type(error).__name__}: {error}")
     outcome = faults.outcome_of(fault)
