@@ -207,8 +207,8 @@ class Reply:
         input_tokens, output_tokens, reasoning_tokens, cached_tokens: as the server counted them;
             None where it did not say.
         tokens_per_s: speed of generation as the server timed it; None lets our own clock tell.
-        turns: of a scripted exchange, all of them; `text` is the last one's. Its tokens are summed up,
-            its `timing` is that of the whole, `ttft_ms` that of the first turn.
+        turns: of a scripted exchange, all of them; `text` is the last one's. Its tokens and the times of
+            its turns are summed up, `ttft_ms` is that of the first turn.
         ended_by: how a scripted exchange ended; None if one question was asked.
         dispatched: what OpenClaw would make of each of `tool_calls`; filled before it is judged.
         world: what is there at the end of a scripted exchange; filled before it is judged.

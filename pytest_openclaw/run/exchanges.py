@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -44,13 +43,10 @@ async def hold_exchange(request: Request, ask: Callable[[Request], Awaitable[End
         exchange.hear(ending)
         if isinstance(ending.result, Fault):
             return exchange.broken(ending.result)
-        started = time.perf_counter()
         try:
             ended_by = await exchange.go_on(ending.result)
         except OpenClawError as error:
             return exchange.broken(faults.broke("the world of this prompt", str(error)))
-        finally:
-            exchange.playing_ms += (time.perf_counter() - started) * 1000
         if ended_by is not None:
             return exchange.ending(ended_by)
 
@@ -87,7 +83,6 @@ class _Exchange:
     def __init__(self, request: Request) -> None:
         assert request.world is not None, "an exchange has a world"
         self.turns: list[Turn] = []
-        self.playing_ms = 0.0
         self._request = request
         self._world = request.world
         self._playing: Playing | None = None
@@ -193,9 +188,9 @@ class _Exchange:
         )
 
     def _timing(self) -> Timing:
-        """From the first send to the last end, without what retries took: a latency is a latency."""
+        """All turns together, without what retries and the world took: a latency is a latency."""
         first = self._endings[0].timing
-        e2e_ms = sum(ending.timing.e2e_ms for ending in self._endings) + self.playing_ms
+        e2e_ms = sum(ending.timing.e2e_ms for ending in self._endings)
         return replace(first, e2e_ms=e2e_ms, ended_at_ms=first.started_at_ms + round(e2e_ms))
 
     def _said(self) -> str:

@@ -250,8 +250,7 @@ def test_figures_are_those_of_the_whole(opened: Open) -> None:
     assert reply.tokens_per_s == 33.3
     assert ending.timing == reply.timing
     assert (ending.timing.started_at_ms, ending.timing.ttft_ms, ending.timing.ttfo_ms) == (1000, 20, 20)
-    assert 150 <= ending.timing.e2e_ms < 10_000
-    assert ending.timing.ended_at_ms == 1000 + round(ending.timing.e2e_ms)
+    assert (ending.timing.e2e_ms, ending.timing.ended_at_ms) == (150, 1150)
     assert [turn.timing for turn in reply.turns] == [first.timing, second.timing]
 
 
@@ -264,7 +263,7 @@ def test_a_retry_in_a_later_turn_counts_and_costs_no_latency(opened: Open) -> No
 
     assert (ending.attempts, len(reply_of(ending).turns)) == (4, 2)
     assert ending.retry_wait_ms == pytest.approx(1000, abs=1)
-    assert ending.timing.e2e_ms < 900
+    assert ending.timing.e2e_ms == 10
     assert ending.cold_start is True
 
 
