@@ -7,11 +7,6 @@ whose arguments are no JSON. Each turn is an attempt like any other, with retrie
 from __future__ import annotations
 
 import asyncio
-<<<<<<< HEAD
-=======
-import json
-from collections import Counter
->>>>>>> ec5be730283eeb368b66e1f89b8632d4a7e337f1
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
