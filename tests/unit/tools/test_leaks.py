@@ -125,6 +125,13 @@ def test_a_written_call_is_found(text: str) -> None:
         pytest.param("```python\nwith open('notes.md') as f:\n    print(f.read())\n```", id="program"),
         pytest.param(f"<think>{JSON}</think>\nI cannot.", id="in-a-thought"),
         pytest.param(f"> {JSON}\n\nThat is what you sent.", id="cited"),
+        pytest.param(f"The call:\n```json\n{JSON}\n```\nShall I make it?", id="permission-asked"),
+        pytest.param(
+            f"```json\n{JSON}\n```\nNothing was called; this is just a note.", id="denied-afterwards"
+        ),
+        pytest.param(
+            f"```json\n{JSON}\n```\nThe runtime then parses it and answers.", id="explained-afterwards"
+        ),
         pytest.param('Beispiel:\n```json\n{"tool": "read", "args": {"path": "x"}}\n```', id="german-example"),
     ],
 )
