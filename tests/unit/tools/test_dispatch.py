@@ -86,12 +86,20 @@ def test_an_old_name_works_where_its_tool_is_offered() -> None:
 
 
 def test_a_name_that_fits_two_tools_by_case_reaches_neither() -> None:
-    """`READ` is not decided between `read` and `Read`; the exact name is."""
-    tools = (Tool(name="read"), Tool(name="Read"), Tool(name="write"))
+    """`read` is not decided between `Read` and `READ`; an exact name is, and one in small letters."""
+    tools = (Tool(name="Read"), Tool(name="READ"), Tool(name="write"), Tool(name="Write"))
 
+    assert _dispatch("read", {}, tools).problem == "unknown_tool"
     assert _dispatch("Read", {}, tools).tool == "Read"
-    assert _dispatch("rEAD", {}, tools[1:]).tool == "Read"
-    assert _dispatch("wRITE", {}, tools).tool == "write"
+    assert _dispatch("WRITE", {}, tools).tool == "write"
+
+
+def test_a_name_of_two_tools_reaches_neither() -> None:
+    """A counter behind a namespace is not guessed at when the parts name different tools."""
+    tools = (Tool(name="a"), Tool(name="a.1"), Tool(name="b"))
+
+    assert _dispatch("functions.a.1", {}, tools).problem == "unknown_tool"
+    assert _dispatch("functions.b.1", {}, tools).tool == "b"
 
 
 def test_an_exact_name_goes_before_its_parts() -> None:
@@ -333,6 +341,36 @@ def test_older_forms_are_still_taken(name: str, arguments: dict, given: dict) ->
     assert answer.notes == (f"arguments were put into the form that {name} takes",)
 
 
+@pytest.mark.parametrize(
+    ("schema", "value", "given"),
+    [
+        ({"type": ["string", "integer"]}, 5, 5),
+        ({"type": ["string", "null"]}, None, None),
+        ({"type": ["integer", "null"]}, "5", 5),
+        ({"anyOf": [{"type": "boolean"}, {"const": "all", "type": "string"}]}, "all", "all"),
+        ({"anyOf": [{"type": "boolean"}, {"const": "all", "type": "string"}]}, "true", True),
+        ({"allOf": [{"type": "number"}]}, "5", 5),
+        ({"type": "null"}, "", None),
+        ({"type": "object", "additionalProperties": {"type": "integer"}}, {"a": "5"}, {"a": 5}),
+        ({"type": "array", "items": {"type": "string"}}, [1, 2.0, "c"], ["1", "2", "c"]),
+    ],
+)
+def test_alternatives_keep_what_already_fits(schema: dict, value: object, given: object) -> None:
+    """Of several types, or schemas, the first that fits decides what a value becomes."""
+    own = Tool(name="own", parameters={"type": "object", "properties": {"a": schema}})
+
+    answer = _dispatch("own", {"a": value}, (own,))
+
+    assert json.dumps(answer.arguments) == json.dumps({"a": given})
+    assert answer.is_executed
+
+
+@pytest.mark.parametrize("value", ["99999999999999999999", "1.5", "0x10", "five", "", "1e999"])
+def test_what_is_no_safe_integer_stays_a_text(value: str) -> None:
+    """A text becomes an integer only if JavaScript could hold it."""
+    assert _complaints(_dispatch("read", {"path": "a", "offset": value})) == ["offset: must be integer"]
+
+
 def test_an_own_tool_is_not_taken_for_the_one_of_the_release() -> None:
     """A suite's own `edit` gets its arguments as they came."""
     own = Tool(name="edit", parameters={"type": "object", "properties": {"oldText": {"type": "string"}}})
@@ -401,6 +439,16 @@ def test_hostile_arguments_are_refused_in_bounded_time(name: str, arguments: str
     assert time.monotonic() - began < 30
     assert len(answer.message) < 20_000
     json.dumps(answer.arguments, allow_nan=False)
+
+
+def test_what_cannot_be_checked_in_time_is_refused_and_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All steps of a check share one time; when it is over, the row says why the call was refused."""
+    monkeypatch.setattr("pytest_openclaw.tools.dispatch.CHECK_TIMEOUT_S", -1.0)
+
+    answer = _dispatch("read", {"path": "a"})
+
+    assert _complaints(answer) == ["root: cannot be checked in bounded time"]
+    assert answer.notes == ("the arguments could not be checked within -1 s",)
 
 
 def test_a_long_name_is_not_looked_at() -> None:
