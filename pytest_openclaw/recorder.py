@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 DISTRIBUTED = "openclaw-distributed"
 NO_VERDICT = 10
 """Exit status when a gate is set and there is nothing that it could judge."""
+REPEAT = re.compile(r"\]-r[0-9]+\Z")
 
 
 class Recorder:
@@ -66,6 +69,7 @@ class Recorder:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Write the row before anything else is done with the report."""
+        show_repeat(report)
         # Taken off, because pytest keeps every report: ten thousand answers stay on disk alone.
         if payload := vars(report).pop(PAYLOAD, None):
             self._state.ledger.take(report, json.loads(payload) if isinstance(payload, str) else payload)
@@ -102,6 +106,14 @@ class Recorder:
         terminalreporter.write_sep("=", TITLE)
         for line in render_terminal(summary, str(where), ledger.resume_command):
             terminalreporter.write_line(line)
+
+
+def show_repeat(report: pytest.TestReport) -> None:
+    """Let the id of a repeat be shown as it is: pytest 9.2 puts a bracket behind `P1[…]-r2`."""
+    parsed: Any = getattr(report, "id", None)
+    if parsed is not None and parsed.params is not None and REPEAT.search(report.nodeid):
+        names = tuple(report.nodeid.removeprefix(f"{parsed.path}::").split("::"))
+        vars(report)["_id"] = replace(parsed, names=names, params=None)
 
 
 def exit_status(

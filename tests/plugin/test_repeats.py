@@ -188,6 +188,15 @@ def test_a_benchmark_in_python_is_repeated(project: Any) -> None:
     assert [prompt["id"] for prompt in config["prompts"]] in (["R1[7]", "R1[8]"], ["R1[8]", "R1[7]"])
 
 
+def test_a_repeat_is_shown_by_its_id(project: Any) -> None:
+    """What pytest's summary calls a cell, the command line takes for it."""
+    project.suite(tools(1))
+
+    session = project.run("--openclaw-repeat=2", models="pupil/bad")
+
+    assert "FAILED benchmarks/prompts_a.json::T0[pupil/bad]-r2 - " in session.text
+
+
 def test_passed_once_is_not_missed(project: Any) -> None:
     """A prompt that was missed in one repeat and passed in another is not missed by all."""
     project.suite(tools(6))
@@ -261,6 +270,20 @@ def test_each_target_is_repeated_until_it_is_settled(project: Any, concurrency: 
         target["model"]: target.get("settled_after") for target in session.load("config.json")["targets"]
     }
     assert targets == {"bad": 1, "shaky": 2, "fair": None}
+
+
+def test_a_settled_target_is_over(plain_project: Any) -> None:
+    """The machine is looked at after it when that is known, and not at the session's end."""
+    plain_project.suite(tools(10))
+    plain_project.extend_conftest(
+        "\n\ndef pytest_runtest_setup(item):\n"
+        "    taken = FOLDER.glob('runs/*/resources_*_after.txt')\n"
+        "    (FOLDER / 'taken.txt').write_text(' '.join(path.name for path in taken))\n"
+    )
+
+    plain_project.run("--openclaw-until-conclusive", "--openclaw-repeat=2", models="pupil/bad,pupil/fair")
+
+    assert (plain_project.folder / "taken.txt").read_text() == "resources_pupil__bad_after.txt"
 
 
 @pytest.mark.workers

@@ -290,3 +290,68 @@ def test_a_definition_with_other_tags_takes_the_place_of_the_old_one(directory: 
         session.add(_payload(record(A), prompt={"suite": "t.py", "id": "R1", "tags": tags}))
 
     assert _load(directory, "config.json")["prompts"][1:] == [{"suite": "t.py", "id": "R1", "tags": ["x"]}]
+
+
+# --- repeats ---
+
+
+def _repeated(directory: RunDirectory, *, until: bool = True) -> RunSession:
+    by_repeat = {(target, repeat): 4 for target in (A, B) for repeat in (1, 2, 3)}
+    plan = Plan(n_selected={A: 12, B: 12}, prompts=(), providers={}, by_repeat=by_repeat)
+    return RunSession(directory, Settings(repeat=3, until_conclusive=until), plan)
+
+
+def _missed_tools(target: Target, repeat: int) -> list[Record]:
+    return [record(target, prompt_id=f"T{n}", repeat=repeat, tool_outcome="no_call") for n in range(4)]
+
+
+def test_a_settled_target_lacks_nothing(directory: RunDirectory) -> None:
+    """Its further repeats are no cells, whether they came up or not, and its config says so at once."""
+    session = _repeated(directory)
+    for row in _missed_tools(A, 1):
+        session.add(_payload(row))
+
+    (decision,) = session.decisions
+    assert decision.told == {
+        "target": A.label,
+        "repeat": 1,
+        "ends": "tier 3 is settled after 1 repeat",
+    }
+    assert [target.get("settled_after") for target in _load(directory, "config.json")["targets"]] == [1, None]
+
+    session.leave_out({"left_out": A.label, "repeat": 2})
+    session.add(_payload(record(A, prompt_id="T3", repeat=3, tool_outcome="no_call")))
+
+    summary = session.finish()
+    assert (summary.n_cells, summary.n_rows, summary.state) == (5 + 12, 5, "interrupted")
+
+
+def test_so_many_repeats_are_so_many(directory: RunDirectory) -> None:
+    """Without the wish to end when a tier is settled, nothing is decided."""
+    session = _repeated(directory, until=False)
+    for row in _missed_tools(A, 1):
+        session.add(_payload(row))
+
+    assert not session.decisions
+    assert session.finish().n_cells == 24
+
+
+def test_a_resumed_run_decides_from_its_rows(tmp_path: Path) -> None:
+    """What the sessions before have settled is settled before anybody is asked."""
+    with RunDirectory.new(tmp_path, "r", exactly=True) as directory:
+        session = _repeated(directory)
+        for row in _missed_tools(A, 1):
+            session.add(_payload(row))
+        config, inventory = _load(directory, "config.json"), _load(directory, "inventory.json")
+        kept = read_kept(directory.path / "results.jsonl")
+
+        resumed = RunSession(
+            directory,
+            Settings(repeat=3, until_conclusive=True),
+            session.plan,
+            Earlier(config=config, inventory=inventory, kept=kept),
+        )
+
+    assert [(made.target, made.repeat, made.ends) for made in resumed.decisions] == [
+        (A, 1, "tier 3 is settled after 1 repeat")
+    ]
