@@ -330,6 +330,24 @@ def test_a_worker_that_comes_later_knows_what_was_decided(plain_project: Any, co
     assert session.summary["state"] == "finished"
 
 
+@pytest.mark.workers
+def test_who_waits_for_a_repeat_stops_with_the_session(plain_project: Any) -> None:
+    """A worker that waits for another one's row does not hold up a session that `-x` ends."""
+    plain_project.suite(tools(9))
+    plain_project.extend_conftest(
+        "\n\nimport time\n\ndef pytest_runtest_call(item):\n"
+        "    if '::T8[' in item.nodeid:\n        time.sleep(1)\n        assert False, 'late'\n"
+    )
+
+    session = plain_project.run(
+        "--openclaw-until-conclusive", "--openclaw-concurrency=4", "-n", "2", "-x", models="pupil/good"
+    )
+
+    assert session.status != pytest.ExitCode.OK
+    assert session.summary["state"] == "interrupted"
+    assert {row["repeat"] for row in session.rows} <= {1, 2}
+
+
 def test_the_order_may_be_another(project: Any) -> None:
     """Where repeats come before those that they follow, nothing waits for ever."""
     project.suite(tools(10))
