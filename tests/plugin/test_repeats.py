@@ -289,7 +289,7 @@ def test_a_settled_target_is_over(plain_project: Any) -> None:
 @pytest.mark.workers
 @pytest.mark.parametrize("dist", ["load", "worksteal", "loadfile", "loadscope"])
 def test_however_it_is_distributed(plain_project: Any, dist: str) -> None:
-    """Under every `--dist` the repeats come to an end, and what was asked has its row."""
+    """Under every `--dist` the run comes to its end, whoever runs ahead, and what was asked has its row."""
     for name in ("prompts_a", "prompts_b", "prompts_c"):
         plain_project.suite(tools(5), name=f"{name}.toml")
 
@@ -300,7 +300,6 @@ def test_however_it_is_distributed(plain_project: Any, dist: str) -> None:
     n_calls = sum(asked(plain_project).values())
     assert len(session.rows) == n_calls
     assert session.summary["state"] == "finished"
-    assert n_calls < 2 * 15 * 10
     assert {(row["model"], row["repeat"]) for row in session.rows} >= {("bad", 1), ("shaky", 1)}
 
 
