@@ -48,6 +48,8 @@ def ollama_body(
         with_level: False for a model whose thinking is on or off and has no levels.
     """
     options: JsonObject = {"temperature": request.temperature, "num_predict": request.max_output_tokens}
+    if request.seed is not None:
+        options["seed"] = request.seed
     if num_ctx is not None:
         options["num_ctx"] = num_ctx
     level = request.thinking_level

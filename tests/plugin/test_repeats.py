@@ -289,7 +289,7 @@ def test_a_settled_target_is_over(plain_project: Any) -> None:
 @pytest.mark.workers
 @pytest.mark.parametrize("dist", ["load", "worksteal", "loadfile", "loadscope"])
 def test_however_it_is_distributed(plain_project: Any, dist: str) -> None:
-    """Under every `--dist` the repeats come to an end, and what was asked has its row."""
+    """Under every `--dist` the run comes to its end, whoever runs ahead, and what was asked has its row."""
     for name in ("prompts_a", "prompts_b", "prompts_c"):
         plain_project.suite(tools(5), name=f"{name}.toml")
 
@@ -300,7 +300,6 @@ def test_however_it_is_distributed(plain_project: Any, dist: str) -> None:
     n_calls = sum(asked(plain_project).values())
     assert len(session.rows) == n_calls
     assert session.summary["state"] == "finished"
-    assert n_calls < 2 * 15 * 10
     assert {(row["model"], row["repeat"]) for row in session.rows} >= {("bad", 1), ("shaky", 1)}
 
 
@@ -328,6 +327,24 @@ def test_a_worker_that_comes_later_knows_what_was_decided(plain_project: Any, co
         ("shaky", 2): 10,
     }
     assert session.summary["state"] == "finished"
+
+
+@pytest.mark.workers
+def test_who_waits_for_a_repeat_stops_with_the_session(plain_project: Any) -> None:
+    """A worker that waits for another one's row does not hold up a session that `-x` ends."""
+    plain_project.suite(tools(9))
+    plain_project.extend_conftest(
+        "\n\nimport time\n\ndef pytest_runtest_call(item):\n"
+        "    if '::T8[' in item.nodeid:\n        time.sleep(1)\n        assert False, 'late'\n"
+    )
+
+    session = plain_project.run(
+        "--openclaw-until-conclusive", "--openclaw-concurrency=4", "-n", "2", "-x", models="pupil/good"
+    )
+
+    assert session.status != pytest.ExitCode.OK
+    assert session.summary["state"] == "interrupted"
+    assert {row["repeat"] for row in session.rows} <= {1, 2}
 
 
 def test_the_order_may_be_another(project: Any) -> None:

@@ -98,6 +98,9 @@ def test_body():
             id="options",
         ),
         pytest.param(
+            {"seed": 2}, {}, {"options": {"temperature": 0.0, "num_predict": 1024, "seed": 2}}, id="seed"
+        ),
+        pytest.param(
             {},
             {"num_ctx": 32768},
             {"options": {"temperature": 0.0, "num_predict": 1024, "num_ctx": 32768}},
