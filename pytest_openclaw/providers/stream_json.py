@@ -65,7 +65,7 @@ class Stream:
     _model_known: bool = False
     _usage: dict[str, int] = field(default_factory=dict)
     _tool_keys: dict[Any, str | int] = field(default_factory=dict)
-    _in_pieces: set[str | int] = field(default_factory=set)
+    _with_arguments: set[str | int] = field(default_factory=set)
 
     def reply(self, *, at_limit: bool = False) -> Reply:
         """What was heard.
@@ -130,7 +130,7 @@ class Stream:
         self.message_done = False
         self.stop_reason = None
         self._message_id = ""
-        self._usage, self._tool_keys, self._in_pieces = {}, {}, set()
+        self._usage, self._tool_keys, self._with_arguments = {}, {}, set()
 
     def end(self, finish_reason: str | None) -> None:
         """The answer is whole."""
@@ -195,6 +195,8 @@ def _read_event(stream: Stream, line: Mapping[str, Any]) -> None:
             _begin_block(stream, event.get("index"), object_in(event.get("content_block")))
         case "content_block_delta":
             _read_delta(stream, event.get("index"), object_in(event.get("delta")))
+        case "content_block_stop":
+            _end_block(stream, event.get("index"))
         case "message_delta":
             reason = object_in(event.get("delta")).get("stop_reason")
             stream.stop_reason = text_in(reason) or stream.stop_reason
@@ -211,6 +213,13 @@ def _begin_block(stream: Stream, index: Any, block: Mapping[str, Any]) -> None:
     _read_block(stream, block, key=stream._tool_keys.get(str(index)))
 
 
+def _end_block(stream: Stream, index: Any) -> None:
+    """A call of which no piece came has the empty object for its arguments; a later line may know better."""
+    key = stream._tool_keys.get(str(index))
+    if key is not None and key not in stream._with_arguments:
+        stream.exchange.hear_tool_call(key=key, arguments="{}", whole=True)
+
+
 def _read_delta(stream: Stream, index: Any, delta: Mapping[str, Any]) -> None:
     match delta.get("type"):
         case "text_delta":
@@ -219,7 +228,7 @@ def _read_delta(stream: Stream, index: Any, delta: Mapping[str, Any]) -> None:
             stream.exchange.hear_reasoning(text_in(delta.get("thinking")))
         case "input_json_delta" if key := stream._tool_keys.get(str(index)):
             if piece := text_in(delta.get("partial_json")):
-                stream._in_pieces.add(key)
+                stream._with_arguments.add(key)
                 stream.exchange.hear_tool_call(key=key, arguments=piece)
 
 
@@ -232,6 +241,8 @@ def _read_block(stream: Stream, block: Mapping[str, Any], *, key: str | int | No
             stream.exchange.hear_reasoning(text_in(block.get("thinking")))
         case "tool_use":
             given = block.get("input")
+            if given is not None and key is not None:
+                stream._with_arguments.add(key)
             stream.exchange.hear_tool_call(
                 key=key,
                 id=text_in(block.get("id")) or None,
@@ -266,7 +277,7 @@ def _read_assistant(stream: Stream, line: Mapping[str, Any]) -> None:
 
 def _lacks_arguments(stream: Stream, block: Mapping[str, Any]) -> bool:
     key = block.get("id")
-    return key in stream._tool_keys.values() and key not in stream._in_pieces
+    return key in stream._tool_keys.values() and key not in stream._with_arguments
 
 
 def _read_result(stream: Stream, line: Mapping[str, Any]) -> None:

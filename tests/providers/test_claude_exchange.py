@@ -194,6 +194,7 @@ def told(text, *calls, usage=None):
     for index, call_id in enumerate(calls, 1):
         block = {"type": "tool_use", "id": call_id, "name": "mcp__openclaw__read", "input": {}}
         yield event("content_block_start", index=index, content_block=block)
+        yield event("content_block_stop", index=index)
     reason = {"stop_reason": "tool_use" if calls else "end_turn"}
     yield event("message_delta", delta=reason, usage={"output_tokens": 2} if usage is None else usage)
     yield event("message_stop")
@@ -263,7 +264,10 @@ def test_of_a_turn_with_a_broken_call_no_result_counts():
     broken = event("content_block_delta", index=2, delta={"type": "input_json_delta", "partial_json": '{"pa'})
     reply = read(*lines, broken, answered("t1"), delta, stop, answered("t2"), result()).reply()
 
-    assert (reply.ended_by, [call.arguments for call in reply.tool_calls]) == ("malformed_call", ["", '{"pa'])
+    assert (reply.ended_by, [call.arguments for call in reply.tool_calls]) == (
+        "malformed_call",
+        ["{}", '{"pa'],
+    )
     assert reply.turns[0].results == ()
 
 
