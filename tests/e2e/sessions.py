@@ -188,16 +188,20 @@ class Project:
     def suite(self, *prompts: Mapping[str, Any], name: str = "prompts_real.json") -> None:
         (self.folder / "benchmarks" / name).write_text(json.dumps(prompts), "utf-8")
 
-    def start(self, *words: str, models: str, cwd: Path | None = None) -> Session:
-        """Start `pytest benchmarks/`."""
+    def start(
+        self, *words: str, models: str, cwd: Path | None = None, named: Sequence[str] = ("benchmarks/",)
+    ) -> Session:
+        """Start `pytest benchmarks/`, or what else is named."""
         runs = self.folder / "runs"
         chosen = [f"--openclaw-models={models}", f"--openclaw-runs-dir={runs}", f"--openclaw-run-id={RUN}"]
-        command = [sys.executable, "-m", "pytest", "benchmarks/", "-p", "no:cacheprovider", *chosen, *words]
+        command = [sys.executable, "-m", "pytest", *named, "-p", "no:cacheprovider", *chosen, *words]
         return Session(command, cwd or self.folder, self.environ, runs / RUN)
 
-    def run(self, *words: str, models: str, cwd: Path | None = None) -> Ended:
-        """Run `pytest benchmarks/` to its end."""
-        with self.start(*words, models=models, cwd=cwd) as session:
+    def run(
+        self, *words: str, models: str, cwd: Path | None = None, named: Sequence[str] = ("benchmarks/",)
+    ) -> Ended:
+        """Run `pytest benchmarks/`, or what else is named, to its end."""
+        with self.start(*words, models=models, cwd=cwd, named=named) as session:
             return session.end()
 
 
