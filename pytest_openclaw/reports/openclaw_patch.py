@@ -90,8 +90,9 @@ def _heading(routing: Routing, origin: Origin, file: str, *, is_empty: bool) -> 
         yield from comment("Check it, and apply it by the same command without --dry-run --json:")
         yield f"//   {printable(check_command(file)).replace(chr(10), ' ')}"
         yield from comment(
-            "Objects are merged by key: what an entry of yours says besides, such as a narrower allow, stays."
-            " Every provider/model must be one of `openclaw models list`."
+            "Objects are merged by key, so a narrower allow of yours stays. Lists are replaced: if an entry "
+            "of yours denies more tools than the one here, add them here. Every provider/model must be one of "
+            "`openclaw models list`."
         )
     for told in origin.shortcomings:
         yield from comment(f"WARNING: {told}. The evidence is that of the cells that were asked.")

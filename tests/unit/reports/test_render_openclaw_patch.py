@@ -142,6 +142,9 @@ def test_an_unknown_key_is_never_rendered(monkeypatch: pytest.MonkeyPatch) -> No
         pytest.param(settled("m", 1), "outcomes: valid 40; p50 100 ms.", id="outcomes"),
         pytest.param(settled("m", 1), "models.small_params", id="denied"),
         pytest.param(
+            settled("m", 1), "Lists are replaced: if an entry of yours denies more", id="a-deny-of-yours"
+        ),
+        pytest.param(
             settled("m", 2, proofs=READS),
             "Proven tools, by at least 3 right cells and 80 %: read. ollama_native/m: exec 2/9 of 9 prompts, read 4/5 of 4 prompts.",
             id="proven-tools",

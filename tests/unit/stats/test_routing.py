@@ -86,6 +86,18 @@ def test_the_fastest_that_has_proven_it_answers_heartbeats() -> None:
     assert (routing.heartbeat, routing.utility) == ("ollama/able", "ollama/slow")
 
 
+def test_the_slowest_level_speaks_for_a_model() -> None:
+    """Heartbeats have no thinking level, so that all of a model's must do, and the slowest counts."""
+    both = [
+        settled("both", 3, proofs=TEXT, e2e_ms=10),
+        settled("both", 3, level="low", proofs=TEXT, e2e_ms=900),
+    ]
+    half = [settled("half", 3, proofs=TEXT, e2e_ms=10), settled("half", 3, level="low", e2e_ms=10)]
+
+    assert plan_routes([*both, settled("one", 3, proofs=TEXT, e2e_ms=100)]).utility == "ollama/one"
+    assert plan_routes([*half, *both]).utility == "ollama/both"
+
+
 def test_no_model_without_tools_gives_no_heartbeat() -> None:
     """A model that may hold tools keeps its place, and none is set for heartbeats."""
     routing = plan_routes([settled("a", 1, proofs=HEARTBEATS), unsettled("b", proofs=TEXT)])
