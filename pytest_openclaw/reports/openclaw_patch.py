@@ -91,8 +91,8 @@ def _heading(routing: Routing, origin: Origin, file: str, *, is_empty: bool) -> 
         yield f"//   {printable(check_command(file)).replace(chr(10), ' ')}"
         yield from comment(
             "Objects are merged by key, so a narrower allow of yours stays. Lists are replaced: if an entry "
-            "of yours denies more tools than the one here, add them here. Every provider/model must be one of "
-            "`openclaw models list`."
+            "of yours denies more tools than the one here, add them here. Every provider/model must be one "
+            "of `openclaw models list`."
         )
     for told in origin.shortcomings:
         yield from comment(f"WARNING: {told}. The evidence is that of the cells that were asked.")
@@ -128,7 +128,10 @@ def _comments(routing: Routing) -> dict[Path, list[str]]:
         comments[*defaults, "heartbeat"] = _fastest("heartbeats", proofs)
     if routing.utility:
         proofs = {one.label: one.proofs.text for one in by_ref[routing.utility].candidates}
-        comments[*defaults, "utilityModel"] = _fastest("prompts without tools", proofs)
+        comments[*defaults, "utilityModel"] = [
+            *_fastest("prompts without tools", proofs),
+            *comment("For titles, recaps and the like OpenClaw sends it pieces of conversations."),
+        ]
     return comments
 
 
@@ -201,7 +204,8 @@ def _reasons(route: Route) -> Iterator[str]:
         )
     if route.role == "none":
         yield from comment(
-            "To send it no tools at all, which no patch can say without replacing the whole array of models:"
+            "This leaves session_status, gateway's update and what bridges to them. To send it no tools at "
+            "all, which no patch can say without replacing the whole list of models:"
         )
         yield f"//   {_without_tools(route.ref)}"
 

@@ -168,6 +168,12 @@ def test_an_unknown_key_is_never_rendered(monkeypatch: pytest.MonkeyPatch) -> No
             id="a-provider-with-a-dot",
         ),
         pytest.param(
+            settled("m", 3, proofs=TEXT),
+            "of the models without tools that get enough heartbeats right: ollama_native/m 4/5 of 4 prompts.",
+            id="heartbeats",
+        ),
+        pytest.param(settled("m", 3, proofs=TEXT), "sends it pieces of conversations", id="what-is-sent"),
+        pytest.param(
             unsettled("m"),
             "No entry for ollama/m: there is not enough evidence, so what you have now stays.",
             id="unsettled",
