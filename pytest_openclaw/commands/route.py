@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     warnings = [*part.shortcomings]
     check = check_command(str(out), stdin=out is None) if patch.value else None
     if check is None:
-        warnings.append("nothing to apply: no target of the run has evidence that settles its tier")
+        warnings.append("nothing to apply: no model that OpenClaw has a name for has a settled tier")
     if out:
         _write(out, patch.text)
     return Answer(

@@ -37,7 +37,7 @@ class Patch:
     """What a run says about OpenClaw's config.
 
     Attributes:
-        value: the config-shaped object; empty if the evidence settles nothing.
+        value: the config-shaped object; empty if no model with a name is settled.
         text: the same as JSON5, with comments.
     """
 
@@ -84,7 +84,9 @@ def _heading(routing: Routing, origin: Origin, file: str, *, is_empty: bool) -> 
     run = f"run {origin.run_id}, pytest-openclaw {origin.version}"
     yield from comment(f"{FIRST_WORDS.removeprefix('// ')} {origin.release}: {run}.")
     if is_empty:
-        yield from comment("It is empty: the evidence settles nothing, and OpenClaw refuses an empty patch.")
+        yield from comment(
+            "It is empty, and OpenClaw refuses an empty patch: no model that it has a name for is settled."
+        )
     else:
         # On a line of its own, to be copied.
         yield from comment("Check it, and apply it by the same command without --dry-run --json:")

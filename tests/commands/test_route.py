@@ -213,7 +213,7 @@ def test_nothing_settled_leaves_a_patch_without_entries(
     text = Path("runs/few/openclaw.patch.json5").read_text("utf-8")
     assert json5.loads(text) == {}
     assert "would settle the tier" in text
-    assert "nothing to apply: no target of the run has evidence that settles its tier" in shown.err
+    assert "nothing to apply: no model that OpenClaw has a name for has a settled tier" in shown.err
     assert "openclaw config patch" not in shown.out + text
 
 

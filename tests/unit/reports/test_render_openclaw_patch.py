@@ -240,9 +240,13 @@ def test_an_unfinished_run_is_told() -> None:
     )
 
 
-def test_nothing_settled_is_an_empty_patch() -> None:
+@pytest.mark.parametrize(
+    "one",
+    [pytest.param(unsettled("m"), id="unsettled"), pytest.param(settled("m", 1, ref=None), id="nameless")],
+)
+def test_nothing_settled_is_an_empty_patch(one: Candidate) -> None:
     """It is an object without a key, and its heading names no command that would refuse it."""
-    patch = _render(unsettled("m"))
+    patch = _render(one)
 
     assert (patch.value, _read(patch.text)) == ({}, {})
     assert "It is empty" in _said(patch)
