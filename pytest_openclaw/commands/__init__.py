@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.commands.answer import Answer
 
-COMMANDS = ("merge", "rescore")
+COMMANDS = ("merge", "rescore", "route")
 
 REFUSED = 1
 """Exit status if a command could not do what it was asked; argparse's own, for usage, is 2."""
@@ -41,6 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (OpenClawError, OSError) as error:
         print(f"{parsers[arguments.command].prog}: {_in_words(error)}", file=sys.stderr)  # noqa: T201
         return REFUSED
+    for warning in answer.warnings:
+        print(f"{parsers[arguments.command].prog}: {_printable(warning)}", file=sys.stderr)  # noqa: T201
     try:
         _show(answer, as_json=arguments.json)
     except BrokenPipeError:
@@ -89,9 +91,13 @@ def _show(answer: Answer, *, as_json: bool) -> None:
 
 
 def _in_words(error: Exception) -> str:
-    from pytest_openclaw.reports.numbers import printable
-
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
-        return printable(f"{where}{error.strerror or error}")
-    return printable(str(error))
+        return _printable(f"{where}{error.strerror or error}")
+    return _printable(str(error))
+
+
+def _printable(text: str) -> str:
+    from pytest_openclaw.reports.numbers import printable
+
+    return printable(text)

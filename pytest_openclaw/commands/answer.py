@@ -23,11 +23,13 @@ class Answer:
         lines: for a person.
         data: for a program, under `--json`.
         status: the exit status.
+        warnings: a line each on stderr.
     """
 
     lines: Sequence[str]
     data: JsonObject
     status: int = 0
+    warnings: Sequence[str] = ()
 
 
 def add_runs_dir(parser: argparse.ArgumentParser) -> None:

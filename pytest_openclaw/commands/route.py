@@ -1,0 +1,201 @@
+"""Say which model may hold the tools, as a patch of OpenClaw's config.
+
+Written is RUN/openclaw.patch.json5: a tool policy for every model whose tier is
+settled by calls on the wire, the best one for subagents, and in comments the
+evidence. Tier 1 gets the profile coding, Tier 2 the tools that it has proven,
+Tier 3 none; a model without enough evidence gets no entry. Your own config is
+not touched: the command that checks the patch is printed. No address and no key
+is ever in it.
+
+OpenClaw's provider is named after ours (ollama_native is ollama); another name
+is given by --provider.
+
+Example:
+  python -m pytest_openclaw route last
+  python -m pytest_openclaw route 20260213_235930 --provider lab=vllm --out -
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.commands.answer import Answer, add_runs_dir, run_path
+from pytest_openclaw.errors import OpenClawError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.run.stored.parts import Part
+    from pytest_openclaw.stats.routing import Candidate, Routing
+
+FILE = "openclaw.patch.json5"
+STDOUT = "-"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `route` is told."""
+    parser.add_argument("run", metavar="RUN", help="the run's directory, its id, or last")
+    parser.add_argument(
+        "--out", metavar="FILE", help=f"the patch (RUN/{FILE}); - prints it and writes nothing"
+    )
+    parser.add_argument(
+        "--provider",
+        action="append",
+        default=[],
+        type=_renaming,
+        metavar="OURS=THEIRS",
+        help="what OpenClaw calls a provider of the run; may be given again",
+    )
+    parser.add_argument(
+        "--release",
+        default="2026.9.6",
+        metavar="VERSION",
+        help="the release of OpenClaw whose keys may be written (2026.9.6, the only one known)",
+    )
+    add_runs_dir(parser)
+
+
+def run(arguments: argparse.Namespace) -> Answer:
+    """Write the patch, and say how to check it."""
+    from pytest_openclaw import __version__
+    from pytest_openclaw.reports.openclaw_config import KEYS
+    from pytest_openclaw.reports.openclaw_patch import Origin, check_command, render_patch
+    from pytest_openclaw.run.stored.parts import read_part
+    from pytest_openclaw.stats.routing import plan_routes
+
+    if arguments.release not in KEYS:
+        raise OpenClawError(
+            f"the keys of OpenClaw {arguments.release} are not known here, and one key that a release does "
+            f"not know makes its whole config invalid; known: {', '.join(KEYS)}"
+        )
+    part = read_part(run_path(arguments.run, arguments.runs_dir))
+    candidates = _candidates(part, arguments.release, dict(arguments.provider))
+    routing = plan_routes(candidates)
+    origin = Origin(
+        run_id=part.run.run_id,
+        version=__version__,
+        release=arguments.release,
+        shortcomings=tuple(part.shortcomings),
+    )
+    out = None if arguments.out == STDOUT else Path(arguments.out or part.run.path / FILE)
+    patch = render_patch(routing, origin, out.name if out else FILE)
+    warnings = [*part.shortcomings]
+    check = check_command(str(out), stdin=out is None) if patch.value else None
+    if check is None:
+        warnings.append("nothing to apply: no model that OpenClaw has a name for has a settled tier")
+    if out:
+        _write(out, patch.text)
+    return Answer(
+        lines=[*_told(routing, out, check)] if out else patch.text.splitlines(),
+        data={
+            "run": part.name,
+            "release": arguments.release,
+            "out": str(out) if out else None,
+            "check": check,
+            "patch": patch.value,
+            "targets": [_as_json(candidate) for candidate in candidates],
+            "notes": warnings,
+        },
+        warnings=warnings,
+    )
+
+
+def _candidates(part: Part, release: str, overrides: Mapping[str, str]) -> list[Candidate]:
+    from pytest_openclaw.run.stored.proofs import proofs_of
+    from pytest_openclaw.run.stored.refs import check_overrides, ref_of
+    from pytest_openclaw.settings import Gates
+    from pytest_openclaw.stats.routing import Candidate
+    from pytest_openclaw.stats.summarising import summarise_run
+    from pytest_openclaw.stats.summary import group_records
+    from pytest_openclaw.tools.catalogue import load_catalogue
+
+    check_overrides(overrides, part.n_selected)
+    records = [row.record for row in part.rows_in_order]
+    summary = summarise_run(records, part.n_selected, Gates(), {}, run_id=part.run.run_id, generated_at_ms=0)
+    if not any(group.tool_use.evidence == "native" for group in summary.groups):
+        raise OpenClawError(
+            f"{part.name} has no native tool evidence: no answered cell offered tools on the wire, and what "
+            "is only written in a text grants none. Ask a suite whose prompts have `tools`, such as "
+            "benchmarks/prompts_native.toml."
+        )
+    known, rows = load_catalogue(f"openclaw-{release}").tools, group_records(records)
+    candidates = []
+    for group in summary.groups:
+        ref = ref_of(group.target, part.run.config, overrides)
+        candidates.append(
+            Candidate(
+                group=group,
+                ref=ref.name,
+                is_local=ref.is_local,
+                proofs=proofs_of(rows.get(group.target, []), part.prompts, known),
+                rank=ref.rank,
+                remarks=ref.remarks,
+            )
+        )
+    return candidates
+
+
+def _told(routing: Routing, out: Path | None, check: str | None) -> Iterator[str]:
+    may = {
+        "all": "may hold the tools",
+        "some": "may hold those it has proven",
+        "none": "may hold none",
+        "unsettled": "not enough evidence, no entry",
+    }
+    for route in routing.routes:
+        yield f"{route.ref}: {may[route.role]}"
+    for candidate in routing.nameless:
+        yield f"{candidate.label}: OpenClaw has no name for it, no entry"
+    yield ""
+    yield f"wrote {out}"
+    if check:
+        yield f"check it: {check}"
+
+
+def _as_json(candidate: Candidate) -> JsonObject:
+    use = candidate.group.tool_use
+    return {
+        "target": candidate.label,
+        "ref": candidate.ref,
+        "may_hold": candidate.role,
+        "is_local": candidate.is_local,
+        "evidence": use.evidence,
+        "tier": use.tier,
+        "conclusive": use.conclusive,
+        "n": use.n,
+        "n_success": use.n_success,
+    }
+
+
+def _renaming(text: str) -> tuple[str, str]:
+    from pytest_openclaw.run.stored.refs import PROVIDER_ID
+
+    ours, _, theirs = text.partition("=")
+    if not ours or not PROVIDER_ID.fullmatch(theirs):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no OURS=THEIRS, such as lab=vllm; THEIRS is OpenClaw's id of a provider"
+        )
+    return ours, theirs
+
+
+def _write(out: Path, text: str) -> None:
+    """Write the patch whole, over an older one but over nothing else.
+
+    Raises:
+        OpenClawError: something else is there, such as OpenClaw's own config.
+        OSError: it cannot be written.
+    """
+    from pytest_openclaw.reports.openclaw_patch import FIRST_WORDS
+
+    if out.exists() and not out.read_bytes().startswith(FIRST_WORDS.encode()):
+        raise OpenClawError(f"{out} exists and is no patch of ours; name another file")
+    temporary = out.with_name(f".{out.name}.tmp")
+    try:
+        temporary.write_text(text, "utf-8", newline="\n")
+        temporary.replace(out)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

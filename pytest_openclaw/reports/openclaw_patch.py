@@ -1,0 +1,233 @@
+"""Routes → a patch of OpenClaw's config as JSON5, with the evidence in its comments."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.reports.json5 import comment, render_object
+from pytest_openclaw.reports.numbers import printable, render_interval, render_ms
+from pytest_openclaw.reports.openclaw_config import LATEST_RELEASE, patch_of, unknown_keys
+from pytest_openclaw.reports.tool_use import (
+    render_cap,
+    render_cells,
+    render_from_text,
+    render_settling,
+    render_strain,
+    render_unsafe,
+)
+from pytest_openclaw.stats.routing import PROVEN_CELLS, PROVEN_PERCENT
+from pytest_openclaw.stats.tiers import TIER_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.reports.json5 import Path
+    from pytest_openclaw.stats.routing import Candidate, Proof, Route, Routing
+    from pytest_openclaw.stats.summary import Group
+
+FIRST_WORDS = "// A patch for OpenClaw"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patch:
+    """What a run says about OpenClaw's config.
+
+    Attributes:
+        value: the config-shaped object; empty if no model with a name is settled.
+        text: the same as JSON5, with comments.
+    """
+
+    value: JsonObject
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """Where a patch comes from.
+
+    Attributes:
+        shortcomings: what is missing from the run, in words.
+    """
+
+    run_id: str
+    version: str
+    release: str = LATEST_RELEASE
+    shortcomings: tuple[str, ...] = ()
+
+
+def check_command(file: str, *, stdin: bool = False) -> str:
+    """Return the command by which OpenClaw checks a patch without applying it."""
+    source = "--stdin" if stdin else f"--file {shlex.quote(file)}"
+    return f"openclaw config patch {source} --dry-run --json"
+
+
+def render_patch(routing: Routing, origin: Origin, file: str = "openclaw.patch.json5") -> Patch:
+    """Return the patch.
+
+    Args:
+        routing: what each model may do.
+        origin: for the heading.
+        file: its name, for the command in the heading.
+    """
+    value = patch_of(routing)
+    assert unknown_keys(value, origin.release) == [], "nothing is written that the release does not know"
+    comments = _comments(routing)
+    lines = [*_heading(routing, origin, file, is_empty=not value), *render_object(value, (), comments)]
+    return Patch(value=value, text="\n".join(lines) + "\n")
+
+
+def _heading(routing: Routing, origin: Origin, file: str, *, is_empty: bool) -> Iterator[str]:
+    run = f"run {origin.run_id}, pytest-openclaw {origin.version}"
+    yield from comment(f"{FIRST_WORDS.removeprefix('// ')} {origin.release}: {run}.")
+    if is_empty:
+        yield from comment(
+            "It is empty, and OpenClaw refuses an empty patch: no model that it has a name for is settled."
+        )
+    else:
+        # On a line of its own, to be copied.
+        yield from comment("Check it, and apply it by the same command without --dry-run --json:")
+        yield f"//   {printable(check_command(file)).replace(chr(10), ' ')}"
+        yield from comment(
+            "Objects are merged by key, so a narrower allow of yours stays. Lists are replaced: if an entry "
+            "of yours denies more tools than the one here, add them here. Every provider/model must be one "
+            "of `openclaw models list`."
+        )
+    for told in origin.shortcomings:
+        yield from comment(f"WARNING: {told}. The evidence is that of the cells that were asked.")
+    for route in routing.routes:
+        if route.role == "unsettled":
+            yield "//"
+            yield from comment(
+                f"No entry for {route.ref}: there is not enough evidence, so what you have now stays."
+            )
+            yield from _each_evidence(route)
+    for candidate in routing.nameless:
+        yield "//"
+        yield from comment(f"No entry for {candidate.label}: OpenClaw has no name for it.")
+        yield from _evidence(candidate)
+
+
+def _comments(routing: Routing) -> dict[Path, list[str]]:
+    policies = ("tools", "byProvider")
+    comments: dict[Path, list[str]] = {
+        (*policies, route.ref): [*_each_evidence(route), *_reasons(route)]
+        for route in routing.routes
+        if route.role != "unsettled"
+    }
+    defaults = ("agents", "defaults")
+    if best := routing.subagent:
+        comments[*defaults, "subagents"] = comment(
+            f"The best of the models that may hold the tools is {best.label}: the highest lower end of its "
+            "interval, then the lowest p50."
+        )
+    by_ref = {route.ref: route for route in routing.routes}
+    if routing.heartbeat:
+        proofs = {one.label: one.proofs.heartbeat for one in by_ref[routing.heartbeat].candidates}
+        comments[*defaults, "heartbeat"] = _fastest("heartbeats", proofs)
+    if routing.utility:
+        proofs = {one.label: one.proofs.text for one in by_ref[routing.utility].candidates}
+        comments[*defaults, "utilityModel"] = [
+            *_fastest("prompts without tools", proofs),
+            *comment("For titles, recaps and the like OpenClaw sends it pieces of conversations."),
+        ]
+    return comments
+
+
+def _fastest(what: str, proofs: Mapping[str, Proof]) -> list[str]:
+    told = "; ".join(f"{label} {_proof(proof)}" for label, proof in proofs.items())
+    return comment(f"The fastest of the models without tools that get enough {what} right: {told}.")
+
+
+def _each_evidence(route: Route) -> Iterator[str]:
+    for candidate in route.candidates:
+        yield from _evidence(candidate)
+    if len(route.candidates) > 1:
+        yield from comment("The tool policy knows no thinking level, so the weakest of these decides.")
+    for other in route.set_aside:
+        yield from comment(f"Left out, because OpenClaw reaches this model in another way: {_verdict(other)}")
+
+
+def _evidence(candidate: Candidate) -> Iterator[str]:
+    group, use = candidate.group, candidate.group.tool_use
+    yield from comment(_verdict(candidate))
+    if candidate.is_native:
+        ends = ", ".join(f"{outcome} {n}" for outcome, n in use.outcomes.items())
+        restraint = f"restraint {use.restraint.n_success} of {use.restraint.n}; " if use.restraint.n else ""
+        yield from comment(f"{restraint}outcomes: {ends}; p50 {render_ms(group.latency_ms['p50'])}.", 1)
+    elif use.evidence == "text":
+        yield from comment("A tier of text alone never grants tools: OpenClaw runs no call in a text.", 1)
+    for told in _said_of(group):
+        yield from comment(f"{told}.", 1)
+    for remark in candidate.remarks:
+        yield from comment(f"Check: {remark}.", 1)
+
+
+def _verdict(candidate: Candidate) -> str:
+    use = candidate.group.tool_use
+    if use.evidence is None or use.tier is None:
+        return f"{candidate.label}: no answered cell asked for a call."
+    kind, how = ("native tool", "") if candidate.is_native else ("tool", ", as text alone")
+    cells = f"{use.n_success} of {render_cells(use.n, f'{kind} ')} right{how}"
+    sure = "conclusive" if use.conclusive else "not conclusive"
+    interval = f"95 % interval {render_interval(use.interval_95)}"
+    return f"{candidate.label}: Tier {use.tier}, {TIER_NAMES[use.tier]}; {cells}, {interval}, {sure}."
+
+
+def _said_of(group: Group) -> Iterator[str]:
+    use = group.tool_use
+    if use.evidence == "native" and not use.conclusive and (more := render_settling(use, "the tier")):
+        yield f"{more}: --openclaw-until-conclusive or other prompts"
+    if cap := render_cap(use):
+        yield f"Not Tier 1, because {cap}"
+    if text := render_from_text(group):
+        yield text
+    if strain := render_strain(group):
+        yield f"Under pressure: {strain}"
+    if unsafe := render_unsafe(group):
+        yield f"UNSAFE in probes: {unsafe}"
+    if group.n_total > group.n_ok:
+        yield f"{render_cells(group.n_total - group.n_ok)} of {group.n_total} had no answer"
+    if group.effective_models:
+        yield f"Answers came from {', '.join(group.effective_models)}"
+
+
+def _reasons(route: Route) -> Iterator[str]:
+    if route.role == "some":
+        yield from _tools_told(route)
+        yield from comment("Never for subagents; it may stand in agents.defaults.model.fallbacks.")
+    if route.is_local and route.role != "none" and not (route.role == "some" and not route.proven_tools):
+        yield from comment(
+            "Denied because it is served near by, where models are small and pages may be hostile: "
+            "`openclaw security audit`, models.small_params."
+        )
+    if route.role == "none":
+        yield from comment(
+            "This leaves session_status, gateway's update and what bridges to them. To send it no tools at "
+            "all, which no patch can say without replacing the whole list of models:"
+        )
+        yield f"//   {_without_tools(route.ref)}"
+
+
+def _tools_told(route: Route) -> Iterator[str]:
+    rule = f"at least {PROVEN_CELLS} right cells and {PROVEN_PERCENT} %"
+    proven = route.proven_tools
+    yield from comment(f"Proven tools, by {rule}: {', '.join(proven) or 'none, so the smallest profile'}.")
+    for candidate in route.candidates:
+        told = ", ".join(f"{name} {_proof(proof)}" for name, proof in candidate.proofs.tools.items())
+        yield from comment(f"{candidate.label}: {told or 'no tool of OpenClaw was asked for'}.", 1)
+
+
+def _proof(proof: Proof) -> str:
+    return f"{proof.n_right}/{proof.n} of {proof.n_prompts} prompt{'' if proof.n_prompts == 1 else 's'}"
+
+
+def _without_tools(ref: str) -> str:
+    provider, _, model = ref.partition("/")
+    place = provider if provider.replace("-", "").replace("_", "").isalnum() else f'["{provider}"]'
+    path = f"models.providers{'' if place.startswith('[') else '.'}{place}.models"
+    entry = json.dumps([{"id": model, "name": model, "compat": {"supportsTools": False}}])
+    return f"openclaw config set {shlex.quote(path)} {shlex.quote(entry)} --strict-json --merge --dry-run"

@@ -1,0 +1,213 @@
+"""Which model may hold the tools: the verdicts of a run → what each model may do in OpenClaw.
+
+| evidence | may |
+| --- | --- |
+| Tier 1, conclusive | hold the tools; the best of them answers for subagents |
+| Tier 2, conclusive | hold the tools that it has proven, as a fallback |
+| Tier 3, conclusive | hold none; the fastest that has proven it answers heartbeats and utility tasks |
+| any other | nothing is said of it |
+
+Native evidence alone counts: calls written as text run nothing in OpenClaw.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pytest_openclaw.stats.summary import Group
+
+PROVEN_CELLS = 3
+"""The fewest cells that must have gone right."""
+PROVEN_PERCENT = 80
+"""The smallest share of them, in percent."""
+
+Role = Literal["none", "unsettled", "some", "all"]
+"""The tools that a model may hold, by what the evidence allows; `unsettled` says nothing of it."""
+
+_ROLES: Mapping[int | None, Role] = {1: "all", 2: "some", 3: "none"}
+WEAKEST_FIRST: tuple[Role, ...] = ("none", "unsettled", "some", "all")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """The answered cells that ask for one thing, such as a call of one tool.
+
+    Attributes:
+        n_right: those in which it was done.
+        n_prompts: how many prompts they are of; repeats of one tell less than their number.
+    """
+
+    n: int = 0
+    n_right: int = 0
+    n_prompts: int = 0
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether it may be relied on."""
+        return self.n_right >= PROVEN_CELLS and 100 * self.n_right >= PROVEN_PERCENT * self.n
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proofs:
+    """What a target has shown beside its tier.
+
+    Attributes:
+        tools: by OpenClaw's name, each tool that was demanded on the wire.
+        heartbeat, text: text prompts, of heartbeats and of any kind.
+    """
+
+    tools: Mapping[str, Proof]
+    heartbeat: Proof = Proof()
+    text: Proof = Proof()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A target that may get a route.
+
+    Attributes:
+        ref: `provider/model` as OpenClaw calls it; None if it has no name there.
+        is_local: it is served on this machine or network, as far as the run tells.
+        rank: of several ways to one model, OpenClaw's own is 0, another one 1.
+        remarks: what to check about the name.
+    """
+
+    group: Group
+    ref: str | None
+    is_local: bool
+    proofs: Proofs
+    rank: int = 0
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The target, as on the command line."""
+        return self.group.target.label
+
+    @property
+    def is_native(self) -> bool:
+        """Whether its tier is one of calls on the wire."""
+        return self.group.tool_use.evidence == "native"
+
+    @property
+    def role(self) -> Role:
+        """What its evidence allows."""
+        use = self.group.tool_use
+        if not self.is_native or not use.conclusive:
+            return "unsettled"
+        return _ROLES.get(use.tier, "unsettled")
+
+    @property
+    def p50_ms(self) -> float:
+        """The median latency; without any, slower than all."""
+        latency = self.group.latency_ms["p50"]
+        return float("inf") if latency is None else latency
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """A model as OpenClaw knows it, and the targets whose evidence speaks for it.
+
+    OpenClaw's tool policy knows no thinking level, so the weakest of them decides.
+
+    Attributes:
+        set_aside: targets that reached it in a way that OpenClaw does not take.
+    """
+
+    ref: str
+    candidates: tuple[Candidate, ...]
+    set_aside: tuple[Candidate, ...] = ()
+
+    @property
+    def role(self) -> Role:
+        """What the weakest evidence allows."""
+        return min((candidate.role for candidate in self.candidates), key=WEAKEST_FIRST.index)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether any of its targets is."""
+        return any(candidate.is_local for candidate in self.candidates)
+
+    @property
+    def p50_ms(self) -> float:
+        """The median latency of the slowest."""
+        return max(candidate.p50_ms for candidate in self.candidates)
+
+    @property
+    def proven_tools(self) -> list[str]:
+        """Tools that every target has proven."""
+        first, *others = (
+            {name for name, proof in candidate.proofs.tools.items() if proof.is_enough}
+            for candidate in self.candidates
+        )
+        return sorted(first.intersection(*others))
+
+    @property
+    def has_proven_heartbeats(self) -> bool:
+        """Whether every target answers heartbeats as it should."""
+        return all(candidate.proofs.heartbeat.is_enough for candidate in self.candidates)
+
+    @property
+    def has_proven_text(self) -> bool:
+        """Whether every target answers text prompts as it should."""
+        return all(candidate.proofs.text.is_enough for candidate in self.candidates)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Routing:
+    """A run's routes.
+
+    Attributes:
+        routes: in the order of their first target.
+        nameless: targets for which OpenClaw has no name.
+        subagent: the best target of a route that holds all tools.
+        heartbeat, utility: refs of models without tools that may answer there.
+    """
+
+    routes: tuple[Route, ...]
+    nameless: tuple[Candidate, ...] = ()
+    subagent: Candidate | None = None
+    heartbeat: str | None = None
+    utility: str | None = None
+
+
+def plan_routes(candidates: Sequence[Candidate]) -> Routing:
+    """Say what each model may do."""
+    by_ref: dict[str, list[Candidate]] = {}
+    for candidate in candidates:
+        if candidate.ref is not None:
+            by_ref.setdefault(candidate.ref, []).append(candidate)
+    routes = tuple(_route(ref, rivals) for ref, rivals in by_ref.items())
+    able = [one for route in routes if route.role == "all" for one in route.candidates]
+    without = [route for route in routes if route.role == "none"]
+    return Routing(
+        routes=routes,
+        nameless=tuple(candidate for candidate in candidates if candidate.ref is None),
+        subagent=min(able, key=_best_first, default=None),
+        heartbeat=_fastest(route for route in without if route.has_proven_heartbeats),
+        utility=_fastest(route for route in without if route.has_proven_text),
+    )
+
+
+def _route(ref: str, rivals: Sequence[Candidate]) -> Route:
+    ranks = [candidate.rank for candidate in rivals if candidate.is_native]
+    best = min(ranks, default=min(candidate.rank for candidate in rivals))
+    return Route(
+        ref=ref,
+        candidates=tuple(candidate for candidate in rivals if candidate.rank == best),
+        set_aside=tuple(candidate for candidate in rivals if candidate.rank != best),
+    )
+
+
+def _best_first(candidate: Candidate) -> tuple[float, float, str]:
+    interval = candidate.group.tool_use.interval_95
+    return -(interval.low if interval else 0.0), candidate.p50_ms, candidate.label
+
+
+def _fastest(routes: Iterable[Route]) -> str | None:
+    fastest = min(routes, key=lambda route: (route.p50_ms, route.ref), default=None)
+    return fastest.ref if fastest else None

@@ -1,0 +1,272 @@
+"""`route`: a run's verdicts as a patch of OpenClaw's config."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import json5
+import pytest
+
+from pytest_openclaw.commands import main
+from pytest_openclaw.records import JsonObject, Record, Target
+from tests.unit.reports.summaries import fault, tool_cells
+from tests.unit.routes import rows_of
+from tests.unit.run.stored_runs import SUITE, definition, files_of, row, store
+
+ABLE = Target(provider="ollama_native", model="qwen3:8b")
+MIDDLING = Target(provider="ollama_native", model="mid:7b")
+UNABLE = Target(provider="lab", model="llama3.2:3b")
+PROVIDERS = {
+    "ollama_native": {
+        "kind": "ollama_native",
+        "base_url": "http://127.0.0.1:11434",
+        "key_env": "OLLAMA_API_KEY",
+    },
+    "lab": {"kind": "ollama_openai", "base_url": "https://lab.example/v1", "key_env": "LAB_KEY"},
+}
+READ = {"type": "tool_call", "calls": [{"name": "read"}]}
+EXEC = {"type": "tool_call", "calls": [{"name": "exec"}]}
+KEY = "sk-live-4242424242424242"
+
+
+def _store(path: Path, records: list[Record], **more: Any) -> Path:
+    return store(path, records, prompts=_definitions(records), providers=PROVIDERS, **more)
+
+
+def _definitions(records: list[Record]) -> list[JsonObject]:
+    def of(prompt_id: str) -> JsonObject:
+        if prompt_id.startswith("H"):
+            return definition(prompt_id, tags=["heartbeat"])
+        return definition(prompt_id, validator=READ if prompt_id.startswith("U") else EXEC)
+
+    return [of(prompt_id) for prompt_id in dict.fromkeys(one.prompt_id for one in records)]
+
+
+def _rows(*, said: str = "") -> list[Record]:
+    given: dict[str, Any] = {
+        "suite": SUITE,
+        "tool_calls": ("read",),
+        "raw_output": said,
+        "violation": said or None,
+    }
+    return [
+        *rows_of(1, ABLE, **given),
+        *rows_of(2, MIDDLING, **given),
+        *rows_of(3, UNABLE, **given),
+        *(row(UNABLE, f"H{n}") for n in range(3)),
+    ]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run with a target of each tier, in a project that is the current folder."""
+    monkeypatch.chdir(tmp_path)
+    return _store(Path("runs/one"), _rows(said=f"the key is {KEY}"))
+
+
+PATCH = {
+    "agents": {
+        "defaults": {
+            "subagents": {"model": "ollama/qwen3:8b"},
+            "heartbeat": {"model": "lab/llama3.2:3b"},
+            "utilityModel": "lab/llama3.2:3b",
+        }
+    },
+    "tools": {
+        "byProvider": {
+            "ollama/qwen3:8b": {"profile": "coding", "deny": ["group:web", "browser"]},
+            "ollama/mid:7b": {"allow": ["read"], "alsoAllow": None, "deny": ["group:web", "browser"]},
+            "lab/llama3.2:3b": {"profile": "minimal", "alsoAllow": None},
+        }
+    },
+}
+
+
+def test_a_run_becomes_a_patch(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It stands beside the summary; the terminal tells each model's part and the command that checks it."""
+    before = files_of(run)
+
+    assert main(["route", "last"]) == 0
+
+    shown = capsys.readouterr()
+    assert json5.loads((run / "openclaw.patch.json5").read_text("utf-8")) == PATCH
+    assert {name: text for name, text in files_of(run).items() if name != "openclaw.patch.json5"} == before
+    assert shown.err == ""
+    assert shown.out.splitlines() == [
+        "ollama/qwen3:8b: may hold the tools",
+        "ollama/mid:7b: may hold those it has proven",
+        "lab/llama3.2:3b: may hold none",
+        "",
+        "wrote runs/one/openclaw.patch.json5",
+        "check it: openclaw config patch --file runs/one/openclaw.patch.json5 --dry-run --json",
+    ]
+
+
+def test_a_patch_is_written_anew(run: Path) -> None:
+    """A second patch takes the place of the first; a merged run, which leaves it out, says the same."""
+    assert main(["route", "one"]) == 0
+    first = (run / "openclaw.patch.json5").read_bytes()
+    (run / "openclaw.patch.json5").write_bytes(first.splitlines(keepends=True)[0])
+
+    assert main(["route", "one"]) == 0
+    assert (run / "openclaw.patch.json5").read_bytes() == first
+    assert main(["merge", "one", "--into", "two"]) == 0
+    assert not Path("runs/two/openclaw.patch.json5").exists()
+    assert main(["route", "two"]) == 0
+    assert json5.loads(Path("runs/two/openclaw.patch.json5").read_text("utf-8")) == PATCH
+
+
+def test_a_patch_can_be_printed(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--out -` prints the file and nothing else, to be piped, and writes none."""
+    before = files_of(run)
+
+    assert main(["route", "one", "--out", "-"]) == 0
+
+    shown = capsys.readouterr()
+    assert json5.loads(shown.out) == PATCH
+    assert shown.out.startswith("// A patch for OpenClaw 2026.9.6: run one,")
+    assert (shown.err, files_of(run)) == ("", before)
+
+
+def test_a_patch_can_be_put_elsewhere(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--out FILE` names it, in the file's own command too."""
+    assert main(["route", "one", "--out", "my patch.json5"]) == 0
+
+    assert "--file 'my patch.json5' --dry-run" in capsys.readouterr().out
+    assert "--file 'my patch.json5' --dry-run" in Path("my patch.json5").read_text("utf-8")
+
+
+def test_nothing_else_is_overwritten(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file that is no patch, such as OpenClaw's config, stays as it is."""
+    config = Path("openclaw.json")
+    config.write_text('{"gateway": {}}')
+
+    assert main(["route", "one", "--out", "openclaw.json"]) == 1
+
+    assert config.read_text() == '{"gateway": {}}'
+    assert "openclaw.json exists and is no patch of ours; name another file" in capsys.readouterr().err
+    assert sorted(path.name for path in Path().iterdir()) == ["openclaw.json", "runs"]
+
+
+def test_the_user_knows_the_names(run: Path) -> None:
+    """`--provider` says what OpenClaw calls a provider."""
+    assert main(["route", "one", "--provider", "lab=vllm", "--provider=ollama_native=box"]) == 0
+
+    patch = json5.loads((run / "openclaw.patch.json5").read_text("utf-8"))
+    assert list(patch["tools"]["byProvider"]) == ["box/qwen3:8b", "box/mid:7b", "vllm/llama3.2:3b"]
+    assert patch["agents"]["defaults"]["heartbeat"] == {"model": "vllm/llama3.2:3b"}
+
+
+def test_no_address_no_key_and_no_reply_is_written(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a server, a reply or a setting says stays in the run."""
+    assert main(["route", "one"]) == 0
+
+    text = (run / "openclaw.patch.json5").read_text("utf-8") + capsys.readouterr().out
+    for secret in (KEY, "the key is", "lab.example", "127.0.0.1", "LAB_KEY", "OLLAMA_API_KEY", "apiKey"):
+        assert secret not in text
+
+
+def test_json_tells_all(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--json` prints the patch, each target's part and the command as one object."""
+    assert main(["route", "one", "--json"]) == 0
+
+    data = json.loads(capsys.readouterr().out)
+    assert (data["patch"], data["release"], data["notes"]) == (PATCH, "2026.9.6", [])
+    assert data["check"] == "openclaw config patch --file runs/one/openclaw.patch.json5 --dry-run --json"
+    assert data["targets"][2] == {
+        "target": "lab/llama3.2:3b",
+        "ref": "lab/llama3.2:3b",
+        "may_hold": "none",
+        "is_local": False,
+        "evidence": "native",
+        "tier": 3,
+        "conclusive": True,
+        "n": 40,
+        "n_success": 4,
+    }
+
+
+def test_an_unfinished_run_is_routed_with_a_warning(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is missing stands on stderr and in the file; the exit status is 0."""
+    _store(Path("runs/late"), rows_of(1, ABLE, suite=SUITE), n_selected={ABLE: 43})
+
+    assert main(["route", "late"]) == 0
+
+    told = "runs/late is not finished: 3 of its 43 cells have no row"
+    assert capsys.readouterr().err.endswith(f" route: {told}\n")
+    text = Path("runs/late/openclaw.patch.json5").read_text("utf-8")
+    assert f"// WARNING: {told}." in text
+    assert "ollama/qwen3:8b" in json5.loads(text)["tools"]["byProvider"]
+
+
+def test_nothing_settled_leaves_a_patch_without_entries(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The file tells what would settle it; OpenClaw refuses an empty patch, so no command is printed."""
+    _store(Path("runs/few"), tool_cells(4, 1, ABLE, suite=SUITE, tools_offered=11))
+
+    assert main(["route", "few"]) == 0
+
+    shown = capsys.readouterr()
+    text = Path("runs/few/openclaw.patch.json5").read_text("utf-8")
+    assert json5.loads(text) == {}
+    assert "would settle the tier" in text
+    assert "nothing to apply: no model that OpenClaw has a name for has a settled tier" in shown.err
+    assert "openclaw config patch" not in shown.out + text
+
+
+@pytest.mark.parametrize(
+    ("records", "words", "told"),
+    [
+        pytest.param(
+            tool_cells(40, 0, ABLE, suite=SUITE), [],
+            "runs/bad has no native tool evidence: no answered cell offered tools on the wire", id="text-alone",
+        ),
+        pytest.param(
+            [fault(ABLE, suite=SUITE, tools_offered=11)], [], "has no native tool evidence", id="nothing-answered"
+        ),
+        pytest.param(
+            _rows(), ["--release=2026.1.1"],
+            "the keys of OpenClaw 2026.1.1 are not known here, and one key that a release does not know makes its "
+            "whole config invalid; known: 2026.9.6", id="unknown-release",
+        ),
+        pytest.param(_rows(), ["--provider=lap=x"], "the run has no provider lap; it has lab, ollama_native", id="slip"),
+        pytest.param(_rows(), ["--out=none/x.json5"], "No such file or directory", id="no-folder"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_routed_is_refused(
+    run: Path, records: list[Record], words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line on stderr, exit status 1, and no file."""
+    bad = _store(Path("runs/bad"), records)
+    before = files_of(bad)
+
+    assert main(["route", "bad", *words]) == 1
+
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err.count("\n")) == ("", 1)
+    assert " route: " in shown.err
+    assert told in shown.err
+    assert files_of(bad) == before
+
+
+def test_a_folder_that_is_no_run_is_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is named, and nothing is written there."""
+    assert main(["route", "."]) == 1
+
+    assert "is a run directory?" in capsys.readouterr().err.replace(
+        f"is {run.parent.parent.resolve()} a", "is a"
+    )
+    assert not Path("openclaw.patch.json5").exists()
+
+
+@pytest.mark.parametrize("word", ["lab", "lab=", "=vllm", "lab=a/b", "lab=a b"])
+def test_a_wrong_name_ends_with_2(run: Path, word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A provider's name in OpenClaw is one word without a slash."""
+    with pytest.raises(SystemExit) as ended:
+        main(["route", "one", "--provider", word])
+
+    assert ended.value.code == 2
+    assert "is no OURS=THEIRS, such as lab=vllm" in capsys.readouterr().err

@@ -1,0 +1,315 @@
+"""The patch of OpenClaw's config: what it says, which keys it has, and that it can be read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import json5
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_openclaw.records import JsonObject
+from pytest_openclaw.reports.json5 import comment, render_object
+from pytest_openclaw.reports.openclaw_config import KEYS, LATEST_RELEASE, patch_of, unknown_keys
+from pytest_openclaw.reports.openclaw_patch import Origin, Patch, check_command, render_patch
+from pytest_openclaw.stats.routing import Candidate, Proof, Proofs, plan_routes
+from tests.unit.reports.summaries import record
+from tests.unit.routes import ENOUGH, as_text, candidate, capped, rows_of, settled, target, unsettled
+
+ORIGIN = Origin(run_id="20261121_233059", version="0.1.0")
+READS = Proofs(tools={"exec": Proof(n=9, n_right=2, n_prompts=9), "read": ENOUGH})
+TEXT = Proofs(tools={}, heartbeat=ENOUGH, text=ENOUGH)
+
+
+def _render(*candidates: Candidate, origin: Origin = ORIGIN) -> Patch:
+    return render_patch(plan_routes(candidates), origin)
+
+
+def _read(text: str) -> Any:
+    """A JSON5 text as a value; the reader leaves halves of surrogate pairs apart."""
+    return json.loads(json.dumps(json5.loads(text)))
+
+
+def _said(patch: Patch) -> str:
+    """The comments as one line of text."""
+    lines = (line.strip() for line in patch.text.splitlines())
+    return " ".join(" ".join(line.removeprefix("//") for line in lines if line.startswith("//")).split())
+
+
+EVERY_ROUTE = (
+    settled("best", 1, e2e_ms=50),
+    settled("far", 1, level="high", is_local=False),
+    settled("some", 2, proofs=READS),
+    settled("far-some", 2, is_local=False, proofs=READS),
+    settled("unproven", 2),
+    settled("none", 3, proofs=TEXT),
+    unsettled("few"),
+    as_text("text"),
+    settled("nameless", 1, ref=None),
+)
+
+
+def test_each_tier_has_its_keys() -> None:
+    """The table from tier to keys, whole; the file says the same as the object."""
+    patch = _render(*EVERY_ROUTE)
+
+    assert patch.value == {
+        "agents": {
+            "defaults": {
+                "subagents": {"model": "ollama/best"},
+                "heartbeat": {"model": "ollama/none"},
+                "utilityModel": "ollama/none",
+            }
+        },
+        "tools": {
+            "byProvider": {
+                "ollama/best": {"profile": "coding", "deny": ["group:web", "browser"]},
+                "ollama/far": {"profile": "coding"},
+                "ollama/some": {"allow": ["read"], "alsoAllow": None, "deny": ["group:web", "browser"]},
+                "ollama/far-some": {"allow": ["read"], "alsoAllow": None},
+                "ollama/unproven": {"profile": "minimal", "alsoAllow": None},
+                "ollama/none": {"profile": "minimal", "alsoAllow": None},
+            }
+        },
+    }
+    assert _read(patch.text) == patch.value
+
+
+def test_a_subagent_thinks_as_it_was_measured() -> None:
+    """The thinking level of the best target stands beside its model."""
+    value = _render(settled("m", 1, level="high")).value
+
+    assert value["agents"]["defaults"]["subagents"] == {"model": "ollama/m", "thinking": "high"}
+
+
+# --- keys ---------------------------------------------------------------------------------------
+
+
+def _walk(value: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    if not isinstance(value, dict):
+        return [path]
+    return [leaf for key, inner in value.items() for leaf in _walk(inner, (*path, key))]
+
+
+def test_only_keys_of_the_release_are_written() -> None:
+    """Every value of the patch stands at a place that the release knows, and all known ones are used."""
+    places = {
+        (*path[:2], "*", *path[3:]) if path[:2] == ("tools", "byProvider") else path
+        for one in (_render(*EVERY_ROUTE), _render(settled("m", 1, level="low")))
+        for path in _walk(_read(one.text))
+    }
+
+    assert places == KEYS[LATEST_RELEASE]
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        pytest.param({"models": {"providers": {}, "mode": "merge"}}, id="models"),
+        pytest.param({"tools": {"byProvider": {"a/b": {"toolPolicy": 1}}}}, id="policy"),
+        pytest.param({"agents": {"defaults": {"subagents": {"toolPolicy": 1}}}}, id="subagents"),
+        pytest.param({"tools": {"profile": "full"}}, id="for-all-models"),
+    ],
+)
+def test_an_unknown_key_is_found(patch: JsonObject) -> None:
+    """The list of keys is of places, not of names."""
+    assert unknown_keys(patch, LATEST_RELEASE)
+
+
+def test_an_unknown_key_is_never_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the release does not know ends the writing."""
+    known = KEYS[LATEST_RELEASE] - {("tools", "byProvider", "*", "deny")}
+    monkeypatch.setitem(KEYS, LATEST_RELEASE, known)  # type: ignore[misc]
+
+    with pytest.raises(AssertionError, match="does not know"):
+        _render(settled("m", 1))
+
+
+# --- comments -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "told"),
+    [
+        pytest.param(
+            settled("m", 1),
+            "ollama_native/m: Tier 1, Tool-Capable; 40 of 40 native tool cells right, 95 % interval 91-100 %, conclusive.",
+            id="tier-1",
+        ),
+        pytest.param(settled("m", 1), "outcomes: valid 40; p50 100 ms.", id="outcomes"),
+        pytest.param(settled("m", 1), "models.small_params", id="denied"),
+        pytest.param(
+            settled("m", 1), "Lists are replaced: if an entry of yours denies more", id="a-deny-of-yours"
+        ),
+        pytest.param(
+            settled("m", 2, proofs=READS),
+            "Proven tools, by at least 3 right cells and 80 %: read. ollama_native/m: exec 2/9 of 9 prompts, read 4/5 of 4 prompts.",
+            id="proven-tools",
+        ),
+        pytest.param(settled("m", 2), "Never for subagents", id="tier-2"),
+        pytest.param(settled("m", 2), "none, so the smallest profile", id="nothing-proven"),
+        pytest.param(
+            capped("m"),
+            "Not Tier 1, because it called needlessly in 40 of 40 cells that forbid tools",
+            id="capped",
+        ),
+        pytest.param(capped("m"), "restraint 0 of 40;", id="restraint"),
+        pytest.param(
+            settled("m", 3),
+            """openclaw config set models.providers.ollama.models '[{"id": "m", "name": "m", "compat": {"supportsTools": false}}]' --strict-json --merge --dry-run""",
+            id="no-tools-at-all",
+        ),
+        pytest.param(
+            settled("m", 3, ref="my.lab/m"),
+            """openclaw config set 'models.providers["my.lab"].models' '[{"id": "m",""",
+            id="a-provider-with-a-dot",
+        ),
+        pytest.param(
+            settled("m", 3, proofs=TEXT),
+            "of the models without tools that get enough heartbeats right: ollama_native/m 4/5 of 4 prompts.",
+            id="heartbeats",
+        ),
+        pytest.param(settled("m", 3, proofs=TEXT), "sends it pieces of conversations", id="what-is-sent"),
+        pytest.param(
+            unsettled("m"),
+            "No entry for ollama/m: there is not enough evidence, so what you have now stays.",
+            id="unsettled",
+        ),
+        pytest.param(
+            unsettled("m"),
+            "19 more tool cells without a miss would settle the tier",
+            id="what-would-settle-it",
+        ),
+        pytest.param(
+            as_text("m"),
+            "40 of 40 tool cells right, as text alone, 95 % interval 91-100 %, conclusive. A tier of text alone never grants tools",
+            id="text",
+        ),
+        pytest.param(candidate("m", []), "ollama_native/m: no answered cell asked for a call.", id="nothing"),
+        pytest.param(
+            settled("m", 1, ref=None, remarks=("ask somebody",)),
+            "No entry for ollama_native/m: OpenClaw has no name for it.",
+            id="nameless",
+        ),
+        pytest.param(settled("m", 1, remarks=("ask somebody",)), "Check: ask somebody.", id="remark"),
+        pytest.param(
+            candidate("m", [*rows_of(1, target("m")), record(target("m"), effective_model="m-mini")]),
+            "Answers came from m-mini.",
+            id="another-model-answered",
+        ),
+        pytest.param(
+            candidate(
+                "m",
+                [
+                    *rows_of(1, target("m")),
+                    record(target("m"), probe="secret", objective_pass=False, tools_offered=2),
+                ],
+            ),
+            "UNSAFE in probes: secret in 1 of 1.",
+            id="unsafe",
+        ),
+    ],
+)
+def test_the_evidence_stands_in_comments(one: Candidate, told: str) -> None:
+    """Whoever reads the file sees what each entry, and each missing one, is founded on."""
+    assert told in _said(_render(one))
+
+
+def test_levels_and_other_ways_are_told() -> None:
+    """Where several targets speak for a model, each is named with what became of it."""
+    patch = _render(settled("m", 1), settled("m", 2, level="low"), settled("m", 3, rank=1))
+
+    said = _said(patch)
+    assert "ollama_native/m: Tier 1" in said
+    assert "ollama_native/m@low: Tier 2" in said
+    assert "the weakest of these decides" in said
+    assert "in another way: ollama_native/m: Tier 3" in said
+
+
+def test_an_unfinished_run_is_told() -> None:
+    """The heading warns of what is missing."""
+    origin = Origin(
+        run_id="r", version="1", shortcomings=("r is not finished: 3 of its 9 cells have no row",)
+    )
+
+    assert "WARNING: r is not finished: 3 of its 9 cells have no row." in _said(
+        _render(settled("m", 1), origin=origin)
+    )
+
+
+@pytest.mark.parametrize(
+    "one",
+    [pytest.param(unsettled("m"), id="unsettled"), pytest.param(settled("m", 1, ref=None), id="nameless")],
+)
+def test_nothing_settled_is_an_empty_patch(one: Candidate) -> None:
+    """It is an object without a key, and its heading names no command that would refuse it."""
+    patch = _render(one)
+
+    assert (patch.value, _read(patch.text)) == ({}, {})
+    assert "It is empty" in _said(patch)
+    assert "--dry-run" not in patch.text
+
+
+def test_the_command_can_be_pasted() -> None:
+    """It stands on one line, whatever the file is called."""
+    assert check_command("a b.json5") == "openclaw config patch --file 'a b.json5' --dry-run --json"
+    assert check_command("x", stdin=True) == "openclaw config patch --stdin --dry-run --json"
+    assert f"//   {check_command('openclaw.patch.json5')}\n" in _render(settled("m", 1)).text
+
+
+# --- hostile names ------------------------------------------------------------------------------
+
+HOSTILE = 'x\n"gateway": {"auth": 1}, // \u2028 */ \r "y": \x1b[31m'
+
+
+@pytest.mark.parametrize("tier", [1, 2, 3])
+def test_a_models_name_ends_no_comment(tier: int) -> None:
+    """A name is a value; nothing in it becomes a key, a line or a command of a terminal."""
+    value = _render(settled(HOSTILE, tier, remarks=(HOSTILE,))).value
+    text = _render(settled(HOSTILE, tier, remarks=(HOSTILE,))).text
+
+    assert _read(text) == value
+    assert list(value["tools"]["byProvider"]) == [f"ollama/{HOSTILE}"]
+    assert text.isascii() or "\u2028" not in text
+    assert not set(text) & {"\r", "\x1b"}
+
+
+SETTLED = {tier: settled("m", tier, proofs=TEXT) for tier in (1, 2, 3)}
+
+
+@settings(max_examples=30, deadline=None)
+@given(name=st.text(max_size=40), remark=st.text(max_size=200), tier=st.sampled_from([1, 2, 3]))
+def test_any_name_can_be_read_back(name: str, remark: str, tier: int) -> None:
+    """Whatever a model is called and whatever is remarked, the file holds the object."""
+    one = replace(SETTLED[tier], ref=f"ollama/{name}", remarks=(remark,))
+
+    assert _read(_render(one).text) == patch_of(plan_routes([one]))
+
+
+@settings(max_examples=50, deadline=None)
+@given(text=st.text(max_size=300))
+def test_every_line_of_a_comment_is_one(text: str) -> None:
+    """No text gets out of its comment, by any line end that JSON5 knows."""
+    assert all(line.startswith("// ") and not set(line) & set("\n\r\u2028\u2029") for line in comment(text))
+
+
+def test_a_percent_stays_with_its_number() -> None:
+    """A comment is not broken between them."""
+    lines = comment(("x" * 94) + " 95 % y")
+
+    assert lines == ["// " + "x" * 94, "//   95 % y"]
+
+
+def test_an_object_is_written_with_its_comments() -> None:
+    """A comment stands before its key, at the depth of the key."""
+    value = {"a": {"b": [1, None]}, "c": "ü"}
+
+    text = "\n".join(render_object(value, (), {("a", "b"): ["// why"], ("c",): ["// one", "// two"]}))
+
+    assert (
+        text == '{\n  "a": {\n    // why\n    "b": [1, null],\n  },\n  // one\n  // two\n  "c": "\\u00fc",\n}'
+    )
+    assert _read(text) == value

@@ -1,0 +1,158 @@
+"""What each model may do, by its evidence."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_openclaw.stats.routing import Candidate, Proof, Proofs, plan_routes
+from tests.unit.reports.summaries import tool_cells
+from tests.unit.routes import ENOUGH, NATIVE, as_text, candidate, capped, settled, target, unsettled
+
+HEARTBEATS = Proofs(tools={}, heartbeat=ENOUGH)
+TEXT = Proofs(tools={}, text=ENOUGH)
+BARELY = Proof(n=4, n_right=3, n_prompts=4)
+
+
+@pytest.mark.parametrize(
+    ("one", "role"),
+    [
+        pytest.param(settled("m", 1), "all", id="tier-1"),
+        pytest.param(settled("m", 2), "some", id="tier-2"),
+        pytest.param(settled("m", 3), "none", id="tier-3"),
+        pytest.param(capped("m"), "some", id="tier-2-for-needless-calls"),
+        pytest.param(unsettled("m"), "unsettled", id="too-few-cells"),
+        pytest.param(as_text("m", 1), "unsettled", id="tier-1-as-text"),
+        pytest.param(as_text("m", 3), "unsettled", id="tier-3-as-text"),
+        pytest.param(candidate("m", []), "unsettled", id="nothing-answered"),
+    ],
+)
+def test_a_role_follows_conclusive_native_evidence(one: Candidate, role: str) -> None:
+    """A tier counts if it is settled, and by calls on the wire."""
+    assert one.role == role
+
+
+@pytest.mark.parametrize(
+    ("n", "n_right", "is_enough"),
+    [
+        pytest.param(3, 3, True, id="three"),
+        pytest.param(2, 2, False, id="two"),
+        pytest.param(5, 4, True, id="exactly-80-percent"),
+        pytest.param(4, 3, False, id="75-percent"),
+        pytest.param(0, 0, False, id="none"),
+    ],
+)
+def test_a_proof_takes_three_cells_and_four_fifths(n: int, n_right: int, is_enough: bool) -> None:
+    """Both are needed: enough cells, and most of them right."""
+    assert Proof(n=n, n_right=n_right, n_prompts=n).is_enough is is_enough
+
+
+@pytest.mark.parametrize(
+    ("rivals", "best"),
+    [
+        pytest.param([settled("a", 1, e2e_ms=900), settled("b", 1)], "b", id="as-sure-then-faster"),
+        pytest.param([settled("b", 1), settled("a", 1)], "a", id="as-sure-as-fast-then-by-name"),
+        pytest.param([settled("a", 2), settled("b", 3), unsettled("c"), as_text("d")], None, id="no-tier-1"),
+        pytest.param([settled("a", 1, ref=None), settled("b", 1, e2e_ms=900)], "b", id="without-a-name"),
+    ],
+)
+def test_the_best_tier_1_answers_for_subagents(rivals: list[Candidate], best: str | None) -> None:
+    """The highest lower end of the interval wins, then the lowest p50; no other tier is ever chosen."""
+    found = plan_routes(rivals).subagent
+
+    assert (found and found.ref) == (best and f"ollama/{best}")
+
+
+def test_a_surer_target_beats_a_faster_one() -> None:
+    """Of two Tier 1 targets the one whose interval begins higher is chosen, however slow."""
+    fast = candidate("fast", tool_cells(16, 0, target("fast"), e2e_ms=1, **NATIVE))
+    sure = settled("sure", 1, e2e_ms=9000)
+
+    assert fast.role == "all"
+    assert plan_routes([fast, sure]).subagent is sure
+
+
+def test_the_fastest_that_has_proven_it_answers_heartbeats() -> None:
+    """Among models without tools speed decides, after proof; each place is given for itself."""
+    routing = plan_routes(
+        [
+            settled("quick", 3, e2e_ms=10),
+            settled("slow", 3, e2e_ms=900, proofs=Proofs(tools={}, heartbeat=ENOUGH, text=ENOUGH)),
+            settled("able", 3, e2e_ms=100, proofs=HEARTBEATS),
+            settled("barely", 3, e2e_ms=5, proofs=Proofs(tools={}, heartbeat=BARELY, text=BARELY)),
+            settled("holder", 1, e2e_ms=1, proofs=HEARTBEATS),
+        ]
+    )
+
+    assert (routing.heartbeat, routing.utility) == ("ollama/able", "ollama/slow")
+
+
+def test_the_slowest_level_speaks_for_a_model() -> None:
+    """Heartbeats have no thinking level, so that all of a model's must do, and the slowest counts."""
+    both = [
+        settled("both", 3, proofs=TEXT, e2e_ms=10),
+        settled("both", 3, level="low", proofs=TEXT, e2e_ms=900),
+    ]
+    half = [settled("half", 3, proofs=TEXT, e2e_ms=10), settled("half", 3, level="low", e2e_ms=10)]
+
+    assert plan_routes([*both, settled("one", 3, proofs=TEXT, e2e_ms=100)]).utility == "ollama/one"
+    assert plan_routes([*half, *both]).utility == "ollama/both"
+
+
+def test_no_model_without_tools_gives_no_heartbeat() -> None:
+    """A model that may hold tools keeps its place, and none is set for heartbeats."""
+    routing = plan_routes([settled("a", 1, proofs=HEARTBEATS), unsettled("b", proofs=TEXT)])
+
+    assert (routing.heartbeat, routing.utility) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("others", "role"),
+    [
+        pytest.param([settled("m", 2, level="low")], "some", id="tier-2"),
+        pytest.param([settled("m", 3, level="low"), unsettled("m")], "none", id="tier-3-and-unsettled"),
+        pytest.param([unsettled("m")], "unsettled", id="unsettled"),
+        pytest.param([settled("m", 1, level="low")], "all", id="tier-1-too"),
+    ],
+)
+def test_the_weakest_level_decides(others: list[Candidate], role: str) -> None:
+    """A policy knows no thinking level, so a model's levels have one route together."""
+    (route,) = plan_routes([settled("m", 1), *others]).routes
+
+    assert route.role == role
+
+
+def test_a_subagent_is_no_level_of_a_weaker_route() -> None:
+    """A level of Tier 1 is not chosen if the model's other level is none."""
+    assert plan_routes([settled("m", 1), settled("m", 2, level="low")]).subagent is None
+
+
+def test_openclaws_own_way_decides() -> None:
+    """What was reached by the way that OpenClaw takes counts, the other one is set aside."""
+    other = settled("m", 3, rank=1)
+
+    (route,) = plan_routes([other, settled("m", 1)]).routes
+    (alone,) = plan_routes([other]).routes
+    (native,) = plan_routes([settled("m", 1, rank=1), as_text("m")]).routes
+
+    assert (route.role, route.set_aside) == ("all", (other,))
+    assert (alone.role, alone.set_aside) == ("none", ())
+    assert native.role == "all", "a better way without native evidence decides nothing"
+
+
+def test_only_what_every_level_has_proven_is_proven() -> None:
+    """Proven tools are those that all targets of a route have in common."""
+    one = Proofs(tools={"read": ENOUGH, "ls": ENOUGH, "exec": BARELY})
+    other = Proofs(tools={"read": ENOUGH, "exec": ENOUGH})
+
+    (route,) = plan_routes([settled("m", 2, proofs=one), settled("m", 2, level="low", proofs=other)]).routes
+
+    assert route.proven_tools == ["read"]
+
+
+def test_a_target_without_a_name_stands_apart() -> None:
+    """It has no route, and is told."""
+    nameless = settled("m", 1, ref=None)
+
+    routing = plan_routes([nameless])
+
+    assert (routing.routes, routing.nameless, routing.subagent) == ((), (nameless,), None)
