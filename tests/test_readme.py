@@ -29,7 +29,11 @@ def test_the_suite_loads() -> None:
         parse_suite(text, format="toml", name="README.md", registry=REGISTRY) for text in _blocks("toml")
     ]
 
-    assert [[prompt.id for prompt in suite.prompts] for suite in suites] == [["P1", "T1"], ["W1"]]
+    assert [[prompt.id for prompt in suite.prompts] for suite in suites] == [
+        ["P1", "T1"],
+        ["N1-11t", "N1-54t", "N1-2k"],
+        ["W1"],
+    ]
 
 
 def test_the_options_exist() -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.suites.neutral import neutral_text
 from pytest_openclaw.suites.wording import kind_of, shown
+from pytest_openclaw.tools.catalogue import load_catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,11 +72,19 @@ def _is_whole(value: Any) -> bool:
 def _forms(entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
     pressure, own = entry["pressure"], str(entry.get("id"))
     for n in dict.fromkeys(pressure.get("tools", [])):
-        tools = SURFACES[n] or entry["tools"]
-        yield {**entry, "id": f"{own}-{n}t", "tools": tools, "pressure": Form(own, 0)}
+        yield {**entry, "id": f"{own}-{n}t", "tools": _with(entry["tools"], n), "pressure": Form(own, 0)}
     for n in dict.fromkeys(pressure.get("padding_tokens", [])):
         text = f"{neutral_text(n)}\n\n{entry.get('prompt')}"
         yield {**entry, "id": f"{own}-{_short(n)}", "prompt": text, "pressure": Form(own, n)}
+
+
+def _with(own: list[Any], n: int) -> Any:
+    """Return the surface of n tools; with tools that it has not, these and as many of it as make n."""
+    surface = SURFACES[n]
+    if surface is None:
+        return own
+    others = [name for name in load_catalogue().surfaces[surface] if name not in own]
+    return surface if len(others) + len(own) == n else [*own, *others[: n - len(own)]]
 
 
 def _short(n: int) -> str:

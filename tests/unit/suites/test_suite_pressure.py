@@ -42,6 +42,16 @@ def test_an_entry_becomes_its_harder_forms():
     assert prompts[2].prompt == f"{neutral_text(2000)}\n\nWhich files are there?"
 
 
+def test_tools_of_a_suite_stand_among_those_of_the_surface():
+    """A tool that the surface has not is offered all the same, in place of its last one."""
+    own = '["read", { name = "get_weather" }]'
+    (prompt,) = _suite("{ tools = [11] }", own).prompts
+    names = [tool.name for tool in prompt.tools]
+
+    assert (len(names), names[:2]) == (11, ["read", "get_weather"])
+    assert len(set(names)) == 11
+
+
 @pytest.mark.parametrize(
     ("pressure", "tools", "complaint"),
     [
