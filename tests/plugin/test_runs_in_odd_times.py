@@ -100,9 +100,8 @@ def test_two_runs_at_once_in_one_folder(lab: Lab, whole: Any) -> None:
     assert lab.result(first) == lab.result(second) == whole
     assert lab.server.calls() == Counter(CELLS + CELLS)
     before = {path: path.read_bytes() for name in (first, second) for path in _kept(lab, name)}
-    last = max(
-        (first, second), key=lambda name: (lab.folder / "runs" / name / "results.jsonl").stat().st_mtime_ns
-    )
+    results = {name: lab.folder / "runs" / name / "results.jsonl" for name in (first, second)}
+    last = max(results, key=lambda name: (results[name].stat().st_mtime_ns, name))  # they may end in one tick
 
     resumed = lab.run("--openclaw-resume=last")
 
