@@ -123,6 +123,16 @@ def test_the_outcome_of_an_exchange(calls, text, outcome):
     assert judge(prompt_of(READ), replace(reply, turns=turns)).tool_outcome == outcome
 
 
+@pytest.mark.parametrize("ended_by", ["step_limit", "loop"])
+def test_words_beside_a_call_are_no_claim_at_the_end(ended_by):
+    """An exchange that was cut short had no answer yet, so it claims nothing; its calls say what was wrong."""
+    text = "I've listed the folder. Now I'll read the notes."
+    reply = reply_of(LS, text=text, ended_by=ended_by)
+    turns = (Turn(text=text, calls=reply.tool_calls, results=("…",)),)
+
+    assert judge(prompt_of(READ), replace(reply, turns=turns)).tool_outcome == "wrong_tool"
+
+
 WRITES = ("write", '{"path": "a.md", "content": "milk"}')
 GOAL = {"type": "world", "files": {"a.md": "milk"}, "answer": {"type": "contains", "value": "saved"}}
 HANDS_OFF = {"type": "world", "forbidden": ["*"], "files": {"a.md": {"absent": True}}}
