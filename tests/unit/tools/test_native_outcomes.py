@@ -220,3 +220,13 @@ def test_a_text_prompt_dispatches_nothing():
     judgement = judge(prompt, reply_of(RIGHT))
 
     assert (judgement.reply.dispatched, judgement.tool_outcome) == ((), "valid")
+
+
+def test_a_written_call_in_the_midst_of_an_exchange_is_noted():
+    """The row says that the call was written and not made on the wire, whichever turn it stands in."""
+    call = ToolCall(name="read", arguments='{"path": "notes.md"}')
+    text = f"[read]\n{call.arguments}\n[END_TOOL_REQUEST]"
+    turns = (Turn(text=text, calls=(call,), results=("…",)), Turn(text="It says hello."))
+    reply = Reply(text="It says hello.", tool_calls=(call,), turns=turns, ended_by="answer")
+
+    assert [made.notes for made in prepare(prompt_of(READ), reply).dispatched] == [(NOTE,)]
