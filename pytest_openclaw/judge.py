@@ -23,6 +23,7 @@ from pytest_openclaw.validators.demands import call_rules
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pytest_openclaw.records import Turn
     from pytest_openclaw.toolcalls import Dispatched, Tool, ToolOutcome
 
 __all__ = [
@@ -136,7 +137,9 @@ def _any_expected(expected: Sequence[str], invoked: Sequence[str]) -> bool:
 
 def _dispatched(prompt: Prompt, answer: Reply, tools: Sequence[Tool]) -> Reply:
     """Add what OpenClaw would make of the calls, and what is there after them."""
-    made = [dispatch(call, tools) for call in answer.tool_calls]
+    written = {call for turn in answer.turns if _is_written(turn, tools) for call in turn.calls}
+    dispatched = [dispatch(call, tools) for call in answer.tool_calls]
+    made = [_promoted(call) if call.call in written else call for call in dispatched]
     if not (answer.turns[-1].calls if answer.turns else made):
         made += [_promoted(dispatch(call, tools)) for call in promoted_calls(answer.text, tools)]
     calls = tuple(call.call for call in made)
@@ -146,6 +149,11 @@ def _dispatched(prompt: Prompt, answer: Reply, tools: Sequence[Tool]) -> Reply:
 
         state = final_state(prompt.world, tools, carried_out(answer) if answer.turns else calls)
     return replace(answer, tool_calls=calls, dispatched=tuple(made), world=state)
+
+
+def _is_written(turn: Turn, tools: Sequence[Tool]) -> bool:
+    """Whether the calls of a turn are those that OpenClaw makes of its text."""
+    return bool(turn.calls) and promoted_calls(strip_thinking(turn.text), tools) == turn.calls
 
 
 def _promoted(call: Dispatched) -> Dispatched:

@@ -269,6 +269,7 @@ class Fault:
             this base URL.
         sent: False if it was found before anything was sent to the model.
         raw: what had come before it broke.
+        turns: of a scripted exchange, those before the one that broke.
     """
 
     failure_type: str
@@ -280,6 +281,7 @@ class Fault:
     sent: bool = True
     raw: str = ""
     timing: Timing | None = None
+    turns: tuple[Turn, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -147,7 +147,7 @@ class _Exchange:
         if len(self._endings) == 1 and isinstance(self._endings[0].result, Fault):
             return self._endings[0]
         raw = "\n\n".join(part for part in (self._said(), fault.raw) if part)
-        return self._ended(replace(fault, raw=raw, timing=self._timing()))
+        return self._ended(replace(fault, raw=raw, timing=self._timing(), turns=tuple(self.turns)))
 
     def _ended(self, result: Reply | Fault) -> Ending:
         return replace(

@@ -10,6 +10,7 @@ from pytest_openclaw.faults import outcome_of
 from pytest_openclaw.judge import conclude
 from pytest_openclaw.records import Fault, Record, Reply, Verdict
 from pytest_openclaw.text import valid_value
+from pytest_openclaw.tools.dispatch import dispatch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -97,8 +98,13 @@ def _of_fault(cell: Cell, fault: Fault) -> dict[str, Any]:
         "raw_output": raw.text,
         "truncated": raw.truncated,
         "fault_message": fault.message,
+        "turns": tuple(_turn(turn, _problems(cell, turn)) for turn in fault.turns) or None,
         "tool_outcome": silence and silence.tool_outcome,
     }
+
+
+def _problems(cell: Cell, turn: Turn) -> dict[ToolCall, Problem | None]:
+    return {call: dispatch(call, cell.prompt.tools or ()).problem for call in turn.calls}
 
 
 def _of_reply(reply: Reply, judgement: Judgement, timing: Timing) -> dict[str, Any]:

@@ -11,6 +11,8 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.tools.arguments import read_json
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -143,10 +145,7 @@ def _read_as(kind: type) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         if not isinstance(value, str) or not 0 < len(value.strip()) <= len(value) <= MAX_JSON_CHARS:
             return value
-        try:
-            held = json.loads(value)
-        except (ValueError, RecursionError):
-            return value
+        held = read_json(value)
         return held if isinstance(held, kind) else value
 
     return read

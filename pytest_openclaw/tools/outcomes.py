@@ -76,7 +76,9 @@ def _of_exchange(prompt: Prompt, answer: Reply) -> ToolOutcome:
 def _of_words(prompt: Prompt, answer: Reply) -> ToolOutcome:
     if _leaked(prompt, answer):
         return "leaked_as_text"
-    return "claimed_not_done" if claims_done(answer.text) else "no_call"
+    # Words beside a call in the midst of the work, such as "I've read it, now I'll edit", are no last answer.
+    was_cut_short = answer.ended_by in ("step_limit", "loop")
+    return "claimed_not_done" if not was_cut_short and claims_done(answer.text) else "no_call"
 
 
 def _of_calls(prompt: Prompt, made: Sequence[Dispatched]) -> ToolOutcome:

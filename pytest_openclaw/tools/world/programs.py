@@ -19,10 +19,25 @@ if TYPE_CHECKING:
     from pytest_openclaw.tools.world.shell_parts import Program, Shell
 
 _PATTERN_CHARS = frozenset("[](){}*+?|^$\\")
+MOST_TEXT_CHARS = 2_000_000
+"""A program takes no more at once: the same file may be named thousands of times."""
+MOST_LISTED = 10_000
 
 
 def _texts(shell: Shell, program: str, paths: Sequence[str], piped: str) -> str:
-    return "".join(piped if path == "-" else shell.read(program, path) for path in paths) if paths else piped
+    return "".join(_each(shell, program, paths, piped)) if paths else piped
+
+
+def _each(shell: Shell, program: str, paths: Sequence[str], piped: str) -> list[str]:
+    texts: list[str] = []
+    left = MOST_TEXT_CHARS
+    for path in paths:
+        text = piped if path == "-" else shell.read(program, path)
+        left -= len(text)
+        if left < 0:
+            raise Complaint(f"{program}: memory exhausted", 2)
+        texts.append(text)
+    return texts
 
 
 def _cat(shell: Shell, words: Sequence[str], piped: str) -> str:
@@ -47,6 +62,8 @@ def _ls(shell: Shell, words: Sequence[str], _: str) -> str:
             raise Complaint(f"ls: {path}: No such file or directory", 1, "\n".join(listed))
         listed += [f"{path}:"] if len(paths) > 1 else []
         listed += [_long(shell, place, name) if "l" in options else name.rstrip("/") for name in names]
+        if len(listed) > MOST_LISTED:
+            raise Complaint("ls: memory exhausted", 2)
     return "\n".join(listed)
 
 
@@ -90,13 +107,21 @@ def _cd(shell: Shell, words: Sequence[str], _: str) -> str:
 
 def _head(shell: Shell, words: Sequence[str], piped: str) -> str:
     number, paths = _count_of("head", words)
-    return "".join(_texts(shell, "head", paths, piped).splitlines(keepends=True)[:number])
+    texts = _each(shell, "head", paths or ["-"], piped)
+    return _titled(paths, ["".join(text.splitlines(keepends=True)[:number]) for text in texts])
 
 
 def _tail(shell: Shell, words: Sequence[str], piped: str) -> str:
     number, paths = _count_of("tail", words)
-    lines = _texts(shell, "tail", paths, piped).splitlines(keepends=True)
-    return "".join(lines[max(0, len(lines) - number) :])
+    found = [text.splitlines(keepends=True) for text in _each(shell, "tail", paths or ["-"], piped)]
+    return _titled(paths, ["".join(lines[max(0, len(lines) - number) :]) for lines in found])
+
+
+def _titled(paths: Sequence[str], parts: Sequence[str]) -> str:
+    """Put the name of each file above its part, where there are several."""
+    if len(parts) < 2:
+        return "".join(parts)
+    return "\n".join(f"==> {path} <==\n{part}" for path, part in zip(paths, parts, strict=True))
 
 
 def _count_of(program: str, words: Sequence[str]) -> tuple[int, list[str]]:
@@ -150,7 +175,7 @@ def _grep(shell: Shell, words: Sequence[str], piped: str) -> str:
 
 def _searched(shell: Shell, paths: Sequence[str], *, recursive: bool) -> Mapping[str, str]:
     files: dict[str, str] = {}
-    for path in paths:
+    for path in dict.fromkeys(paths):
         place = shell.place("grep", path)
         if recursive and shell.workspace.is_folder(place):
             below = [one for one in shell.workspace.below(place) if shell.workspace.text(one) is not None]

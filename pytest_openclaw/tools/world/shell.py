@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 NOT_FOUND, MISUSE = 127, 2
 MOST_OUTPUT_CHARS = 200_000
 MOST_COMMANDS = 50
+MOST_WORDS = 5000
 LONGEST_PATTERN = 200
 _NOWHERE = "/dev/null"
 _ENDED = {127: "Command not found", 126: "Command not executable (permission denied)"}
@@ -123,7 +124,7 @@ class Exec:
             given = shell.read("sh", simple.input_file)
         elif simple.input is not None:
             given = simple.input
-        words = [text for word in simple.words for text in _expanded(shell, word)]
+        words = _words(shell, simple)
         ran = self._known(simple.source) if simple.words else Ran()
         if ran is None:
             name, *rest = words
@@ -162,6 +163,15 @@ class Exec:
     def _is_time_for(self, command: Command) -> bool:
         texts = ((self._workspace.text(place_of(path)), pattern) for path, pattern in command.when.items())
         return all(text is not None and fullmatches(pattern, text) for text, pattern in texts)
+
+
+def _words(shell: Shell, simple: Simple) -> list[str]:
+    words: list[str] = []
+    for word in simple.words:
+        words += _expanded(shell, word)
+        if len(words) > MOST_WORDS:
+            raise Complaint("sh: Argument list too long", 126)
+    return words
 
 
 def _expanded(shell: Shell, word: Word) -> list[str]:

@@ -285,6 +285,9 @@ def test_a_fault_in_a_later_turn_is_the_cells(opened: Open) -> None:
 
     assert fault_of(ending).failure_type == "stream_error"
     assert fault_of(ending).raw == "<think>hm</think>Let me look.\n\nI now wr"
+    (turn,) = fault_of(ending).turns
+    assert (turn.text, turn.results) == ("Let me look.", ("one\n",))
+    assert turn.timing is not None
     assert ending.attempts == 2
 
 

@@ -203,3 +203,15 @@ def test_half_surrogate_pairs_of_a_guests_validator_are_replaced() -> None:
     row = _row(Reply(text="x"), Quoting())
 
     assert (row["violation"], row["parsed_output"]) == ("😀 \ufffd", {"\ufffd": ["\ufffd"]})
+
+
+def test_a_fault_keeps_the_turns_before_it() -> None:
+    """Each with its time, its tokens and what became of its calls; the row has no outcome all the same."""
+    call = ToolCall(name="frobnicate", arguments="{}")
+    turn = Turn(text="Hm.", calls=(call,), results=("Tool not found",), timing=TIMING, input_tokens=7)
+
+    row = _row(replace(faults.timed_out("p", 5.0), turns=(turn,)))
+
+    (kept,) = row["turns"]
+    assert (kept["text"], kept["e2e_ms"], kept["input_tokens"]) == ("Hm.", 122, 7)
+    assert (kept["calls"][0]["problem"], row["tool_outcome"]) == ("unknown_tool", None)

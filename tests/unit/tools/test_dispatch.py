@@ -292,6 +292,23 @@ def test_simple_types_are_converted(name: str, arguments: dict, given: dict) -> 
 
 
 @pytest.mark.parametrize(
+    ("written", "held"),
+    [
+        pytest.param('{"A": NaN}', '{"A": NaN}', id="no-number"),
+        pytest.param('{"A": 1e999}', {"A": "1e999"}, id="beyond-a-double"),
+        pytest.param('{"A": ' + "9" * 400 + "}", {"A": "9" * 400}, id="hundreds-of-digits"),
+        pytest.param('{"A": "\\ud800"}', {"A": "\ufffd"}, id="half-a-pair"),
+    ],
+)
+def test_a_text_that_holds_json_is_read_as_strictly_as_the_arguments(written: str, held: object) -> None:
+    """What is no JSON there stays a text, and what a row could not hold never comes out of one."""
+    given = _dispatch("exec", {"command": "a", "env": written}).arguments
+
+    assert given == {"command": "a", "env": held}
+    json.dumps(given, allow_nan=False, ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize(
     ("name", "arguments"),
     [
         ("read", {"path": "a", "offset": 1, "limit": 1}),

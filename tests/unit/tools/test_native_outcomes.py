@@ -123,6 +123,16 @@ def test_the_outcome_of_an_exchange(calls, text, outcome):
     assert judge(prompt_of(READ), replace(reply, turns=turns)).tool_outcome == outcome
 
 
+@pytest.mark.parametrize("ended_by", ["step_limit", "loop"])
+def test_words_beside_a_call_are_no_claim_at_the_end(ended_by):
+    """An exchange that was cut short had no answer yet, so it claims nothing; its calls say what was wrong."""
+    text = "I've listed the folder. Now I'll read the notes."
+    reply = reply_of(LS, text=text, ended_by=ended_by)
+    turns = (Turn(text=text, calls=reply.tool_calls, results=("…",)),)
+
+    assert judge(prompt_of(READ), replace(reply, turns=turns)).tool_outcome == "wrong_tool"
+
+
 WRITES = ("write", '{"path": "a.md", "content": "milk"}')
 GOAL = {"type": "world", "files": {"a.md": "milk"}, "answer": {"type": "contains", "value": "saved"}}
 HANDS_OFF = {"type": "world", "forbidden": ["*"], "files": {"a.md": {"absent": True}}}
@@ -210,3 +220,13 @@ def test_a_text_prompt_dispatches_nothing():
     judgement = judge(prompt, reply_of(RIGHT))
 
     assert (judgement.reply.dispatched, judgement.tool_outcome) == ((), "valid")
+
+
+def test_a_written_call_in_the_midst_of_an_exchange_is_noted():
+    """The row says that the call was written and not made on the wire, whichever turn it stands in."""
+    call = ToolCall(name="read", arguments='{"path": "notes.md"}')
+    text = f"[read]\n{call.arguments}\n[END_TOOL_REQUEST]"
+    turns = (Turn(text=text, calls=(call,), results=("…",)), Turn(text="It says hello."))
+    reply = Reply(text="It says hello.", tool_calls=(call,), turns=turns, ended_by="answer")
+
+    assert [made.notes for made in prepare(prompt_of(READ), reply).dispatched] == [(NOTE,)]

@@ -227,6 +227,26 @@ def test_hostile_calls_end(calls_in: Any, tool: str, arguments: dict[str, Any]) 
     assert time.perf_counter() - began < 20
 
 
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        pytest.param("cat" + " big" * 4000, "cat: memory exhausted", id="cat"),
+        pytest.param("sort" + " big" * 4000, "sort: memory exhausted", id="sort"),
+        pytest.param("tail -1" + " big" * 4000, "tail: memory exhausted", id="tail"),
+        pytest.param("ls" + " ." * 4000, "ls: memory exhausted", id="ls"),
+        pytest.param("echo" + " *" * 10_000, "sh: Argument list too long", id="patterns"),
+        pytest.param("echo" + " a" * 10_000, "sh: Argument list too long", id="words"),
+    ],
+)
+def test_a_command_that_names_the_same_thousands_of_times_takes_no_room(
+    calls_in: Any, command: str, told: str
+) -> None:
+    """What a command would need is bounded before it is there: no model can use up this machine's memory."""
+    call = calls_in(World(files={"big": "a\n" * 250_000, **{"a" * n: "" for n in range(1, 100)}}))
+
+    assert call.sh(command).startswith(told)
+
+
 # --- replay --------------------------------------------------------------------------------------
 
 _PATHS = st.sampled_from(["notes.md", "a", "a/b", "../x", "src", "src/app.py", "", "memory/n.md"])

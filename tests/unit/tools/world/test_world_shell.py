@@ -47,6 +47,8 @@ def failed(output: str, code: int) -> str:
         pytest.param("echo -n hi; echo -e 'a\\nb'", "hi\na\nb", id="echo-options"),
         pytest.param("printf '%s-%s\\n' a b", "a-b", id="printf"),
         pytest.param("head -n 1 notes.md", "milk", id="head"),
+        pytest.param("head -1 notes.md src/app.py", "==> notes.md <==\nmilk\n\n==> src/app.py <==\ndef greet():", id="head-of-two"),
+        pytest.param("tail -n 1 notes.md notes.md", "==> notes.md <==\nbread\n\n==> notes.md <==\nbread", id="tail-of-two"),
         pytest.param("wc -l < notes.md", "3", id="wc-input"),
         pytest.param("grep -in EGG notes.md", "2:eggs", id="grep"),
         pytest.param("grep -rl return src", "src/app.py", id="grep-recursive"),
