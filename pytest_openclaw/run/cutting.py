@@ -17,8 +17,9 @@ LEAST_WORDS = 256
 def cut_prompt(name: str, request: Request, reply: Reply) -> Fault | None:
     """Return the fault of a reply to a prompt that was cut; None if nothing tells so.
 
-    The server's own count tells: a prompt has more tokens than words. Some servers count what they had in
-    their cache apart, so that is added. One that counts nothing is not judged.
+    The server's own count tells: a prompt has more tokens than words. What came from a cache is part of that
+    count in every API, but some servers count it apart; it must be one of these that tells of more tokens from
+    its cache than in the prompt. A server that counts nothing is not judged.
 
     Args:
         name: the provider.
@@ -28,6 +29,7 @@ def cut_prompt(name: str, request: Request, reply: Reply) -> Fault | None:
     words = fewest_tokens(request)
     if not reply.input_tokens or words < LEAST_WORDS:
         return None
-    if reply.input_tokens + (reply.cached_tokens or 0) >= words:
+    cached = reply.cached_tokens or 0
+    if reply.input_tokens + (cached if cached > reply.input_tokens else 0) >= words:
         return None
     return faults.context_cut(name, request.model, words, reply.input_tokens, reply.raw, reply.timing)

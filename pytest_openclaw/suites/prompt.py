@@ -12,13 +12,16 @@ from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.suites.pressure import Form, flaws_of
 from pytest_openclaw.suites.wording import is_plain, kind_of, shown
 from pytest_openclaw.suites.world import read_world
-from pytest_openclaw.validators.demands import CALL_RULES
+from pytest_openclaw.tools.bridge import CALL, reached_tools
+from pytest_openclaw.tools.dispatch import same_tool
+from pytest_openclaw.validators.demands import CALL_RULES, demanded_calls
 from pytest_openclaw.validators.registry import build_validator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pytest_openclaw.protocols import Validator
+    from pytest_openclaw.toolcalls import Tool
     from pytest_openclaw.validators.registry import Registry
 
 
@@ -69,6 +72,7 @@ def read_prompt(
         complaints += [f"pressure {flaw}" for flaw in flaws_of(raw)]
     if "validator" in values:
         complaints += _lacking(raw, values["validator"])
+        complaints += _unreachable(values.get("tools"), values["validator"])
     if complaints:
         return None, complaints
     values["tools_spec"] = raw.get("tools")
@@ -86,6 +90,18 @@ def _lacking(raw: JsonObject, validator: Validator) -> Iterator[str]:
         yield f'has a validator {named}, but no "tools" to call. Write for example tools = "direct".'
     if "world" in types and raw.get("world") is None:
         yield 'has a validator world, but no "world" to look at. Write for example world = { files = {} }.'
+
+
+def _unreachable(tools: Sequence[Tool] | None, validator: Validator) -> Iterator[str]:
+    """Yield the demanded calls that no model could make: a slip there would fail every one of them."""
+    if tools is None:
+        return
+    bridged = any(same_tool(tool.name, CALL) for tool in tools)
+    offered = reached_tools(tools) if bridged else ()
+    names = [tool.name for tool in (*tools, *offered)]
+    for wanted in demanded_calls(validator):
+        if not any(same_tool(name, one) for name in names for one in wanted.names):
+            yield f'demands a call of {shown(wanted.names[0])}, which "tools" does not offer. Offer it.'
 
 
 def _types_in(validator: Any) -> set[str]:

@@ -91,10 +91,6 @@ def _same(value: Any, other: Any) -> bool:
     return json.dumps(value, sort_keys=True) == json.dumps(as_sent(other), sort_keys=True)
 
 
-def _refusal(tool: Tool, said: str) -> str:
-    return json.dumps({"status": "error", "tool": tool.name, "error": said}, ensure_ascii=False, indent=2)
-
-
 def _reached(name: str, tools: Sequence[Tool]) -> Tool | None:
     by_name = {tool.name: tool for tool in tools}
     found = find_name(name, by_name)

@@ -58,6 +58,12 @@ ANSWERED = Turn(calls=(ToolCall(name="read"),), results=("word " * 300,))
         pytest.param(
             request(300), {"input_tokens": 44, "cached_tokens": 44}, True, id="cut-and-from-a-cache"
         ),
+        pytest.param(
+            request(12_000),
+            {"input_tokens": 8192, "cached_tokens": 8000},
+            True,
+            id="cut-behind-a-cached-start",
+        ),
         pytest.param(request(10, system="word " * 300), {"input_tokens": 256}, True, id="of-its-system"),
         pytest.param(request(10, history=(ANSWERED,)), {"input_tokens": 256}, True, id="of-its-results"),
     ],

@@ -81,6 +81,25 @@ def test_neutral_text_is_about_as_long_as_asked_for(tokens):
     assert tokens <= words * TOKENS_A_WORD <= max(tokens, 31) + 60
 
 
+@pytest.mark.parametrize(
+    ("tools", "name", "is_reached"),
+    [
+        pytest.param('["read"]', "exec", False, id="not-offered"),
+        pytest.param('["read", "exec"]', "bash", True, id="by-another-name"),
+        pytest.param('"tool-search"', "sessions_send", True, id="over-the-bridge"),
+        pytest.param('"tool-search"', "browser", False, id="not-even-over-the-bridge"),
+    ],
+)
+def test_a_call_that_nobody_could_make_is_told(tools, name, is_reached):
+    """A demanded tool that is not offered would fail every model, so it is an error of the suite."""
+    text = ENTRY.format(pressure="", tools=tools).replace("pressure = \n", "").replace('"ls"', f'"{name}"')
+    if is_reached:
+        assert parse_suite(text, format="toml", name="s", registry=REGISTRY)
+        return
+    with pytest.raises(SuiteError, match=f'demands a call of "{name}", which "tools" does not offer'):
+        parse_suite(text, format="toml", name="s", registry=REGISTRY)
+
+
 def test_a_suite_says_that_it_wants_to_be_named(tmp_path):
     """`named_only` stands beside the prompts; what is no boolean is refused, and a slip is told."""
     path = tmp_path / "prompts_x.toml"
