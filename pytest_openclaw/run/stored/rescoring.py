@@ -232,12 +232,12 @@ def _turn(turn: Mapping[str, Any]) -> Turn:
     calls = turn["calls"]
     return Turn(
         text=turn["text"],
-        reasoning=turn["reasoning"],
+        reasoning=turn.get("reasoning") or "",
         calls=tuple(_call(call) for call in calls),
-        results=tuple(call["result"] for call in calls if call["result"] is not None),
-        finish_reason=turn["finish_reason"],
-        input_tokens=turn["input_tokens"],
-        output_tokens=turn["output_tokens"],
+        results=tuple(result for call in calls if (result := call.get("result")) is not None),
+        finish_reason=turn.get("finish_reason"),
+        input_tokens=turn.get("input_tokens"),
+        output_tokens=turn.get("output_tokens"),
     )
 
 
