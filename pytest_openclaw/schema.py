@@ -73,6 +73,24 @@ def check_types(record: Record) -> None:
     for call in record.tool_call_details:
         if not (isinstance(call, dict) and {type(call.get(key)) for key in ("name", "arguments")} == {str}):
             raise ValueError(f"tool_call_details holds {call!r}")
+    for turn in record.turns or ():
+        if not _is_turn(turn):
+            raise ValueError(f"turns holds {turn!r}")
+
+
+def _is_turn(turn: Any) -> bool:
+    """Whether a turn holds what it takes to judge it again."""
+    if not (isinstance(turn, dict) and isinstance(turn.get("text"), str)):
+        return False
+    calls, reasoning = turn.get("calls"), turn.get("reasoning")
+    if not (isinstance(calls, list) and isinstance(reasoning, str | None)):
+        return False
+    return all(
+        isinstance(call, dict)
+        and {type(call.get(key)) for key in ("name", "arguments")} == {str}
+        and isinstance(call.get("result"), str | None)
+        for call in calls
+    )
 
 
 _PYTHON_TYPES: Mapping[str, tuple[type, ...]] = {

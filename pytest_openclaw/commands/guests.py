@@ -34,6 +34,8 @@ def project_validators(root: Path, suites: Sequence[Path]) -> Registry:
     folders = dict.fromkeys(str(path.resolve().parent) for path in suites) or [str(root)]
     # Uncaptured, what a conftest prints comes here and not to the command's own output.
     words = ["-p", "openclaw", "--capture=no", "--rootdir", str(root), *folders]
+    # We are imported already, which is an error where a project makes errors of warnings.
+    words += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
     stop = _StopWhenLoaded()
     told = io.StringIO()
     try:

@@ -14,6 +14,7 @@ from pytest_openclaw.providers.fingerprint import ask_all, ollama_fingerprint
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, positive_in, text_in
 from pytest_openclaw.providers.ollama import Ollama
 from pytest_openclaw.providers.wire_errors import error_in, load_object
+from pytest_openclaw.tools.thinking import strip_thinking
 
 if TYPE_CHECKING:
     from pytest_openclaw.protocols import ProviderSetup
@@ -187,7 +188,7 @@ def _messages(request: Request) -> list[JsonObject]:
 
 def _turn_messages(turn: Turn) -> list[JsonObject]:
     """What the model said, thought and called, and then what each call was answered."""
-    said: JsonObject = {"role": "assistant", "content": turn.text}
+    said: JsonObject = {"role": "assistant", "content": strip_thinking(turn.text)}
     if turn.reasoning:
         said["thinking"] = turn.reasoning
     if turn.calls:

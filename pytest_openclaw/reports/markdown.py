@@ -23,7 +23,7 @@ from pytest_openclaw.reports.tool_use import (
     render_settling,
     render_strain,
 )
-from pytest_openclaw.stats.advice import ADVICE
+from pytest_openclaw.stats.advice import advice_on
 from pytest_openclaw.stats.tiers import TIER_NAMES
 from pytest_openclaw.stats.tool_use import OUTCOMES
 
@@ -157,8 +157,10 @@ def _outcomes(groups: Sequence[Group]) -> Iterable[str]:
     yield _table(rows, ["Target", "Evidence", *occurred])
     yield ""
     for outcome in occurred:
-        if advice := ADVICE.get(outcome):
-            yield f"- `{outcome}`: {advice.full}"
+        # Native first, as everywhere.
+        for evidence in sorted({use.evidence or "text" for _, use in uses if outcome in use.outcomes}):
+            if advice := advice_on(outcome, evidence):
+                yield f"- `{outcome}`{', as text' if evidence == 'text' else ''}: {advice.full}"
 
 
 def _uses(group: Group) -> Iterable[ToolUse]:

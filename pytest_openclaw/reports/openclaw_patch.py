@@ -148,7 +148,10 @@ def _each_evidence(route: Route) -> Iterator[str]:
     if len(route.candidates) > 1:
         yield from comment("The tool policy knows no thinking level, so the weakest of these decides.")
     for other in route.set_aside:
-        yield from comment(f"Left out, because OpenClaw reaches this model in another way: {_verdict(other)}")
+        # It goes before the others, unless it shows no calls on the wire.
+        is_ours = other.rank < route.candidates[0].rank
+        why = "no calls were seen on the wire" if is_ours else "OpenClaw reaches this model in another way"
+        yield from comment(f"Left out, because {why}: {_verdict(other)}")
 
 
 def _evidence(candidate: Candidate) -> Iterator[str]:

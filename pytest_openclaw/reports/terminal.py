@@ -23,7 +23,7 @@ from pytest_openclaw.reports.tool_use import (
     render_strain,
     render_unsafe,
 )
-from pytest_openclaw.stats.advice import ADVICE
+from pytest_openclaw.stats.advice import advice_on
 from pytest_openclaw.stats.findings import most_frequent_miss
 
 if TYPE_CHECKING:
@@ -170,7 +170,8 @@ def _of_tool_use(group: Group, label: str, width: int) -> Iterator[tuple[str, st
             yield from _wrapped(finding, f"{label}: {text}", width)
     if outcome := most_frequent_miss(use):
         yield outcome, one_line(f"{label}: {render_miss(use, outcome)};", width)
-        yield "", ADVICE[outcome].short
+        if advice := advice_on(outcome, use.evidence):
+            yield "", advice.short
 
 
 def _prompts(n: int) -> str:

@@ -18,8 +18,8 @@ def cut_prompt(name: str, request: Request, reply: Reply) -> Fault | None:
     """Return the fault of a reply to a prompt that was cut; None if nothing tells so.
 
     The server's own count tells: a prompt has more tokens than words. What came from a cache is part of that
-    count in every API, but some servers count it apart; it must be one of these that tells of more tokens from
-    its cache than in the prompt. A server that counts nothing is not judged.
+    count in every API, but some servers count it apart; one that tells of more tokens from its cache than in
+    the prompt must be one of these. A server that counts nothing is not judged.
 
     Args:
         name: the provider.

@@ -47,6 +47,9 @@ PROMPT_KEYS = (
     "max_output_tokens",
     "tools_sha256",
     "world",
+    "probe",
+    "padding_tokens",
+    "pressure_of",
 )
 """What of a prompt shapes its request, its verdict or its row."""
 FREE_OF_PROVIDER = frozenset({"key_env"})
@@ -100,8 +103,10 @@ class Replay:
 
 def _answer(record: Record) -> str:
     """The answer without thinking; of a scripted exchange the last text."""
-    text = record.turns[-1]["text"] if record.turns else record.raw_output
-    return strip_thinking(text).strip()
+    last = record.turns[-1] if record.turns else None
+    # Rows are not checked here as `rescore` checks them, and somebody else may have written this one.
+    text = last.get("text") if isinstance(last, dict) else None
+    return strip_thinking(text if isinstance(text, str) else record.raw_output).strip()
 
 
 @dataclass(frozen=True, kw_only=True)

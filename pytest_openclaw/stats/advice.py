@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pytest_openclaw.stats.tool_use import Evidence
     from pytest_openclaw.toolcalls import ToolOutcome
 
 
@@ -71,3 +72,29 @@ ADVICE: Mapping[ToolOutcome, Advice] = {
     ),
 }
 """For each bad outcome what to change; `valid` and `restrained` need no advice."""
+
+TEXT_ADVICE: Mapping[ToolOutcome, Advice] = {
+    "wrong_tool": Advice(
+        short="no tool was offered, and text runs nothing: offer it tools",
+        full="The answer wrote another tool than was asked for. These prompts offer none on the wire, and "
+        "OpenClaw runs no text: what counts is how the model calls where tools are offered, as in "
+        "`prompts_native.toml`.",
+    ),
+    "no_call": Advice(
+        short="no tool was offered, and text runs nothing: offer it tools",
+        full="The answer wrote no call. These prompts offer no tool on the wire, so neither template nor "
+        "API is to blame, and OpenClaw runs no text: see how the model calls where tools are offered, as in "
+        "`prompts_native.toml`.",
+    ),
+    "called_needlessly": Advice(
+        short="text runs nothing: see what it does where tools are offered",
+        full="The answer wrote a call where none was wanted. OpenClaw runs no text: what counts is whether "
+        "the model holds back where tools are offered, as in `prompts_native.toml`.",
+    ),
+}
+"""The same where no tool was offered on the wire, and the text detector judged."""
+
+
+def advice_on(outcome: ToolOutcome, evidence: Evidence | None) -> Advice | None:
+    """Return what to change for an outcome, by the evidence that it is of; None if it is a good one."""
+    return (TEXT_ADVICE.get(outcome) if evidence == "text" else None) or ADVICE.get(outcome)

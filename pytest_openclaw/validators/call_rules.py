@@ -18,6 +18,7 @@ from pytest_openclaw.validators.keys import list_value, table_value, texts_value
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pytest_openclaw.records import Reply
     from pytest_openclaw.toolcalls import Dispatched
 
 _KEYS = ("name", "arguments", "matching")
@@ -85,14 +86,33 @@ def find_calls(
     return _unmet_in_order(wanted, able) if ordered else _unmet(wanted, able)
 
 
+def heard_calls(reply: Reply) -> tuple[Dispatched, ...]:
+    """Return the calls that OpenClaw looks at one by one: none of a turn in which one is no JSON.
+
+    Such a turn ends the run before any of its calls is carried out.
+    """
+    made = reply.dispatched
+    before = len(made) - (len(reply.turns[-1].calls) if reply.turns else len(made))
+    is_broken = any(call.problem == "malformed_json" for call in made[before:])
+    return made[:before] if is_broken else made
+
+
 def missing(wanted: WantedCall, made: Sequence[Dispatched]) -> str:
     """Say why a wanted call was not found: the nearest complaint, or that nothing like it was called."""
     for call in reversed(made):
         if call.tool and wanted.is_for(call.tool):
             if not call.is_executed:
-                return f"{call.tool} was refused: {call.message.partition(chr(10) * 2)[0]}"
-            return wanted.complaint(call) or f"{call.tool} was not called often enough, or not in order"
+                return _refused(call)
+            if complaint := wanted.complaint(call):
+                return complaint
+            broken = next((one for one in made if one.problem == "malformed_json"), None)
+            # It ended the run, this call with it.
+            return _refused(broken) if broken else f"{call.tool} was not called often enough, or not in order"
     return f"expected a call of {listed(wanted.names)}"
+
+
+def _refused(call: Dispatched) -> str:
+    return f"{call.tool or call.call.name} was refused: {call.message.partition(chr(10) * 2)[0]}"
 
 
 def _meets(call: Dispatched, rule: WantedCall) -> bool:

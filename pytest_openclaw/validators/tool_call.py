@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.tools.dispatch import same_tool
 from pytest_openclaw.validators.answer import judged, listed
-from pytest_openclaw.validators.call_rules import WantedCall, find_calls, missing, read_calls
+from pytest_openclaw.validators.call_rules import WantedCall, find_calls, heard_calls, missing, read_calls
 from pytest_openclaw.validators.keys import flag_value, mend, settle, texts_value
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class ToolCalling:
             )
         if said := forbidden_call(self.forbidden, made, self.calls):
             return judged(False, said, parsed)
-        unmet = find_calls(self.calls, made, ordered=self.ordered)
+        unmet = find_calls(self.calls, heard_calls(reply), ordered=self.ordered)
         return judged(not unmet, missing(unmet[0], made) if unmet else "", parsed)
 
 

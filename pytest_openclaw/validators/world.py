@@ -10,7 +10,7 @@ from pytest_openclaw.protocols import Validator
 from pytest_openclaw.tools.bridge import inner_call, with_inner_calls
 from pytest_openclaw.tools.paths import is_inside, paths_of, place_of
 from pytest_openclaw.validators.answer import judged, shown
-from pytest_openclaw.validators.call_rules import WantedCall, find_calls, missing, read_calls
+from pytest_openclaw.validators.call_rules import WantedCall, find_calls, heard_calls, missing, read_calls
 from pytest_openclaw.validators.keys import flag_value, list_value, settle, texts_value, what
 from pytest_openclaw.validators.patterns import compile_pattern, fullmatches, searches
 from pytest_openclaw.validators.tool_call import forbidden_call, parsed_calls
@@ -103,7 +103,8 @@ class WorldReached:
         meant = [inner_call(call) or call for call in reply.dispatched]
         if said := forbidden_call(named, made) or forbidden_call(others, meant, self.calls):
             yield said
-        for unmet in find_calls(self.calls, made, ordered=self.ordered):
+        heard = with_inner_calls(heard_calls(reply))
+        for unmet in find_calls(self.calls, heard, ordered=self.ordered):
             yield missing(unmet, made)
         for path, rule in self.files.items():
             if complaint := rule.complaint(path, state):

@@ -206,6 +206,15 @@ def test_json_is_the_whole_result(runs: Path, capsys: pytest.CaptureFixture[str]
     assert data["summary"] == load(runs / "both", "summary.json")
 
 
+def test_a_project_that_makes_errors_of_warnings_is_rescored(runs: Path) -> None:
+    """What pytest would warn of, because it is loaded from our command, is no fault of the project."""
+    (runs.parent / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
+
+    done = _process("rescore", "one")
+
+    assert (done.returncode, done.stderr.count("Traceback")) == (0, 0)
+
+
 def test_a_rescore_stands_beside_its_run(runs: Path) -> None:
     """Without `--into` the name is the old one's; a second rescore gets a number, the old run stays."""
     before = files_of(runs / "one")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.stats.routing import Proof, Proofs
 from pytest_openclaw.stats.tool_use import did_right, stands_apart
+from pytest_openclaw.tools.bridge import CALL, name_of
 from pytest_openclaw.tools.dispatch import same_tool
 
 if TYPE_CHECKING:
@@ -61,11 +63,39 @@ def _tool_proofs(
     for record in answered:
         if record.tools_offered is None or not record.tool_outcome or stands_apart(record):
             continue
+        called = _executed(record)
         for tool in demanded_tools(prompts.get((record.suite, record.prompt_id), {}), known_tools):
             # One that went right proves the tools that were called; one that did not, speaks against all.
-            if not did_right(record) or any(same_tool(tool, name) for name in record.tool_calls):
+            if not did_right(record) or any(same_tool(tool, name) for name in called):
                 cells.setdefault(tool, []).append(record)
     return {tool: _proof(found, did_right) for tool, found in sorted(cells.items())}
+
+
+def _executed(record: Record) -> list[str]:
+    """The tools that a cell called, over the bridge too; what its text only names, it has not called.
+
+    Of an exchange it is known which calls were refused.
+    """
+    turns = (turn for turn in record.turns or () if isinstance(turn, dict))
+    told = [call for turn in turns for call in _listed(turn.get("calls"))] or record.tool_call_details
+    calls = [call for call in told if isinstance(call, dict) and call.get("problem") is None]
+    if not told:  # OpenClaw made the calls of the text
+        return list(record.tool_calls)
+    names = [name for call in calls if isinstance(name := call.get("name"), str)]
+    return [*names, *(inner for call in calls if (inner := _carried(call)))]
+
+
+def _carried(call: JsonObject) -> str | None:
+    """The tool that a call of the bridge reaches."""
+    name, arguments = call.get("name"), call.get("arguments")
+    if not (isinstance(name, str) and isinstance(arguments, str) and same_tool(name, CALL)):
+        return None
+    try:
+        carried = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return None
+    tool_id = carried.get("id") if isinstance(carried, dict) else None
+    return name_of(tool_id) if isinstance(tool_id, str) else None
 
 
 def _proof(records: Iterable[Record], is_right: Callable[[Record], bool]) -> Proof:

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_openclaw import faults
-from pytest_openclaw.judge import conclude, judge
+from pytest_openclaw.judge import conclude, judge, prepare
 from pytest_openclaw.records import Reply, Timing, Turn, Verdict
 from pytest_openclaw.redact import HIDDEN
 from pytest_openclaw.run.directory import line_of
@@ -146,7 +146,9 @@ def rescore_record(record: Record, prompt: Prompt | Kept) -> Record | Kept:
         return prompt
     if record.failure_type in _OLD_ANSWERS:
         # No verdict then, none now; and the row does not tell a refusal's words from the text.
-        silence = replace(_reply(record, ""), refusal="", tool_names=record.tool_calls)
+        # Its calls were made all the same; what became of a world then is not asked.
+        silence = prepare(replace(prompt, world=None), replace(_reply(record, ""), refusal=""))
+        silence = replace(silence, tool_names=record.tool_calls)
         return replace(record, tool_outcome=conclude(prompt, silence, Verdict(passed=None)).tool_outcome)
     if record.truncated and not record.turns:
         return "truncated"
@@ -232,12 +234,12 @@ def _turn(turn: Mapping[str, Any]) -> Turn:
     calls = turn["calls"]
     return Turn(
         text=turn["text"],
-        reasoning=turn["reasoning"],
+        reasoning=turn.get("reasoning") or "",
         calls=tuple(_call(call) for call in calls),
-        results=tuple(call["result"] for call in calls if call["result"] is not None),
-        finish_reason=turn["finish_reason"],
-        input_tokens=turn["input_tokens"],
-        output_tokens=turn["output_tokens"],
+        results=tuple(result for call in calls if (result := call.get("result")) is not None),
+        finish_reason=turn.get("finish_reason"),
+        input_tokens=turn.get("input_tokens"),
+        output_tokens=turn.get("output_tokens"),
     )
 
 

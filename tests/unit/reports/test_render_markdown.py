@@ -155,7 +155,9 @@ def test_the_distribution_of_outcomes_has_its_advice() -> None:
     assert [line.split(":")[0] for line in section.splitlines() if line.startswith("- ")] == [
         "- `leaked_as_text`",
         "- `no_call`",
+        "- `no_call`, as text",
     ]
+    assert "template" not in render_markdown(summary_of(tool_cells(0, 2))).replace("neither template", "")
 
 
 def test_context_pressure_is_a_table() -> None:

@@ -227,6 +227,9 @@ def test_levels_and_other_ways_are_told() -> None:
     assert "ollama_native/m@low: Tier 2" in said
     assert "the weakest of these decides" in said
     assert "in another way: ollama_native/m: Tier 3" in said
+    by_words = _said(_render(as_text("m"), settled("m", 1, rank=1)))
+    assert "Left out, because no calls were seen on the wire: ollama_native/m: Tier 1" in by_words
+    assert "in another way" not in by_words
 
 
 def test_an_unfinished_run_is_told() -> None:

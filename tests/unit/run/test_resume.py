@@ -195,6 +195,12 @@ def test_of_an_exchange_the_last_text_is_told() -> None:
     assert replay.reply == "Done."
 
 
+@pytest.mark.parametrize("turn", [{}, {"text": 1}, "x"], ids=repr)
+def test_a_turn_that_no_run_writes_ends_no_resumption(turn: Any) -> None:
+    """The row as a whole has the answer too."""
+    assert Replay.of(missed(raw_output="Done.", turns=(turn,))).reply == "Done."
+
+
 REPLAYS = st.dictionaries(
     st.builds(
         CellKey,
@@ -446,7 +452,8 @@ def test_how_often_is_the_runs_own(
             for key, value in {
                 "prompt": "hi", "validator": {"type": "exact", "value": "x"}, "system": "be brief", "name": "new",
                 "expected_tool_calls": ["df"], "category": "x", "max_output_tokens": 7,
-                "tools_sha256": "0", "world": {"steps": 3},
+                "tools_sha256": "0", "world": {"steps": 3}, "probe": "secret", "padding_tokens": 2000,
+                "pressure_of": "X",
             }.items()
         ),
         pytest.param({}, {"prompts": (definition("P1"),)}, "s.toml: prompt P2 is not selected now, or is gone", id="fewer"),

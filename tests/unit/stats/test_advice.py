@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_openclaw.reports.terminal import LABEL_WIDTH, WIDTH
-from pytest_openclaw.stats.advice import ADVICE, Advice
+from pytest_openclaw.stats.advice import ADVICE, TEXT_ADVICE, Advice, advice_on
 from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, OUTCOMES
 
 
@@ -20,7 +20,15 @@ def test_an_outcome_is_a_label_of_the_terminal(outcome: str) -> None:
     assert len(outcome) < LABEL_WIDTH
 
 
-@pytest.mark.parametrize("advice", ADVICE.values(), ids=ADVICE)
+def test_text_has_advice_of_its_own() -> None:
+    """Where nothing was offered, neither template nor API can be what is wrong."""
+    assert set(TEXT_ADVICE) < set(ADVICE)
+    assert advice_on("no_call", "text") == TEXT_ADVICE["no_call"]
+    assert advice_on("no_call", "native") == ADVICE["no_call"]
+    assert advice_on("valid", "text") is None
+
+
+@pytest.mark.parametrize("advice", [*ADVICE.values(), *TEXT_ADVICE.values()], ids=[*ADVICE, *TEXT_ADVICE])
 def test_an_advice_fits_its_place(advice: Advice) -> None:
     """One line of the terminal, one or a few whole sentences on the page."""
     assert len(advice.short) <= WIDTH - LABEL_WIDTH

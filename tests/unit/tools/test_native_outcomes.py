@@ -230,3 +230,37 @@ def test_a_written_call_in_the_midst_of_an_exchange_is_noted():
     reply = Reply(text="It says hello.", tool_calls=(call,), turns=turns, ended_by="answer")
 
     assert [made.notes for made in prepare(prompt_of(READ), reply).dispatched] == [(NOTE,)]
+
+
+@pytest.mark.parametrize("kind", ["tool_call", "world"])
+@pytest.mark.parametrize(
+    ("turns", "outcome", "passed"),
+    [
+        pytest.param([(RIGHT, ("write", "{"))], "malformed_json", False, id="in-the-same-turn"),
+        pytest.param([(("write", "{"), RIGHT)], "malformed_json", False, id="before-it"),
+        pytest.param([(RIGHT,), (("write", "{"),)], "valid", True, id="in-a-later-turn"),
+    ],
+)
+def test_a_call_beside_a_broken_one_was_not_made(kind, turns, outcome, passed):
+    """OpenClaw ends the run before it carries out any call of that turn."""
+    prompt = replace(prompt_of({**READ, "type": kind}), world=World(files={"notes.md": "x"}))
+    said = [reply_of(*calls).tool_calls for calls in turns]
+    results = [("x",)] * (len(turns) - 1) + [()]
+    reply = Reply(
+        turns=tuple(Turn(calls=calls, results=told) for calls, told in zip(said, results, strict=True)),
+        tool_calls=tuple(call for calls in said for call in calls),
+        ended_by="malformed_call",
+    )
+
+    judgement = judge(prompt, reply)
+
+    assert (judgement.tool_outcome, judgement.verdict.passed) == (outcome, passed)
+    assert passed or "write was refused" in (judgement.verdict.violation or "")
+
+
+def test_a_cell_that_ends_the_run_has_not_passed():
+    """The verdict says what the outcome says."""
+    judgement = judge(prompt_of(READ), reply_of(RIGHT, ("exec", "{")))
+
+    assert (judgement.tool_outcome, judgement.verdict.passed) == ("malformed_json", False)
+    assert "exec was refused" in (judgement.verdict.violation or "")

@@ -116,3 +116,38 @@ def test_text_prompts_prove_heartbeats_and_text() -> None:
 
     assert proofs.heartbeat == Proof(n=2, n_right=1, n_prompts=1)
     assert proofs.text == Proof(n=3, n_right=1, n_prompts=2)
+
+
+def _wire(name: str, arguments: str = "{}", **more: Any) -> JsonObject:
+    return {"id": None, "name": name, "arguments": arguments, **more}
+
+
+def _turns(*calls: JsonObject) -> Any:
+    return ({"text": "", "calls": list(calls)},)
+
+
+@pytest.mark.parametrize(
+    ("changes", "proven"),
+    [
+        pytest.param({"tool_call_details": (_wire("read"),)}, {"read"}, id="called-and-another-named"),
+        pytest.param({"tool_call_details": (_wire("read"), _wire("exec"))}, {"exec", "read"}, id="both"),
+        pytest.param({}, {"exec", "read"}, id="made-of-the-text"),
+        pytest.param(
+            {"turns": _turns(_wire("exec", problem="bad_arguments"), _wire("read", problem=None))},
+            {"read"},
+            id="one-was-refused",
+        ),
+        pytest.param(
+            {"tool_call_details": (_wire("tool_call", '{"id": "openclaw:core:exec"}'),)},
+            {"exec"},
+            id="over-the-bridge",
+        ),
+        pytest.param({"tool_call_details": (_wire("tool_call", "[" * 9000),)}, set(), id="broken-bridge"),
+        pytest.param({"tool_call_details": (_wire("tool_call", '{"id": 3}'),)}, set(), id="no-id"),
+    ],
+)
+def test_a_right_cell_proves_what_it_called(changes: dict[str, Any], proven: set[str]) -> None:
+    """Of several tools that would do, those that were called; to name one in the text, as `exec`, is no call."""
+    record = _native("E", "valid", "read", "exec", **changes)
+
+    assert set(proofs_of([record], PROMPTS, KNOWN).tools) == proven

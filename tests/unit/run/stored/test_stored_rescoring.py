@@ -24,7 +24,7 @@ from pytest_openclaw.run.stored.rewriting import write_run
 from pytest_openclaw.run.stored.rules import todays_rules
 from pytest_openclaw.schema import from_row, to_row
 from pytest_openclaw.suites import load_suite
-from pytest_openclaw.toolcalls import ToolCall
+from pytest_openclaw.toolcalls import Tool, ToolCall
 from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
 from tests.unit.run.stored_runs import A, definition, row, store
 
@@ -347,6 +347,18 @@ def test_no_answer_stays_none(reply: Reply) -> None:
 
     assert isinstance(new, Record)
     assert new == replace(old, tool_outcome="no_call")
+
+
+@pytest.mark.parametrize(
+    ("calls", "outcome"), [((ToolCall(name="read"),), "called_needlessly"), ((), "restrained")]
+)
+def test_a_refusal_takes_no_call_back(calls: tuple[ToolCall, ...], outcome: str) -> None:
+    """What was called beside it where nothing may be called stays needless."""
+    prompt = _prompt({"type": "tool_call", "calls": []}, tools=(Tool(name="read"),), tools_spec=["read"])
+    record = _measured(prompt, Reply(refusal="No.", tool_calls=calls))
+
+    assert record.tool_outcome == outcome
+    assert rescore_record(record, prompt) == record
 
 
 def test_a_filter_that_answered_with_an_error_counts_for_tools() -> None:
