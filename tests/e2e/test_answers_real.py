@@ -199,6 +199,7 @@ def test_the_summary_of_a_target(session: Ended, provider: str) -> None:
         "n_rate_limited": 0,
         "n_error": 1,
         "n_auth_error": 0,
+        "n_native_unanswered": 0,
     }
     assert group["success_rate_ok"] == 1.0
     assert group["objective_pass_rate"] == judged.count(True) / 2
