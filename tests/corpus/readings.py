@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pytest_openclaw.judge import judge
 from pytest_openclaw.providers.exchange import Exchange
+from pytest_openclaw.providers.ollama_native import read_ollama
 from pytest_openclaw.providers.ollama_openai import read_chat
 from pytest_openclaw.records import Reply
 from pytest_openclaw.suites.prompt import read_prompt
@@ -70,6 +71,10 @@ def heard(case: Case) -> Reply:
     if case.form == "text":
         return Reply(text=case.reply)
     exchange = Exchange()
+    if case.form == "ollama":
+        for message in case.reply:
+            read_ollama({"message": message, "done": False}, exchange)
+        return exchange.reply()
     key = "message" if case.form == "message" else "delta"
     for part in [case.reply] if case.form == "message" else case.reply:
         read_chat({"choices": [{key: part}]}, exchange)
