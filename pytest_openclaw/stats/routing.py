@@ -194,7 +194,8 @@ def plan_routes(candidates: Sequence[Candidate]) -> Routing:
 
 
 def _route(ref: str, rivals: Sequence[Candidate]) -> Route:
-    ranks = [candidate.rank for candidate in rivals if candidate.is_native]
+    # A way that was asked on the wire and did not answer has shown something too: nothing to rely on.
+    ranks = [one.rank for one in rivals if one.is_native or one.group.n_native_unanswered]
     best = min(ranks, default=min(candidate.rank for candidate in rivals))
     return Route(
         ref=ref,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_openclaw.stats.routing import Candidate, Proof, Proofs, plan_routes
-from tests.unit.reports.summaries import tool_cells
+from tests.unit.reports.summaries import fault, tool_cells
 from tests.unit.routes import ENOUGH, NATIVE, as_text, candidate, capped, settled, target, unsettled
 
 HEARTBEATS = Proofs(tools={}, heartbeat=ENOUGH)
@@ -136,7 +136,16 @@ def test_openclaws_own_way_decides() -> None:
 
     assert (route.role, route.set_aside) == ("all", (other,))
     assert (alone.role, alone.set_aside) == ("none", ())
-    assert native.role == "all", "a better way without native evidence decides nothing"
+    assert native.role == "all", "a better way that was not asked on the wire decides nothing"
+
+
+def test_openclaws_own_way_without_an_answer_grants_nothing() -> None:
+    """Tools were offered by the way that OpenClaw takes, and nothing came back: no other way speaks for it."""
+    silent = candidate("m", [fault(target("m"), **NATIVE)])
+
+    (route,) = plan_routes([settled("m", 1, rank=1), silent]).routes
+
+    assert (route.role, route.candidates) == ("unsettled", (silent,))
 
 
 def test_only_what_every_level_has_proven_is_proven() -> None:
