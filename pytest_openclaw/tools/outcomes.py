@@ -10,8 +10,6 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.tools.bridge import with_inner_calls
-from pytest_openclaw.tools.claims import claims_done
-from pytest_openclaw.tools.leaks import find_leaks
 from pytest_openclaw.validators.demands import demanded_calls, is_met, restrains
 
 if TYPE_CHECKING:
@@ -74,6 +72,9 @@ def _of_exchange(prompt: Prompt, answer: Reply) -> ToolOutcome:
 
 
 def _of_words(prompt: Prompt, answer: Reply) -> ToolOutcome:
+    # Their patterns take 40 ms to compile, and most runs need none of them before their first cell.
+    from pytest_openclaw.tools.claims import claims_done
+
     if _leaked(prompt, answer):
         return "leaked_as_text"
     # Words beside a call in the midst of the work, such as "I've read it, now I'll edit", are no last answer.
@@ -108,6 +109,8 @@ def _unrecovered(made: Sequence[Dispatched]) -> list[Dispatched]:
 
 
 def _leaked(prompt: Prompt, answer: Reply) -> bool:
+    from pytest_openclaw.tools.leaks import find_leaks
+
     expected = {name for rule in demanded_calls(prompt.validator) for name in rule.names}
     tools = prompt.tools or ()
     return bool(find_leaks(answer.text, tools, expected, shown_on_request=_asks_how(prompt)))
