@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.tools.text import detect_tools
+from pytest_openclaw.tools.detector import detect_tools
 
 if TYPE_CHECKING:
     from pytest_openclaw.records import Reply

@@ -19,10 +19,10 @@ from pytest_openclaw.tools.bridge import (
 )
 from pytest_openclaw.tools.dispatch import dispatch, same_tool
 from pytest_openclaw.tools.signatures import signature
-from pytest_openclaw.tools.words import rank
 from pytest_openclaw.tools.world import files
 from pytest_openclaw.tools.world.search import Memory, Web
 from pytest_openclaw.tools.world.shell import Exec
+from pytest_openclaw.tools.world.words import rank
 from pytest_openclaw.tools.world.workspace import ToolError, Workspace, pretty, text_of, told, whole_of
 from pytest_openclaw.validators.json_schema import BoundedSchema
 from pytest_openclaw.worlds import WorldState

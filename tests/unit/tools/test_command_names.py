@@ -2,7 +2,13 @@
 
 import pytest
 
-from pytest_openclaw.tools.commands import EVERYDAY, OPENCLAW_TOOLS, WELL_KNOWN, is_known, takes_arguments
+from pytest_openclaw.tools.detector.commands import (
+    EVERYDAY,
+    OPENCLAW_TOOLS,
+    WELL_KNOWN,
+    is_known,
+    takes_arguments,
+)
 
 
 def test_the_lists_are_apart():

@@ -460,7 +460,7 @@ def test_hostile_arguments_are_refused_in_bounded_time(name: str, arguments: str
 
 def test_what_cannot_be_checked_in_time_is_refused_and_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     """All steps of a check share one time; when it is over, the row says why the call was refused."""
-    monkeypatch.setattr("pytest_openclaw.tools.dispatch.CHECK_TIMEOUT_S", -1.0)
+    monkeypatch.setattr("pytest_openclaw.tools.dispatch.calls.CHECK_TIMEOUT_S", -1.0)
 
     answer = _dispatch("read", {"path": "a"})
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.text import valid_text
 from pytest_openclaw.toolcalls import Dispatched
-from pytest_openclaw.tools.arguments import MAX_DEPTH, as_sent, is_deep, prepare, read_json, unusable
-from pytest_openclaw.tools.coercion import coerce
-from pytest_openclaw.tools.complaints import in_order, worded
-from pytest_openclaw.tools.names import ALIASES, find_name, same_tool
+from pytest_openclaw.tools.dispatch.arguments import MAX_DEPTH, as_sent, is_deep, prepare, read_json, unusable
+from pytest_openclaw.tools.dispatch.coercion import coerce
+from pytest_openclaw.tools.dispatch.complaints import in_order, worded
+from pytest_openclaw.tools.dispatch.names import ALIASES, find_name, same_tool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.toolcalls import Tool
-from pytest_openclaw.tools.names import ALIASES
+from pytest_openclaw.tools.dispatch.names import ALIASES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

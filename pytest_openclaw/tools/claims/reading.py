@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.tools.claim_words import ENGLISH, FOREIGN
+from pytest_openclaw.tools.claims.words import ENGLISH, FOREIGN
 from pytest_openclaw.tools.thinking import without_thinking
 
 if TYPE_CHECKING:

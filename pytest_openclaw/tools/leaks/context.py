@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_openclaw.tools.leak_names import Leak
+    from pytest_openclaw.tools.leaks.names import Leak
 
 _NEAR = 400
 

@@ -11,8 +11,8 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.tools.commands import EVERYDAY, WELL_KNOWN, is_known, takes_arguments
-from pytest_openclaw.tools.fences import read_fences
+from pytest_openclaw.tools.detector.commands import EVERYDAY, WELL_KNOWN, is_known, takes_arguments
+from pytest_openclaw.tools.detector.fences import read_fences
 from pytest_openclaw.tools.thinking import without_thinking
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.tools.leak_code import find_code_calls
-from pytest_openclaw.tools.leak_context import own_acts
-from pytest_openclaw.tools.leak_markup import find_markup_calls
-from pytest_openclaw.tools.leak_names import KnownTools, Leak
-from pytest_openclaw.tools.leak_objects import find_object_calls
+from pytest_openclaw.tools.leaks.code import find_code_calls
+from pytest_openclaw.tools.leaks.context import own_acts
+from pytest_openclaw.tools.leaks.markup import find_markup_calls
+from pytest_openclaw.tools.leaks.names import KnownTools, Leak
+from pytest_openclaw.tools.leaks.objects import find_object_calls
 from pytest_openclaw.tools.thinking import without_thinking
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.tools.leak_names import Leak, parameters_of, required_of
+from pytest_openclaw.tools.leaks.names import Leak, parameters_of, required_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_openclaw.toolcalls import Tool
-    from pytest_openclaw.tools.leak_names import KnownTools
+    from pytest_openclaw.tools.leaks.names import KnownTools
 
 _NAMES = (
     "name",

@@ -11,7 +11,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.tools.arguments import read_json
+from pytest_openclaw.tools.dispatch.arguments import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
