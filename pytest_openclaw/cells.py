@@ -211,7 +211,7 @@ class Cells:
     def _payload(self, item: pytest.Item, call: pytest.CallInfo[None], cell: Cell) -> JsonObject:
         """Return what the recorder is to know: a row, or why there is no new one."""
         if kept := items.kept_of(item):
-            return {"kept": "passed" if kept.passed else "failed"}
+            return {"kept": "passed" if kept.passed else "failed", "target": cell.target.label}
         asked = items.asked_of(item, call)
         if asked is None:
             self._state.asker.executor.drop(item.nodeid)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
@@ -12,11 +13,12 @@ from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.resuming import resume_command
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pytest_openclaw.records import Cell, CellKey, JsonObject, Record, Target
+    from pytest_openclaw.run.live_line import LiveLine
     from pytest_openclaw.run.progress import Progress
-    from pytest_openclaw.run.session import RunSession
+    from pytest_openclaw.run.session import Plan, RunSession
     from pytest_openclaw.state import State
     from pytest_openclaw.stats.summary import Summary
 
@@ -26,7 +28,7 @@ class Ledger:
 
     Attributes:
         run: the run, once it is known what is selected.
-        progress: shows how far it is.
+        progress: how far it is, while it is shown; `line` shows it.
         summary: once it has been written.
         n_verdicts_failed: items that failed because of what a model said.
         tell: is told what is decided on the targets' repeats.
@@ -35,6 +37,7 @@ class Ledger:
     def __init__(self, state: State) -> None:
         self.run: RunSession | None = None
         self.progress: Progress | None = None
+        self.line: LiveLine | None = None
         self.summary: Summary | None = None
         self.n_verdicts_failed = 0
         self.tell: Callable[[JsonObject], None] = state.repeats.hear
@@ -76,9 +79,7 @@ class Ledger:
             pytest.UsageError: the directory cannot be made, or this is not the run that was begun.
         """
         from pytest_openclaw.run.directory import RunDirectory
-        from pytest_openclaw.run.progress import Progress
         from pytest_openclaw.run.session import Plan, RunSession
-        from pytest_openclaw.run.waits import find_wait
 
         state, settings = self._state, self._state.settings
         if self.run or not (by_repeat or state.resumption.earlier):
@@ -102,11 +103,34 @@ class Ledger:
             self.run = RunSession(directory, settings, plan, state.resumption.earlier)
         except (OpenClawError, OSError) as error:
             raise pytest.UsageError(f"the run cannot be recorded: {error}") from None
-        self.progress = Progress.of(
-            state.config, plan.n_cells, lambda nodeid: find_wait(state.shared_path, nodeid)
-        )
+        self._show_progress(plan)
         state.interruptible()
         self._tell_decisions()
+
+    def _show_progress(self, plan: Plan) -> None:
+        from pytest_openclaw.run.live_line import LiveLine, terminal_of
+        from pytest_openclaw.run.progress import Progress
+        from pytest_openclaw.run.waits import find_wait
+
+        state = self._state
+        if (terminal := terminal_of(state.config)) is None:
+            return
+        lanes = {target.label: state.providers[target.provider].lane for target in plan.n_selected}
+        n_selected = {target.label: n for target, n in plan.n_selected.items()}
+        progress = Progress(n_selected, lanes, time.monotonic)
+        self.progress = progress
+        self.line = LiveLine(
+            terminal,
+            lambda width: progress.line(
+                width, state.awaited(), lambda nodeid: find_wait(state.shared_path, nodeid)
+            ),
+        )
+
+    @contextmanager
+    def line_away(self) -> Iterator[None]:
+        """Let somebody else write on the terminal."""
+        with self.line.away() if self.line else nullcontext():
+            yield
 
     def take(self, report: pytest.TestReport, payload: JsonObject) -> None:
         """Record what a report brought, and end the session if that is impossible."""
@@ -117,10 +141,12 @@ class Ledger:
             self.run.leave_out(payload)
             self._tell_decisions()
             if self.progress:
-                self.progress.leave_out()
+                self.progress.leave_out(payload["left_out"])
             return
         if verdict := payload.get("kept"):
             self.n_verdicts_failed += report.failed and verdict == "failed"
+            if self.progress:
+                self.progress.count_kept(payload["target"])
         else:
             try:
                 record = self._add(payload)
@@ -130,8 +156,8 @@ class Ledger:
             if report.failed and record.availability_status == "ok" and record.objective_pass is not True:
                 self.n_verdicts_failed += 1
             self._tell_decisions()
-        if self.progress:
-            self.progress.count()
+            if self.progress:
+                self.progress.count(record.target.label, record.cost_usd)
 
     def keep(self, payloads: Iterable[JsonObject]) -> None:
         """Record what no test told of, at the session's end: of each cell that has no row yet."""

@@ -13,6 +13,8 @@ from pytest_openclaw.cells import PAYLOAD
 from pytest_openclaw.items import cell_of
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pytest_openclaw.distributed import Distributed
     from pytest_openclaw.state import State
 
@@ -56,15 +58,21 @@ class Recorder:
             return
         state.ledger.begin([cell for item in session.items if (cell := cell_of(item)) is not None])
 
-    def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """Tell the progress which item is awaited."""
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logstart(self, nodeid: str) -> Generator[None, None, None]:
+        """Tell the progress which item is awaited, and keep its line off the terminal while pytest writes."""
         if progress := self._state.ledger.progress:
             progress.started(nodeid)
+        with self._state.ledger.line_away():
+            return (yield)
 
-    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logfinish(self, nodeid: str) -> Generator[None, None, None]:
         """Tell the progress that an item is awaited no longer."""
         if progress := self._state.ledger.progress:
             progress.ended(nodeid)
+        with self._state.ledger.line_away():
+            return (yield)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -73,6 +81,12 @@ class Recorder:
         # Taken off, because pytest keeps every report: ten thousand answers stay on disk alone.
         if payload := vars(report).pop(PAYLOAD, None):
             self._state.ledger.take(report, json.loads(payload) if isinstance(payload, str) else payload)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_runtest_logreport")
+    def keep_line_away(self) -> Generator[None, None, None]:
+        """Keep the line of the progress off the terminal while pytest shows a report."""
+        with self._state.ledger.line_away():
+            return (yield)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:

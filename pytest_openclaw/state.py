@@ -281,6 +281,10 @@ class State:
         """Calls of this process that no report tells of yet."""
         return (self._asker.executor.n_out if self._asker else 0) + (self.in_hand is not None)
 
+    def awaited(self) -> dict[str, str] | None:
+        """Return each lane's longest awaited item, if this process asks; any thread may call it."""
+        return self._asker.executor.awaited() if self._asker else None
+
     def stop_asking_ahead(self) -> None:
         """Ask nobody any more but for the test that waits; any thread may call it."""
         if self._asker:
@@ -291,8 +295,8 @@ class State:
 
         The run directory stays open until its summary is written.
         """
-        if self.ledger.progress:
-            self.ledger.progress.stop()
+        if self.ledger.line:
+            self.ledger.line.stop()
         self.ledger.keep(self.end_asking())
 
     def end_asking(self) -> list[JsonObject]:

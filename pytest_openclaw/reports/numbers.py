@@ -24,6 +24,23 @@ def render_ms(milliseconds: float | None) -> str:
     return f"{seconds:.1f} s" if seconds < 99.95 else f"{seconds:.0f} s"
 
 
+def render_duration(seconds: float) -> str:
+    """Return `12 s`, `3 min` or `2.5 h`: how long somebody waits."""
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 99.5 else f"{minutes / 60:.1f} h"
+
+
+def render_usd(usd: float) -> str:
+    """Return `$0.0213`, `$1.25` or `$310`."""
+    if usd == 0:
+        return "$0"
+    if usd < 0.99995:
+        return f"${usd:.4f}" if usd >= 0.00005 else "<$0.0001"
+    return f"${usd:.2f}" if usd < 99.995 else f"${usd:.0f}"
+
+
 def render_rate(rate: float | None) -> str:
     """Return a rate of 0 to 1 as `97 %`; cut, not rounded, so that 100 % means all."""
     return DASH if rate is None else f"{int(rate * 100 + 1e-9)} %"

@@ -168,6 +168,14 @@ class Executor:
         """Cells asked or answered that no test has taken yet."""
         return sum(len(line.out) for line in self._lines.values())
 
+    def awaited(self) -> dict[str, str]:
+        """Return, by lane, the token that has been out longest without an answer; any thread may call it."""
+        oldest: dict[str, str] = {}
+        for token in list(self._tokens.values()):
+            if asking := self._planned.get(token):
+                oldest.setdefault(asking.line.part.lane, token)
+        return oldest
+
     def close(self) -> list[tuple[Cell, Ending]]:
         """Stop asking, and return what was answered and not taken, in the order of the plan."""
         hosts, self._hosts = self._hosts, {}

@@ -1,115 +1,131 @@
-"""A line now and then while a model is awaited: cells done, who is asked, for how long."""
+"""How far a run is: cells done, who is awaited, how long it will take, what it has cost.
+
+Values alone; `live_line.py` shows them on a terminal.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import sys
-import threading
-import time
-from typing import TYPE_CHECKING, TextIO
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from pytest_openclaw.reports.numbers import printable
+from pytest_openclaw.reports.numbers import one_line, render_duration, render_usd
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import pytest
+    from collections.abc import Callable, Iterable, Mapping
 
     from pytest_openclaw.run.waits import Wait
 
-EVERY_S = 4.0
-EVERY_S_IN_A_LOG = 30.0
+LONGEST_NAME = 32
+FEWEST_FOR_A_RATE = 3
 
 
-def render_progress(*, done: int, total: int, asked: str, waited_s: float, wait: Wait | None = None) -> str:
-    """Return the line; with a `wait`, it says why the cell is not being asked just now, and until when."""
-    line = f"openclaw: {done}/{total} cells done, {asked or 'starting'}, waited {waited_s:.0f} s"
-    if wait is None:
-        return line
-    return f"{line}; asked again in {wait.seconds:.0f} s, because {printable(wait.why).rstrip('.')}"
+@dataclass(frozen=True, kw_only=True)
+class Awaited:
+    """The cell of a lane that has been awaited longest.
+
+    Attributes:
+        wait: why it is not being asked just now; None if it is.
+    """
+
+    nodeid: str
+    seconds: float
+    wait: Wait | None = None
 
 
 class Progress:
-    """Writes to a copy of the terminal, which pytest's capturing of a running test does not reach.
+    """Counts what has ended, lane by lane; lanes go on side by side.
 
-    A thread, because the test thread waits and under xdist the controller does.
+    Args:
+        n_selected: cells by target, which goes by its label here.
+        lanes: the lane of each of these targets.
+        now: seconds of a clock that runs forwards.
     """
 
-    def __init__(self, file: TextIO, total: int, every_s: float, why: Callable[[str], Wait | None]) -> None:
-        self._file = file
-        self._total = total
-        self._every_s = every_s
-        self._why = why
-        self._done = 0
+    def __init__(
+        self, n_selected: Mapping[str, int], lanes: Mapping[str, str], now: Callable[[], float]
+    ) -> None:
+        self._lanes = lanes
+        self._now = now
+        self._owed: Counter[str] = Counter()
+        for target, n in n_selected.items():
+            self._owed[lanes[target]] += n
+        self._done: Counter[str] = Counter()
+        self._n_kept = 0
+        self._usd: float | None = None
         self._awaited: dict[str, float] = {}
-        self._line_is_open = True
-        self._began = time.monotonic()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._tick, name="openclaw-progress", daemon=True)
-        self._thread.start()
-
-    @classmethod
-    def of(cls, config: pytest.Config, total: int, why: Callable[[str], Wait | None]) -> Progress | None:
-        """Return the progress of this session; None if it is to be quiet.
-
-        Args:
-            config: pytest's.
-            total: cells of the run.
-            why: gives the wait of an item, if it has one.
-        """
-        if (
-            config.get_verbosity() < 0
-            or config.option.collectonly
-            or config.pluginmanager.get_plugin("terminalreporter") is None
-        ):
-            return None
-        try:
-            file = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", errors="replace")
-        except (OSError, ValueError, AttributeError):
-            return None  # in-process callers replace stdout by something without a descriptor
-        return cls(file, total, EVERY_S if file.isatty() else EVERY_S_IN_A_LOG, why)
+        self._began = now()
+        self._heard = dict.fromkeys(self._owed, self._began)
 
     def started(self, nodeid: str) -> None:
         """Await an item from now on."""
-        self._awaited[nodeid] = time.monotonic()
-        self._line_is_open = True
+        self._awaited[nodeid] = self._now()
 
     def ended(self, nodeid: str) -> None:
         """Await an item no longer."""
         self._awaited.pop(nodeid, None)
-        self._line_is_open = True
 
-    def count(self) -> None:
-        """Count a cell as done."""
-        self._done += 1
+    def count(self, target: str, usd: float | None) -> None:
+        """Count a cell that has its row."""
+        lane = self._lanes[target]
+        self._owed[lane] -= 1
+        self._done[lane] += 1
+        self._heard[lane] = self._now()
+        if usd is not None:
+            self._usd = (self._usd or 0.0) + usd
 
-    def leave_out(self) -> None:
+    def count_kept(self, target: str) -> None:
+        """Count a cell that an earlier session has answered."""
+        self._owed[self._lanes[target]] -= 1
+        self._n_kept += 1
+
+    def leave_out(self, target: str) -> None:
         """Count a cell as none of the run's."""
-        self._total -= 1
+        self._owed[self._lanes[target]] -= 1
 
-    def stop(self) -> None:
-        """Write nothing more."""
-        self._stop.set()
-        self._thread.join(timeout=5)
-        with contextlib.suppress(OSError):  # whoever read it has gone
-            self._file.close()
+    def line(self, width: int, asked: Mapping[str, str] | None, why: Callable[[str], Wait | None]) -> str:
+        """Return the state of the run as one line.
 
-    def _tick(self) -> None:
-        while not self._stop.wait(self._every_s):
-            # Workers ask side by side; the one that is awaited longest is the one to tell of.
-            nodeid, since = next(iter(dict(self._awaited).items()), ("", self._began))
-            line = render_progress(
-                done=self._done,
-                total=self._total,
-                asked=nodeid.rpartition("::")[2],
-                waited_s=time.monotonic() - since,
-                wait=self._why(nodeid),
-            )
-            try:
-                # pytest leaves its row of dots open, so this begins and ends a line of its own.
-                self._file.write(f"\n{line}\n" if self._line_is_open else f"{line}\n")
-                self._file.flush()
-            except (OSError, ValueError):
-                return  # whoever read it has gone
-            self._line_is_open = False
+        Args:
+            width: columns that it may take.
+            asked: lane → the cell asked there first of those without an answer, where this process knows it;
+                None shows the items under way, of which xdist's workers have one each.
+            why: gives the wait of an item, if it has one.
+        """
+        done = sum(self._done.values()) + self._n_kept
+        parts = [f"openclaw {done}/{done + sum(self._owed.values())}", *self._pace()]
+        if self._usd:
+            parts.append(render_usd(self._usd))
+        awaited = ", ".join(_told(one) for one in self._longest(asked, why))
+        return one_line(f"{', '.join(parts)}; {awaited}" if awaited else ", ".join(parts), width)
+
+    def _pace(self) -> Iterable[str]:
+        n, seconds = sum(self._done.values()), self._now() - self._began
+        if n < FEWEST_FOR_A_RATE or seconds <= 0:
+            return
+        per_s = n / seconds
+        yield f"{per_s:.1f}/s" if per_s >= 1 else f"{per_s * 60:.1f}/min"
+        owed = {lane: n for lane, n in self._owed.items() if n}
+        # Of a lane that has answered nothing yet nobody knows when it will end.
+        if owed and all(self._done[lane] for lane in owed):
+            left_s = max(n * seconds / self._done[lane] for lane, n in owed.items())
+            yield f"{render_duration(left_s)} left"
+
+    def _longest(
+        self, asked: Mapping[str, str] | None, why: Callable[[str], Wait | None]
+    ) -> Iterable[Awaited]:
+        now = self._now()
+        if asked is None:
+            found = [(nodeid, now - since) for nodeid, since in dict(self._awaited).items()]
+        else:
+            found = [(nodeid, now - self._heard.get(lane, self._began)) for lane, nodeid in asked.items()]
+        for nodeid, seconds in sorted(found, key=lambda one: -one[1]):
+            yield Awaited(nodeid=nodeid, seconds=seconds, wait=why(nodeid))
+
+
+def _told(awaited: Awaited) -> str:
+    name = one_line(awaited.nodeid.rpartition("::")[2], LONGEST_NAME)
+    if awaited.wait is None:
+        return f"{name} {render_duration(awaited.seconds)}"
+    why = one_line(awaited.wait.why.rstrip("."), 2 * LONGEST_NAME)
+    return f"{name} again in {render_duration(awaited.wait.seconds)}: {why}"

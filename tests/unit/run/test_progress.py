@@ -1,70 +1,126 @@
-"""The line that is written while a model is awaited."""
+"""How far a run is, as one line."""
 
 from __future__ import annotations
 
-import io
-import os
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.run.progress import Progress, render_progress
+from pytest_openclaw.run.progress import Progress
 from pytest_openclaw.run.waits import Wait, Waits, find_wait
 
 
-def _until(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not happened() and time.monotonic() < deadline:
-        time.sleep(0.005)
-    assert happened()
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
-class Terminal(io.StringIO):
-    """Keeps what was written when it is closed."""
-
-    text = ""
-
-    def close(self) -> None:
-        self.text = self.getvalue()
-        super().close()
+def _no_wait(nodeid: str) -> None:
+    return None
 
 
-def test_the_line() -> None:
-    """It says how far the run is, who is awaited and for how long."""
-    assert (
-        render_progress(done=3, total=36, asked="P4[p/m]", waited_s=12.4)
-        == "openclaw: 3/36 cells done, P4[p/m], waited 12 s"
-    )
-    assert (
-        render_progress(done=0, total=1, asked="", waited_s=0)
-        == "openclaw: 0/1 cells done, starting, waited 0 s"
-    )
+def test_a_run_that_has_begun() -> None:
+    """Before three cells have ended there is no rate."""
+    clock = Clock()
+    progress = Progress({"p/m": 36}, {"p/m": "http://one"}, clock)
+
+    clock.now += 12.4
+
+    line = progress.line(79, {"http://one": "s.toml::P4[p/m]"}, _no_wait)
+    assert line == "openclaw 0/36; P4[p/m] 12 s"
 
 
-def test_the_line_of_a_cell_that_is_asked_again_later() -> None:
-    """It says why, without what a terminal would obey, and when."""
+def test_lanes_side_by_side() -> None:
+    """The time left is that of the slowest lane, and of each lane its oldest cell is named, longest first."""
+    clock = Clock()
+    progress = Progress({"p/m": 100, "q/n": 20}, {"p/m": "one", "q/n": "two"}, clock)
+
+    for _ in range(50):
+        clock.now += 1
+        progress.count("p/m", 0.0)
+    progress.count("q/n", 0.25)
+    clock.now += 10
+
+    line = progress.line(120, {"one": "s.toml::P51[p/m]", "two": "s.toml::P2[q/n]"}, _no_wait)
+    assert line == "openclaw 51/120, 51.0/min, 19 min left, $0.2500; P51[p/m] 10 s, P2[q/n] 10 s"
+
+
+def test_no_time_left_is_told_of_a_lane_that_has_not_answered() -> None:
+    """Nobody can know it."""
+    clock = Clock()
+    progress = Progress({"p/m": 10, "q/n": 5}, {"p/m": "one", "q/n": "two"}, clock)
+    for _ in range(10):
+        clock.now += 0.1
+        progress.count("p/m", None)
+
+    assert progress.line(79, {}, _no_wait) == "openclaw 10/15, 10.0/s"
+
+
+def test_kept_and_left_out_cells_do_not_count_for_the_rate() -> None:
+    """A resumed run is as fast as it asks."""
+    clock = Clock()
+    progress = Progress({"p/m": 10}, {"p/m": "one"}, clock)
+    for _ in range(4):
+        progress.count_kept("p/m")
+    progress.leave_out("p/m")
+    for _ in range(3):
+        clock.now += 2
+        progress.count("p/m", None)
+
+    assert progress.line(79, {}, _no_wait) == "openclaw 7/9, 30.0/min, 4 s left"
+
+
+def test_workers_have_an_item_each() -> None:
+    """Where others ask, the items under way are named."""
+    clock = Clock()
+    progress = Progress({"p/m": 10}, {"p/m": "one"}, clock)
+    progress.started("s.toml::P1[p/m]")
+    clock.now += 3
+    progress.started("s.toml::P2[p/m]")
+    progress.started("s.toml::P3[p/m]")
+    progress.ended("s.toml::P3[p/m]")
+
+    assert progress.line(79, None, _no_wait) == "openclaw 0/10; P1[p/m] 3 s, P2[p/m] 0 s"
+
+
+def test_a_cell_that_is_asked_again_later() -> None:
+    """It says when and why, without what a terminal would obey."""
+    progress = Progress({"p/m": 10}, {"p/m": "one"}, Clock())
     wait = Wait(why="openai_responses: HTTP 429: slow down\x1b[2J.", seconds=7.6)
 
-    assert (
-        render_progress(done=3, total=36, asked="P4[p/m]", waited_s=12.4, wait=wait)
-        == "openclaw: 3/36 cells done, P4[p/m], waited 12 s; asked again in 8 s, because "
-        "openai_responses: HTTP 429: slow down\\x1b[2J"
-    )
+    line = progress.line(100, {"one": "s.toml::P4[p/m]"}, lambda nodeid: wait)
+
+    assert line == "openclaw 0/10; P4[p/m] again in 8 s: openai_responses: HTTP 429: slow down\\x1b[2J"
+
+
+@pytest.mark.parametrize("width", [20, 40, 79])
+def test_it_fits_the_terminal(width: int) -> None:
+    """However many lanes there are, and however long their names."""
+    labels = {f"p{n}/{'long' * 20}": 1 for n in range(9)}
+    progress = Progress(labels, {label: label for label in labels}, Clock())
+
+    line = progress.line(width, {label: f"s.toml::P1[{label}]" for label in labels}, _no_wait)
+
+    assert len(line) <= width
 
 
 def test_a_wait_is_looked_up_when_it_is_told(tmp_path: Path) -> None:
     """What any process of the run has told stands in the line, for as long as it lasts."""
-    terminal = Terminal()
-    progress = Progress(terminal, 9, 0.01, lambda nodeid: find_wait(tmp_path, nodeid))
-    progress.started("s.toml::P1[p/m]")
+    progress = Progress({"p/m": 9}, {"p/m": "one"}, Clock())
+    asked = {"one": "s.toml::P1[p/m]"}
 
-    Waits(tmp_path).add("s.toml::P1[p/m]", Wait(why="busy", seconds=0.5))
+    Waits(tmp_path).add("s.toml::P1[p/m]", Wait(why="busy", seconds=60))
+    told = progress.line(79, asked, lambda nodeid: find_wait(tmp_path, nodeid))
+    Waits(tmp_path).add("s.toml::P1[p/m]", Wait(why="busy", seconds=-1))
+    over = progress.line(79, asked, lambda nodeid: find_wait(tmp_path, nodeid))
 
-    _until(lambda: "because busy" in terminal.getvalue())
-    _until(lambda: terminal.getvalue().endswith("s\n"))
-    progress.stop()
+    assert "again in 60 s: busy" in told
+    assert "busy" not in over
 
 
 def test_waits_that_are_over_are_forgotten(tmp_path: Path) -> None:
@@ -80,45 +136,3 @@ def test_waits_that_are_over_are_forgotten(tmp_path: Path) -> None:
     assert found.why == "full"
     assert 50 < found.seconds <= 60
     assert "busy" not in "".join(path.read_text() for path in tmp_path.iterdir())
-
-
-def test_it_tells_of_the_cell_that_is_awaited_longest() -> None:
-    """Of those asked side by side, the oldest is named; what has ended is not."""
-    terminal = Terminal()
-    progress = Progress(terminal, 9, 0.01, lambda nodeid: None)
-
-    progress.started("s.toml::P1[p/m]")
-    progress.started("s.toml::P2[p/m]")
-    _until(lambda: "P1[p/m]" in terminal.getvalue())
-    progress.count()
-    progress.ended("s.toml::P1[p/m]")
-    _until(lambda: "1/9 cells done, P2[p/m]" in terminal.getvalue())
-    progress.stop()
-
-    assert "s.toml" not in terminal.text
-
-
-def test_nothing_is_written_after_the_stop() -> None:
-    """The terminal is pytest's again."""
-    terminal = Terminal()
-    progress = Progress(terminal, 1, 0.01, lambda nodeid: None)
-    _until(lambda: terminal.getvalue() != "")
-    progress.stop()
-
-    assert terminal.closed
-    assert not progress._thread.is_alive()
-
-
-@pytest.mark.parametrize("times", [1, 2])
-def test_a_reader_who_has_left_is_no_error(times: int) -> None:
-    """A closed pipe ends the lines and nothing else, however often it is stopped."""
-    reader, writer = os.pipe()
-    os.close(reader)
-    progress = Progress(os.fdopen(writer, "w"), 1, 0.01, lambda nodeid: None)
-    _until(lambda: not progress._thread.is_alive())
-
-    for _ in range(times):
-        progress.stop()
-
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(writer)

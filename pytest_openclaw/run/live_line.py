@@ -1,0 +1,114 @@
+"""One line below pytest's own, drawn anew while models are awaited; only on a terminal.
+
+pytest leaves its row of dots open and goes on writing in it. So the line stands in the row below: the cursor
+goes there and comes back, and before pytest writes, the line is taken away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import threading
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pytest
+
+EVERY_S = 0.5
+FIRST_AFTER_S = 2.0
+# ECMA-48 and the VT100: index (a row down, scrolling at the bottom, in the same column), cursor up, save the
+# cursor, cursor down, first column … erase to the end of the row, restore the cursor.
+_GO_BELOW = "\x1bD\x1b[A\x1b7\x1b[B\r"
+_COME_BACK = "\x1b[K\x1b8"
+
+
+def terminal_of(config: pytest.Config) -> TextIO | None:
+    """Return a copy of the terminal, which pytest's capturing does not reach; None if it is to be quiet.
+
+    Quiet under `-q`, in files, pipes and CI logs, on a terminal that cannot move its cursor, and under `-s`,
+    where anybody may write at any time.
+    """
+    if (
+        config.get_verbosity() < 0
+        or config.option.capture == "no"
+        or config.pluginmanager.get_plugin("terminalreporter") is None
+        or os.environ.get("CI")
+        or os.environ.get("TERM", "dumb") == "dumb"
+    ):
+        return None
+    try:
+        file = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", errors="replace")
+    except (OSError, ValueError, AttributeError):
+        return None  # in-process callers replace stdout by something without a descriptor
+    if file.isatty():
+        return file
+    file.close()
+    return None
+
+
+class LiveLine:
+    """Draws now and then in a thread, because the test thread waits and under xdist the controller does.
+
+    Args:
+        file: the terminal; closed at the end.
+        text: gives the line for a width in columns.
+    """
+
+    def __init__(
+        self,
+        file: TextIO,
+        text: Callable[[int], str],
+        *,
+        every_s: float = EVERY_S,
+        first_after_s: float = FIRST_AFTER_S,
+    ) -> None:
+        self._file = file
+        self._text = text
+        self._every_s = every_s
+        self._is_drawn = False
+        self._lock = threading.RLock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(
+            target=self._run, args=(first_after_s,), name="openclaw-live-line", daemon=True
+        )
+        self._thread.start()
+
+    @contextlib.contextmanager
+    def away(self) -> Iterator[None]:
+        """Keep the line off the terminal while somebody else writes there."""
+        with self._lock:
+            self._show("")
+            yield
+
+    def stop(self) -> None:
+        """Take the line away for good."""
+        self._stop.set()
+        self._thread.join(timeout=5)
+        with self._lock, contextlib.suppress(OSError, ValueError):  # whoever read it has gone
+            self._show("")
+            self._file.close()
+
+    def _run(self, first_after_s: float) -> None:
+        pause_s = first_after_s
+        while not self._stop.wait(pause_s):
+            pause_s = self._every_s
+            text = self._text(shutil.get_terminal_size().columns - 1)
+            with self._lock:
+                if self._stop.is_set() or not self._show(text):
+                    return
+
+    def _show(self, text: str) -> bool:
+        """Draw the line, or with no text take it away; return False if nobody reads it any more."""
+        if not text and not self._is_drawn:
+            return True
+        try:
+            self._file.write(f"{_GO_BELOW}{text}{_COME_BACK}")
+            self._file.flush()
+        except (OSError, ValueError):
+            return False
+        self._is_drawn = bool(text)
+        return True
