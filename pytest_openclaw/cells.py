@@ -202,6 +202,10 @@ class Cells:
         # A cell has one row, whichever phase ends it.
         if call.when == "call" or (call.when == "setup" and call.excinfo is not None):
             payload = self._payload(item, call, cell)
+            if self._state.config.getoption("xmlpath", None) and "row" in payload:
+                from pytest_openclaw.reports.junit import cell_properties
+
+                item.user_properties.extend(cell_properties(payload["row"]))
             # One text crosses xdist's wire in a sixth of the time that a nested dict takes.
             setattr(report, PAYLOAD, json.dumps(payload) if self._state.is_worker else payload)
         self._state.redact(report)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import warnings
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_openclaw import ci
 from pytest_openclaw.cells import PAYLOAD
 from pytest_openclaw.items import cell_of
 
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.distributed import Distributed
     from pytest_openclaw.state import State
+    from pytest_openclaw.stats.summary import Summary
 
 DISTRIBUTED = "openclaw-distributed"
 NO_VERDICT = 10
@@ -93,7 +98,7 @@ class Recorder:
         """Write the summary, and let the gates decide; xdist's workers have ended by now."""
         state, ledger = self._state, self._state.ledger
         state.close()
-        if ledger.run is None:
+        if (run := ledger.run) is None:
             return
         distributed: Distributed | None = state.config.pluginmanager.get_plugin(DISTRIBUTED)
         summary = ledger.finish(distributed.take_what_is_left() if distributed else 0)
@@ -105,6 +110,23 @@ class Recorder:
             # Where every cell was skipped by a mark, nobody was to answer.
             answered=bool(summary.n_answered or not summary.n_cells),
         )
+        self._tell_ci(summary, run.directory.path)
+
+    def _tell_ci(self, summary: Summary, run: Path) -> None:
+        """Leave what CI systems read; a place that cannot be written there costs the run nothing."""
+        config = self._state.config
+        xml = config.getoption("xmlpath", None)
+        try:
+            if (
+                xml
+                and (
+                    path := config.invocation_params.dir / Path(os.path.expandvars(xml)).expanduser()
+                ).is_file()
+            ):
+                ci.add_run_properties(path, summary, str(run))
+            ci.write_step_summary((run / "summary.md").read_text("utf-8"))
+        except OSError as error:
+            warnings.warn(pytest.PytestWarning(f"openclaw: CI is not told of the run: {error}"), stacklevel=1)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show the table, the findings and the paths."""
@@ -119,6 +141,8 @@ class Recorder:
         where = page.relative_to(start) if page.is_relative_to(start) else page
         terminalreporter.write_sep("=", TITLE)
         for line in render_terminal(summary, str(where), ledger.resume_command):
+            terminalreporter.write_line(line)
+        for line in ci.annotate(summary, self._state.suite_files):
             terminalreporter.write_line(line)
 
 

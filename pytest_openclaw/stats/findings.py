@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 class Missed:
     """A prompt that no target passed, with the first violation."""
 
+    suite: str
     prompt_id: str
     prompt_name: str
     violation: str | None
@@ -31,7 +32,12 @@ def missed_by_all(records: Iterable[Record]) -> tuple[Missed, ...]:
         if record.objective_pass is not None:
             judged.setdefault((record.suite, record.prompt_id), []).append(record)
     return tuple(
-        Missed(prompt_id=rows[0].prompt_id, prompt_name=rows[0].prompt_name, violation=rows[0].violation)
+        Missed(
+            suite=rows[0].suite,
+            prompt_id=rows[0].prompt_id,
+            prompt_name=rows[0].prompt_name,
+            violation=rows[0].violation,
+        )
         for rows in judged.values()
         if not any(row.objective_pass for row in rows)
     )

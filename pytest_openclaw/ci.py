@@ -1,0 +1,88 @@
+"""What a run leaves for CI systems: properties in JUnit's XML; on GitHub a step summary and annotations."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+from pytest_openclaw.reports.github import render_annotations
+from pytest_openclaw.reports.junit import run_properties
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pytest_openclaw.stats.summary import Summary
+
+LARGEST_STEP_SUMMARY = 1_000_000
+"""Bytes; GitHub refuses a step's summary above 1 MiB."""
+
+
+def add_run_properties(xml: Path, summary: Summary, where: str) -> None:
+    """Add the run's properties to JUnit's XML, which pytest has written before the summary was known.
+
+    Raises:
+        OSError: the file cannot be read or written.
+    """
+    tree = ElementTree.parse(xml)  # noqa: S314 - pytest has just written it
+    suite = tree.getroot().find("testsuite")
+    if suite is None:
+        return
+    properties = suite.find("properties")
+    if properties is None:
+        properties = ElementTree.Element("properties")
+        suite.insert(0, properties)
+    for name, value in run_properties(summary, where):
+        ElementTree.SubElement(properties, "property", name=name, value=_valid(value))
+    tree.write(xml, encoding="utf-8", xml_declaration=True)
+
+
+def write_step_summary(page: str, environ: Mapping[str, str] = os.environ) -> None:
+    """Append the run's page to the summary of GitHub's step, where there is one.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    if path := environ.get("GITHUB_STEP_SUMMARY"):
+        with Path(path).open("ab") as file:
+            file.write(page.encode()[:LARGEST_STEP_SUMMARY] + b"\n")
+
+
+def annotate(
+    summary: Summary, files: Mapping[str, Path], environ: Mapping[str, str] = os.environ
+) -> Iterator[str]:
+    """Yield the lines that GitHub turns into annotations; none elsewhere.
+
+    Args:
+        summary: the run's.
+        files: the suites by their names in rows.
+        environ: GitHub's variables are looked for there.
+    """
+    if environ.get("GITHUB_ACTIONS") != "true":
+        return
+    workspace = Path(environ.get("GITHUB_WORKSPACE") or Path.cwd()).resolve()
+    texts: dict[str, str] = {}
+    places: dict[tuple[str, str], tuple[str, int]] = {}
+    for missed in summary.missed:
+        path = files.get(missed.suite)
+        if path is None:
+            continue
+        if missed.suite not in texts:
+            texts[missed.suite] = path.read_text("utf-8", "replace")
+        file = path.resolve()
+        name = file.relative_to(workspace).as_posix() if file.is_relative_to(workspace) else str(path)
+        places[missed.suite, missed.prompt_id] = (name, line_of(texts[missed.suite], missed.prompt_id))
+    yield from render_annotations(summary, places)
+
+
+def line_of(text: str, prompt_id: str) -> int:
+    """Return the line of a suite, from 1, on which a prompt has its id; 1 if it cannot be told."""
+    found = re.search(rf"""(?m)^.*?\bid["']?\s*[=:]\s*(["']){re.escape(prompt_id)}\1""", text)
+    return text.count("\n", 0, found.start()) + 1 if found else 1
+
+
+def _valid(text: str) -> str:
+    """Leave out what XML 1.0 cannot say."""
+    return re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "�", text)

@@ -1,0 +1,71 @@
+"""What JUnit's XML carries of cells and of the run: properties, which CI systems list and search."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pytest_openclaw.stats.summary import Group, Summary
+
+CELL_FIELDS = (
+    "provider", "model", "thinking_level", "prompt_id", "prompt_name", "suite", "category", "repeat",
+    "availability_status", "failure_type", "objective_pass", "violation",
+    "e2e_ms", "ttft_ms", "tokens_per_s", "input_tokens", "output_tokens", "cost_usd",
+    "attempts", "finish_reason", "effective_model", "tool_calls", "tool_use_success", "tool_outcome",
+)  # fmt: skip
+"""Fields of a row that are short and that people filter by; the answer itself stands in results.jsonl."""
+
+
+def cell_properties(row: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return a cell's properties, named as the fields of its row; what is null is left out."""
+    return [
+        (f"openclaw.{name}", _text(value))
+        for name in CELL_FIELDS
+        if (value := row.get(name)) not in (None, [])
+    ]
+
+
+def run_properties(summary: Summary, where: str) -> list[tuple[str, str]]:
+    """Return the properties of the run, and of each target under its label.
+
+    Args:
+        summary: the run's.
+        where: the run directory.
+    """
+    return [
+        ("openclaw.run_id", summary.run_id),
+        ("openclaw.run", where),
+        ("openclaw.state", summary.state),
+        ("openclaw.verdict", summary.verdict),
+        *(
+            (f"openclaw.{group.target.label}.{name}", _text(value))
+            for group in summary.groups
+            for name, value in _of_group(group)
+            if value is not None
+        ),
+        *(
+            (f"openclaw.gate.{gate.gate}.{gate.target}", f"{gate.ruling}: {gate.reason}")
+            for gate in summary.gates
+        ),
+    ]
+
+
+def _of_group(group: Group) -> Iterator[tuple[str, Any]]:
+    yield "tier", group.tool_use.tier
+    yield "tier_conclusive", group.tool_use.conclusive
+    yield "passed", group.passed.n_success
+    yield "judged", group.passed.n
+    yield "pass_rate", group.passed.rate
+    yield "p50_ms", group.latency_ms["p50"]
+    yield "p95_ms", group.latency_ms["p95"]
+    yield "cost_usd", group.cost_usd
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return " ".join(value) if isinstance(value, list | tuple) else str(value)

@@ -1,0 +1,131 @@
+"""What CI systems read of a run: JUnit's properties, GitHub's step summary and annotations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+YES = {"type": "exact", "value": "yes"}
+SUITE = """
+[[prompts]]
+id = "P1"
+prompt = "say yes"
+validator = { type = "exact", value = "yes" }
+
+[[prompts]]
+id = "P2"
+name = "second, and: last"
+prompt = "say no"
+validator = { type = "exact", value = "yes" }
+"""
+
+
+def _properties(parent: ElementTree.Element | None) -> dict[str, str]:
+    assert parent is not None
+    return {one.attrib["name"]: one.attrib["value"] for one in parent.iterfind("properties/property")}
+
+
+@pytest.mark.parametrize("family", ["xunit1", "xunit2"])
+def test_junit_carries_cells_and_the_run(project: Any, family: str) -> None:
+    """Each case has its row's figures, the suite has tiers, rates and gates; nothing is there twice."""
+    project.suite(SUITE)
+
+    session = project.run(
+        "--junitxml=out/j.xml", "-o", f"junit_family={family}", "--openclaw-min-pass-rate=0.5"
+    )
+
+    (suite,) = ElementTree.parse(project.folder / "out" / "j.xml").getroot()
+    cases = {case.attrib["name"]: _properties(case) for case in suite.iterfind("testcase")}
+    row = next(row for row in session.rows if row["prompt_id"] == "P2")
+    assert set(cases) == {"P1[scripted/m]", "P2[scripted/m]"}
+    second = cases["P2[scripted/m]"]
+    assert second["openclaw.objective_pass"] == "false"
+    assert second["openclaw.e2e_ms"] == str(row["e2e_ms"])
+    assert second["openclaw.violation"] == row["violation"]
+    assert "openclaw.failure_type" not in second
+    run = _properties(suite)
+    assert run["openclaw.run_id"] == session.run_dir.name
+    assert run["openclaw.scripted/m.pass_rate"] == "0.5"
+    assert run["openclaw.verdict"] == "passed"
+    assert run["openclaw.gate.min-pass-rate.scripted/m"].startswith("passed: 1 of 2")
+    assert len(suite.findall("properties")) == 1
+
+
+def test_without_junit_nothing_is_kept_for_it(plain_project: Any) -> None:
+    """Ten thousand reports stay small."""
+    plain_project.suite(SUITE)
+    plain_project.extend_conftest(
+        "\ndef pytest_runtest_logreport(report):\n    assert report.user_properties == []\n"
+    )
+
+    plain_project.run().result.assert_outcomes(passed=1, failed=1)
+
+
+def test_github_is_told(project: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The page goes to the step's summary, a failed gate and a missed prompt are marked where they stand."""
+    page = tmp_path / "step.md"
+    page.write_text("before\n")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(page))
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(project.folder))
+    project.suite(SUITE)
+
+    session = project.run("--openclaw-min-pass-rate=0.9")
+
+    lines = [line for line in session.text.splitlines() if line.startswith("::")]
+    assert lines == [
+        "::error title=min-pass-rate%2C scripted/m%3A failed"
+        "::1 of 2 judged cells passed (50.0%25), 90.0%25 wanted",
+        "::warning file=benchmarks/prompts_a.toml,line=8,title=P2 second%2C and%3A last%3A missed by all"
+        '::"no" is not "yes"',
+    ]
+    assert page.read_text() == f"before\n{(session.run_dir / 'summary.md').read_text()}\n"
+
+
+def test_an_answer_cannot_give_github_commands(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a model says stays in one line, behind the colons of ours."""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    plain_project.suite({"P1": ("say no\n::error::owned\n::add-mask::a", YES)})
+
+    session = plain_project.run()
+
+    lines = [line for line in session.text.splitlines() if line.startswith("::")]
+    (warning,) = lines
+    assert warning.startswith("::warning file=")
+    assert "%0A" not in warning
+
+
+def test_many_missed_prompts_are_counted(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GitHub shows ten of a kind, so the tenth tells how many there are more."""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    plain_project.suite({f"P{n}": ("say no", YES) for n in range(14)})
+
+    lines = [line for line in plain_project.run().text.splitlines() if line.startswith("::")]
+
+    assert len(lines) == 10
+    assert "title=5 more prompts missed::" in lines[-1]
+
+
+def test_a_summary_that_cannot_be_written_costs_nothing(
+    plain_project: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The run is there all the same, and a warning says what is not."""
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "nowhere" / "step.md"))
+    plain_project.suite(SUITE)
+
+    session = plain_project.run("-W", "default")
+
+    assert session.status == 1
+    assert len(session.rows) == 2
+    assert "CI is not told of the run" in session.text
+
+
+def test_elsewhere_nothing_is_written(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outside GitHub no line looks like a workflow command."""
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    plain_project.suite(SUITE)
+
+    assert "\n::" not in plain_project.run().text
