@@ -1,0 +1,141 @@
+"""MkDocs hook: the pages under `reference/` that the code itself tells, made anew with each build."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+from pytest_openclaw import faults, hookspecs
+from pytest_openclaw.commands import COMMANDS
+from pytest_openclaw.options import OPTIONS
+from pytest_openclaw.schema import load_schema
+
+MADE = "<!-- made from the code by docs/reference.py -->"
+
+
+def on_files(files: Files, *, config: MkDocsConfig) -> Files:
+    """Add the pages that the code tells."""
+    for name, page in PAGES.items():
+        text = "\n".join([MADE, "", *page(), ""])
+        files.append(File.generated(config, f"reference/{name}.md", content=text))
+    return files
+
+
+def options() -> Iterator[str]:
+    """Every option with its ini twin."""
+    yield "# Options and ini keys"
+    yield ""
+    yield "Each option `--openclaw-x` has an ini key `openclaw_x` of the same meaning. The command line goes before"
+    yield "the ini file, and that before the default, which stands in parentheses."
+    yield ""
+    yield from _table(("option", "ini key", "meaning"), [
+        (_code(f"{option.flag}{'=' + option.metavar if option.metavar else ''}") if option.where == "both" else "",
+         _code(option.ini), option.help)
+        for option in OPTIONS
+    ])  # fmt: skip
+
+
+def commands() -> Iterator[str]:
+    """Every command's own help."""
+    yield "# Commands"
+    yield ""
+    yield "`pytest-openclaw` and `python -m pytest_openclaw` are the same command. It works on runs that are there"
+    yield "already and calls nobody. Every command takes `--json` and prints one JSON object then."
+    for name in COMMANDS:
+        module = import_module(f"pytest_openclaw.commands.{name}")
+        yield from ("", f"## {name}", "", "```text", inspect.getdoc(module) or "", "```")
+
+
+def hooks() -> Iterator[str]:
+    """Every hook with its signature and its docstring, in which stands a snippet to paste."""
+    yield "# Hooks"
+    yield ""
+    yield "Implement them in the root `conftest.py` or in an installed plugin; the built-ins come through the same"
+    yield "doors."
+    for name, hook in inspect.getmembers(hookspecs, inspect.isfunction):
+        if name.startswith("pytest_openclaw_"):
+            yield from ("", f"## {name}", "", "```python", f"def {name}{inspect.signature(hook)}", "```", "")
+            yield inspect.getdoc(hook) or ""
+
+
+def rows() -> Iterator[str]:
+    """Every field of a row, as the JSON Schema has it."""
+    yield "# Rows"
+    yield ""
+    yield "A line of `results.jsonl` is a JSON object with these fields, all of them, always. The schema ships with the"
+    yield "package as `pytest_openclaw/schemas/row.schema.json`."
+    yield ""
+    yield from _properties(load_schema("row")["properties"])
+
+
+def summary() -> Iterator[str]:
+    """Every field of `summary.json`, as the JSON Schema has it."""
+    schema = load_schema("summary")
+    yield "# summary.json"
+    yield ""
+    yield from _properties(schema["properties"])
+    for name, definition in schema["$defs"].items():
+        if "properties" in definition:
+            yield from ("", f"## {name}", "")
+            if text := definition.get("description"):
+                yield from (text, "")
+            yield from _properties(definition["properties"])
+
+
+def failures() -> Iterator[str]:
+    """Every failure type."""
+    yield "# Failure types"
+    yield ""
+    yield "`failure_type` is one of these, or null. Those that are no model's failure are counted apart from rates."
+    yield ""
+    yield from _table(("failure type", "what happened"), [
+        *((_code(name), meaning) for name, meaning in faults.FAILURE_TYPES.items()),
+        (_code("http_<status>"), "the server answered with this HTTP status and nothing that tells more"),
+    ])  # fmt: skip
+
+
+PAGES: dict[str, Callable[[], Iterator[str]]] = {
+    page.__name__: page for page in (options, commands, hooks, rows, summary, failures)
+}
+
+
+def _properties(properties: dict[str, Any]) -> Iterator[str]:
+    yield from _table(
+        ("field", "type", "meaning"),
+        [(_code(name), _type_of(rule), rule.get("description", "")) for name, rule in properties.items()],
+    )
+
+
+def _type_of(rule: dict[str, Any]) -> str:
+    if "$ref" in rule:
+        name = rule["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    if "const" in rule:
+        return _code(json.dumps(rule["const"]))
+    if "enum" in rule:
+        return ", ".join(_code(json.dumps(value)) for value in rule["enum"])
+    if options := rule.get("anyOf") or rule.get("oneOf"):
+        return " or ".join(_type_of(option) for option in options)
+    kinds = rule.get("type", "any")
+    text = " or ".join(kinds) if isinstance(kinds, list) else kinds
+    return f"{text} of {_type_of(rule['items'])}" if "array" in text and "items" in rule else text
+
+
+def _table(head: tuple[str, ...], lines: list[tuple[str, ...]]) -> Iterator[str]:
+    yield _line(head)
+    yield _line(("---",) * len(head))
+    yield from map(_line, lines)
+
+
+def _line(cells: tuple[str, ...]) -> str:
+    return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
+
+
+def _code(text: str) -> str:
+    return f"`{text}`"
