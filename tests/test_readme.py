@@ -15,6 +15,8 @@ from pytest_openclaw.suites import parse_suite
 from pytest_openclaw.validators import BUILTIN as VALIDATORS
 from pytest_openclaw.validators.registry import build_registry
 
+pytestmark = pytest.mark.once
+
 README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
 REGISTRY = build_registry(("built-in", validator) for validator in VALIDATORS)
 

@@ -6,6 +6,8 @@ import pytest
 
 from tests.performance.table import Bound, Failure, Page, Sample, number, render
 
+pytestmark = pytest.mark.once
+
 BOUND = Bound("at most", 1.0)
 
 PAGE = Page(

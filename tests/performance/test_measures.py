@@ -19,6 +19,8 @@ from tests.performance.runs import Run, Times
 from tests.performance.serving import MockServer, RunFailed, Served, ServerLog
 from tests.performance.table import Bound, Sample, render
 
+pytestmark = pytest.mark.once
+
 # What each measure has to say of the plugin, of these sizes.
 SAYS = {
     "overhead": "× httpx2 at 8",

@@ -13,6 +13,8 @@ from tests.plugin.bad_servers import Behaviour, ModelServer, outcomes_by_cell, p
 from tests.providers.servers.apis import APIS, CHAT, CHAT_USAGE, RESPONSES, Api, chat_chunk, chat_usage
 from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, head, pieces, sse
 
+pytestmark = pytest.mark.once
+
 TEXT = "Grüß dich 🦞."
 FITS = {"type": "regex_fullmatch", "pattern": "Grüß dich 🦞\\."}
 NOOP = {"type": "noop"}

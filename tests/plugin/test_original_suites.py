@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.once
+
 DATA = Path(__file__).parent / "data"
 FILES = ("prompts_answers.json", "prompts_tools.json", "prompts_variants.json")
 

@@ -18,6 +18,8 @@ from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.tools.world import Playing
 from pytest_openclaw.validators import BUILTIN, build_registry, restrains
 
+pytestmark = pytest.mark.once
+
 HERE = Path(__file__).parent
 BENCHMARKS = HERE.parents[1] / "benchmarks"
 REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])

@@ -14,6 +14,8 @@ from pytest_openclaw.records import Reply
 from pytest_openclaw.suites import load_suite
 from pytest_openclaw.validators import BUILTIN, build_registry, restrains
 
+pytestmark = pytest.mark.once
+
 HERE = Path(__file__).parent
 BENCHMARKS = HERE.parents[1] / "benchmarks"
 REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])

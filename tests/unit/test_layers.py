@@ -9,6 +9,8 @@ import pytest
 
 import pytest_openclaw
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(pytest_openclaw.__file__).parent
 
 # The wings of the house, top to bottom; a module imports from its own wing and from those below.

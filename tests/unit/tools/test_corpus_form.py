@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.once
+
 CORPUS = Path(__file__).parents[2] / "corpus"
 TASKS = {task["id"]: task for task in tomllib.loads((CORPUS / "tasks.toml").read_text("utf-8"))["prompts"]}
 BLIND, SEEN = (
