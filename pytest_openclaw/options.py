@@ -103,6 +103,12 @@ OPTIONS = (
         kind="list",
         where="ini",
     ),
+    Option(
+        "prices",
+        "What tokens cost, one line a glob of targets: glob = input output [cached], in USD per million.",
+        kind="list",
+        where="ini",
+    ),
     Option("claude_command", "The Claude CLI's command (claude).", where="ini"),
     Option(
         "ollama_num_ctx",

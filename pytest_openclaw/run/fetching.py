@@ -15,6 +15,7 @@ from pytest_openclaw import faults
 from pytest_openclaw.clock import epoch_ms
 from pytest_openclaw.errors import CallFailed
 from pytest_openclaw.once import once_in_loop
+from pytest_openclaw.prices import Prices, total_usd
 from pytest_openclaw.records import Ending, Fault, Reply, Request, Timing
 from pytest_openclaw.run.attempt import ask_once, within
 from pytest_openclaw.run.exchanges import hold_exchange
@@ -115,6 +116,8 @@ class Fetcher:
         self._lanes = Lanes(
             None if others == "none" else Neighbours(shared_dir, share_slots=others == "any_cell")
         )
+        self._prices = Prices(providers, settings)
+        self._prices.get_ready(target for target in settings.targets if target.provider in providers)
         self._asked: set[str] = set()
         self._ready: dict[str, asyncio.Task[JsonObject]] = {}
         self._told: set[str] = set()
@@ -175,10 +178,12 @@ class Fetcher:
         began = time.perf_counter()
         waited_s = 0.0
         attempt = 0
+        costs: list[tuple[Reply | Fault, float | None]] = []
         while True:
             attempt += 1
             in_flight = self._lanes.in_flight(provider.lane)
             result, timing = await ask_once(provider, job.request)
+            costs.append((result, self._prices.cost_usd(job.target, result, timing.started_at_ms)))
             wait_s = None
             if isinstance(result, Fault):
                 self._lanes.mark(provider.lane, job.target, result)
@@ -201,6 +206,7 @@ class Fetcher:
                     queue_ms=(began - received) * 1000,
                     cold_start=cold,
                     in_flight=in_flight,
+                    cost_usd=total_usd(costs),
                 )
             assert isinstance(result, Fault), "only a fault is asked again"
             if self._tell:
