@@ -73,6 +73,8 @@ def load_settings(
         endpoints=endpoints,
         provider_options=_provider_options(config),
         prices=_prices(config),
+        budget_usd=_read(config, "budget-usd", _budget, None),
+        dry_run=bool(lookup(config, "dry-run")[0]),
     )
 
 
@@ -231,6 +233,13 @@ def _own_price(line: str) -> OwnPrice:
     return OwnPrice(
         pattern=pattern, input_usd=price[0], output_usd=price[1], cached_usd=(*price, price[0])[2]
     )
+
+
+def _budget(text: str) -> float:
+    usd = _usd(text)
+    if not usd:
+        raise ValueError("give US dollars greater than 0, for example 5 or 0.25")
+    return usd
 
 
 def _usd(text: str) -> float | None:

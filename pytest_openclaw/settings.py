@@ -108,6 +108,8 @@ class Settings:
         run_id_given: whether the user chose it.
         resume: the id of the run to go on with, or `last`; empty begins a new one.
         prices: the user's own; of those that fit a target the last one counts.
+        budget_usd: what this session may spend, in US dollars; None is no limit.
+        dry_run: tell what would be asked, and call nobody.
     """
 
     targets: tuple[Target, ...] = ()
@@ -129,3 +131,5 @@ class Settings:
     endpoints: tuple[Endpoint, ...] = ()
     provider_options: Mapping[str, str] = field(default_factory=dict)
     prices: tuple[OwnPrice, ...] = ()
+    budget_usd: float | None = None
+    dry_run: bool = False

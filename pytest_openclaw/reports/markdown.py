@@ -51,7 +51,7 @@ def render_markdown(summary: Summary) -> str:
         *_section("Context pressure", _pressure(summary.groups)),
         *_section("Safety probes", (line for group in summary.groups for line in _safety(group))),
         *_section("Gates", (_gates(summary))),
-        *_section("Cost", _cost(summary.groups)),
+        *_section("Cost", _cost(summary)),
         *_section("Not answered", (line for group in summary.groups for line in _unanswered(group))),
         *_section(
             "Answered by another model", (line for group in summary.groups for line in _other_model(group))
@@ -108,8 +108,11 @@ def _row(group: Group) -> list[str]:
     ]
 
 
-def _cost(groups: Sequence[Group]) -> Iterable[str]:
-    for group in groups:
+def _cost(summary: Summary) -> Iterable[str]:
+    if (budget := summary.budget) is not None:
+        told = f"{render_usd(budget.spent_usd)} of a budget of {render_usd(budget.budget_usd)} spent"
+        yield f"- {told}; cells not asked: {budget.n_not_asked}" if budget.n_not_asked else f"- {told}"
+    for group in summary.groups:
         if group.cost_usd:
             tokens = f"{group.input_tokens or 0} tokens in, {group.output_tokens or 0} out"
             yield f"- {_cell(group.target.label)}: {render_usd(group.cost_usd)}, {tokens}"
