@@ -68,7 +68,7 @@ def _row(line: Line) -> Iterator[str]:
 
 def _known(value: Sum, text: str) -> str:
     """A sum of which parts are not known is more than what is known."""
-    if not value.n_known:
+    if not value.n_known or not (value.is_whole or value.value):
         return UNKNOWN
     return text if value.is_whole else f">{text}"
 
