@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_openclaw.errors import CallFailed, OpenClawError
     from pytest_openclaw.protocols import Provider, ProviderSetup, Validator
-    from pytest_openclaw.records import Fault, Reply, Request, Timing, Turn, Verdict
+    from pytest_openclaw.records import Fault, Reply, Request, Timing, Turn, Usage, Verdict
     from pytest_openclaw.toolcalls import Tool, ToolCall
 
 __version__ = "0.1.0"
@@ -29,6 +29,7 @@ __all__ = [
     "Tool",
     "ToolCall",
     "Turn",
+    "Usage",
     "Validator",
     "Verdict",
     "__version__",
@@ -37,7 +38,7 @@ __all__ = [
 _HOMES = {
     "errors": ("CallFailed", "OpenClawError"),
     "protocols": ("Provider", "ProviderSetup", "Validator"),
-    "records": ("Fault", "Reply", "Request", "Timing", "Turn", "Verdict"),
+    "records": ("Fault", "Reply", "Request", "Timing", "Turn", "Usage", "Verdict"),
     "toolcalls": ("Tool", "ToolCall"),
 }
 

@@ -24,6 +24,8 @@ STOP = "openclaw_stop"
 """What a controller tells its workers when the session is to stop; xdist knows nothing of it."""
 DECIDED = "openclaw_decided"
 """What it tells them when it is decided whether a target is asked again; see `Repeats.hear`."""
+SPENT = "openclaw_spent"
+"""What it tells workers on other machines when money was spent elsewhere; see `Purse.hear`."""
 LAST_OF_TARGET = pytest.StashKey[bool]()
 
 
@@ -110,6 +112,9 @@ class Cells:
                 return
             if name == DECIDED:
                 self._state.repeats.hear(told)
+                return
+            if name == SPENT:
+                self._state.purse.hear(told["elsewhere_usd"])
                 return
             if name == "runtests" and asks_ahead:
                 self._given.extend(told["indices"])
@@ -246,7 +251,9 @@ class Cells:
         state = self._state
         if state.is_worker:
             n_out, unreported = state.n_out, state.end_asking()
-            told = {"unreported": unreported, "n_lost": n_out - len(unreported)}
+            told: JsonObject = {"unreported": unreported, "n_lost": n_out - len(unreported)}
+            if state.settings.budget_usd is not None:
+                told["spent_usd"] = state.purse.here_usd
             vars(session.config)["workeroutput"][PAYLOAD] = json.dumps(told)
         state.close()
 

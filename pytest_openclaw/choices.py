@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from datetime import datetime
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -23,6 +24,7 @@ from pytest_openclaw.settings import (
     Concurrency,
     Endpoint,
     Gates,
+    OwnPrice,
     Settings,
 )
 from pytest_openclaw.suites import parse_endpoint, parse_targets
@@ -70,6 +72,9 @@ def load_settings(
         fail_unavailable=bool(lookup(config, "fail-unavailable")[0]),
         endpoints=endpoints,
         provider_options=_provider_options(config),
+        prices=_prices(config),
+        budget_usd=_read(config, "budget-usd", _budget, None),
+        dry_run=bool(lookup(config, "dry-run")[0]),
     )
 
 
@@ -209,6 +214,40 @@ def _endpoints(config: pytest.Config, kinds: Collection[str]) -> tuple[Endpoint,
             )
         endpoints.append(endpoint)
     return tuple(endpoints)
+
+
+def _prices(config: pytest.Config) -> tuple[OwnPrice, ...]:
+    lines = [line.strip() for line in config.getini("openclaw_prices") or () if line.strip()]
+    return tuple(map(_own_price, lines))
+
+
+def _own_price(line: str) -> OwnPrice:
+    pattern, _, figures = (part.strip() for part in line.rpartition("="))
+    usd = [_usd(figure) for figure in figures.split()]
+    if not pattern or len(usd) not in {2, 3} or None in usd:
+        raise pytest.UsageError(
+            f"openclaw_prices: {line!r}: write GLOB = INPUT OUTPUT [CACHED] in USD per million tokens, "
+            "for example: lab/* = 0.5 1.5"
+        )
+    price = [figure or 0.0 for figure in usd]
+    return OwnPrice(
+        pattern=pattern, input_usd=price[0], output_usd=price[1], cached_usd=(*price, price[0])[2]
+    )
+
+
+def _budget(text: str) -> float:
+    usd = _usd(text)
+    if not usd:
+        raise ValueError("give US dollars greater than 0, for example 5 or 0.25")
+    return usd
+
+
+def _usd(text: str) -> float | None:
+    try:
+        usd = float(text)
+    except ValueError:
+        return None
+    return usd if 0 <= usd < inf else None
 
 
 def _targets(

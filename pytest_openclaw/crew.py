@@ -118,6 +118,11 @@ class Crew:
         told = self._told.get(self.number_of(node))
         return self._name(told) if told else None
 
+    def elsewhere(self, node: WorkerController) -> str | None:
+        """Return what tells a worker's machine from all others; None where it is this one."""
+        machine: str = self._told.get(self.number_of(node), {}).get("machine", self._machine)
+        return None if machine == self._machine else machine
+
     def facts_of(self, node: WorkerController) -> JsonObject:
         """Return what a worker's host is, and where its providers point to, for `inventory.json`."""
         told = self._told[self.number_of(node)]

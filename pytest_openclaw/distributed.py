@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from xdist.scheduler import LoadScheduling
 
-from pytest_openclaw.cells import DECIDED, PAYLOAD, STOP
+from pytest_openclaw.cells import DECIDED, PAYLOAD, SPENT, STOP
 from pytest_openclaw.crew import Crew, distributes_freely, has_own_scheduler
 from pytest_openclaw.options import SUITE_NAME
 from pytest_openclaw.records import CellKey
@@ -40,6 +40,7 @@ class Distributed:
         self._n_out: dict[WorkerController, int] = {}
         self._told_by: dict[str, WorkerController] = {}
         self._stops = False
+        self._spent_usd: dict[str, float] = {}
         self._decided: list[JsonObject] = []
         state.ledger.tell = self._tell_decided
         self._marks: dict[Target, re.Pattern[str]] = {}
@@ -81,6 +82,8 @@ class Distributed:
         payload = json.loads(text)
         if "n_out" in payload:
             self._n_out[node] = payload["n_out"]
+        if "spent_usd" in payload:
+            self._hear_spent(node, payload["spent_usd"])
         if host := self._crew.host_of(node):
             payload["host"] = host
         setattr(report, PAYLOAD, payload)
@@ -108,6 +111,21 @@ class Distributed:
         self._decided.append(decision)
         for node in self._nodes:
             self._command(node, DECIDED, **decision)
+
+    def _hear_spent(self, node: WorkerController, usd: float) -> None:
+        """Take what a worker's machine has spent so far, and tell it to all other machines."""
+        machine, purse = self._crew.elsewhere(node), self._state.purse
+        if machine is not None:
+            if usd <= self._spent_usd.get(machine, 0.0):
+                return
+            self._spent_usd[machine] = usd
+            # Whoever asks on this machine reads it there.
+            purse.hear(sum(self._spent_usd.values()))
+        for other in self._nodes:
+            place = self._crew.elsewhere(other)
+            if place is not None and place != machine:
+                elsewhere_usd = purse.spent_usd - self._spent_usd.get(place, 0.0)
+                self._command(other, SPENT, elsewhere_usd=elsewhere_usd)
 
     def _command(self, node: WorkerController, name: str, **told: Any) -> None:
         # One that was not started yet has no channel.
@@ -143,6 +161,8 @@ class Distributed:
         if last is None:  # it died: what it had told last, and the cell that it had in hand
             return self._n_out.get(node, self._most_out(node)) + 1
         told = json.loads(last)
+        if "spent_usd" in told:
+            self._hear_spent(node, told["spent_usd"])
         host = self._crew.host_of(node)
         self._state.ledger.keep(
             {**payload, **({"host": host} if host else {})} for payload in told["unreported"]

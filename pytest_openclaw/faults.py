@@ -26,6 +26,7 @@ FAILURE_TYPES = frozenset(
         "quota_exhausted",
         "model_not_found",
         "not_installed",
+        "budget_spent",
         "connect_error",
         "timeout",
         "stream_error",
@@ -41,6 +42,9 @@ FAILURE_TYPES = frozenset(
 `exception` is the original harness's word, for rows that are read; what breaks here is a `harness_error`.
 """
 
+BUDGET_SPENT = "budget_spent"
+UNPRICED = frozenset({"timeout", "stream_error", "malformed_response", "cli_error", "context_overflow"})
+"""Faults after which a server may charge for what it has generated, though it did not say how much."""
 RETRYABLE_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 STATUSES: tuple[AvailabilityStatus, ...] = get_args(AvailabilityStatus)
 
@@ -111,6 +115,16 @@ def not_installed(name: str, mend: str) -> Fault:
         status="skipped_unavailable",
         message=f"{name}: {mend}",
         reach="lane",
+        sent=False,
+    )
+
+
+def budget_spent(name: str, budget_usd: float) -> Fault:
+    """The session has spent what it may; nobody is asked any more."""
+    return Fault(
+        failure_type=BUDGET_SPENT,
+        status="skipped_unavailable",
+        message=f"{name}: not asked: the budget of {budget_usd:g} USD is spent.",
         sent=False,
     )
 

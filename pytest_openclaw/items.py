@@ -162,12 +162,14 @@ def ask(item: pytest.Item) -> Asked:
 
 
 def _end_without_reply(state: State, asked: Asked) -> NoReturn:
+    from pytest_openclaw.faults import BUDGET_SPENT
     from pytest_openclaw.records import Fault
     from pytest_openclaw.reports.numbers import printable
 
     assert isinstance(asked.ending.result, Fault), "only a fault has no reply"
     message = printable(state.asker.redactor.text(asked.ending.result.message))
-    if asked.outcome.pytest == "skipped" and not state.settings.fail_unavailable:
+    is_spent = asked.outcome.failure_type == BUDGET_SPENT  # the user's own wish, and no server's lack
+    if asked.outcome.pytest == "skipped" and (is_spent or not state.settings.fail_unavailable):
         # At the item's place, so that pytest's summary counts them by suite and not by this line.
         raise pytest.skip.Exception(message, _use_item_location=True)
     pytest.fail(message, pytrace=False)
@@ -318,4 +320,6 @@ def payload(item: pytest.Item, asked: Asked, *, last: bool) -> JsonObject:
         carried["prompt"] = definition(asked.cell.prompt)
     if state.is_worker:
         carried["n_out"] = state.n_out
+        if state.settings.budget_usd is not None:
+            carried["spent_usd"] = state.purse.here_usd
     return carried

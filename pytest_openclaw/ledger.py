@@ -185,7 +185,9 @@ class Ledger:
         """
         assert self.run is not None, "there is something to sum up"
         try:
-            self.summary = self.run.finish(n_unrecorded_calls + self._n_lost)
+            self.summary = self.run.finish(
+                n_unrecorded_calls + self._n_lost, spent_usd=self._state.purse.spent_usd
+            )
         except OSError as error:
             self._cannot_record(error)
         if self._late_error:

@@ -82,6 +82,16 @@ OPTIONS = (
         "ID|last",
     ),
     Option(
+        "budget-usd",
+        "Ask nobody any more once this session has spent so many US dollars; the rest is not asked.",
+        "USD",
+    ),
+    Option(
+        "dry-run",
+        "Tell which cells would be asked, with an estimate of tokens, time and money; call nobody.",
+        kind="flag",
+    ),
+    Option(
         "verdict",
         "What fails the session: cells (every failed cell does) or gate (only gates and faults do) (cells).",
         "cells|gate",
@@ -100,6 +110,12 @@ OPTIONS = (
     Option(
         "endpoints",
         "Servers of your own, one a line: name = kind base_url [KEY_ENV_NAME].",
+        kind="list",
+        where="ini",
+    ),
+    Option(
+        "prices",
+        "What tokens cost, one line a glob of targets: glob = input output [cached], in USD per million.",
         kind="list",
         where="ini",
     ),

@@ -49,6 +49,15 @@ def pytest_openclaw_validators() -> Sequence[type[Validator]]:
     return BUILTIN
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Have a dry run start no workers, before or after xdist has read what starts them."""
+    if options.lookup(config, "dry-run")[0]:
+        from pytest_openclaw.dry_run import lead_no_workers
+
+        lead_no_workers(config)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Check every choice before anything is called, and register what this session needs."""
@@ -67,7 +76,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Cells(state), "openclaw-cells")
     if state.is_worker:
         return
-    if not state.calls_nobody:
+    if state.settings.dry_run:
+        from pytest_openclaw.dry_run import DryRun
+
+        config.pluginmanager.register(DryRun(state), "openclaw-dry-run")
+    if state.settings.dry_run or not state.calls_nobody:
         check_start(state)
     config.pluginmanager.register(Recorder(state), "openclaw-recorder")
 

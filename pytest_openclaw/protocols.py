@@ -86,6 +86,16 @@ class Provider(Protocol):
         return False
 
     @property
+    def is_free(self) -> bool:
+        """Whether nobody charges for a call, because the model is on this machine."""
+        return False
+
+    @property
+    def billed_at(self) -> str | None:
+        """The address by which a price list knows who charges for calls; None if no list can know."""
+        return None
+
+    @property
     def secrets(self) -> tuple[str, ...]:
         """Texts that must never be written anywhere: keys, passwords in addresses."""
         return ()

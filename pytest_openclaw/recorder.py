@@ -135,12 +135,14 @@ class Recorder:
         if summary is None or run is None or not (summary.n_rows or summary.gates):
             return
         from pytest_openclaw.reports.terminal import TITLE, render_terminal
+        from pytest_openclaw.spending import notes_on_cost
 
         page = run.directory.path / "summary.md"
         start = self._state.config.invocation_params.dir
         where = page.relative_to(start) if page.is_relative_to(start) else page
         terminalreporter.write_sep("=", TITLE)
-        for line in render_terminal(summary, str(where), ledger.resume_command):
+        notes = notes_on_cost(self._state, summary)
+        for line in render_terminal(summary, str(where), ledger.resume_command, notes):
             terminalreporter.write_line(line)
         for line in ci.annotate(summary, self._state.suite_files):
             terminalreporter.write_line(line)

@@ -207,6 +207,26 @@ class Turn:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Usage:
+    """What a server counted of one request, as far as its price depends on it; None where it did not say.
+
+    Attributes:
+        model: that answered; None is the one that was asked.
+        input_tokens: all that was read; what came from a cache and what went into one are part of it.
+        cached_tokens: of these, read from a cache.
+        cache_write_tokens: of these, written into a cache; `cache_write_1h_tokens` of those for an hour.
+        output_tokens: all that was generated; reasoning is part of it.
+    """
+
+    model: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    cache_write_1h_tokens: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reply:
     """What came back from a model.
 
@@ -224,7 +244,9 @@ class Reply:
         effective_model: the model that the server says answered.
         timing: None lets the executor time the call from outside.
         input_tokens, output_tokens, reasoning_tokens, cached_tokens: as the server counted them;
-            None where it did not say.
+            None where it did not say. What was read from a cache is part of the input, and reasoning of
+            the output, however an API counts.
+        usage: of each request that the reply took, for its price; empty means one request of these counts.
         tokens_per_s: speed of generation as the server timed it; None lets our own clock tell.
         turns: of a scripted exchange, all of them; `text` is the last one's. Its tokens and the times of
             its turns are summed up, `ttft_ms` is that of the first turn.
@@ -246,6 +268,7 @@ class Reply:
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
     cached_tokens: int | None = None
+    usage: tuple[Usage, ...] = ()
     tokens_per_s: float | None = None
     turns: tuple[Turn, ...] = ()
     ended_by: EndedBy | None = None
@@ -270,6 +293,7 @@ class Fault:
         sent: False if it was found before anything was sent to the model.
         raw: what had come before it broke.
         turns: of a scripted exchange, those before the one that broke.
+        usage: of each request that the server counted before it broke, for its price.
     """
 
     failure_type: str
@@ -282,6 +306,7 @@ class Fault:
     raw: str = ""
     timing: Timing | None = None
     turns: tuple[Turn, ...] = ()
+    usage: tuple[Usage, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,6 +319,7 @@ class Ending:
         queue_ms: from the wish to ask until the first attempt was sent.
         cold_start: the first request to this target, and no warm-up came before it.
         in_flight: requests that this process had under way on the lane then, this one included.
+        cost_usd: of all attempts and turns; None if it is not known.
     """
 
     result: Reply | Fault
@@ -303,6 +329,7 @@ class Ending:
     queue_ms: float | None = None
     cold_start: bool | None = None
     in_flight: int | None = None
+    cost_usd: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

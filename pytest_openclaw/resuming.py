@@ -76,7 +76,23 @@ class Resumption:
         Raises:
             pytest.UsageError: it lives in another session, or cannot be read.
         """
-        from pytest_openclaw.run.directory import RESULTS, RunDirectory
+        from pytest_openclaw.run.directory import RunDirectory
+
+        if self.path is None:
+            return
+        try:
+            self.directory = stack.enter_context(RunDirectory.reopen(self.path))
+        except (OpenClawError, OSError) as error:
+            raise pytest.UsageError(f"--openclaw-resume={self.path.name}: {error}") from None
+        self.look()
+
+    def look(self) -> None:
+        """Read what the run keeps, whoever holds it.
+
+        Raises:
+            pytest.UsageError: it cannot be read.
+        """
+        from pytest_openclaw.run.directory import RESULTS
         from pytest_openclaw.run.reading import load_config, load_inventory
         from pytest_openclaw.run.resume import read_kept
         from pytest_openclaw.run.session import Earlier
@@ -84,7 +100,6 @@ class Resumption:
         if self.path is None:
             return
         try:
-            self.directory = stack.enter_context(RunDirectory.reopen(self.path))
             self.earlier = Earlier(
                 config=load_config(self.path),
                 inventory=load_inventory(self.path),

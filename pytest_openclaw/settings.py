@@ -77,6 +77,22 @@ class Gates:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OwnPrice:
+    """A price of the user's own: an ini line `glob = input output [cached]`.
+
+    Attributes:
+        pattern: of targets' labels, or of labels without their thinking level; case does not matter.
+        input_usd, output_usd, cached_usd: US dollars for a million tokens; `cached_usd` for those that
+            were read from a cache.
+    """
+
+    pattern: str
+    input_usd: float
+    output_usd: float
+    cached_usd: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """Everything that the user chose for this run.
 
@@ -91,6 +107,9 @@ class Settings:
         run_id: fixed by `--openclaw-run-id`; else the time of the start.
         run_id_given: whether the user chose it.
         resume: the id of the run to go on with, or `last`; empty begins a new one.
+        prices: the user's own; of those that fit a target the last one counts.
+        budget_usd: what this session may spend, in US dollars; None is no limit.
+        dry_run: tell what would be asked, and call nobody.
     """
 
     targets: tuple[Target, ...] = ()
@@ -111,3 +130,6 @@ class Settings:
     fail_unavailable: bool = False
     endpoints: tuple[Endpoint, ...] = ()
     provider_options: Mapping[str, str] = field(default_factory=dict)
+    prices: tuple[OwnPrice, ...] = ()
+    budget_usd: float | None = None
+    dry_run: bool = False

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_openclaw import options
 from pytest_openclaw.errors import CallFailed, SuiteError, TargetError
+from pytest_openclaw.spending import check_budget
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +27,13 @@ def check_start(state: State) -> None:
     Raises:
         pytest.UsageError: says what is wrong and what to do.
     """
+    if state.settings.dry_run:
+        check_validators(state)
+        check_prompt_ids(state)
+        state.check_providers()
+        check_budget(state)
+        state.resumption.look()
+        return
     check_workers(state)
     check_run_name(state)
     check_validators(state)
@@ -33,6 +41,7 @@ def check_start(state: State) -> None:
     state.check_providers()
     state.reopen()
     resolve_wildcards(state)
+    check_budget(state)
 
 
 def check_workers(state: State) -> None:

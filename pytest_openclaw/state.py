@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.redact import Redactor
     from pytest_openclaw.run.asking import Asked, Asker
     from pytest_openclaw.run.neighbours import Others
+    from pytest_openclaw.run.purse import Purse
     from pytest_openclaw.run.resume import Replay
     from pytest_openclaw.run.shared import SharedDir
     from pytest_openclaw.settings import Settings
@@ -92,7 +93,7 @@ class State:
     @property
     def calls_nobody(self) -> bool:
         """Whether this session only lists or explains something."""
-        return any(getattr(self.config.option, name, None) for name in LISTING)
+        return self.settings.dry_run or any(getattr(self.config.option, name, None) for name in LISTING)
 
     @cached_property
     def registry(self) -> Registry:
@@ -132,6 +133,13 @@ class State:
             return Path(self.handed_over["shared_dir"])
         self._shared = self._open.enter_context(shared)
         return self._shared.path
+
+    @cached_property
+    def purse(self) -> Purse:
+        """What the run has spent, by every process on this machine."""
+        from pytest_openclaw.run.purse import Purse
+
+        return Purse(self.shared_path, self.settings.budget_usd)
 
     @cached_property
     def redactor(self) -> Redactor:

@@ -31,6 +31,15 @@ class Address:
         return is_loopback(urlsplit(self.base_url).hostname or "")
 
     @property
+    def is_public(self) -> bool:
+        """Whether anybody could mean this server: its host is a full name or an address of the internet."""
+        host = (urlsplit(self.base_url).hostname or "").rstrip(".")
+        try:
+            return ipaddress.ip_address(host.partition("%")[0]).is_global
+        except ValueError:
+            return "." in host and not is_loopback(host)
+
+    @property
     def root_url(self) -> str:
         """The base without its `/v1`, where a server's own routes begin."""
         return self.base_url.removesuffix("/v1")

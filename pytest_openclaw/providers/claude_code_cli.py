@@ -30,6 +30,7 @@ from pytest_openclaw.providers.claude_call import (
 from pytest_openclaw.providers.claude_faults import Asked, ended_without_result, meaning_of
 from pytest_openclaw.providers.claude_tools import lay_out_tools, what_broke, why_not_askable
 from pytest_openclaw.providers.claude_turns import stream_for
+from pytest_openclaw.providers.claude_usage import charged
 from pytest_openclaw.providers.processes import Program, Running
 from pytest_openclaw.providers.stream_json import hear_line
 from pytest_openclaw.records import Fault
@@ -75,6 +76,19 @@ class ClaudeCodeCLI(Provider):
         """Whether the CLI was sent to a server on this machine; else the models are elsewhere."""
         address = self._access.address
         return address is not None and address.is_loopback
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the CLI was sent to a server on this machine."""
+        return self.is_local
+
+    @property
+    def billed_at(self) -> str | None:
+        """Anthropic, at list prices also where a plan pays, or the server that the CLI was sent to."""
+        address = self._access.address
+        if address is None:
+            return "https://api.anthropic.com"
+        return address.base_url if address.is_public else None
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -127,8 +141,9 @@ class ClaudeCodeCLI(Provider):
         if isinstance(outcome, Fault):
             message = Redactor.of(self.secrets).text(outcome.message)
             raw = outcome.raw or stream.raw()
-            raise CallFailed(replace(outcome, message=message, raw=raw, timing=stream.timing()))
-        return outcome
+            usage = charged(stream.reply().usage, stream.result)
+            raise CallFailed(replace(outcome, message=message, raw=raw, timing=stream.timing(), usage=usage))
+        return replace(outcome, usage=charged(outcome.usage, stream.result))
 
     async def _converse(self, program: Program, stream: Stream, request: Request) -> Reply | Fault:
         running = await self._start(program)

@@ -95,6 +95,7 @@ class PlayedStream(Stream):
             input_tokens=_total([reply.input_tokens for reply in replies]),
             output_tokens=_total([reply.output_tokens for reply in replies]),
             cached_tokens=_total([reply.cached_tokens for reply in replies]),
+            usage=tuple(usage for reply in replies for usage in reply.usage),
             turns=turns,
             ended_by=ended_by,
         )

@@ -12,24 +12,15 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from pytest_openclaw.clock import epoch_ms
 from pytest_openclaw.providers.tool_fragments import ToolFragments
-from pytest_openclaw.records import Reply, Timing
+from pytest_openclaw.records import Reply, Timing, Usage
 from pytest_openclaw.text import valid_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-class _Usage(TypedDict, total=False):
-    """The server's counts, under `Reply`'s names."""
-
-    input_tokens: int | None
-    output_tokens: int | None
-    reasoning_tokens: int | None
-    cached_tokens: int | None
 
 
 class Exchange:
@@ -68,7 +59,8 @@ class Exchange:
         self._calls = ToolFragments()
         self._finish_reason: str | None = None
         self._model: str | None = None
-        self._usage: _Usage | None = None
+        self._usage: Usage | None = None
+        self._reasoning_tokens: int | None = None
         self._tokens_per_s: float | None = None
 
     # --- what a reader tells ----------------------------------------------------------------
@@ -130,13 +122,23 @@ class Exchange:
         output_tokens: int | None = None,
         reasoning_tokens: int | None = None,
         cached_tokens: int | None = None,
+        cache_write_tokens: int | None = None,
+        cache_write_1h_tokens: int | None = None,
     ) -> None:
-        """Take the server's own counts; the last ones told count."""
-        self._usage = _Usage(
+        """Take the server's own counts; the last ones told count.
+
+        What came from a cache is part of the input; a server that tells of more of it than of input has
+        counted it apart, as Anthropic's own API does.
+        """
+        if input_tokens is not None and (cached_tokens or 0) > input_tokens:
+            input_tokens += cached_tokens or 0
+        self._reasoning_tokens = reasoning_tokens
+        self._usage = Usage(
             input_tokens=input_tokens,
             output_tokens=output_tokens,
-            reasoning_tokens=reasoning_tokens,
             cached_tokens=cached_tokens,
+            cache_write_tokens=cache_write_tokens,
+            cache_write_1h_tokens=cache_write_1h_tokens,
         )
 
     def hear_speed(self, tokens_per_s: float | None) -> None:
@@ -216,7 +218,7 @@ class Exchange:
 
     def reply(self) -> Reply:
         """What was heard, as a `Reply` of valid UTF-8; a call without a name is none."""
-        usage = self._usage or _Usage()
+        usage, model = self._usage or Usage(), valid_text(self._model) if self._model else None
         return Reply(
             text=valid_text("".join(self._text)),
             reasoning=valid_text("".join(self._reasoning)),
@@ -224,10 +226,14 @@ class Exchange:
             tool_calls=self._calls.tool_calls(),
             refusal=valid_text("".join(self._refusal)) if self._refusal else None,
             finish_reason=valid_text(self._finish_reason) if self._finish_reason else None,
-            effective_model=valid_text(self._model) if self._model else None,
+            effective_model=model,
             timing=self.timing(),
             tokens_per_s=self._tokens_per_s,
-            **usage,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            reasoning_tokens=self._reasoning_tokens,
+            cached_tokens=usage.cached_tokens,
+            usage=(replace(usage, model=model),) if self._usage else (),
         )
 
     # --- how ----------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ async def listen(
     if exchange.ended:
         return exchange.reply()
     raw = call.hide(exchange.raw() or fault.raw)
-    raise CallFailed(replace(fault, raw=raw, timing=exchange.timing()))
+    raise CallFailed(replace(fault, raw=raw, timing=exchange.timing(), usage=exchange.reply().usage))
 
 
 async def fetch_object(edge: HttpEdge, call: Call, *, timeout_s: float) -> JsonObject:

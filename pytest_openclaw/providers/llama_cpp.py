@@ -75,6 +75,11 @@ class LlamaCpp(OllamaOpenAI):
         """It is on this machine."""
         return True
 
+    @property
+    def is_free(self) -> bool:
+        """It is on this machine."""
+        return True
+
     def describe(self) -> JsonObject:
         """What shapes the engine's answers; its address is another one in every run."""
         return {"path": self.path, "context_tokens": CONTEXT_TOKENS, "cache_prompt": False}

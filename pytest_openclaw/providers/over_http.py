@@ -99,6 +99,16 @@ class OverHttp(Provider):
         return self.address.is_loopback
 
     @property
+    def is_free(self) -> bool:
+        """Whether the server is on this machine."""
+        return self.address.is_loopback
+
+    @property
+    def billed_at(self) -> str | None:
+        """The base URL, unless it is one of a private network."""
+        return self.address.base_url if self.address.is_public else None
+
+    @property
     def secrets(self) -> tuple[str, ...]:
         """The key and the address's user info."""
         key = self.key()

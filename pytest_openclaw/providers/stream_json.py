@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 #: the model that stands on assistant lines which the CLI wrote itself
 SYNTHETIC = "<synthetic>"
 _FINISH_REASONS = {"max_tokens": "length", "model_context_window_exceeded": "length"}
+_HOURLY = "ephemeral_1h_input_tokens"
 _INPUT_COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
@@ -95,13 +96,16 @@ class Stream:
         counts = {
             name: count for name in names if (count := count_in(object_in(usage).get(name))) is not None
         }
-        self._usage |= counts
+        hourly = count_in(object_in(object_in(usage).get("cache_creation")).get("ephemeral_1h_input_tokens"))
+        self._usage |= counts if hourly is None else {**counts, _HOURLY: hourly}
         if self._usage:
             known = [self._usage[name] for name in _INPUT_COUNTS if name in self._usage]
             self.exchange.hear_usage(
                 input_tokens=sum(known) if "input_tokens" in self._usage else None,
                 output_tokens=self._usage.get("output_tokens"),
                 cached_tokens=self._usage.get("cache_read_input_tokens"),
+                cache_write_tokens=self._usage.get("cache_creation_input_tokens"),
+                cache_write_1h_tokens=self._usage.get(_HOURLY),
             )
 
     def hear_offer(self, names: Any, servers: Any) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
+from pytest_openclaw.reports.money import render_usd
 from pytest_openclaw.reports.numbers import (
     DASH,
     one_line,
@@ -50,6 +51,7 @@ def render_markdown(summary: Summary) -> str:
         *_section("Context pressure", _pressure(summary.groups)),
         *_section("Safety probes", (line for group in summary.groups for line in _safety(group))),
         *_section("Gates", (_gates(summary))),
+        *_section("Cost", _cost(summary)),
         *_section("Not answered", (line for group in summary.groups for line in _unanswered(group))),
         *_section(
             "Answered by another model", (line for group in summary.groups for line in _other_model(group))
@@ -104,6 +106,16 @@ def _row(group: Group) -> list[str]:
         f"{use.n_success}/{use.n}" if use.n else DASH,
         render_interval(use.interval_95),
     ]
+
+
+def _cost(summary: Summary) -> Iterable[str]:
+    if (budget := summary.budget) is not None:
+        told = f"{render_usd(budget.spent_usd)} of a budget of {render_usd(budget.budget_usd)} spent"
+        yield f"- {told}; cells not asked: {budget.n_not_asked}" if budget.n_not_asked else f"- {told}"
+    for group in summary.groups:
+        if group.cost_usd:
+            tokens = f"{group.input_tokens or 0} tokens in, {group.output_tokens or 0} out"
+            yield f"- {_cell(group.target.label)}: {render_usd(group.cost_usd)}, {tokens}"
 
 
 def _tiers(group: Group) -> Iterable[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.reports.money import render_cost
 from pytest_openclaw.reports.numbers import (
     DASH,
     columns,
@@ -27,7 +28,7 @@ from pytest_openclaw.stats.advice import advice_on
 from pytest_openclaw.stats.findings import most_frequent_miss
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pytest_openclaw.stats.summary import Group, Summary
 
@@ -40,16 +41,22 @@ HEADERS = ("target", "pass", "", "p50", "p95", "TTFT", "tok/s", "tier", "")
 ON_THE_LEFT = (True, False, False, False, False, False, False, True, False)
 
 
-def render_terminal(summary: Summary, where: str, resume: str | None = None) -> list[str]:
+def render_terminal(
+    summary: Summary, where: str, resume: str | None = None, notes: Iterable[tuple[str, str]] = ()
+) -> list[str]:
     """Return the lines under the title.
 
     Args:
         summary: the run's.
         where: the path of `summary.md`, as the user would type it.
         resume: the command that goes on with the run; shown, on one line, if there is something left to ask.
+        notes: further findings, each a label and a text.
     """
     lines = [*_table(summary)]
-    findings = [*_findings(summary, where)]
+    findings = [*_findings(summary)]
+    for label, text in notes:
+        findings += _wrapped(label, text, WIDTH - LABEL_WIDTH)
+    findings.append(("wrote", where))
     if resume and summary.is_owing:
         findings.append(("next", one_line(resume, LONGEST_COMMAND)))
     return [*lines, "", *(f"{label:<{LABEL_WIDTH}}{text}".rstrip() for label, text in findings)]
@@ -105,7 +112,7 @@ def _row(group: Group) -> list[str]:
     ]
 
 
-def _findings(summary: Summary, where: str) -> Iterator[tuple[str, str]]:
+def _findings(summary: Summary) -> Iterator[tuple[str, str]]:
     width = WIDTH - LABEL_WIDTH
     if summary.state == "interrupted":
         yield "interrupted", f"{summary.n_rows} of {summary.n_cells} cells have a row"
@@ -131,7 +138,8 @@ def _findings(summary: Summary, where: str) -> Iterator[tuple[str, str]]:
         row = summary.slowest
         where_and_when = f"{render_ms(row.e2e_ms)} on {row.target.label}"
         yield from _wrapped("slowest", f"{row.prompt_id} {row.prompt_name}: {where_and_when}", width)
-    yield "wrote", where
+    if cost := render_cost(summary.groups):
+        yield from _wrapped("cost", cost, width)
 
 
 def _wrapped(label: str, text: str, width: int) -> Iterator[tuple[str, str]]:

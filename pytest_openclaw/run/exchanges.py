@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw import faults
 from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.prices import total_usd
 from pytest_openclaw.records import Ending, Fault, Reply, Timing, Turn
 from pytest_openclaw.run.attempt import within
 from pytest_openclaw.tools.loops import call_key, is_looping
@@ -156,6 +157,7 @@ class _Exchange:
             timing=self._timing(),
             attempts=sum(ending.attempts for ending in self._endings),
             retry_wait_ms=sum(ending.retry_wait_ms for ending in self._endings),
+            cost_usd=total_usd((ending.result, ending.cost_usd) for ending in self._endings),
         )
 
     def _timing(self) -> Timing:

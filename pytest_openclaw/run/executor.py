@@ -97,7 +97,7 @@ class Executor:
         self._hosts: dict[type[Host], Host] = {}
         self._deaths = 0
         self._kinds = _kinds(providers)
-        self._limits = _limits(providers, settings)
+        self._limits = lane_limits(providers, settings)
         self.notes: dict[Target, JsonObject] = {}
         self.is_stopping = False
 
@@ -285,7 +285,7 @@ def _kinds(providers: Mapping[str, Provider]) -> dict[str, type[Host]]:
     }
 
 
-def _limits(providers: Mapping[str, Provider], settings: Settings) -> dict[str, int]:
+def lane_limits(providers: Mapping[str, Provider], settings: Settings) -> dict[str, int]:
     """Return the limit of each lane: where several providers share one, the smallest of theirs."""
     limits: dict[str, int] = {}
     for name, provider in providers.items():

@@ -15,11 +15,13 @@ from pytest_openclaw import faults
 from pytest_openclaw.clock import epoch_ms
 from pytest_openclaw.errors import CallFailed
 from pytest_openclaw.once import once_in_loop
+from pytest_openclaw.prices import Prices, total_usd
 from pytest_openclaw.records import Ending, Fault, Reply, Request, Timing
 from pytest_openclaw.run.attempt import ask_once, within
 from pytest_openclaw.run.exchanges import hold_exchange
 from pytest_openclaw.run.lanes import Lanes
 from pytest_openclaw.run.neighbours import Neighbours
+from pytest_openclaw.run.purse import Purse
 from pytest_openclaw.run.resources import collect_snapshot
 from pytest_openclaw.run.retry import wait_before_retry
 
@@ -115,6 +117,9 @@ class Fetcher:
         self._lanes = Lanes(
             None if others == "none" else Neighbours(shared_dir, share_slots=others == "any_cell")
         )
+        self._prices = Prices(providers, settings)
+        self._prices.get_ready(target for target in settings.targets if target.provider in providers)
+        self._purse = Purse(shared_dir, settings.budget_usd)
         self._asked: set[str] = set()
         self._ready: dict[str, asyncio.Task[JsonObject]] = {}
         self._told: set[str] = set()
@@ -160,6 +165,8 @@ class Fetcher:
             return never_asked(faults.takes_no_tools(job.target.provider))
         if fault := self._lanes.down(provider.lane, job.target):
             return never_asked(faults.not_asked(fault))
+        if spent := self._spent(job.target):
+            return never_asked(spent)
         await self._make_ready(provider, job.target, notes)
         if job.request.world is None or provider.plays_worlds:
             return await self._attempts(provider, job, received)
@@ -175,10 +182,15 @@ class Fetcher:
         began = time.perf_counter()
         waited_s = 0.0
         attempt = 0
+        costs: list[tuple[Reply | Fault, float | None]] = []
+        ending: Ending | None = None
         while True:
+            if spent := self._spent(job.target):
+                return ending or never_asked(spent)
             attempt += 1
             in_flight = self._lanes.in_flight(provider.lane)
             result, timing = await ask_once(provider, job.request)
+            costs.append((result, self._charge(provider, job.target, job.request, result, timing)))
             wait_s = None
             if isinstance(result, Fault):
                 self._lanes.mark(provider.lane, job.target, result)
@@ -192,21 +204,47 @@ class Fetcher:
                     timeout_s=job.request.timeout_s,
                     random=random.random,
                 )
+            ending = Ending(
+                result=result,
+                timing=timing,
+                attempts=attempt,
+                retry_wait_ms=waited_s * 1000,
+                queue_ms=(began - received) * 1000,
+                cold_start=cold,
+                in_flight=in_flight,
+                cost_usd=total_usd(costs),
+            )
             if wait_s is None:
-                return Ending(
-                    result=result,
-                    timing=timing,
-                    attempts=attempt,
-                    retry_wait_ms=waited_s * 1000,
-                    queue_ms=(began - received) * 1000,
-                    cold_start=cold,
-                    in_flight=in_flight,
-                )
+                return ending
             assert isinstance(result, Fault), "only a fault is asked again"
             if self._tell:
                 self._tell(Waiting(number=job.number, why=result.message, seconds=wait_s))
             await asyncio.sleep(wait_s)
             waited_s += wait_s
+
+    # --- money ---
+
+    def _spent(self, target: Target) -> Fault | None:
+        """Why nobody is asked any more, once the budget is spent."""
+        if not self._purse.is_empty:
+            return None
+        assert self._purse.budget_usd is not None, "only a budget can be spent"
+        return faults.budget_spent(target.provider, self._purse.budget_usd)
+
+    def _charge(
+        self, provider: Provider, target: Target, request: Request, result: Reply | Fault, timing: Timing
+    ) -> float | None:
+        """Return what an attempt cost, and take it out of the purse.
+
+        What the server did not count is taken out at the most that it can have been: the budget is a promise.
+        """
+        cost_usd = self._prices.cost_usd(target, result, timing.started_at_ms)
+        paid_usd = cost_usd
+        if paid_usd is None and (isinstance(result, Reply) or result.failure_type in faults.UNPRICED):
+            turns = request.world.steps if request.world and provider.plays_worlds else 1
+            paid_usd = turns * self._prices.most_usd(target, request)
+        self._purse.pay(paid_usd or 0.0)
+        return cost_usd
 
     # --- a target's first job ---
 
@@ -255,6 +293,7 @@ class Fetcher:
             result, timing = await ask_once(provider, request)
         except Exception as error:
             return _no_warm_up(f"{type(error).__name__}: {error}")
+        self._charge(provider, target, request, result, timing)
         message = None if isinstance(result, Reply) else result.message
         return {"warm_up": {"ok": message is None, "e2e_ms": round(timing.e2e_ms), "message": message}}
 

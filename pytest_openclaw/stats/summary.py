@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_openclaw.records import JsonObject, Record, Target
+    from pytest_openclaw.stats.budget import Budget
     from pytest_openclaw.stats.findings import Missed
     from pytest_openclaw.stats.gates import GateResult
     from pytest_openclaw.stats.intervals import Interval
@@ -100,6 +101,7 @@ class Summary:
         verdict: of all gates together.
         missed: prompts that no target passed.
         slowest: the successful row that took longest.
+        budget: what the last session was allowed to spend, and has spent; None without a budget.
     """
 
     run_id: str
@@ -113,6 +115,7 @@ class Summary:
     missed: Sequence[Missed] = ()
     slowest: Record | None = None
     n_unrecorded_calls: int = 0
+    budget: Budget | None = None
 
     @property
     def n_answered(self) -> int:
@@ -244,6 +247,7 @@ def summary_to_json(summary: Summary) -> JsonObject:
         "groups": [group_to_json(group) for group in summary.groups],
         "gates": [asdict(gate) for gate in summary.gates],
         "verdict": summary.verdict,
+        "budget": summary.budget and asdict(summary.budget),
         "missed_by_all": [asdict(missed) for missed in summary.missed],
     }
 

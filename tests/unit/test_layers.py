@@ -16,16 +16,27 @@ ROOT = Path(pytest_openclaw.__file__).parent
 # The wings of the house, top to bottom; a module imports from its own wing and from those below.
 WINGS = [
     {"plugin", "cells", "recorder", "distributed", "crew", "scheduling", "items", "python_benchmarks", "start",
-     "state", "ledger", "registries", "resuming", "choices", "options", "hookspecs", "commands", "__main__", "ci"},
+     "state", "ledger", "spending", "dry_run", "ci", "registries", "resuming", "choices", "options", "hookspecs",
+     "commands", "__main__"},
     {"run"},
-    {"providers", "engine"},
+    {"providers", "engine", "prices"},
     {"suites"},
     {"judge", "validators", "tools"},
     {"stats", "reports"},
     {"records", "settings", "schema", "protocols", "errors", "faults", "redact", "text", "once", "clock",
      "signals", "toolcalls", "worlds", "__init__"},
 ]  # fmt: skip
-HEAVY = {"httpx2", "jsonschema", "psutil", "tabulate", "regex", "filelock", "asyncio", "xdist"}
+HEAVY = {
+    "httpx2",
+    "jsonschema",
+    "psutil",
+    "tabulate",
+    "regex",
+    "filelock",
+    "asyncio",
+    "xdist",
+    "genai_prices",
+}
 LIGHT_MODULES = ("plugin", "options", "hookspecs", "__init__")
 
 

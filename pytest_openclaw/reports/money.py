@@ -1,0 +1,36 @@
+"""What calls cost, as lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.reports.numbers import DASH
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_openclaw.stats.summary import Group
+
+
+def render_usd(usd: float | None) -> str:
+    """Return `12.40 USD`, or three digits that tell something: `0.00123 USD`."""
+    if usd is None:
+        return DASH
+    if usd == 0 or usd >= 1:
+        return f"{usd:.2f} USD"
+    # Never as 1e-05.
+    figures = f"{usd:.12f}".rstrip("0")
+    zeros = len(figures) - len(figures[2:].lstrip("0")) - 2
+    return f"{usd:.{max(2, zeros + 3)}f}".rstrip("0").ljust(4, "0") + " USD"
+
+
+def render_cost(groups: Sequence[Group]) -> str | None:
+    """Return what a run cost, by target if there are several; None if nothing was charged for."""
+    charged = [group for group in groups if group.cost_usd]
+    if not charged:
+        return None
+    total = render_usd(sum(group.cost_usd or 0.0 for group in charged))
+    if len(charged) == 1:
+        return f"{total}, {charged[0].target.label}"
+    parts = (f"{group.target.label} {render_usd(group.cost_usd)}" for group in charged)
+    return f"{total}: {', '.join(parts)}"

@@ -1,0 +1,36 @@
+"""What a session was allowed to spend, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.faults import BUDGET_SPENT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_openclaw.records import Record
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """The money of one session.
+
+    Attributes:
+        spent_usd: may exceed the budget by what was in flight when it was reached.
+        n_not_asked: cells that were not asked, or not to their end, because the budget was spent.
+    """
+
+    budget_usd: float
+    spent_usd: float
+    n_not_asked: int
+
+
+def budget_of(records: Iterable[Record], budget_usd: float, spent_usd: float) -> Budget:
+    """Return what a session's rows and its purse tell."""
+    return Budget(
+        budget_usd=budget_usd,
+        spent_usd=spent_usd,
+        n_not_asked=sum(record.failure_type == BUDGET_SPENT for record in records),
+    )

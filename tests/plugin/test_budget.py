@@ -1,0 +1,208 @@
+"""`--openclaw-budget-usd`: nobody is asked any more once so much is spent; what was paid for is kept."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from typing import Any
+
+import pytest
+
+NOOP = {"type": "noop"}
+
+# Every call is written down and costs a dollar, at the ini's price; `MACHINE` lets a worker be elsewhere.
+TILL = """
+import os
+import pathlib
+import pytest_openclaw.run.inventory
+from pytest_openclaw import Provider, Reply
+
+FOLDER = pathlib.Path(__file__).parent
+if "MACHINE" in os.environ:
+    pytest_openclaw.run.inventory.machine_id = lambda: os.environ["MACHINE"]
+
+
+class Till(Provider):
+    name = "till"
+
+    async def ask(self, request):
+        with open(FOLDER / "asked.txt", "a") as file:
+            file.write(request.prompt + "\\n")
+        return Reply(text="hi", input_tokens=1, output_tokens=0)
+
+
+class Unpriced(Till):
+    name = "unpriced"
+
+
+def pytest_openclaw_providers():
+    return [Till, Unpriced]
+"""
+INI = "[pytest]\nopenclaw_prices = till/* = 1000000 0\n"
+
+
+@pytest.fixture(name="project")
+def _project(project: Any) -> Any:
+    return prepared(project)
+
+
+@pytest.fixture(name="plain_project")
+def _plain_project(plain_project: Any) -> Any:
+    return prepared(plain_project)
+
+
+def prepared(project: Any, n: int = 12) -> Any:
+    """A project with so many prompts."""
+    project.extend_conftest(TILL)
+    project.pytester.makeini(INI)
+    project.suite({f"P{number}": (f"say {number}", NOOP) for number in range(n)})
+    return project
+
+
+def n_asked(project: Any) -> int:
+    """How many calls were made since the last time."""
+    path = project.folder / "asked.txt"
+    lines = path.read_text().splitlines() if path.exists() else []
+    path.unlink(missing_ok=True)
+    return len(lines)
+
+
+def kinds(session: Any) -> Counter[str]:
+    """How many cells ended how."""
+    return Counter(row["failure_type"] or "answered" for row in session.rows)
+
+
+def test_the_asking_stops_when_the_budget_is_spent(project: Any) -> None:
+    """One at a time nothing is asked beyond the budget; the rest is skipped, with rows that say so."""
+    session = project.run("--openclaw-budget-usd=3", "--openclaw-concurrency=1", models="till/m")
+
+    session.outcomes(passed=3, skipped=9)
+    assert session.status == 0
+    assert n_asked(project) == 3
+    assert kinds(session) == {"answered": 3, "budget_spent": 9}
+    left = [row for row in session.rows if row["failure_type"]]
+    assert {(row["availability_status"], row["attempts"], row["cost_usd"]) for row in left} == {
+        ("skipped_unavailable", 0, None)
+    }
+    assert left[0]["fault_message"] == "till: not asked: the budget of 3 USD is spent."
+    assert session.summary["budget"] == {"budget_usd": 3.0, "spent_usd": 3.0, "n_not_asked": 9}
+    assert "budget            3.00 USD of 3.00 USD spent; 9 cells not asked" in session.text
+    assert session.load("config.json")["budget_usd"] == 3.0
+
+
+@pytest.mark.parametrize("concurrency", [2, 4])
+def test_no_more_is_spent_than_was_in_flight(project: Any, concurrency: int) -> None:
+    """What is under way when the budget is reached is paid for too, and kept."""
+    session = project.run("--openclaw-budget-usd=3", f"--openclaw-concurrency={concurrency}", models="till/m")
+
+    n = n_asked(project)
+    assert 3 <= n <= 3 + concurrency - 1
+    assert kinds(session) == {"answered": n, "budget_spent": 12 - n}
+    assert session.summary["budget"]["spent_usd"] == n
+
+
+def test_a_budget_that_lasts_changes_nothing(project: Any) -> None:
+    """Everything is asked, and the summary tells what was spent."""
+    session = project.run("--openclaw-budget-usd=12.5", models="till/m")
+
+    session.outcomes(passed=12)
+    assert session.summary["budget"] == {"budget_usd": 12.5, "spent_usd": 12.0, "n_not_asked": 0}
+
+
+def test_a_run_without_a_budget_has_none(plain_project: Any) -> None:
+    """The summary says null."""
+    session = plain_project.run(models="till/m")
+
+    assert session.summary["budget"] is None
+    assert "USD spent" not in session.text
+
+
+def test_what_was_not_asked_is_no_lack_of_a_server(plain_project: Any) -> None:
+    """`--openclaw-fail-unavailable` is about servers; who sets a budget has wished the rest away."""
+    session = plain_project.run(
+        "--openclaw-budget-usd=3", "--openclaw-concurrency=1", "--openclaw-fail-unavailable", models="till/m"
+    )
+
+    session.outcomes(passed=3, skipped=9)
+
+
+def test_a_resumed_run_spends_anew(project: Any) -> None:
+    """It asks what is left, counts only what it spends itself, and says so."""
+    first = project.run("--openclaw-budget-usd=5", "--openclaw-concurrency=1", models="till/m")
+    assert n_asked(project) == 5
+
+    again = project.run(
+        "--openclaw-resume=last", "--openclaw-budget-usd=4", "--openclaw-concurrency=1", models=None
+    )
+
+    assert n_asked(project) == 4
+    assert kinds(again) == {"answered": 9, "budget_spent": 3}
+    assert again.summary["budget"] == {"budget_usd": 4.0, "spent_usd": 4.0, "n_not_asked": 3}
+    assert "4.00 USD of 4.00 USD spent by this session alone; 3 cells" in again.text
+    assert first.run_dir == again.run_dir
+
+    last = project.run("--openclaw-resume=last", models=None)
+    last.outcomes(passed=12)
+    assert last.summary["budget"] is None
+
+
+@pytest.mark.workers
+@pytest.mark.skipif(sys.platform == "win32", reason="workers elsewhere are tried on POSIX")
+def test_other_machines_are_told(plain_project: Any) -> None:
+    """Money spent on one machine stops the asking on another; its replies count when they arrive there."""
+    project = prepared(plain_project, 40)
+
+    session = project.run(
+        *("-d", "--tx", "popen//env:MACHINE=a", "--tx", "popen//env:MACHINE=b"),
+        *("--openclaw-budget-usd=10", "--openclaw-concurrency=2"),
+        models="till/m",
+    )
+
+    # Each machine has one call at a time; a report may be on its way while the other asks on.
+    n = n_asked(project)
+    assert 10 <= n <= 20
+    assert kinds(session) == {"answered": n, "budget_spent": 40 - n}
+    assert session.summary["budget"]["spent_usd"] == n
+
+
+# --- what cannot be kept ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "args", [pytest.param([], id="run"), pytest.param(["--openclaw-dry-run"], id="dry-run")]
+)
+def test_a_target_without_a_price_is_refused(plain_project: Any, args: list[str]) -> None:
+    """Before anybody is asked, with what to do."""
+    session = plain_project.run("--openclaw-budget-usd=3", *args, models="till/m,unpriced/m")
+
+    assert session.status == 4
+    text = " ".join(session.text.split())
+    assert "--openclaw-budget-usd=3: what unpriced/m costs is not known" in text
+    assert "openclaw_prices = unpriced/m = INPUT OUTPUT" in text
+    assert n_asked(plain_project) == 0
+    assert not session.has_run
+
+
+def test_without_the_list_it_is_said_how_to_get_it(
+    plain_project: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cloud model's price is in the list of the extra; nobody is asked."""
+    from pytest_openclaw import prices
+
+    monkeypatch.setenv("OPENAI_API_KEY", "dummy-key-0123456789")
+    monkeypatch.setattr(prices, "_price_list", lambda: None)
+    session = plain_project.run("--openclaw-budget-usd=3", models="openai_responses/gpt-5.3-codex")
+
+    assert session.status == 4
+    assert 'Install the list of prices (pip install "pytest-openclaw[cost]")' in " ".join(
+        session.text.split()
+    )
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "much", "nan", "inf"])
+def test_a_wrong_budget_is_told(plain_project: Any, text: str) -> None:
+    """A budget is an amount of money."""
+    session = plain_project.run(f"--openclaw-budget-usd={text}", models="till/m")
+
+    assert session.status == 4
+    assert f"--openclaw-budget-usd={text}: give US dollars greater than 0" in session.text

@@ -1,0 +1,94 @@
+"""What a run costs: in its rows, in its summary, and in a line at the end."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.providers.servers.misbehaving import MisbehavingServer, Script
+
+NOOP = {"type": "noop"}
+
+
+def answer(**usage: Any) -> Script:
+    """A chat completion with these counts."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": "Hi."}, "finish_reason": "stop"}
+    return Script.answer(
+        json.dumps({"object": "chat.completion", "model": "m", "choices": [choice], "usage": usage}),
+        content_type="application/json",
+    )
+
+
+def counts(n_input: int, n_output: int, n_cached: int = 0) -> dict[str, Any]:
+    """Counts as chat completions tell them: cached input is part of the input."""
+    return {
+        "prompt_tokens": n_input,
+        "completion_tokens": n_output,
+        "prompt_tokens_details": {"cached_tokens": n_cached},
+    }
+
+
+def endpoint(project: Any, server: MisbehavingServer, *prices: str) -> None:
+    """Name the server `lab` in the ini, with these prices."""
+    lines = "".join(f"\n    {price}" for price in prices)
+    project.pytester.makeini(
+        f"[pytest]\nopenclaw_endpoints = lab = ollama_openai {server.origin}/v1\nopenclaw_prices ={lines}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("price", "usd"),
+    [
+        pytest.param("lab/* = 2 8 0.5", (600 * 2 + 400 * 0.5 + 100 * 8) / 1e6, id="own-price"),
+        pytest.param("other/* = 2 8 0.5", 0.0, id="nothing-here"),
+    ],
+)
+def test_rows_and_summary_tell_what_it_cost(project: Any, price: str, usd: float) -> None:
+    """A cell's cost is that of its tokens; the group's is the sum; what costs nothing is not spoken of."""
+    project.suite({"P1": ("a", NOOP), "P2": ("b", NOOP)})
+    with MisbehavingServer() as server:
+        server.on("/v1/chat/completions", lambda _: answer(**counts(1000, 100, 400)))
+        endpoint(project, server, price)
+        session = project.run(models="lab/m")
+
+    session.outcomes(passed=2)
+    assert [row["cost_usd"] for row in session.rows] == [pytest.approx(usd)] * 2
+    assert session.summary["groups"][0]["cost_usd"] == pytest.approx(2 * usd)
+    assert ("0.0044 USD, lab/m" in session.text) is (usd > 0)
+
+
+def test_a_guest_s_cost_is_not_known(project: Any) -> None:
+    """Nobody knows what a provider of one's own charges, until the ini says so."""
+    project.suite({"P1": ("say one two", NOOP)})
+
+    session = project.run()
+
+    assert session.row("P1")["cost_usd"] is None
+    assert session.summary["groups"][0]["cost_usd"] is None
+    assert "USD" not in session.text
+    assert "cost unknown" not in session.text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("lab/m", id="no-price"),
+        pytest.param("lab/m = 2", id="one-figure"),
+        pytest.param("lab/m = 2 8 0.5 1", id="four-figures"),
+        pytest.param("lab/m = 2 -8", id="below-zero"),
+        pytest.param("lab/m = 2 nan", id="no-number"),
+        pytest.param("= 2 8", id="no-glob"),
+    ],
+)
+def test_a_wrong_price_is_told_before_anybody_is_asked(plain_project: Any, line: str) -> None:
+    """A price that cannot be read ends the session, with an example."""
+    plain_project.suite({"P1": ("say hi", NOOP)})
+    plain_project.pytester.makeini(f"[pytest]\nopenclaw_prices =\n    {line}\n")
+
+    session = plain_project.run()
+
+    assert session.status == 4
+    assert f"openclaw_prices: '{line}': write GLOB = INPUT OUTPUT [CACHED]" in session.text
+    assert not session.has_run

@@ -1,0 +1,227 @@
+"""`--openclaw-dry-run`: what would be asked and what it would take; nobody is called, nothing is written."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NOOP = {"type": "noop"}
+
+# Every call, also for the list of models, is written down; answers take tokens.
+CLERK = """
+import pathlib
+from pytest_openclaw import CallFailed, Provider, Reply, faults
+
+FOLDER = pathlib.Path(__file__).parent
+
+
+class Clerk(Provider):
+    name = "clerk"
+    takes_tools = True
+
+    def note(self, what):
+        with open(FOLDER / "asked.txt", "a") as file:
+            file.write(what + "\\n")
+
+    async def ask(self, request):
+        self.note(request.prompt)
+        if request.prompt == "break":
+            raise CallFailed(faults.timed_out("clerk", 1.0))
+        return Reply(text="hi", input_tokens=100, output_tokens=10)
+
+    async def models(self):
+        self.note("models")
+        return ("a", "b")
+
+
+def pytest_openclaw_providers():
+    return [Clerk]
+"""
+INI = "[pytest]\nopenclaw_prices = clerk/* = 10 50\n"
+WORLD = """
+[[prompts]]
+id = "W1"
+prompt = "Look."
+tools = ["read"]
+validator = { type = "world", calls = [{ name = "read" }] }
+
+[prompts.world]
+files = { "a.md" = "x" }
+steps = 6
+
+[[prompts]]
+id = "P1"
+prompt = "Say hi."
+"""
+
+
+@pytest.fixture(name="project")
+def _project(project: Any) -> Any:
+    project.extend_conftest(CLERK)
+    project.pytester.makeini(INI)
+    return project
+
+
+def asked(project: Any) -> list[str]:
+    """Who was called since the last time."""
+    path = project.folder / "asked.txt"
+    words = path.read_text().splitlines() if path.exists() else []
+    path.unlink(missing_ok=True)
+    return words
+
+
+def files(folder: Path) -> dict[str, int]:
+    """Every file of the project and its runs, with its time; caches and pytester's own are left out."""
+    others = {".pytest_cache", "__pycache__", "stdout", "stderr", "runpytest-0", "runpytest-1"}
+    kept = (path for path in folder.rglob("*") if not others & {*path.relative_to(folder).parts})
+    return {str(path): path.stat().st_mtime_ns for path in kept if path.is_file()}
+
+
+def table(session: Any) -> dict[str, list[str]]:
+    """The lines of the table: target → figures."""
+    lines = session.text.partition("nobody was called")[2].partition("based on")[0].splitlines()
+    rows = [re.split(r"\s{2,}", line.strip()) for line in lines[2:] if line.strip()]
+    return {target: figures for target, *figures in rows}
+
+
+def test_nobody_is_called_and_nothing_is_written(project: Any) -> None:
+    """Without an earlier run only cells and calls are known; workers are not started."""
+    project.suite({"P1": ("say one", NOOP), "P2": ("say two", NOOP)})
+    before = files(project.folder)
+
+    session = project.run("--openclaw-dry-run", "--openclaw-repeat=3", models="clerk/a,clerk/b@low")
+
+    assert session.status == 0
+    assert table(session) == {
+        "clerk/a": ["6", "6", "?", "?", "?", "?"],
+        "clerk/b@low": ["6", "6", "?", "?", "?", "?"],
+        "all": ["12", "12", "?", "?", "?", "?"],
+    }
+    assert "nothing: no earlier run asked this" in session.text
+    assert "created:" not in session.text
+    assert "workers [" not in session.text
+    assert asked(project) == []
+    assert files(project.folder) == before
+
+
+def test_an_exchange_may_take_all_its_turns(plain_project: Any) -> None:
+    """Calls are counted at most: a world's steps."""
+    plain_project.extend_conftest(CLERK)
+    plain_project.suite(WORLD)
+
+    session = plain_project.run("--openclaw-dry-run", models="clerk/a")
+
+    assert table(session)["clerk/a"][:2] == ["2", "7"]
+
+
+def test_earlier_runs_tell_what_it_takes(project: Any) -> None:
+    """Tokens and money add up from the newest run that asked the same; a target of which nothing is known has no time."""
+    project.suite({"P1": ("say one", NOOP), "P2": ("say two", NOOP)})
+    run = project.run("--openclaw-run-id=before", models="clerk/a")
+    run.outcomes(passed=2)
+    asked(project)
+
+    session = project.run("--openclaw-dry-run", "--openclaw-repeat=2", models="clerk/a,clerk/b")
+
+    told = table(session)
+    # 4 cells, each 100 tokens in at 10 USD and 10 out at 50 USD for a million.
+    assert told["clerk/a"][:4] == ["4", "4", "400", "40"]
+    assert told["clerk/a"][4].endswith(" s")
+    assert told["clerk/a"][5] == "0.006 USD"
+    assert told["clerk/b"] == ["4", "4", "400", "40", "?", "0.006 USD"]
+    assert "medians of before (8 of 8 cells)" in session.text
+    assert asked(project) == []
+
+
+@pytest.mark.parametrize(
+    ("args", "n"),
+    [
+        pytest.param(["-k", "P1"], 1, id="k"),
+        pytest.param(["--openclaw-prompts=P2"], 1, id="prompts"),
+        pytest.param(["--openclaw-until-conclusive"], 2, id="until-conclusive"),
+    ],
+)
+def test_selection(project: Any, args: list[str], n: int) -> None:
+    """What is not selected is not counted."""
+    project.suite({"P1": ("say one", NOOP), "P2": ("say two", NOOP)})
+
+    session = project.run("--openclaw-dry-run", *args, models="clerk/a")
+
+    assert table(session)["clerk/a"][0] == f"{n}"
+
+
+def test_a_wildcard_is_one_line(project: Any) -> None:
+    """Who is served is not asked, so the glob stands for itself."""
+    project.suite({"P1": ("say one", NOOP)})
+
+    session = project.run("--openclaw-dry-run", "--openclaw-budget-usd=5", models="clerk/*")
+
+    assert session.status == 0
+    assert table(session)["clerk/*"] == ["1", "1", "?", "?", "?", "?"]
+    assert "clerk/* stands for every model served there" in session.text
+    assert asked(project) == []
+
+
+def test_of_a_resumed_run_the_rest_is_counted(project: Any) -> None:
+    """Kept cells are not asked again; the run itself is left as it is."""
+    project.suite({"P1": ("say one", NOOP), "P2": ("break", NOOP), "P3": ("say two", NOOP)})
+    project.run("--openclaw-run-id=before", models="clerk/a")
+    asked(project)
+    before = files(project.folder)
+
+    session = project.run("--openclaw-resume=before", "--openclaw-dry-run", models=None)
+
+    assert session.status == 0
+    # What is known of the one that broke is what the others took.
+    assert table(session)["clerk/a"][:4] == ["1", "1", "100", "10"]
+    assert asked(project) == []
+    assert files(project.folder) == before
+
+
+def test_a_run_that_is_whole_has_nothing_left(plain_project: Any) -> None:
+    """There is no table then, and a sentence."""
+    plain_project.suite({"P1": ("say one", NOOP)})
+    plain_project.run()
+
+    session = plain_project.run("--openclaw-resume=last", "--openclaw-dry-run", models=None)
+
+    assert "nothing: no cell is selected, or each has its answer" in session.text
+
+
+def test_a_suite_that_cannot_be_read_is_told(project: Any) -> None:
+    """As without `--openclaw-dry-run`."""
+    project.suite("[[prompts]]\nid = 'P1'\n")
+
+    session = project.run("--openclaw-dry-run", models="clerk/a")
+
+    assert session.status == 1
+    assert "P1" in session.text
+    assert "nobody was called" not in session.text
+
+
+def test_an_unreadable_run_is_left_out(plain_project: Any) -> None:
+    """It tells nothing, which is told."""
+    plain_project.suite({"P1": ("say one", NOOP)})
+    plain_project.run("--openclaw-run-id=before")
+    results = plain_project.folder / "runs/before/results.jsonl"
+    results.write_text("no row\n" + results.read_text())
+
+    session = plain_project.run("--openclaw-dry-run")
+
+    assert session.status == 0
+    assert "left out: " in session.text
+    assert "nothing: no earlier run asked this" in session.text
+
+
+def test_other_tests_are_not_run(plain_project: Any) -> None:
+    """A dry run runs no test of the project's either."""
+    plain_project.suite({"P1": ("say one", NOOP)})
+    (plain_project.folder / "test_own.py").write_text("def test_own(): assert False\n")
+
+    session = plain_project.run("test_own.py", "--openclaw-dry-run")
+
+    assert session.status == 0
+    session.outcomes()

@@ -1,0 +1,92 @@
+"""What the Claude CLI's requests are charged for, read from its lines."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_openclaw.providers.claude_usage import charged
+from pytest_openclaw.providers.exchange import Exchange
+from pytest_openclaw.providers.stream_json import Stream, read_line
+from pytest_openclaw.records import Usage
+
+HEARD = Usage(
+    model="claude-opus-4-5-20251101",
+    input_tokens=100,
+    output_tokens=10,
+    cached_tokens=20,
+    cache_write_tokens=30,
+)
+
+
+def told(n_input, n_output, n_cached=0, n_written=0):
+    """The counts of a model on the CLI's last line, where cached input stands apart."""
+    return {
+        "inputTokens": n_input,
+        "outputTokens": n_output,
+        "cacheReadInputTokens": n_cached,
+        "cacheCreationInputTokens": n_written,
+        "costUSD": 99.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("models", "more"),
+    [
+        pytest.param(None, [], id="no-last-line"),
+        pytest.param({}, [], id="it-tells-nothing"),
+        pytest.param({"claude-opus-4-5-20251101": told(50, 10, 20, 30)}, [], id="the-same"),
+        pytest.param({"claude-opus-4-5": told(50, 10, 20, 30)}, [], id="by-the-name-that-was-asked"),
+        pytest.param({"claude-opus-4-5-20251101[1m]": told(50, 10, 20, 30)}, [], id="by-a-name-of-its-own"),
+        pytest.param(
+            {"claude-opus-4-5-20251101": told(150, 40, 20, 30)},
+            [Usage(model="claude-opus-4-5-20251101", input_tokens=100, output_tokens=30, cached_tokens=0, cache_write_tokens=0)],
+            id="it-asked-again-by-itself",
+        ),
+        pytest.param(
+            {"claude-opus-4-5-20251101": told(50, 10, 20, 30), "claude-haiku-4-5": told(7, 3)},
+            [Usage(model="claude-haiku-4-5", input_tokens=7, output_tokens=3, cached_tokens=0, cache_write_tokens=0)],
+            id="a-smaller-model-beside",
+        ),
+        pytest.param({"claude-opus-4-5-20251101": "none"}, [], id="no-counts"),
+    ],
+)  # fmt: skip
+def test_the_last_line_adds_what_was_not_heard(models, more):
+    """Each message that was heard counts, and the rest of each model's total once; the CLI's price never."""
+    result = None if models is None else {"modelUsage": models, "total_cost_usd": 99.0}
+
+    assert list(charged((HEARD,), result)) == [HEARD, *more]
+
+
+def test_what_is_read_into_a_cache_is_told_apart():
+    """Input is all that was read; how much went into a cache, and how much of it for an hour, is kept."""
+    stream = Stream(Exchange())
+    usage = {
+        "input_tokens": 3,
+        "cache_read_input_tokens": 5,
+        "cache_creation_input_tokens": 10,
+        "cache_creation": {"ephemeral_5m_input_tokens": 4, "ephemeral_1h_input_tokens": 6},
+    }
+    started = {"type": "message_start", "message": {"model": "claude-opus-4-5", "usage": usage}}
+    ended = {"type": "message_delta", "delta": {}, "usage": {"output_tokens": 7}}
+    for event in (started, ended):
+        read_line(stream, {"type": "stream_event", "event": event})
+
+    assert stream.reply().usage == (
+        Usage(
+            model="claude-opus-4-5",
+            input_tokens=18,
+            output_tokens=7,
+            cached_tokens=5,
+            cache_write_tokens=10,
+            cache_write_1h_tokens=6,
+        ),
+    )
+
+
+def test_input_that_was_counted_beside_the_cache_is_summed_up():
+    """Cached input is part of the input, whichever way a server counts."""
+    part_of_it, beside = Exchange(), Exchange()
+    part_of_it.hear_usage(input_tokens=100, output_tokens=1, cached_tokens=90)
+    beside.hear_usage(input_tokens=10, output_tokens=1, cached_tokens=90)
+
+    assert [each.reply().input_tokens for each in (part_of_it, beside)] == [100, 100]
