@@ -83,7 +83,8 @@ OPTIONS = (
     ),
     Option(
         "verdict",
-        "What fails the session: cells (every failed cell does) or gate (only gates and faults do) (cells).",
+        "What fails the session: cells (every failed cell does) or gate (gates do, and without one faults)"
+        " (cells).",
         "cells|gate",
     ),
     Option("min-pass-rate", "Gate: each target must pass this share of its judged cells, 0 to 1.", "RATE"),
