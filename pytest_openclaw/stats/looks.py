@@ -48,11 +48,11 @@ def look_at_rate(rate: Rate, what: str, wanted: float, *, conclusive: bool) -> L
         return Look(holds=rate.rate >= wanted, found=rate.rate, text=text, short=short)
     holds = rate.interval_95.low >= wanted
     prefix = _NOT_CONCLUSIVE if rate.rate >= wanted and not holds else ""
-    between = f"{counted}, 95 % interval {_ends(rate.interval_95)}"
+    between = f"{counted} (95 % interval {_ends(rate.interval_95)})"
     return Look(
         holds=holds,
         found=rate.rate,
-        text=f"{prefix}{between}; the lower end must reach {_whole(wanted)}",
+        text=f"{prefix}{between}, a lower end of {_whole(wanted)} wanted",
         short=f"{short} (from {_cut(rate.interval_95.low)})",
     )
 
@@ -62,14 +62,14 @@ def look_at_tier(use: ToolUse, wanted: int) -> Look:
     if use.tier is None or use.interval_95 is None:
         return Look(holds=None)
     short = f"{use.n_success} of {use.n} (from {_cut(use.interval_95.low)})"
-    counted = f"{use.n_success} of {use.n} {SUCCEEDED}, 95 % interval {_ends(use.interval_95)}"
+    counted = f"{use.n_success} of {use.n} {SUCCEEDED} (95 % interval {_ends(use.interval_95)})"
     holds, text = use.tier <= wanted, f"tier {use.tier}: {counted}"
     if use.tier > wanted and use.capped_by:
         needless = f"{use.n_needless} of {use.restraint.n} cells that forbid tools had a call"
         text = f"tier {use.tier}: {needless}, more than a fifth"
     elif holds and not excludes_worse(wanted, use.interval_95):
         floor_of_tier = _whole(TIER_FLOORS[wanted])
-        holds, text = False, f"{_NOT_CONCLUSIVE}{counted}; the lower end must reach {floor_of_tier}"
+        holds, text = False, f"{_NOT_CONCLUSIVE}{counted}, a lower end of {floor_of_tier} wanted"
     return Look(holds=holds, found=use.tier, text=text, short=short)
 
 

@@ -102,9 +102,9 @@ SLOW = {"e2e_ms": 101}
         pytest.param([*passes(9, **SLOW)], 1, FAST, "failed", "p95 101 ms of 9 successful cells, at most 100 ms wanted", id="slow-whoever-is-not-asked"),
         pytest.param([*faults(9)], 0, FAST, "no_verdict", "nothing was answered", id="no-latency-but-faults"),
         # The whole interval.
-        pytest.param([*passes(35)], 0, replace(MOST, conclusive=True), "passed", "35 of 35 judged cells passed, 95 % interval 90.1% to 100.0%; the lower end must reach 90.0%", id="conclusive"),
-        pytest.param([*passes(34)], 0, replace(MOST, conclusive=True), "failed", "not conclusive: 34 of 34 judged cells passed, 95 % interval 89.8% to 100.0%; the lower end must reach 90.0%", id="not-conclusive"),
-        pytest.param([*passes(8), *misses(2)], 0, replace(MOST, conclusive=True), "failed", "8 of 10 judged cells passed, 95 % interval", id="missed-anyhow"),
+        pytest.param([*passes(35)], 0, replace(MOST, conclusive=True), "passed", "35 of 35 judged cells passed (95 % interval 90.1% to 100.0%), a lower end of 90.0% wanted", id="conclusive"),
+        pytest.param([*passes(34)], 0, replace(MOST, conclusive=True), "failed", "not conclusive: 34 of 34 judged cells passed (95 % interval 89.8% to 100.0%), a lower end of 90.0% wanted", id="not-conclusive"),
+        pytest.param([*passes(8), *misses(2)], 0, replace(MOST, conclusive=True), "failed", "8 of 10 judged cells passed (95 % interval", id="missed-anyhow"),
         pytest.param([*passes(34), *faults(1)], 0, replace(MOST, conclusive=True), "no_verdict", "34 of 35 (from 85.4%) to 35 of 35 (from 90.1%)", id="the-fault-might-have-been-the-proof"),
         pytest.param([*passes(35), *faults(1)], 0, replace(MOST, conclusive=True), "no_verdict", "35 of 36 (from 85.8%)", id="the-fault-might-be-a-doubt"),
         pytest.param([*passes(60), *faults(1)], 0, replace(MOST, conclusive=True), "passed", "60 of 61 (from 91.2%)", id="conclusive-with-a-fault-as-a-miss"),
