@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from math import inf, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -15,14 +15,14 @@ Z_95 = 1.959963984540054
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """A range in which the true rate lies, 0 to 1."""
+    """A range in which the truth lies: a rate of 0 to 1, or a percentile in the unit of its values."""
 
     low: float
     high: float
 
 
 class Cluster(NamedTuple):
-    """The cells of one prompt: its repeats."""
+    """The cells of one prompt: its repeats, and its harder forms."""
 
     n_success: int
     n: int
@@ -58,19 +58,34 @@ def effective_n(clusters: Sequence[Cluster]) -> float:
     """Return how many independent cells tell as much as these: the repeats of a prompt resemble each other.
 
     The cells divided by the design effect `1 + (size - 1) * resemblance` (Kish 1965, "Survey Sampling"),
-    where size is the mean number of repeats a cell finds itself among. Never more than the cells, never
-    fewer than the prompts. Without repeats these are the cells; where all went well, or all went wrong,
-    these are the prompts, because nothing tells then whether repeats differ.
+    where size is the mean number of repeats a cell finds itself among. Where all went well, or all went
+    wrong, these are the prompts, because nothing tells then whether repeats differ; and of so many prompts
+    no share proves more than all of them going well would: a kind of prompt that is none of these may be
+    as frequent as the interval of a flawless sample leaves open, whatever repeats say of the others.
 
     Args:
         clusters: one for each prompt, none of them empty.
+
+    Returns:
+        At most the cells; without repeats these. Fewer than the prompts if few are repeated often.
     """
     k, n = len(clusters), sum(cluster.n for cluster in clusters)
     if k == n:
         return float(n)
+    n_success = sum(cluster.n_success for cluster in clusters)
+    if n_success in (0, n):
+        return float(k)
     size = sum(cluster.n**2 for cluster in clusters) / n
     effect = 1 + (size - 1) * _resemblance(clusters)
-    return max(float(k), min(float(n), n / effect))
+    rate = n_success / n
+    return min(n / effect, _most_cells(rate, k), _most_cells(1 - rate, k))
+
+
+def _most_cells(rate: float, k: int) -> float:
+    """Return how many cells of that rate have no higher lower end than `k` flawless ones."""
+    floor = k / (k + Z_95**2)
+    # The lower end solves (rate - low)² = z² low (1 - low) / n; `floor` is that of rate 1 and n = k.
+    return inf if rate <= floor else Z_95**2 * floor * (1 - floor) / (rate - floor) ** 2
 
 
 def clustered_95(clusters: Sequence[Cluster]) -> Interval | None:
@@ -86,6 +101,25 @@ def clustered_95(clusters: Sequence[Cluster]) -> Interval | None:
     return wilson_95(share(n_success, n, n_effective), n_effective)
 
 
+def student_t_95(df: int) -> float:
+    """Return the 97.5th percentile of Student's t.
+
+    Cornish & Fisher's expansion in 1/df, as in Abramowitz & Stegun (1964), 26.7.5: 0.1 % too small for 3
+    degrees of freedom, 0.01 % for 5, less for more.
+    """
+    z = Z_95
+    terms: tuple[float, ...] = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    value = z
+    for power, term in enumerate(terms, start=1):
+        value += term / float(df) ** power
+    return value
+
+
 def share(n_success: int, n: int, n_effective: float) -> float:
     """Return the successes of an effective sample with the same rate; all of it if all succeeded."""
     return n_effective if n_success == n else n_success * (n_effective / n)
@@ -96,22 +130,20 @@ def _resemblance(clusters: Sequence[Cluster]) -> float:
 
     The intraclass correlation by analysis of variance: Donner (1986), "A review of inference procedures
     for the intraclass correlation coefficient in the one-way random effects model", Int. Stat. Rev. 54;
-    for successes and misses see Ridout, Demétrio & Firth (1999), Biometrics 55. A prompt that always
-    succeeds and one that never does are added first, in the manner of Agresti & Coull (1998): of a handful
-    of misses the variance alone says too little, and a miss would prove a higher rate than none does.
+    for successes and misses see Ridout, Demétrio & Firth (1999), Biometrics 55. A prompt that succeeded
+    once and one that missed once are added first, as Agresti & Coull (1998, Am. Stat. 52) add cells: of a
+    handful of misses the variance alone says too little. Simulation chose the weight; see `tests/simulation`.
     """
     k, n = len(clusters), sum(cluster.n for cluster in clusters)
-    mean_size = n / k
-    total = n + 2 * mean_size
-    rate = (sum(cluster.n_success for cluster in clusters) + mean_size) / total
-    between = mean_size * ((1 - rate) ** 2 + rate**2)
-    within, squares = 0.0, 2 * mean_size**2
+    total = n + 2
+    rate = (sum(cluster.n_success for cluster in clusters) + 1) / total
+    between, within, squares = (1 - rate) ** 2 + rate**2, 0.0, 2
     for cluster in clusters:
         own = cluster.n_success / cluster.n
         between += cluster.n * (own - rate) ** 2
         within += cluster.n * own * (1 - own)
         squares += cluster.n**2
     between /= k + 1
-    within /= total - k - 2
+    within /= n - k
     size = (total - squares / total) / (k + 1)
     return max(0.0, (between - within) / (between + (size - 1) * within))

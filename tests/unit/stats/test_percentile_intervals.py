@@ -1,0 +1,128 @@
+"""Between which values a percentile lies, against SciPy's distributions, by laws and by hand."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from pytest_openclaw.stats.intervals import student_t_95
+from pytest_openclaw.stats.percentiles import fewest_values, percentile, percentile_interval
+
+QS = (50, 95, 99)
+prompts = st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=6), min_size=1, max_size=80)
+
+
+def _once(n: int) -> list[list[float]]:
+    """The values 1 to n, each of a prompt of its own, so that a value tells its rank."""
+    return [[value] for value in range(1, n + 1)]
+
+
+def _ranks(n: int, q: float) -> tuple[int, int]:
+    interval = percentile_interval(_once(n), q).interval
+    assert interval is not None
+    return int(interval.low), int(interval.high)
+
+
+@pytest.mark.parametrize("q", [5, 25, 50, 60, 90, 95, 99])
+@pytest.mark.parametrize("more", [0, 1, 2, 7, 30, 100, 441, 3000, 20_000])
+def test_ranks_miss_with_a_chance_of_5_percent_at_most(q: float, more: int) -> None:
+    """By SciPy's binomial distribution; and an end further in would miss too often."""
+    share = q / 100
+    n = fewest_values(share) + more
+    low, high = _ranks(n, q)
+
+    below, above = stats.binom.cdf(low - 1, n, share), stats.binom.sf(high - 1, n, share)
+    assert below + above <= 0.05 + 1e-9
+    assert stats.binom.cdf(low, n, share) > 0.05 - max(0.025, above)
+    assert stats.binom.sf(high - 2, n, share) > 0.05 - max(0.025, below)
+
+
+@pytest.mark.parametrize("n", [6, 9, 36, 100, 1000])
+def test_the_median_has_the_ranks_of_the_sign_test(n: int) -> None:
+    """SciPy's interval of the median is the same."""
+    low, high = _ranks(n, 50)
+    found = stats.quantile_test(range(1, n + 1), p=0.5).confidence_interval(0.95)
+
+    assert (low, high) == (found.low, found.high)
+
+
+@pytest.mark.parametrize(("q", "fewest"), [(50, 6), (95, 59), (99, 299), (5, 59), (60, 7)])
+def test_too_few_values_have_no_interval(q: float, fewest: int) -> None:
+    """So many values are enough, one less is not, and the reason says how many it takes."""
+    assert percentile_interval(_once(fewest), q).interval is not None
+    assert percentile_interval(_once(fewest - 1), q) == (None, f"{fewest - 1} values; p{q} takes {fewest}")
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        pytest.param([], "no values", id="none"),
+        pytest.param([[], []], "no values", id="prompts-without-values"),
+        pytest.param([[7]], "1 value; p95 takes 59", id="one"),
+        pytest.param([[7, 8]], "2 values of 1 prompt; p95 takes 59 prompts", id="one-prompt"),
+        pytest.param([[7] * 5] * 36, "180 values of 36 prompts; p95 takes 59 prompts", id="repeats"),
+        pytest.param(
+            [[7] * 40, *[[7]] * 80],
+            "120 values of 81 prompts, not repeated alike and worth 8; p95 takes 59 prompts",
+            id="one-prompt-outweighs-the-others",
+        ),
+    ],
+)
+def test_the_reason_names_what_is_missing(values: list[list[float]], reason: str) -> None:
+    """Repeats do not stand in for prompts."""
+    assert percentile_interval(values, 95) == (None, reason)
+
+
+def test_identical_repeats_add_nothing() -> None:
+    """Prompts that always take the same time have the interval of a single asking."""
+    for q in QS:
+        repeated = percentile_interval([[value] * 7 for value in range(400)], q)
+
+        assert repeated == percentile_interval([[value] for value in range(400)], q)
+
+
+def test_repeats_that_differ_narrow_the_interval() -> None:
+    """Where a prompt says nothing about its latency, repeats tell nearly as much as prompts do."""
+    values = random.Random(20261122).sample(range(1000), 1000)
+    repeated = percentile_interval([values[start : start + 5] for start in range(0, 1000, 5)], 50).interval
+    once = percentile_interval([[value] for value in values[::5]], 50).interval
+
+    assert repeated is not None
+    assert once is not None
+    assert repeated.high - repeated.low < (once.high - once.low) * 0.6
+
+
+@given(prompts, st.sampled_from(QS))
+def test_the_percentile_lies_in_its_interval(values: list[list[float]], q: float) -> None:
+    """Both ends are values, and the percentile that is shown lies between them."""
+    interval = percentile_interval(values, q).interval
+    every = [value for of_prompt in values for value in of_prompt]
+
+    if interval:
+        assert {interval.low, interval.high} <= set(every)
+        assert interval.low <= percentile(every, q) <= interval.high
+
+
+@given(prompts, st.sampled_from(QS))
+def test_the_order_tells_nothing(values: list[list[float]], q: float) -> None:
+    """Neither that of the prompts nor that of their values."""
+    shuffled = [sorted(of_prompt, reverse=True) for of_prompt in reversed(values)]
+
+    assert percentile_interval(shuffled, q) == percentile_interval(values, q)
+
+
+@pytest.mark.parametrize("q", [0, 100, -1, 101])
+def test_the_ends_of_a_distribution_have_no_interval(q: float) -> None:
+    """How fast the fastest is no sample tells."""
+    with pytest.raises(ValueError, match="not between 0 and 100"):
+        percentile_interval(_once(10), q)
+
+
+@pytest.mark.parametrize(("df", "off"), [(3, 2e-3), (5, 2e-4), (29, 1e-6), (500, 1e-9)])
+def test_student_t(df: int, off: float) -> None:
+    """The expansion is SciPy's figure to the digits that it promises."""
+    assert student_t_95(df) == pytest.approx(stats.t.ppf(0.975, df), rel=off)
