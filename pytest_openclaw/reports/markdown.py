@@ -15,7 +15,10 @@ from pytest_openclaw.reports.numbers import (
     render_rate,
     render_tier,
     render_tokens,
+    render_unsure,
+    render_with_interval,
 )
+from pytest_openclaw.reports.repeats import SHOWN_KS, render_flaky
 from pytest_openclaw.reports.tool_use import (
     EVIDENCE,
     render_cap,
@@ -30,6 +33,7 @@ from pytest_openclaw.stats.tool_use import OUTCOMES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.stats.summary import Group, Summary
     from pytest_openclaw.stats.tool_use import ToolUse
 
@@ -37,6 +41,8 @@ HEADERS = (
     "Provider", "Model", "Thinking", "n", "answered", "passed", "95 %", "p50", "p95", "p99", "TTFT", "tok/s",
     "Tier", "tool use", "95 %",
 )  # fmt: skip
+PERCENTILE_NAMES = ("p50", "p95", "p99")
+LATENCY_HEADERS = ("Target", *PERCENTILE_NAMES, "TTFT p50", "TTFT p95", "tok/s")
 
 
 def render_markdown(summary: Summary) -> str:
@@ -45,6 +51,8 @@ def render_markdown(summary: Summary) -> str:
         f"# OpenClaw benchmark {summary.run_id}",
         _state(summary),
         _table([_row(group) for group in summary.groups], HEADERS),
+        *_section("Latency and speed", _latency(summary.groups)),
+        *_section("Repeats", _repeats(summary.groups)),
         *_section("Tiers", (line for group in summary.groups for line in _tiers(group))),
         *_section("How tool use ended", _outcomes(summary.groups)),
         *_section("Context pressure", _pressure(summary.groups)),
@@ -95,15 +103,75 @@ def _row(group: Group) -> list[str]:
         if group.passed.n
         else DASH,
         render_interval(group.passed.interval_95),
-        render_ms(group.latency_ms["p50"]),
-        render_ms(group.latency_ms["p95"]),
-        render_ms(group.latency_ms["p99"]),
-        render_ms(group.ttft_ms["p50"]),
+        *(
+            render_unsure(render_ms(group.latency_ms[q]), group.latency_intervals_95[q])
+            for q in PERCENTILE_NAMES
+        ),
+        render_unsure(render_ms(group.ttft_ms["p50"]), group.ttft_intervals_95["p50"]),
         render_count(group.tokens_per_s),
         render_tier(use.tier, use.conclusive),
         f"{use.n_success}/{use.n}" if use.n else DASH,
         render_interval(use.interval_95),
     ]
+
+
+def _latency(groups: Sequence[Group]) -> Iterable[str]:
+    measured = [group for group in groups if group.latency_ms["p50"] is not None]
+    if not measured:
+        return
+    rows = [
+        [
+            _cell(group.target.label),
+            *(_with_interval(group.latency_ms[q], group.latency_intervals_95[q]) for q in PERCENTILE_NAMES),
+            *(_with_interval(group.ttft_ms[q], group.ttft_intervals_95[q]) for q in PERCENTILE_NAMES[:2]),
+            render_with_interval(group.tokens_per_s, group.tokens_per_s_interval_95, render_count),
+        ]
+        for group in measured
+    ]
+    yield _table(rows, LATENCY_HEADERS)
+    yield ""
+    yield "Behind each figure stands its 95 % interval; ? where too few cells tell one."
+    yield ""
+    for group in measured:
+        # Latency and TTFT lack the same, as long as every reply was streamed.
+        notes = dict.fromkeys(group.interval_notes[name] for name in _noted(group))
+        if notes:
+            yield f"- {_cell(group.target.label)}: {'; '.join(notes)}."
+
+
+def _repeats(groups: Sequence[Group]) -> Iterable[str]:
+    repeated = [(group, group.repeats) for group in groups if group.repeats]
+    if not repeated:
+        return
+    rows = [
+        [
+            _cell(group.target.label),
+            str(at.k),
+            f"{render_rate(at.pass_at_k)} ({render_interval(at.pass_at_k_interval_95)})",
+            f"{render_rate(at.pass_hat_k)} ({render_interval(at.pass_hat_k_interval_95)})",
+            str(at.n_prompts),
+        ]
+        for group, repeats in repeated
+        for at in repeats.k
+        if at.k in SHOWN_KS or at is repeats.k[-1]
+    ]
+    yield _table(rows, ["Target", "k", "pass@k: one of k passes", "pass^k: all k pass", "prompts"])
+    yield ""
+    for group, repeats in repeated:
+        flips = f"{render_rate(repeats.flip_rate)} ({render_interval(repeats.flip_interval_95)})"
+        flaky = f" Flakiest: {_cell(render_flaky(repeats))}." if repeats.flakiest else ""
+        yield f"- {_cell(group.target.label)}: two repeats of a prompt disagree in {flips} of pairs.{flaky}"
+
+
+def _noted(group: Group) -> Iterable[str]:
+    """The notes on what the table shows and was measured."""
+    if group.ttft_ms["p50"] is None:
+        return (name for name in group.interval_notes if name.startswith("latency_ms."))
+    return (name for name in group.interval_notes if name != "ttft_ms.p99")
+
+
+def _with_interval(value: float | None, interval: Interval | None) -> str:
+    return render_with_interval(value, interval, render_ms)
 
 
 def _tiers(group: Group) -> Iterable[str]:

@@ -7,6 +7,8 @@ import unicodedata
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytest_openclaw.stats.intervals import Interval
 
 DASH = "–"
@@ -25,15 +27,33 @@ def render_ms(milliseconds: float | None) -> str:
 
 
 def render_rate(rate: float | None) -> str:
-    """Return a rate of 0 to 1 as `97 %`; cut, not rounded, so that 100 % means all."""
-    return DASH if rate is None else f"{int(rate * 100 + 1e-9)} %"
+    """Return a rate of 0 to 1 as `97 %`; cut, not rounded, so that 100 % means all, and 0 % none."""
+    return DASH if rate is None else f"{_percent(rate)} %"
 
 
 def render_interval(interval: Interval | None) -> str:
-    """Return `14-41 %`."""
+    """Return `13-41 %`; cut as a rate is, so that an end that reaches a threshold is never a rounded one."""
     if interval is None:
         return DASH
-    return f"{round(interval.low * 100)}-{round(interval.high * 100)} %"
+    return f"{_percent(interval.low)}-{_percent(interval.high)} %"
+
+
+def render_with_interval(
+    value: float | None, interval: Interval | None, render: Callable[[float | None], str]
+) -> str:
+    """Return `1.1 s (0.9 s to 1.4 s)`, or `1.1 s?` without an interval."""
+    if value is None or interval is None:
+        return render_unsure(render(value), interval)
+    return f"{render(value)} ({render(interval.low)} to {render(interval.high)})"
+
+
+def render_unsure(text: str, interval: Interval | None) -> str:
+    """Return the text of a figure, with a question mark if too few cells tell how sure it is."""
+    return text if interval or text == DASH else f"{text}?"
+
+
+def _percent(share: float) -> int:
+    return max(1, int(share * 100 + 1e-9)) if share > 0 else 0
 
 
 def render_count(value: float | None) -> str:

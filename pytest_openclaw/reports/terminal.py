@@ -13,7 +13,9 @@ from pytest_openclaw.reports.numbers import (
     render_interval,
     render_ms,
     render_tier,
+    render_unsure,
 )
+from pytest_openclaw.reports.repeats import render_flaky
 from pytest_openclaw.reports.tool_use import (
     render_cap,
     render_cells,
@@ -96,9 +98,9 @@ def _row(group: Group) -> list[str]:
         group.target.label,
         f"{group.passed.n_success}/{group.passed.n}" if group.passed.n else DASH,
         render_interval(group.passed.interval_95),
-        render_ms(group.latency_ms["p50"]),
-        render_ms(group.latency_ms["p95"]),
-        render_ms(group.ttft_ms["p50"]),
+        render_unsure(render_ms(group.latency_ms["p50"]), group.latency_intervals_95["p50"]),
+        render_unsure(render_ms(group.latency_ms["p95"]), group.latency_intervals_95["p95"]),
+        render_unsure(render_ms(group.ttft_ms["p50"]), group.ttft_intervals_95["p50"]),
         render_count(group.tokens_per_s),
         render_tier(use.tier, use.conclusive),
         f"{use.n_success}/{use.n}" if use.n else "",
@@ -145,7 +147,12 @@ def _wrapped(label: str, text: str, width: int) -> Iterator[tuple[str, str]]:
 def _of_group(group: Group, width: int, *, alone: bool) -> Iterator[tuple[str, str]]:
     label = one_line(group.target.label, TARGET_WIDTH)
     yield from _of_tool_use(group, label, width)
-    for finding, text in (("context", render_strain(group)), ("unsafe", render_unsafe(group))):
+    flaky = render_flaky(group.repeats) if group.repeats else ""
+    for finding, text in (
+        ("context", render_strain(group)),
+        ("unsafe", render_unsafe(group)),
+        ("flaky", flaky),
+    ):
         if text:
             yield from _wrapped(finding, text if alone else f"{label}: {text}", width)
     if group.effective_models:

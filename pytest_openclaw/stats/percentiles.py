@@ -110,10 +110,10 @@ def _effective_n(prompts: Sequence[Sequence[float]], ordered: Sequence[float], s
 def _too_few(n: int, n_prompts: int, worth: int, share: float) -> str:
     wanted = f"p{100 * share:g} takes {fewest_values(share)}"
     if n == n_prompts:
-        return f"{n} {'value' if n == 1 else 'values'}; {wanted}"
-    prompts = "1 prompt" if n_prompts == 1 else f"{n_prompts} prompts"
-    uneven = f", not repeated alike and worth {worth}" if worth < n_prompts else ""
-    return f"{n} values of {prompts}{uneven}; {wanted} prompts"
+        return f"{wanted} values, there {'is 1' if n == 1 else f'are {n}'}"
+    prompts = f"there {'is 1' if n_prompts == 1 else f'are {n_prompts}'} with {n} values"
+    uneven = f", worth {worth} that are repeated alike" if worth < n_prompts else ""
+    return f"{wanted} prompts, {prompts}{uneven}"
 
 
 @lru_cache(maxsize=1024)

@@ -40,11 +40,16 @@ class Rate:
         return share(self.n_success, self.n, self.n_effective), self.n_effective
 
 
+def cluster_of(record: Record) -> tuple[str, str]:
+    """Return the prompt that a row belongs to; its repeats and its harder forms resemble each other."""
+    return record.suite, record.pressure_of or record.prompt_id
+
+
 def rate_of(records: Iterable[Record], succeeded: Callable[[Record], bool]) -> Rate:
     """Count the successes; repeats of a prompt, and its harder forms, are one cluster."""
     counted: dict[tuple[str, str], list[int]] = {}
     for record in records:
-        cluster = counted.setdefault((record.suite, record.pressure_of or record.prompt_id), [0, 0])
+        cluster = counted.setdefault(cluster_of(record), [0, 0])
         cluster[0] += succeeded(record)
         cluster[1] += 1
     clusters = [Cluster(*cluster) for cluster in counted.values()]

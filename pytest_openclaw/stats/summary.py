@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass
-from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_openclaw.stats.percentiles import percentile
+from pytest_openclaw.stats.distributions import distribution_of
 from pytest_openclaw.stats.pressure import Load, PressureLevel, pressure_levels, strain_of
 from pytest_openclaw.stats.rates import Rate, rate_of
+from pytest_openclaw.stats.repeats import repeats_of
 from pytest_openclaw.stats.safety import ProbeResult, probe_results
 from pytest_openclaw.stats.tool_use import ToolUse, stands_apart, text_tool_use_of, tool_use_of
 from pytest_openclaw.stats.violations import violation_kind
@@ -18,16 +18,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_openclaw.records import JsonObject, Record, Target
+    from pytest_openclaw.stats.distributions import Distribution
     from pytest_openclaw.stats.findings import Missed
     from pytest_openclaw.stats.gates import GateResult
     from pytest_openclaw.stats.intervals import Interval
+    from pytest_openclaw.stats.repeats import Repeats
 
 # Summary format history, newest first:
+# 3: percentiles have intervals, or the reason why not (`interval_notes`); `repeats`.
 # 2: `tool_use` is native where it can be and tells its `evidence`, what would settle it and what caps it;
 #    `text_tool_use`, `n_native_unanswered`, `pressure`, `holds_to`, `breaks_at`, `safety`;
 #    intervals heed repeats, and tell the `n_effective` that they are of.
 # 1: the seed's fields in each group, then ours from `n_auth_error` on.
-SUMMARY_VERSION = 2
+SUMMARY_VERSION = 3
 MOST_FREQUENT = 5
 
 
@@ -45,7 +48,10 @@ class Group:
             not any more, by tools and by text; None if nothing was made harder.
         safety: the probes.
         latency_ms, ttft_ms: p50, p95, p99 and mean over rows that are `ok` and `success`.
+        latency_intervals_95, ttft_intervals_95: where p50, p95 and p99 lie; None where too few cells tell.
         tokens_per_s: median speed of generation; see the rows' `tokens_per_s`.
+        interval_notes: why a percentile has no interval: `latency_ms.p95`, `tokens_per_s.p50` → reason.
+        repeats: what repeats of prompts say; None without.
         violations: the most frequent kinds, quotations and numbers left out, with their counts.
         failures: why cells were not answered or not successful: failure type → count.
         reasons: one message for each failure type of cells that were not answered.
@@ -76,8 +82,14 @@ class Group:
     holds_to: Load | None
     breaks_at: Load | None
     safety: Sequence[ProbeResult]
+    success_interval_95: Interval | None
     ttft_ms: Mapping[str, float | None]
+    latency_intervals_95: Mapping[str, Interval | None]
+    ttft_intervals_95: Mapping[str, Interval | None]
     tokens_per_s: float | None
+    tokens_per_s_interval_95: Interval | None
+    interval_notes: Mapping[str, str]
+    repeats: Repeats | None
     cost_usd: float | None
     input_tokens: int | None
     output_tokens: int | None
@@ -148,9 +160,14 @@ def summarise_group(target: Target, records: Sequence[Record], snapshots: Snapsh
     statuses = Counter(record.availability_status for record in records)
     answered = [record for record in records if record.availability_status == "ok"]
     successes = [record for record in answered if record.success]
+    succeeded = rate_of(answered, lambda record: record.success)
     objective = rate_of((record for record in successes if record.objective_pass is not None), _has_passed)
+    judged = [record for record in answered if record.objective_pass is not None or not record.success]
     pressure = pressure_levels(records)
     strain = strain_of(pressure)
+    latency = distribution_of(successes, lambda record: record.e2e_ms)
+    ttft = distribution_of(successes, lambda record: record.ttft_ms)
+    speed = distribution_of(successes, lambda record: record.tokens_per_s)
     return Group(
         target=target,
         n_total=len(records),
@@ -160,18 +177,22 @@ def summarise_group(target: Target, records: Sequence[Record], snapshots: Snapsh
         n_auth_error=statuses["auth_error"],
         n_rate_limited=statuses["rate_limited"],
         n_error=statuses["error"],
-        success_rate_ok=len(successes) / len(answered) if answered else None,
+        success_rate_ok=succeeded.rate,
+        success_interval_95=succeeded.interval_95,
         objective_pass_rate=objective.rate,
         objective_pass_interval_95=objective.interval_95,
         wall_clock_ms=_wall_clock_ms(records),
-        latency_ms=_distribution([record.e2e_ms for record in successes]),
-        ttft_ms=_distribution([record.ttft_ms for record in successes if record.ttft_ms is not None]),
+        latency_ms=latency.values,
+        latency_intervals_95=latency.intervals,
+        ttft_ms=ttft.values,
+        ttft_intervals_95=ttft.intervals,
+        tokens_per_s=speed.values["p50"],
+        tokens_per_s_interval_95=speed.intervals["p50"],
+        interval_notes=_notes({"latency_ms": latency, "ttft_ms": ttft, "tokens_per_s": speed}),
         resources_before=snapshots.before,
         resources_after=snapshots.after,
-        passed=rate_of(
-            (record for record in answered if record.objective_pass is not None or not record.success),
-            _has_passed,
-        ),
+        passed=rate_of(judged, _has_passed),
+        repeats=repeats_of(judged),
         tool_use=tool_use_of(answered),
         text_tool_use=text_tool_use_of(answered),
         n_native_unanswered=sum(
@@ -183,7 +204,6 @@ def summarise_group(target: Target, records: Sequence[Record], snapshots: Snapsh
         holds_to=strain and strain.holds_to,
         breaks_at=strain and strain.breaks_at,
         safety=probe_results(answered),
-        tokens_per_s=_tokens_per_s(successes),
         cost_usd=_sum([record.cost_usd for record in records]),
         input_tokens=_sum([record.input_tokens for record in answered]),
         output_tokens=_sum([record.output_tokens for record in answered]),
@@ -208,16 +228,16 @@ def _wall_clock_ms(records: Sequence[Record]) -> int | None:
     return max(record.ended_at_ms for record in records) - min(record.started_at_ms for record in records)
 
 
-def _distribution(values: Sequence[int]) -> dict[str, float | None]:
-    if not values:
-        return {"p50": None, "p95": None, "p99": None, "mean": None}
-    return {**{f"p{q}": percentile(values, q) for q in (50, 95, 99)}, "mean": fmean(values)}
-
-
-def _tokens_per_s(records: Sequence[Record]) -> float | None:
-    """Median over the rows whose speed is known."""
-    speeds = [record.tokens_per_s for record in records if record.tokens_per_s is not None]
-    return median(speeds) if speeds else None
+def _notes(distributions: Mapping[str, Distribution]) -> dict[str, str]:
+    """Why which percentile that is shown has no interval; of the speed it is the median alone."""
+    notes = {
+        f"{field}.{name}": reason
+        for field, found in distributions.items()
+        for name, reason in found.notes.items()
+    }
+    return {
+        name: reason for name, reason in notes.items() if name not in {"tokens_per_s.p95", "tokens_per_s.p99"}
+    }
 
 
 def _sum(values: Iterable[Any]) -> Any:

@@ -52,6 +52,7 @@ def test_a_summary_has_the_published_fields() -> None:
         *pressed("1t", 1, 1, tools=1),
         record(prompt_id="S1", probe="secret"),
         missed(),
+        record(repeat=2),
         fault(),
     ]
     written = summary_to_json(summary_of(rows, gates=Gates(min_pass_rate=0.5, require_tier=1)))
@@ -68,6 +69,11 @@ def test_a_summary_has_the_published_fields() -> None:
         (found["passed"], shared["rate"]),
         (found["holds_to"], shared["load"]),
         (found["breaks_at"], shared["load"]),
+        (found["latency_intervals_95"], shared["percentile_intervals"]),
+        (found["ttft_intervals_95"], shared["percentile_intervals"]),
+        (found["repeats"], group["repeats"]),
+        (found["repeats"]["k"][0], group["repeats"]["properties"]["k"]["items"]),
+        (found["repeats"]["flakiest"][0], shared["repeated_prompt"]),
         (found["pressure"][0], group["pressure"]["items"]),
         (found["safety"][0], group["safety"]["items"]),
     ):

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from pytest_openclaw.records import Record, Target
-from pytest_openclaw.reports.markdown import HEADERS, render_markdown
+from pytest_openclaw.reports.markdown import HEADERS, LATENCY_HEADERS, render_markdown
 from pytest_openclaw.settings import Gates
 from tests.unit.reports.summaries import (
     TARGET,
@@ -38,11 +38,11 @@ def test_the_table_has_a_row_a_target() -> None:
     """Each target has its figures under their headings, and a dash where there is no data."""
     page = render_markdown(summary_of([record(), missed(prompt_id="P2"), fault(OTHER)]))
 
-    header, _, first, second = _table(page)
+    header, _, first, second, *_ = _table(page)
     assert header == list(HEADERS)
     assert dict(zip(header[:9], first[:9], strict=True)) == {
         "Provider": "ollama\\_openai", "Model": "qwen3:8b", "Thinking": "", "n": "2", "answered": "2",
-        "passed": "1/2 (50 %)", "95 %": "9-91 %", "p50": "100 ms", "p95": "100 ms",
+        "passed": "1/2 (50 %)", "95 %": "9-90 %", "p50": "100 ms?", "p95": "100 ms?",
     }  # fmt: skip
     assert second[:6] == ["claude\\_code\\_cli", "opus", "high", "1", "0", "–"]
     assert set(second[6:]) == {"–"}
@@ -169,10 +169,44 @@ def test_context_pressure_is_a_table() -> None:
 
     assert [row[1:] for row in _table(section)[2:]] == [
         ["1", "–", "4/4", "51-100 %", "0"],
-        ["54", "–", "1/4", "5-70 %", "0"],
+        ["54", "–", "1/4", "4-69 %", "0"],
         ["1", "16k", "–", "–", "4"],
     ]
     assert "qwen3:8b calls right up to 1 tool; breaks at 54 tools and 16k tokens." in section
+
+
+def _section(page: str, title: str) -> str:
+    return page.split(f"## {title}\n")[1].split("\n## ")[0]
+
+
+def test_latencies_stand_with_their_intervals() -> None:
+    """Each percentile has its interval behind it, or a question mark, and the reason below."""
+    rows = [record(prompt_id=f"P{n}", e2e_ms=10 * n, ttft_ms=None) for n in range(1, 101)]
+
+    section = _section(render_markdown(summary_of(rows)), "Latency and speed")
+
+    # Ranks 40 and 61 of 100 for the median, 90 and 100 for p95: Hahn & Meeker (1991).
+    assert _table(section)[2][1:] == [
+        "505 ms (400 ms to 610 ms)", "950 ms (900 ms to 1.0 s)", "990 ms?", "–", "–", "100 (100 to 100)",
+    ]  # fmt: skip
+    assert section.endswith("qwen3:8b: p99 takes 299 values, there are 100.\n")
+
+
+def test_repeats_have_a_section() -> None:
+    """How often one of k passes, how often all do, which prompts flip; nothing of that without repeats."""
+    rows = [
+        (record if repeat <= passed else missed)(prompt_id=f"P{passed}", repeat=repeat)
+        for passed in (0, 3, 4)
+        for repeat in range(1, 5)
+    ]
+
+    section = _section(render_markdown(summary_of(rows)), "Repeats")
+
+    assert [[row[1], row[2][:4], row[3][:4], row[4]] for row in _table(section)[2:]] == [
+        ["1", "58 %", "58 %", "3"], ["2", "66 %", "50 %", "3"], ["3", "66 %", "41 %", "3"], ["4", "66 %", "33 %", "3"],
+    ]  # fmt: skip
+    assert "two repeats of a prompt disagree in 16 % (1-69 %) of pairs. Flakiest: P3 3/4." in section
+    assert "## Repeats" not in render_markdown(summary_of(rows[::4]))
 
 
 def test_safety_probes_have_a_section() -> None:
@@ -181,7 +215,7 @@ def test_safety_probes_have_a_section() -> None:
 
     page = render_markdown(summary_of(rows))
 
-    assert "qwen3:8b: `secret`: 1 of 2 safe (50 %), 95 % interval 9-91 %." in page
+    assert "qwen3:8b: `secret`: 1 of 2 safe (50 %), 95 % interval 9-90 %." in page
 
 
 def test_an_interrupted_run_says_so() -> None:
@@ -219,10 +253,11 @@ def test_gates_stand_with_their_reasons() -> None:
 
 
 def test_sections_without_lines_are_left_out() -> None:
-    """A run in which all went well has no empty headings."""
-    page = render_markdown(summary_of([record()]))
+    """A run in which all went well has no empty headings, and one without an answer no latency."""
+    page, silent = render_markdown(summary_of([record()])), render_markdown(summary_of([fault()]))
 
-    assert [line for line in page.splitlines() if line.startswith("## ")] == ["## Tiers"]
+    assert re.findall("^## (.*)", page, re.MULTILINE) == ["Latency and speed", "Tiers"]
+    assert re.findall("^## (.*)", silent, re.MULTILINE) == ["Tiers", "Not answered"]
 
 
 def test_foreign_texts_stay_texts() -> None:
@@ -237,7 +272,7 @@ def test_foreign_texts_stay_texts() -> None:
 
     assert "<img" not in page
     assert not re.search(r"(?<!\\)\]\(", page)
-    assert {len(row) for row in _table(page)} == {len(HEADERS)}
+    assert {len(row) for row in _table(page)} == {len(HEADERS), len(LATENCY_HEADERS)}
     # Every star that is left is the page's own: of a tier or of an interruption.
     assert not re.search(r"(?<!\\)(?<!\*)\*(?!\*)", page)
     assert re.search(r"^- P1 a\\\|b", page, re.MULTILINE)

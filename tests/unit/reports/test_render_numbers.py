@@ -53,19 +53,27 @@ def test_milliseconds(milliseconds: float | None, text: str) -> None:
         (0.29, "29 %"),
         (2 / 3, "66 %"),
         (0.57, "57 %"),
+        (0.004, "1 %"),
     ],
 )
 def test_rates_are_cut(rate: float | None, text: str) -> None:
-    """100 % means all, so nothing is rounded up to it, and what is exact stays exact."""
+    """100 % means all and 0 % none, so nothing is rounded to them, and what is exact stays exact."""
     assert render_rate(rate) == text
 
 
 @pytest.mark.parametrize(
     ("interval", "text"),
-    [(None, "–"), (Interval(low=0.1375, high=0.4107), "14-41 %"), (Interval(low=0.0, high=1.0), "0-100 %")],
+    [
+        (None, "–"),
+        (Interval(low=0.1375, high=0.4107), "13-41 %"),
+        (Interval(low=0.0, high=1.0), "0-100 %"),
+        (Interval(low=0.004, high=0.999), "1-99 %"),
+        (Interval(low=0.796, high=0.9), "79-90 %"),
+        (Interval(low=0.29, high=0.57), "29-57 %"),
+    ],
 )
 def test_intervals(interval: Interval | None, text: str) -> None:
-    """An interval is two whole percentages."""
+    """An interval is two whole percentages; 0 and 100 mean exactly that, and 80 means that 80 is reached."""
     assert render_interval(interval) == text
 
 

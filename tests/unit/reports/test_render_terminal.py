@@ -46,12 +46,12 @@ def test_a_target_has_its_figures_in_one_line() -> None:
     assert line.split() == [
         "ollama_openai/qwen3:8b",
         "17/17",
-        "82-100",
+        "81-100",
         "%",
         "100",
         "ms",
         "320",
-        "ms",
+        "ms?",
         "20",
         "ms",
         "100",
@@ -60,11 +60,23 @@ def test_a_target_has_its_figures_in_one_line() -> None:
     ]
 
 
+def test_prompts_that_flip_are_named() -> None:
+    """The flakiest first, with the repeats that passed; steady prompts and single askings are not named."""
+    rows = [
+        (record if repeat <= passed else missed)(prompt_id=f"P{passed}", repeat=repeat)
+        for passed in (0, 1, 3, 5)
+        for repeat in range(1, 6)
+    ]
+
+    assert "flaky             P3 3/5, P1 1/5" in _lines(summary_of(rows))
+    assert "flaky" not in _shown(*rows[::5])
+
+
 def test_no_data_is_a_dash() -> None:
     """A target without streaming, validators or tool cells has dashes, never zeros."""
     _, line, *_ = _lines(summary_of([record(objective_pass=None, ttft_ms=None, tokens_per_s=None)]))
 
-    assert line.split() == ["ollama_openai/qwen3:8b", "–", "–", "100", "ms", "100", "ms", "–", "–", "–"]
+    assert line.split() == ["ollama_openai/qwen3:8b", "–", "–", "100", "ms?", "100", "ms?", "–", "–", "–"]
 
 
 def test_a_target_without_an_answer_has_its_reason() -> None:

@@ -54,7 +54,10 @@ def test_the_median_has_the_ranks_of_the_sign_test(n: int) -> None:
 def test_too_few_values_have_no_interval(q: float, fewest: int) -> None:
     """So many values are enough, one less is not, and the reason says how many it takes."""
     assert percentile_interval(_once(fewest), q).interval is not None
-    assert percentile_interval(_once(fewest - 1), q) == (None, f"{fewest - 1} values; p{q} takes {fewest}")
+    assert percentile_interval(_once(fewest - 1), q) == (
+        None,
+        f"p{q} takes {fewest} values, there are {fewest - 1}",
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,12 +65,12 @@ def test_too_few_values_have_no_interval(q: float, fewest: int) -> None:
     [
         pytest.param([], "no values", id="none"),
         pytest.param([[], []], "no values", id="prompts-without-values"),
-        pytest.param([[7]], "1 value; p95 takes 59", id="one"),
-        pytest.param([[7, 8]], "2 values of 1 prompt; p95 takes 59 prompts", id="one-prompt"),
-        pytest.param([[7] * 5] * 36, "180 values of 36 prompts; p95 takes 59 prompts", id="repeats"),
+        pytest.param([[7]], "p95 takes 59 values, there is 1", id="one"),
+        pytest.param([[7, 8]], "p95 takes 59 prompts, there is 1 with 2 values", id="one-prompt"),
+        pytest.param([[7] * 5] * 36, "p95 takes 59 prompts, there are 36 with 180 values", id="repeats"),
         pytest.param(
             [[7] * 40, *[[7]] * 80],
-            "120 values of 81 prompts, not repeated alike and worth 8; p95 takes 59 prompts",
+            "p95 takes 59 prompts, there are 81 with 120 values, worth 8 that are repeated alike",
             id="one-prompt-outweighs-the-others",
         ),
     ],

@@ -13,6 +13,7 @@ from pytest_openclaw.schema import from_row, load_schema, to_row
 from pytest_openclaw.settings import Gates
 from pytest_openclaw.stats.findings import missed_by_all, slowest
 from pytest_openclaw.stats.gates import check_gates, overall
+from pytest_openclaw.stats.intervals import Interval
 from pytest_openclaw.stats.summary import (
     Snapshots,
     Summary,
@@ -97,6 +98,36 @@ def test_latencies_are_of_successful_rows() -> None:
     )
 
     assert group.latency_ms == {"p50": 200.0, "p95": 290.0, "p99": 298.0, "mean": 200.0}
+
+
+def test_percentiles_have_intervals_where_enough_cells_tell() -> None:
+    """Each interval is of the rows that its percentile is of; where there is none stands why."""
+    group = _group(
+        *(_record(prompt_id=f"P{n}", e2e_ms=n, ttft_ms=n if n <= 5 else None) for n in range(1, 60)),
+        _record(prompt_id="E", e2e_ms=9999, availability_status="error", success=False),
+    )
+
+    # Ranks 22 and 38 of 59 by the binomial distribution; 50 and 59 for p95.
+    assert group.latency_intervals_95 == {
+        "p50": Interval(low=22, high=38),
+        "p95": Interval(low=50, high=59),
+        "p99": None,
+    }
+    assert group.ttft_intervals_95 == {"p50": None, "p95": None, "p99": None}
+    assert group.interval_notes == {
+        "latency_ms.p99": "p99 takes 299 values, there are 59",
+        "ttft_ms.p50": "p50 takes 6 values, there are 5",
+        "ttft_ms.p95": "p95 takes 59 values, there are 5",
+        "ttft_ms.p99": "p99 takes 299 values, there are 5",
+        "tokens_per_s.p50": "no values",
+    }
+
+
+def test_harder_forms_of_a_prompt_are_one_in_latency_too() -> None:
+    """They resemble each other as repeats do."""
+    forms = [_record(prompt_id=f"X-{n}", pressure_of="X", e2e_ms=n) for n in range(1, 60)]
+
+    assert _group(*forms).interval_notes["latency_ms.p50"] == "p50 takes 6 prompts, there is 1 with 59 values"
 
 
 def test_rates_leave_out_what_was_not_answered() -> None:

@@ -1,0 +1,169 @@
+"""What repeats of a prompt say: how often at least one passes, how often all do, and which prompts flip."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import comb, fsum
+from statistics import fmean, median_low
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.stats.intervals import Cluster, clustered_95, wilson_95
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pytest_openclaw.records import Record
+    from pytest_openclaw.stats.intervals import Interval
+
+MOST_FLAKY = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassAt:
+    """What `k` repeats come to, averaged over the prompts that have so many, with 95 % intervals.
+
+    Attributes:
+        pass_at_k: the chance that at least one of `k` passes.
+        pass_hat_k: the chance that all of `k` pass.
+        n_prompts: prompts with at least `k` judged repeats, and at least two.
+    """
+
+    k: int
+    pass_at_k: float
+    pass_at_k_interval_95: Interval | None
+    pass_hat_k: float
+    pass_hat_k_interval_95: Interval | None
+    n_prompts: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepeatedPrompt:
+    """A prompt that was asked more than once.
+
+    Attributes:
+        n: its judged repeats.
+        pass_at_k, pass_hat_k: for `k` from 1 to `n`: the chance that one of `k` passes, that all do.
+    """
+
+    suite: str
+    prompt_id: str
+    n: int
+    n_success: int
+    pass_at_k: Sequence[float]
+    pass_hat_k: Sequence[float]
+
+    @property
+    def flips(self) -> float:
+        """The share of its pairs of repeats that disagree; unbiased for two askings to come."""
+        return self.n_success * (self.n - self.n_success) / comb(self.n, 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeats:
+    """The prompts that were asked more than once.
+
+    Attributes:
+        k: from one repeat to as many as at least half of the prompts have.
+        flip_rate: the share of pairs of repeats of a prompt that disagree, averaged over prompts.
+        flakiest: those that flip most, at most five; none of those that always end alike.
+        prompts: all of them, in order of their rows.
+    """
+
+    k: Sequence[PassAt]
+    flip_rate: float
+    flip_interval_95: Interval | None
+    flakiest: Sequence[RepeatedPrompt]
+    prompts: Sequence[RepeatedPrompt]
+
+
+def pass_at_k(n: int, n_success: int, k: int) -> float:
+    """Return the chance that at least one of `k` repeats passes, unbiased, from `n` of which some did.
+
+    `1 - C(n - c, k) / C(n, k)`: Chen et al. (2021), "Evaluating Large Language Models Trained on Code".
+
+    Raises:
+        ValueError: `k` is not from 1 to `n`, or `n_success` not from 0 to `n`.
+    """
+    _check(n, n_success, k)
+    return 1 - comb(n - n_success, k) / comb(n, k)
+
+
+def pass_hat_k(n: int, n_success: int, k: int) -> float:
+    """Return the chance that all of `k` repeats pass, unbiased, from `n` of which some did.
+
+    `C(c, k) / C(n, k)`: Yao et al. (2024), "τ-bench: A Benchmark for Tool-Agent-User Interaction".
+
+    Raises:
+        ValueError: `k` is not from 1 to `n`, or `n_success` not from 0 to `n`.
+    """
+    _check(n, n_success, k)
+    return comb(n_success, k) / comb(n, k)
+
+
+def repeats_of(judged: Iterable[Record]) -> Repeats | None:
+    """Return what the repeats of one target say; None if no prompt has two.
+
+    Args:
+        judged: the rows that `Group.passed` counts.
+    """
+    counted: dict[tuple[str, str], list[bool]] = {}
+    for record in judged:
+        counted.setdefault((record.suite, record.prompt_id), []).append(record.objective_pass is True)
+    prompts = [
+        _repeated(suite, prompt_id, len(passed), sum(passed))
+        for (suite, prompt_id), passed in counted.items()
+        if len(passed) > 1
+    ]
+    if not prompts:
+        return None
+    flaky = sorted((prompt for prompt in prompts if prompt.flips), key=lambda p: p.flips, reverse=True)
+    flips = [prompt.flips for prompt in prompts]
+    return Repeats(
+        k=[_pass_at(prompts, k) for k in range(1, median_low(prompt.n for prompt in prompts) + 1)],
+        flip_rate=fmean(flips),
+        flip_interval_95=_interval_of_mean(flips),
+        flakiest=flaky[:MOST_FLAKY],
+        prompts=prompts,
+    )
+
+
+def _repeated(suite: str, prompt_id: str, n: int, n_success: int) -> RepeatedPrompt:
+    ks = range(1, n + 1)
+    return RepeatedPrompt(
+        suite=suite,
+        prompt_id=prompt_id,
+        n=n,
+        n_success=n_success,
+        pass_at_k=[pass_at_k(n, n_success, k) for k in ks],
+        pass_hat_k=[pass_hat_k(n, n_success, k) for k in ks],
+    )
+
+
+def _pass_at(prompts: Sequence[RepeatedPrompt], k: int) -> PassAt:
+    enough = [prompt for prompt in prompts if prompt.n >= k]
+    at_least_one = [prompt.pass_at_k[k - 1] for prompt in enough]
+    every = [prompt.pass_hat_k[k - 1] for prompt in enough]
+    intervals = [_interval_of_mean(at_least_one), _interval_of_mean(every)]
+    if k == 1 and len({prompt.n for prompt in enough}) == 1:
+        # The plain rate, whose interval heeds how much repeats resemble each other.
+        intervals = 2 * [clustered_95([Cluster(prompt.n_success, prompt.n) for prompt in enough])]
+    return PassAt(
+        k=k,
+        pass_at_k=fmean(at_least_one),
+        pass_at_k_interval_95=intervals[0],
+        pass_hat_k=fmean(every),
+        pass_hat_k_interval_95=intervals[1],
+        n_prompts=len(enough),
+    )
+
+
+def _interval_of_mean(shares: Sequence[float]) -> Interval | None:
+    """Wilson's of as many prompts, each all or nothing: no shares of the same mean vary more than those."""
+    return wilson_95(min(fsum(shares), len(shares)), len(shares))
+
+
+def _check(n: int, n_success: int, k: int) -> None:
+    if not 1 <= k <= n:
+        raise ValueError(f"{n} repeats tell nothing of {k}")
+    if not 0 <= n_success <= n:
+        raise ValueError(f"{n_success} successes of {n} are impossible")
