@@ -10,12 +10,13 @@ import re
 from datetime import datetime
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pytest
 
 from pytest_openclaw.errors import TargetError
-from pytest_openclaw.options import base_dir, lookup, named_benchmarks, suite_dirs
+from pytest_openclaw.gate_lines import GATES, parse_gate, parse_gate_line
+from pytest_openclaw.options import base_dir, lookup, named_benchmarks, options_given, suite_dirs
 from pytest_openclaw.records import THINKING_LEVELS, Target, ThinkingLevel
 from pytest_openclaw.settings import (
     DEFAULT_PROVIDER,
@@ -23,14 +24,16 @@ from pytest_openclaw.settings import (
     MOST_REPEATS,
     Concurrency,
     Endpoint,
+    GateLine,
     Gates,
     OwnPrice,
     Settings,
+    firm_gates,
 )
 from pytest_openclaw.suites import parse_endpoint, parse_targets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
 T = TypeVar("T")
 
@@ -128,28 +131,24 @@ def _verdict(text: str) -> Literal["cells", "gate"]:
     raise ValueError("give cells or gate")
 
 
-def _rate(text: str) -> float:
-    try:
-        rate = float(text)
-    except ValueError:
-        rate = -1.0
-    if not 0 <= rate <= 1:
-        raise ValueError("give a rate from 0 to 1, for example 0.9")
-    return rate
-
-
-def _tier(text: str) -> int:
-    if text not in {"1", "2", "3"}:
-        raise ValueError("give tier 1, 2 or 3")
-    return int(text)
-
-
 def _gates(config: pytest.Config) -> Gates:
-    return Gates(
-        min_pass_rate=_read(config, "min-pass-rate", _rate, None),
-        min_tool_rate=_read(config, "min-tool-rate", _rate, None),
-        require_tier=_read(config, "require-tier", _tier, None),
-    )
+    values = {name.replace("-", "_"): _gate(config, name) for name in GATES}
+    conclusive = bool(lookup(config, "gate-conclusive")[0])
+    gates = Gates(**values, conclusive=conclusive, by_target=tuple(_gate_lines(config)))
+    return firm_gates(gates, gates, options_given(config))
+
+
+def _gate(config: pytest.Config, name: str) -> Any:
+    return _read(config, name, lambda text: parse_gate(name, text), None)
+
+
+def _gate_lines(config: pytest.Config) -> Iterator[GateLine]:
+    for line in config.getini("openclaw_gates") or ():
+        try:
+            if line.strip():
+                yield parse_gate_line(line)
+        except ValueError as error:
+            raise pytest.UsageError(f"openclaw_gates: {error}") from None
 
 
 def _provider_options(config: pytest.Config) -> dict[str, str]:

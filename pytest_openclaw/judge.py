@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_openclaw.records import Turn
-    from pytest_openclaw.toolcalls import Dispatched, Tool, ToolOutcome
+    from pytest_openclaw.toolcalls import Dispatched, Tool, ToolDemand, ToolOutcome
 
 __all__ = [
     "Judgement",
@@ -34,6 +34,7 @@ __all__ = [
     "judge",
     "prepare",
     "strip_thinking",
+    "tool_demand_of",
 ]
 
 
@@ -102,6 +103,14 @@ def expected_tools_of(prompt: Prompt) -> tuple[str, ...] | None:
         return None
     named = expected_tools(prompt.validator)
     return prompt.expected_tool_calls if named is None else named
+
+
+def tool_demand_of(prompt: Prompt) -> ToolDemand:
+    """Return what a prompt wants of tools, so that each answer to it has such a `tool_outcome`."""
+    if restrains(prompt.validator):
+        return "restraint"
+    native = prompt.tools is not None and call_rules(prompt.validator)
+    return "call" if native or expected_tools_of(prompt) is not None else "none"
 
 
 def bears_on_tier(prompt: Prompt) -> bool:

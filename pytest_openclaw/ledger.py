@@ -31,6 +31,8 @@ class Ledger:
         progress: how far it is, while it is shown; `line` shows it.
         summary: once it has been written.
         n_verdicts_failed: items that failed because of what a model said.
+        n_faults_failed: by target, items that failed because nothing came back of what was asked; neither
+            what broke here, nor whom `--openclaw-fail-unavailable` misses.
         tell: is told what is decided on the targets' repeats.
     """
 
@@ -40,6 +42,7 @@ class Ledger:
         self.line: LiveLine | None = None
         self.summary: Summary | None = None
         self.n_verdicts_failed = 0
+        self.n_faults_failed: Counter[str] = Counter()
         self.tell: Callable[[JsonObject], None] = state.repeats.hear
         self._state = state
         self._open = ExitStack()
@@ -153,11 +156,17 @@ class Ledger:
             except OSError as error:
                 self._is_full = True
                 self._cannot_record(error)
-            if report.failed and record.availability_status == "ok" and record.objective_pass is not True:
-                self.n_verdicts_failed += 1
+            if report.failed:
+                self._count_failure(record)
             self._tell_decisions()
             if self.progress:
                 self.progress.count(record.target.label, record.cost_usd)
+
+    def _count_failure(self, record: Record) -> None:
+        if record.availability_status == "ok":
+            self.n_verdicts_failed += record.objective_pass is not True
+        elif record.availability_status != "skipped_unavailable" and record.failure_type != "harness_error":
+            self.n_faults_failed[record.target.label] += 1
 
     def keep(self, payloads: Iterable[JsonObject]) -> None:
         """Record what no test told of, at the session's end: of each cell that has no row yet."""

@@ -93,7 +93,8 @@ OPTIONS = (
     ),
     Option(
         "verdict",
-        "What fails the session: cells (every failed cell does) or gate (only gates and faults do) (cells).",
+        "What fails the session: cells (every failed cell does) or gate (gates do, and without one faults)"
+        " (cells).",
         "cells|gate",
     ),
     Option("min-pass-rate", "Gate: each target must pass this share of its judged cells, 0 to 1.", "RATE"),
@@ -101,10 +102,22 @@ OPTIONS = (
         "min-tool-rate", "Gate: each target must succeed in this share of its tool cells, 0 to 1.", "RATE"
     ),
     Option("require-tier", "Gate: each target must earn this tier or a better one, conclusively.", "1|2|3"),
+    Option("max-p95-ms", "Gate: the 95th percentile of each target's latencies, at most.", "MS"),
+    Option(
+        "gate-conclusive",
+        "A rate or latency gate passes only if its whole interval at 95 percent does.",
+        kind="flag",
+    ),
     Option(
         "fail-unavailable",
         "Fail cells whose server, CLI or model is not there, instead of skipping.",
         kind="flag",
+    ),
+    Option(
+        "gates",
+        "Other gates for some targets, one glob a line: ollama_openai/*: min-pass-rate=0.9 require-tier=off.",
+        kind="list",
+        where="ini",
     ),
     Option("suites", "Folders that hold suites (benchmarks).", kind="list", where="ini"),
     Option(
@@ -166,9 +179,14 @@ def is_used(config: pytest.Config) -> bool:
     return bool(lookup(config, "models")[0]) or bool(named_benchmarks(config))
 
 
+def options_given(config: pytest.Config) -> set[str]:
+    """Return the names of our options that stand on the command line."""
+    return {option.name for option in OPTIONS if config.getoption(option.dest, None) is not None}
+
+
 def any_option_given(config: pytest.Config) -> bool:
     """Whether any of our options stands on the command line, so that a mistake in it must be told."""
-    return any(config.getoption(option.dest, None) is not None for option in OPTIONS)
+    return bool(options_given(config))
 
 
 def suite_dirs(config: pytest.Config) -> tuple[Path, ...]:

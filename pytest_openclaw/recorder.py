@@ -102,10 +102,13 @@ class Recorder:
             return
         distributed: Distributed | None = state.config.pluginmanager.get_plugin(DISTRIBUTED)
         summary = ledger.finish(distributed.take_what_is_left() if distributed else 0)
+        # A gate that is passed has counted its target's faults as misses.
+        held = {gate.target for gate in summary.gates}
+        forgiven = sum(n for target, n in ledger.n_faults_failed.items() if target in held)
         session.exitstatus = exit_status(
             int(exitstatus),
             gate_alone=state.settings.verdict == "gate",
-            others_failed=session.testsfailed > ledger.n_verdicts_failed,
+            others_failed=session.testsfailed > ledger.n_verdicts_failed + forgiven,
             gates=summary.verdict,
             # Where every cell was skipped by a mark, nobody was to answer.
             answered=bool(summary.n_answered or not summary.n_cells),
@@ -164,7 +167,8 @@ def exit_status(
     Args:
         pytest_status: pytest's own; an interruption, a usage error or an empty session stays.
         gate_alone: failed verdicts do not count, only gates and faults do.
-        others_failed: something failed that is no verdict: a fault, another test, a collection.
+        others_failed: something failed that no gate has counted and that is no verdict: a fault of a target
+            without a gate, a benchmark that broke, another test, a collection.
         gates: the ruling of all gates together.
         answered: at least one cell has an answer.
     """

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_openclaw.protocols import Validator
-    from pytest_openclaw.toolcalls import Dispatched, Tool, ToolCall, ToolOutcome
+    from pytest_openclaw.toolcalls import Dispatched, Tool, ToolCall, ToolDemand, ToolOutcome
     from pytest_openclaw.worlds import World, WorldState
 
 AvailabilityStatus = Literal["ok", "skipped_unavailable", "auth_error", "rate_limited", "error"]
@@ -400,6 +400,7 @@ class Record:
     padding_tokens: int | None = None
     pressure_of: str | None = None
     tool_notes: tuple[str, ...] = ()
+    tool_demand: ToolDemand | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_openclaw.errors import OpenClawError
-from pytest_openclaw.options import OPTIONS
+from pytest_openclaw.options import options_given
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -153,7 +153,7 @@ class Resumption:
         from pytest_openclaw.run.resume import other_targets, refusal, settings_of, targets_of
 
         settings = self.settings
-        given = {option.name for option in OPTIONS if config.getoption(option.dest, None) is not None}
+        given = options_given(config)
         try:
             path = find_run(settings.runs_dir, settings.resume)
             began = load_config(path)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from pytest_openclaw.records import Target, ThinkingLevel
 
@@ -24,6 +25,16 @@ THINKING_ROOM_TOKENS: Mapping[ThinkingLevel, int] = {
 """What a thinking level adds to a prompt's `max_output_tokens`, which is meant for the answer alone."""
 MOST_REPEATS = 10
 """How often `--openclaw-until-conclusive` asks a prompt at most, if nothing else is said."""
+GATE_OPTIONS: Mapping[str, str] = {
+    "min_pass_rate": "min-pass-rate",
+    "min_tool_rate": "min-tool-rate",
+    "require_tier": "require-tier",
+    "max_p95_ms": "max-p95-ms",
+    "conclusive": "gate-conclusive",
+}
+"""Which option sets which field of `Gates`."""
+GATE_SWITCHES = frozenset({"conclusive"})
+"""Those that are on or off."""
 LOCAL_LANE_LIMIT = 1
 CLOUD_LANE_LIMIT = 8
 
@@ -62,6 +73,23 @@ class Concurrency:
 
 
 @dataclass(frozen=True, kw_only=True)
+class GateLine:
+    """What other gates hold for some targets: an ini line `glob: min-pass-rate=0.9 require-tier=off`.
+
+    Attributes:
+        target: a glob over labels, whose case does not count.
+        changes: fields of `Gates` and their values for these targets; None switches a gate off.
+    """
+
+    target: str
+    changes: Mapping[str, Any]
+
+    def fits(self, label: str) -> bool:
+        """Whether it speaks of the target with this label."""
+        return fnmatchcase(label.casefold(), self.target.casefold())
+
+
+@dataclass(frozen=True, kw_only=True)
 class Gates:
     """What each target must reach; None asks for nothing.
 
@@ -69,11 +97,60 @@ class Gates:
         min_pass_rate: 0 to 1, of the answered and judged cells.
         min_tool_rate: 0 to 1, of the answered tool cells.
         require_tier: 1, 2 or 3; the evidence must exclude every worse tier.
+        max_p95_ms: the 95th percentile of the latencies may be this at most.
+        conclusive: the whole 95 % interval of a rate or percentile must reach what is wanted, not only the
+            figure itself; a tier is always asked for so.
+        by_target: what is different for some targets; a later line goes before an earlier one.
     """
 
     min_pass_rate: float | None = None
     min_tool_rate: float | None = None
     require_tier: int | None = None
+    max_p95_ms: float | None = None
+    conclusive: bool = False
+    by_target: tuple[GateLine, ...] = ()
+
+    def of_target(self, label: str) -> Gates:
+        """Return the gates that hold for one target."""
+        changes: dict[str, Any] = {}
+        for line in self.by_target:
+            if line.fits(label):
+                changes |= line.changes
+        return replace(self, **changes, by_target=())
+
+
+def firm_gates(gates: Gates, said: Gates, given: Collection[str]) -> Gates:
+    """Return `gates` with what the command line says, which holds for every target, whatever a line says.
+
+    Args:
+        gates: of the ini file, or of a run that is resumed.
+        said: what the command line says stands there.
+        given: the names of the options on the command line.
+    """
+    firm = {name: getattr(said, name) for name, option in GATE_OPTIONS.items() if option in given}
+    lines = (
+        replace(line, changes={name: value for name, value in line.changes.items() if name not in firm})
+        for line in gates.by_target
+    )
+    return replace(gates, **firm, by_target=tuple(lines))
+
+
+def gates_of(values: Mapping[str, Any]) -> Gates:
+    """Return the gates as `asdict` wrote them; what an older version did not know is not set.
+
+    Raises:
+        TypeError: they are none.
+    """
+    plain = dict(values)
+    lines = tuple(GateLine(**line) for line in plain.pop("by_target", ()))
+    for changes in (plain, *(line.changes for line in lines)):
+        if not isinstance(changes, dict):
+            raise TypeError(f"what a line changes is {changes!r}")
+        for name, value in changes.items():
+            if not isinstance(value, bool if name in GATE_SWITCHES else int | float | None):
+                raise TypeError(f"{name} is {value!r}")
+        Gates(**changes)
+    return Gates(**plain, by_target=lines)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,6 +22,9 @@ ToolOutcome = Literal[
 ]
 """How a tool cell ends; the last two are for prompts that must not call."""
 
+ToolDemand = Literal["call", "restraint", "none"]
+"""What a prompt wants of tools: that one is called, that none is, or nothing."""
+
 Problem = Literal["unknown_tool", "bad_arguments", "malformed_json"]
 
 

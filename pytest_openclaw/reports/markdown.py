@@ -280,7 +280,10 @@ def _safety(group: Group) -> Iterable[str]:
 
 def _gates(summary: Summary) -> Iterable[str]:
     for gate in summary.gates:
-        yield f"- {gate.ruling.replace('_', ' ')}: {gate.gate}, {_cell(gate.target)}: {_cell(gate.reason)}"
+        wanted = f"{gate.gate} {gate.wanted:.10g}"
+        yield f"- {gate.ruling.replace('_', ' ')}: {wanted}, {_cell(gate.target)}: {_cell(gate.reason)}"
+    for glob in summary.unmatched_gates:
+        yield f"- openclaw\\_gates: {_cell(glob)} fits no target of this run"
 
 
 def _unanswered(group: Group) -> Iterable[str]:

@@ -127,8 +127,10 @@ def _findings(summary: Summary) -> Iterator[tuple[str, str]]:
         ruling = {"passed": "gate passed", "failed": "gate FAILED", "no_verdict": "gate NO VERDICT"}[
             gate.ruling
         ]
-        yield ruling, one_line(f"{gate.gate} {gate.wanted:g}, {gate.target}", width)
+        yield ruling, one_line(f"{gate.gate} {gate.wanted:.10g}, {gate.target}", width)
         yield from _wrapped("", gate.reason, width)
+    for glob in summary.unmatched_gates:
+        yield from _wrapped("no such target", f"openclaw_gates: {glob} fits none of this run", width)
     for group in summary.groups:
         yield from _of_group(group, width, alone=len(summary.groups) == 1)
     if summary.missed and summary.n_answered:

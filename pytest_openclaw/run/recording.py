@@ -7,7 +7,7 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.faults import outcome_of
-from pytest_openclaw.judge import conclude
+from pytest_openclaw.judge import conclude, tool_demand_of
 from pytest_openclaw.records import Fault, Record, Reply, Verdict
 from pytest_openclaw.text import valid_value
 from pytest_openclaw.tools.dispatch import dispatch
@@ -77,6 +77,7 @@ def record_of(
         "probe": cell.prompt.probe,
         "padding_tokens": cell.prompt.padding_tokens,
         "pressure_of": cell.prompt.pressure_of,
+        "tool_demand": tool_demand_of(cell.prompt),
     }
     if isinstance(ending.result, Fault):
         specific = _of_fault(cell, ending.result)

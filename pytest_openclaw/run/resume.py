@@ -24,7 +24,7 @@ from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.records import CellKey, Target
 from pytest_openclaw.reports.numbers import shorten
 from pytest_openclaw.run.reading import StoredRow, read_rows, repeats_of
-from pytest_openclaw.settings import THINKING_ROOM_TOKENS
+from pytest_openclaw.settings import THINKING_ROOM_TOKENS, firm_gates, gates_of
 from pytest_openclaw.stats.tool_use import bare_turns
 from pytest_openclaw.suites import is_wildcard
 from pytest_openclaw.tools.thinking import strip_thinking
@@ -202,12 +202,14 @@ def settings_of(config: JsonObject, settings: Settings, given: Collection[str]) 
         given: the names of the options on the command line, such as `min-pass-rate`.
 
     Raises:
-        OpenClawError: `config.json` does not tell its targets.
+        OpenClawError: `config.json` does not tell its targets, or not its gates.
     """
-    began: dict[str, Any] = config.get("gates") or {}
-    gates = {
-        name: began[name] for name in asdict(settings.gates) if name in began and _option(name) not in given
-    }
+    gates = settings.gates
+    if (began := config.get("gates")) is not None:
+        try:
+            gates = firm_gates(gates_of(began), settings.gates, given)
+        except (TypeError, ValueError) as error:
+            raise OpenClawError(f"its config.json tells no gates ({error})") from None
     others: dict[str, Any] = {
         name: config[name]
         for name in ("stream", "verdict", "fail_unavailable")
@@ -218,7 +220,7 @@ def settings_of(config: JsonObject, settings: Settings, given: Collection[str]) 
         others["until_conclusive"] = was_conditional
         if "repeat" not in given:
             others["repeat"] = repeats_of(config)
-    return replace(settings, targets=targets_of(config), gates=replace(settings.gates, **gates), **others)
+    return replace(settings, targets=targets_of(config), gates=gates, **others)
 
 
 def _option(name: str) -> str:

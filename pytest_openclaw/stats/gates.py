@@ -1,58 +1,68 @@
-"""What a target must reach before a merge, and whether it did."""
+"""What a target must reach before a merge, and whether it did.
+
+One rule for all gates: cells without an answer are counted both ways. A gate fails only if it fails even had
+all of them gone well, and passes only if it passes even had all of them gone wrong and each was asked and
+found somebody there. Between the two there is no verdict, which is never a pass.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pytest_openclaw.stats.tiers import TIER_FLOORS, excludes_worse
+from pytest_openclaw.stats.doubt import bounds_of
+from pytest_openclaw.stats.looks import PASSED, SUCCEEDED, TIMED, look_at_p95, look_at_rate, look_at_tier
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pytest_openclaw.records import Target
+    from pytest_openclaw.records import Record, Target
     from pytest_openclaw.settings import Gates
-    from pytest_openclaw.stats.rates import Rate
+    from pytest_openclaw.stats.doubt import Bounds
+    from pytest_openclaw.stats.looks import Look
     from pytest_openclaw.stats.summary import Group
-
-PASSED = "judged cells passed"
-SUCCEEDED = "tool cells succeeded"
 
 Ruling = Literal["passed", "failed", "no_verdict"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class GateResult:
-    """One gate on one target; `no_verdict` is never a pass."""
+    """One gate on one target; `no_verdict` is never a pass.
+
+    Attributes:
+        conclusive: whether the whole 95 % interval had to reach what was wanted.
+        found: as measured, over the cells that were answered.
+    """
 
     gate: str
     target: str
     wanted: float
+    conclusive: bool
     found: float | None
     ruling: Ruling
     reason: str
 
 
 def check_gates(
-    gates: Gates, groups: Sequence[Group], n_selected: Mapping[Target, int]
+    gates: Gates,
+    groups: Sequence[Group],
+    n_selected: Mapping[Target, int],
+    records: Mapping[Target, Sequence[Record]],
 ) -> tuple[GateResult, ...]:
-    """Hold every group against every gate that is set, in the order of the groups.
+    """Hold every group against every gate that is set for it, in the order of the groups.
 
     Args:
         gates: what was asked for.
         groups: one for each target that was to be asked.
         n_selected: cells selected, by target; a target that was not asked to the end is no pass.
+        records: the rows of each group.
     """
     results: list[GateResult] = []
     for group in groups:
-        doubt = _doubt(group, n_selected.get(group.target, group.n_total))
-        tool_doubt = doubt or _tool_doubt(group)
-        if (wanted := gates.min_pass_rate) is not None:
-            results.append(_rate_gate("min-pass-rate", wanted, group, group.passed, PASSED, doubt))
-        if (wanted := gates.min_tool_rate) is not None:
-            results.append(_rate_gate("min-tool-rate", wanted, group, group.tool_use, SUCCEEDED, tool_doubt))
-        if gates.require_tier is not None:
-            results.append(_tier_gate(gates.require_tier, group, tool_doubt))
+        if held := [*_gates(gates.of_target(group.target.label))]:
+            n_cells = n_selected.get(group.target, group.n_total)
+            bounds = bounds_of(group, records.get(group.target, ()), n_cells)
+            results += [_held(gate, bounds) for gate in held]
     return tuple(results)
 
 
@@ -66,50 +76,89 @@ def overall(results: Sequence[GateResult]) -> Literal["passed", "failed", "no_ve
     return "no_verdict" if "no_verdict" in rulings else "passed"
 
 
-def _rate_gate(
-    gate: str, wanted: float, group: Group, rate: Rate, what: str, doubt: str | None
-) -> GateResult:
-    found = rate.rate
-    counted = f"{rate.n_success} of {rate.n} {what}"
-    ruling: Ruling
-    if found is None:
-        ruling, reason = "no_verdict", _nothing(group, what)
-    elif found < wanted:
-        ruling, reason = "failed", f"{counted} ({found:.1%}), {wanted:.1%} wanted"
-    elif doubt:
-        ruling, reason = "no_verdict", f"{counted}, but {doubt}"
-    else:
-        ruling, reason = "passed", f"{counted} ({found:.1%}), {wanted:.1%} wanted"
-    return GateResult(
-        gate=gate, target=group.target.label, wanted=wanted, found=found, ruling=ruling, reason=reason
+def unmatched(gates: Gates, targets: Sequence[Target]) -> tuple[str, ...]:
+    """Return the globs of lines that speak of no target."""
+    return tuple(
+        line.target for line in gates.by_target if not any(line.fits(target.label) for target in targets)
     )
 
 
-def _tier_gate(wanted: int, group: Group, doubt: str | None) -> GateResult:
-    use = group.tool_use
-    ruling: Ruling
-    if use.tier is None or use.interval_95 is None:
-        ruling, reason = "no_verdict", _nothing(group, SUCCEEDED)
+@dataclass(frozen=True, kw_only=True)
+class _Gate:
+    """A gate that is set: how it looks at figures, and whether these are of tool use."""
+
+    name: str
+    wanted: float
+    conclusive: bool
+    look: Callable[[Group], Look]
+    what: str
+    is_of_tools: bool = False
+
+
+def _gates(gates: Gates) -> Iterator[_Gate]:
+    conclusive = gates.conclusive
+    if (pass_rate := gates.min_pass_rate) is not None:
+        yield _Gate(
+            name="min-pass-rate",
+            wanted=pass_rate,
+            conclusive=conclusive,
+            look=lambda group: look_at_rate(group.passed, PASSED, pass_rate, conclusive=conclusive),
+            what=PASSED,
+        )
+    if (tool_rate := gates.min_tool_rate) is not None:
+        yield _Gate(
+            name="min-tool-rate",
+            wanted=tool_rate,
+            conclusive=conclusive,
+            look=lambda group: look_at_rate(group.tool_use, SUCCEEDED, tool_rate, conclusive=conclusive),
+            what=SUCCEEDED,
+            is_of_tools=True,
+        )
+    if (tier := gates.require_tier) is not None:
+        yield _Gate(
+            name="require-tier",
+            wanted=tier,
+            conclusive=True,
+            look=lambda group: look_at_tier(group.tool_use, tier),
+            what=SUCCEEDED,
+            is_of_tools=True,
+        )
+    if (limit := gates.max_p95_ms) is not None:
+        yield _Gate(
+            name="max-p95-ms",
+            wanted=limit,
+            conclusive=conclusive,
+            look=lambda group: look_at_p95(group, limit),
+            what=TIMED,
+        )
+
+
+def _held(gate: _Gate, bounds: Bounds) -> GateResult:
+    """Hold a gate against a target in every way that its cells without an answer allow."""
+    measured = gate.look(bounds.group)
+    best = [gate.look(group) for group in (bounds.tools_at_best if gate.is_of_tools else (bounds.at_best,))]
+    worst = gate.look(bounds.tools_at_worst if gate.is_of_tools else bounds.at_worst)
+    held = {look.holds for look in (measured, *best, worst)}
+    never_a_pass = _gap(bounds)
+    ruling: Ruling = "no_verdict"
+    if measured.holds is None:
+        reason = _nothing(bounds.group, gate.what)
+    elif held == {False}:
+        ruling, reason = "failed", measured.text + _beside(measured, best[0], bounds, "even with {} for it")
+    elif held == {True} and not never_a_pass:
+        ruling, reason = "passed", measured.text + _beside(measured, worst, bounds, "with {} against it")
     else:
-        low, high = use.interval_95.low, use.interval_95.high
-        counted = f"{use.n_success} of {use.n} {SUCCEEDED}, 95 % interval {low:.0%} to {high:.0%}"
-        if use.tier > wanted and use.capped_by:
-            needless = f"{use.n_needless} of {use.restraint.n} cells that forbid tools had a call"
-            ruling, reason = "failed", f"tier {use.tier}: {needless}, more than a fifth"
-        elif use.tier > wanted:
-            ruling, reason = "failed", f"tier {use.tier}: {counted}"
-        elif not excludes_worse(wanted, use.interval_95):
-            floor = TIER_FLOORS[wanted]
-            ruling, reason = "failed", f"not conclusive: {counted}; the lower end must reach {floor:.0%}"
-        elif doubt:
-            ruling, reason = "no_verdict", f"{counted}, but {doubt}"
-        else:
-            ruling, reason = "passed", f"tier {use.tier}: {counted}"
+        doubt = never_a_pass or _text_alone(gate, bounds.group)
+        if not doubt:
+            span = f"{worst.short} to {best[0].short}"
+            doubt = f"{bounds.n_unanswered} of {bounds.n_cells} cells have no answer: {span}"
+        reason = f"{measured.text}, but {doubt}"
     return GateResult(
-        gate="require-tier",
-        target=group.target.label,
-        wanted=wanted,
-        found=use.tier,
+        gate=gate.name,
+        target=bounds.group.target.label,
+        wanted=gate.wanted,
+        conclusive=gate.conclusive,
+        found=measured.found,
         ruling=ruling,
         reason=reason,
     )
@@ -122,17 +171,25 @@ def _nothing(group: Group, what: str) -> str:
     return f"no answered cell counts for it (0 {what})"
 
 
-def _doubt(group: Group, n_selected: int) -> str | None:
-    """Why the answered cells do not speak for all of them."""
-    if group.n_skipped_unavailable:
-        return f"{group.n_skipped_unavailable} of {n_selected} cells were unavailable"
-    if group.n_total < n_selected:
-        return f"{n_selected - group.n_total} of {n_selected} cells were not asked"
+def _beside(measured: Look, other: Look, bounds: Bounds, how: str) -> str:
+    """What the cells without an answer would make of the figure, if they count for this gate at all."""
+    if other.short == measured.short:
+        return ""
+    cells = "1 cell" if bounds.n_unanswered == 1 else f"{bounds.n_unanswered} cells"
+    return f"; {how.format(f'{cells} without an answer')}: {other.short}"
+
+
+def _gap(bounds: Bounds) -> str | None:
+    """Why no gate is passed: somebody was not there, or was not asked."""
+    if bounds.n_unavailable:
+        return f"{bounds.n_unavailable} of {bounds.n_cells} cells were unavailable"
+    if bounds.n_missing:
+        return f"{bounds.n_missing} of {bounds.n_cells} cells were not asked"
     return None
 
 
-def _tool_doubt(group: Group) -> str | None:
+def _text_alone(gate: _Gate, group: Group) -> str | None:
     """Why the text detector may not speak for calls on the wire."""
-    if group.n_native_unanswered and group.tool_use.evidence == "text":
+    if gate.is_of_tools and group.n_native_unanswered and group.tool_use.evidence == "text":
         return f"as text; none of the {group.n_native_unanswered} native cells was answered"
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.stats.findings import missed_by_all, slowest
-from pytest_openclaw.stats.gates import check_gates, overall
+from pytest_openclaw.stats.gates import check_gates, overall, unmatched
 from pytest_openclaw.stats.summary import Snapshots, Summary, group_records, summarise_group
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def summarise_run(
         for target in n_selected
     )
     n_cells = sum(n_selected.values())
-    rulings = check_gates(gates, groups, n_selected)
+    rulings = check_gates(gates, groups, n_selected, groups_of)
     return Summary(
         run_id=run_id,
         state="finished" if len(records) >= n_cells else "interrupted",
@@ -52,6 +52,7 @@ def summarise_run(
         groups=groups,
         gates=rulings,
         verdict=overall(rulings),
+        unmatched_gates=unmatched(gates, [*n_selected]),
         missed=missed_by_all(records),
         slowest=slowest(records),
         n_unrecorded_calls=max(0, min(n_unrecorded_calls, n_cells - len(records))),

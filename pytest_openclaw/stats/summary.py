@@ -111,6 +111,7 @@ class Summary:
         n_unrecorded_calls: at most so many calls of xdist's workers have no row, because the run was
             interrupted; always below the cells that have none.
         verdict: of all gates together.
+        unmatched_gates: globs of gates that speak of no target of this run.
         missed: prompts that no target passed.
         slowest: the successful row that took longest.
         budget: what the last session was allowed to spend, and has spent; None without a budget.
@@ -124,6 +125,7 @@ class Summary:
     groups: Sequence[Group]
     gates: Sequence[GateResult] = ()
     verdict: Literal["passed", "failed", "no_verdict", "not_gated"] = "not_gated"
+    unmatched_gates: Sequence[str] = ()
     missed: Sequence[Missed] = ()
     slowest: Record | None = None
     n_unrecorded_calls: int = 0
@@ -268,6 +270,7 @@ def summary_to_json(summary: Summary) -> JsonObject:
         "gates": [asdict(gate) for gate in summary.gates],
         "verdict": summary.verdict,
         "budget": summary.budget and asdict(summary.budget),
+        "unmatched_gates": list(summary.unmatched_gates),
         "missed_by_all": [asdict(missed) for missed in summary.missed],
     }
 

@@ -11,7 +11,7 @@ from pytest_openclaw.records import THINKING_LEVELS, AvailabilityStatus
 from pytest_openclaw.schema import from_row, load_schema, to_row
 from pytest_openclaw.settings import Gates
 from pytest_openclaw.stats.summary import summary_to_json
-from pytest_openclaw.toolcalls import ToolOutcome
+from pytest_openclaw.toolcalls import ToolDemand, ToolOutcome
 from tests.unit.reports.summaries import TARGET, fault, missed, pressed, record, summary_of, tool_cells
 
 ROW = load_schema("row")
@@ -35,6 +35,7 @@ def test_a_row_has_the_published_fields() -> None:
     [
         ("availability_status", get_args(AvailabilityStatus)),
         ("tool_outcome", (*get_args(ToolOutcome), None)),
+        ("tool_demand", (*get_args(ToolDemand), None)),
         ("thinking_level", (*THINKING_LEVELS, None)),
     ],
 )

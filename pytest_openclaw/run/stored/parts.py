@@ -13,13 +13,14 @@ from pytest_openclaw.run.reading import StoredRow, StoredRun, load_run, repeats_
 from pytest_openclaw.run.resources import parse_snapshot
 from pytest_openclaw.run.session import CONFIG_VERSION
 from pytest_openclaw.schema import check_types
-from pytest_openclaw.settings import Gates
+from pytest_openclaw.settings import gates_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from pytest_openclaw.records import CellKey, JsonObject
+    from pytest_openclaw.settings import Gates
 
 PromptKey = tuple[str, str]
 """Suite and prompt id."""
@@ -120,7 +121,7 @@ def read_part(path: Path) -> Part:
     try:
         n_selected = {target_of(entry): _count(entry["n_cells"]) for entry in run.config["targets"]}
         prompts = {(entry["suite"], entry["id"]): dict(entry) for entry in run.config["prompts"]}
-        gates = None if run.config["gates"] is None else Gates(**run.config["gates"])
+        gates = None if run.config["gates"] is None else gates_of(run.config["gates"])
         for one in (run.config, *run.config.get("parts", ())):
             _check_objects(one["providers"], one["run_id"])
         for one in run.config.get("parts", ()):

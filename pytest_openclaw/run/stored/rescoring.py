@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_openclaw import faults
-from pytest_openclaw.judge import conclude, judge, prepare
+from pytest_openclaw.judge import conclude, judge, prepare, tool_demand_of
 from pytest_openclaw.records import Reply, Timing, Turn, Verdict
 from pytest_openclaw.redact import HIDDEN
 from pytest_openclaw.run.directory import line_of
@@ -140,6 +140,8 @@ def rescore_record(record: Record, prompt: Prompt | Kept) -> Record | Kept:
         record: as it was measured.
         prompt: whose rule holds now; or why there is none.
     """
+    if record.tool_demand is not None and not isinstance(prompt, str):
+        record = replace(record, tool_demand=tool_demand_of(prompt))
     if record.availability_status != "ok":
         return record
     if isinstance(prompt, str):

@@ -180,7 +180,7 @@ def test_speed_is_the_median_of_those_that_are_known() -> None:
 def test_a_summary_satisfies_its_schema() -> None:
     """Also of a target without a row."""
     groups = (_group(_record(violation="v", objective_pass=False)), _group())
-    gates = check_gates(Gates(min_pass_rate=0.5, require_tier=1), groups, {TARGET: 1})
+    gates = check_gates(Gates(min_pass_rate=0.5, require_tier=1), groups, {TARGET: 1}, {})
     summary = Summary(
         run_id="r",
         state="finished",

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pytest_openclaw.records import Record
 from pytest_openclaw.settings import Gates
+from pytest_openclaw.toolcalls import ToolDemand
 from tests.unit.reports.summaries import cell, fault, restraint_cells, summary_of, tool_cells
 
 NATIVE = {"suite": "native", "tools_offered": 11}
+
+
+def broken(number: int, demand: ToolDemand | None = "call", **changes: Any) -> Record:
+    """A row without an answer, because something broke on the way."""
+    given = {"prompt_id": f"B{number}", "availability_status": "error", "tool_demand": demand, **changes}
+    return fault(**given)
+
+
 TEXT_ALONE = [*tool_cells(16, 0), fault(prompt_id="N1", **NATIVE), fault(prompt_id="N2", **NATIVE)]
 
 
@@ -59,8 +70,56 @@ TEXT_ALONE = [*tool_cells(16, 0), fault(prompt_id="N1", **NATIVE), fault(prompt_
             Gates(require_tier=1), "passed", "tier 1", id="a-probe-is-no-tool-cell",
         ),
         pytest.param(
-            [*tool_cells(16, 0, **NATIVE), fault(prompt_id="N", availability_status="error", **NATIVE)],
-            Gates(require_tier=1), "passed", "tier 1", id="one-fault-among-answers",
+            [*tool_cells(16, 0, **NATIVE), broken(1, **NATIVE)],
+            Gates(require_tier=1), "no_verdict",
+            "tier 1: 16 of 16 tool cells succeeded (95 % interval 80.6% to 100.0%), "
+            "but 1 of 17 cells have no answer: 16 of 17 (from 73.0%) to 17 of 17 (from 81.5%)",
+            id="one-fault-too-many",
+        ),
+        pytest.param(
+            [*tool_cells(30, 0, **NATIVE), broken(1, **NATIVE)],
+            Gates(require_tier=1), "passed",
+            "tier 1: 30 of 30 tool cells succeeded (95 % interval 88.6% to 100.0%); "
+            "with 1 cell without an answer against it: 30 of 31 (from 83.8%)",
+            id="one-fault-among-enough-answers",
+        ),
+        pytest.param(
+            [*tool_cells(15, 0, **NATIVE), broken(1, **NATIVE)],
+            Gates(require_tier=1), "no_verdict", "not conclusive: 15 of 15", id="a-fault-may-have-been-the-proof",
+        ),
+        pytest.param(
+            [*tool_cells(13, 0, **NATIVE), broken(1, **NATIVE)],
+            Gates(require_tier=1), "failed",
+            "a lower end of 80.0% wanted; even with 1 cell without an answer for it: 14 of 14 (from 78.4%)",
+            id="no-proof-with-it-either",
+        ),
+        pytest.param(
+            [*tool_cells(16, 0, **NATIVE), *(broken(n, "none", **NATIVE) for n in range(9))],
+            Gates(require_tier=1), "passed", "tier 1: 16 of 16", id="faults-that-ask-nothing-of-tools",
+        ),
+        pytest.param(
+            [*tool_cells(16, 0, **NATIVE), *(broken(n, None) for n in range(9))],
+            Gates(require_tier=1), "passed", "tier 1: 16 of 16", id="unknown-faults-of-text-beside-native-calls",
+        ),
+        pytest.param(
+            [*tool_cells(16, 0), broken(1, "none")], Gates(require_tier=1), "passed", "tier 1: 16 of 16",
+            id="a-fault-in-another-text-prompt",
+        ),
+        pytest.param(
+            [*tool_cells(16, 0), broken(1, None)], Gates(require_tier=1),
+            "no_verdict", "16 of 17 (from 73.0%) to 17 of 17", id="a-fault-of-an-older-row-might-be-one",
+        ),
+        pytest.param(
+            [*tool_cells(40, 0, **NATIVE), *restraint_cells(8, 2, **NATIVE), broken(1, "restraint", **NATIVE)],
+            Gates(require_tier=1), "no_verdict", "but 1 of 51 cells have no answer", id="one-fault-from-the-cap",
+        ),
+        pytest.param(
+            [*tool_cells(40, 0, **NATIVE), *restraint_cells(9, 1, **NATIVE), broken(1, "restraint", **NATIVE)],
+            Gates(require_tier=1), "passed", "tier 1: 40 of 40", id="a-fault-far-from-the-cap",
+        ),
+        pytest.param(
+            [*tool_cells(40, 0, **NATIVE), *restraint_cells(3, 3, **NATIVE), broken(1, "restraint", **NATIVE)],
+            Gates(require_tier=1), "failed", "tier 2: 3 of 6 cells that forbid tools had a call", id="capped-with-it-too",
         ),
     ],
 )  # fmt: skip

@@ -346,7 +346,7 @@ def test_no_answer_stays_none(reply: Reply) -> None:
     new = rescore_record(old, _prompt(FREE))
 
     assert isinstance(new, Record)
-    assert new == replace(old, tool_outcome="no_call")
+    assert new == replace(old, tool_outcome="no_call", tool_demand="call")
 
 
 @pytest.mark.parametrize(
