@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_openclaw.clock import anchor_s
-from pytest_openclaw.once import once
+from pytest_openclaw.once import once, path_of, read_json
 from pytest_openclaw.recorder import DISTRIBUTED
 from pytest_openclaw.run.inventory import collect_inventory, installed_version, machine_id
 from pytest_openclaw.run.parts import Division, Reach, reaches, whole_limits
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 LINE_S = 60.0
 """For a message that is under way already when it is waited for."""
 OURS = "pytest-openclaw"
+NUMBERED = "numbered benchmarks"
 
 
 class Crew:
@@ -44,6 +45,7 @@ class Crew:
         self._lines: dict[int, Any] = {}
         self._told: dict[int, JsonObject] = {}
         self._names: dict[str, str] = {}
+        self._numbered: JsonObject | None = None
         self._shares: Sequence[Mapping[str, int]] = ()
         self._division: Division | None = None
 
@@ -88,6 +90,18 @@ class Crew:
             self._divide([{name: Reach(**reach) for name, reach in seen.items()} for seen in reached])
             for n in self._lines:
                 self._answer(n)
+
+    @property
+    def numbered(self) -> JsonObject:
+        """Target and repeat of Python benchmarks that say themselves how often they are asked, by id.
+
+        There as soon as the first worker has told what it has collected.
+        """
+        if self._numbered is None:
+            told = next(iter(self._told.values()), None)
+            path = path_of(self._state.shared_path, NUMBERED)
+            self._numbered = told[NUMBERED] if told else read_json(path) or {}
+        return self._numbered
 
     def _answer(self, number: int) -> None:
         with contextlib.suppress(OSError):  # it has died since it told; another one will come in its place
@@ -189,9 +203,16 @@ def has_own_scheduler(config: pytest.Config) -> bool:
     return any(maker.plugin_name not in {"dsession", DISTRIBUTED} for maker in makers)
 
 
-def tell(state: State) -> None:
-    """Tell the controller what this worker reaches and where it is, if it waits for that."""
+def tell(state: State, numbered: JsonObject) -> None:
+    """Tell the controller what this worker reaches and where it is, if it waits for that.
+
+    Args:
+        state: this worker's.
+        numbered: see `Crew.numbered`; one that sees what its controller sees leaves it in their folder.
+    """
     if (line := _line_of(state)) is None:
+        if numbered:
+            once(state.shared_path, NUMBERED, lambda: numbered)
         return
     machine = machine_id()
     line.send(
@@ -205,6 +226,7 @@ def tell(state: State) -> None:
                     for name, reach in reaches(state.providers, state.settings, machine).items()
                 },
                 "suites": {name: _digest(path) for name, path in state.suite_files.items()},
+                NUMBERED: numbered,
             }
         )
     )

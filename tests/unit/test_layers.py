@@ -14,7 +14,7 @@ ROOT = Path(pytest_openclaw.__file__).parent
 # The wings of the house, top to bottom; a module imports from its own wing and from those below.
 WINGS = [
     {"plugin", "cells", "recorder", "distributed", "crew", "scheduling", "items", "python_benchmarks", "start",
-     "state", "ledger", "registries", "resuming", "choices", "options", "hookspecs", "commands", "__main__"},
+     "state", "ledger", "tolerance", "registries", "resuming", "choices", "options", "hookspecs", "commands", "__main__"},
     {"run"},
     {"providers", "engine"},
     {"suites"},
