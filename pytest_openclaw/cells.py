@@ -67,7 +67,7 @@ class Cells:
         if self._state.is_worker:
             from pytest_openclaw.crew import tell
 
-            tell(self._state, items.numbered_benchmarks(session.items))
+            tell(self._state, items.benchmarks_of(session.items))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
@@ -205,7 +205,7 @@ class Cells:
             return report
         # A cell has one row, whichever phase ends it.
         if call.when == "call" or (call.when == "setup" and call.excinfo is not None):
-            payload = self._payload(item, call, cell)
+            payload = self._payload(item, call, report, cell)
             # One text crosses xdist's wire in a sixth of the time that a nested dict takes.
             setattr(report, PAYLOAD, json.dumps(payload) if self._state.is_worker else payload)
             if cell.prompt.min_passes is not None and items.is_verdict(item, report, call):
@@ -219,7 +219,9 @@ class Cells:
         """How many repeats of each prompt are selected, by target."""
         return Counter(cell.key._replace(repeat=1) for cell in self._cells if cell is not None)
 
-    def _payload(self, item: pytest.Item, call: pytest.CallInfo[None], cell: Cell) -> JsonObject:
+    def _payload(
+        self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport, cell: Cell
+    ) -> JsonObject:
         """Return what the recorder is to know: a row, or why there is no new one."""
         if kept := items.kept_of(item):
             return {"kept": "passed" if kept.passed else "failed"}
@@ -228,7 +230,7 @@ class Cells:
             self._state.asker.executor.drop(item.nodeid)
             return self._left_out(cell)
         self._has_rows.add(cell.target)
-        return items.payload(item, asked, last=item.stash[LAST_OF_TARGET])
+        return items.payload(item, asked, report, last=item.stash[LAST_OF_TARGET])
 
     def _left_out(self, cell: Cell) -> JsonObject:
         payload: JsonObject = {

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 LINE_S = 60.0
 """For a message that is under way already when it is waited for."""
 OURS = "pytest-openclaw"
-NUMBERED = "numbered benchmarks"
+BENCHMARKS = "benchmarks"
 
 
 class Crew:
@@ -45,7 +45,7 @@ class Crew:
         self._lines: dict[int, Any] = {}
         self._told: dict[int, JsonObject] = {}
         self._names: dict[str, str] = {}
-        self._numbered: JsonObject | None = None
+        self._benchmarks: JsonObject | None = None
         self._shares: Sequence[Mapping[str, int]] = ()
         self._division: Division | None = None
 
@@ -92,16 +92,16 @@ class Crew:
                 self._answer(n)
 
     @property
-    def numbered(self) -> JsonObject:
-        """Target and repeat of Python benchmarks that say themselves how often they are asked, by id.
+    def benchmarks(self) -> JsonObject:
+        """What the Python benchmarks are cells of, by id: see `items.benchmarks_of`.
 
         There as soon as the first worker has told what it has collected.
         """
-        if self._numbered is None:
+        if self._benchmarks is None:
             told = next(iter(self._told.values()), None)
-            path = path_of(self._state.shared_path, NUMBERED)
-            self._numbered = told[NUMBERED] if told else read_json(path) or {}
-        return self._numbered
+            path = path_of(self._state.shared_path, BENCHMARKS)
+            self._benchmarks = told[BENCHMARKS] if told else read_json(path) or {}
+        return self._benchmarks
 
     def _answer(self, number: int) -> None:
         with contextlib.suppress(OSError):  # it has died since it told; another one will come in its place
@@ -203,16 +203,16 @@ def has_own_scheduler(config: pytest.Config) -> bool:
     return any(maker.plugin_name not in {"dsession", DISTRIBUTED} for maker in makers)
 
 
-def tell(state: State, numbered: JsonObject) -> None:
+def tell(state: State, benchmarks: JsonObject) -> None:
     """Tell the controller what this worker reaches and where it is, if it waits for that.
 
     Args:
         state: this worker's.
-        numbered: see `Crew.numbered`; one that sees what its controller sees leaves it in their folder.
+        benchmarks: see `Crew.benchmarks`; a worker on the controller's machine leaves it in their folder.
     """
     if (line := _line_of(state)) is None:
-        if numbered:
-            once(state.shared_path, NUMBERED, lambda: numbered)
+        if benchmarks:
+            once(state.shared_path, BENCHMARKS, lambda: benchmarks)
         return
     machine = machine_id()
     line.send(
@@ -226,7 +226,7 @@ def tell(state: State, numbered: JsonObject) -> None:
                     for name, reach in reaches(state.providers, state.settings, machine).items()
                 },
                 "suites": {name: _digest(path) for name, path in state.suite_files.items()},
-                NUMBERED: numbered,
+                BENCHMARKS: benchmarks,
             }
         )
     )

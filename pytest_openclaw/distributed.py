@@ -46,7 +46,6 @@ class Distributed:
         self._stops = False
         self._decided: list[JsonObject] = []
         state.ledger.tell = self._tell_decided
-        self._marks: dict[Target, re.Pattern[str]] = {}
         self._labels: dict[str, Target] = {}
 
     def pytest_configure_node(self, node: WorkerController) -> None:
@@ -202,13 +201,14 @@ class Distributed:
         definitions = self._definitions(ids)
         keys = {nodeid: key for nodeid in places if (key := self._key_of(nodeid)) is not None}
         numbered = {(prompt["suite"], prompt["id"]) for prompt in definitions if prompt.get("repeat")}
-        anyway = {nodeid for nodeid, key in keys.items() if (key.suite, key.prompt_id) in numbered}
+        anyway = [nodeid for nodeid, key in keys.items() if (key.suite, key.prompt_id) in numbered]
+        anyway += [nodeid for nodeid, (_, _, is_anyway) in self._crew.benchmarks.items() if is_anyway]
         state.ledger.begin_with(
-            Counter(places.values()),
+            Counter(places[nodeid] for nodeid in ids if nodeid in places),
             definitions,
             keys.values(),
             has_python=False,
-            anyway=Counter(places[nodeid] for nodeid in anyway | (self._crew.numbered.keys() & places)),
+            anyway=Counter(places[nodeid] for nodeid in anyway),
         )
 
     def _place_of(self, nodeid: str) -> tuple[Target, int] | None:
@@ -218,27 +218,15 @@ class Distributed:
             found = SUITE_CELL.match(cell)
             target = self._by_label.get(found["label"]) if found else None
             return (target, int(found["repeat"] or 1)) if found and target else None
-        if nodeid in self._crew.numbered:
-            label, repeat = self._crew.numbered[nodeid]
-            return self._by_label[label], repeat
-        fitting = self._fitting(nodeid)
-        return max(fitting.items(), key=lambda pair: len(pair[0].label), default=None)
+        if (told := self._crew.benchmarks.get(nodeid)) is None:
+            return None
+        return self._by_label[told[0]], told[1]
 
     @property
     def _by_label(self) -> dict[str, Target]:
         if not self._labels:
             self._labels = {target.label: target for target in self._state.settings.targets}
         return self._labels
-
-    def _fitting(self, nodeid: str) -> dict[Target, int]:
-        """Return the targets that a Python benchmark's id may mean, each with the repeat that it tells."""
-        if not self._marks:
-            several = self._state.settings.repeat > 1
-            self._marks = {target: _mark_of(target, several) for target in self._state.settings.targets}
-        # A Python benchmark may have parameters of its own beside the label.
-        parameters = nodeid.partition("[")[2]
-        found = {target: mark.search(parameters) for target, mark in self._marks.items()}
-        return {target: int(match["repeat"] or 1) for target, match in found.items() if match}
 
     def _definitions(self, ids: Sequence[str]) -> list[JsonObject]:
         """Read the selected prompts from their suites; those of Python benchmarks come with their rows."""
@@ -269,11 +257,3 @@ class Distributed:
         if not SUITE_NAME.match(path.name) or (place := self._place_of(nodeid)) is None:
             return None
         return CellKey(suite_name(self._state.config, path), cell.partition("[")[0], *place)
-
-
-def _mark_of(target: Target, has_repeats: bool) -> re.Pattern[str]:
-    """What a Python benchmark's id has of target and repeat: `label-r2`."""
-    # pytest writes what is not ASCII as escapes, unless it is told not to.
-    forms = {target.label, target.label.encode("unicode_escape").decode("ascii")}
-    repeat = r"-r(?P<repeat>[0-9]+)(?=[]-]|\Z)" if has_repeats else "(?P<repeat>)"
-    return re.compile(f"(?:{'|'.join(map(re.escape, sorted(forms)))}){repeat}")

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.resuming import resume_command
+from pytest_openclaw.tolerance import passed_strictly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -124,15 +125,15 @@ class Ledger:
                 self.progress.leave_out()
             return
         if verdict := payload.get("kept"):
-            self.n_verdicts_failed += report.failed and verdict == "failed"
+            self.n_verdicts_failed += report.failed and (verdict == "failed" or passed_strictly(report))
         else:
             try:
                 record = self._add(payload)
             except OSError as error:
                 self._is_full = True
                 self._cannot_record(error)
-            if report.failed and record.availability_status == "ok" and record.objective_pass is not True:
-                self.n_verdicts_failed += 1
+            is_verdict = record.objective_pass is not True or passed_strictly(report)
+            self.n_verdicts_failed += report.failed and record.availability_status == "ok" and is_verdict
             self._tell_decisions()
         if self.progress:
             self.progress.count()

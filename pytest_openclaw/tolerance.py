@@ -70,6 +70,15 @@ def passed_strictly(report: pytest.TestReport) -> bool:
     return report.failed and isinstance(report.longrepr, str) and report.longrepr.startswith(STRICT)
 
 
+def expectation_of(report: pytest.TestReport) -> str | None:
+    """Return why pytest expected a test to fail, whether it did or not; None if it did not expect that."""
+    if passed_strictly(report):
+        return str(report.longrepr).removeprefix(STRICT) or "expected to fail"
+    why: str | None = getattr(report, "wasxfail", None)
+    # `pytest.xfail()` in a test has a word before it.
+    return why if why is None else why.removeprefix("reason: ") or "expected to fail"
+
+
 class Tolerance:
     """Registered where reports arrive: in a plain session and in xdist's controller."""
 

@@ -78,7 +78,7 @@ def record_of(
         "probe": cell.prompt.probe,
         "padding_tokens": cell.prompt.padding_tokens,
         "pressure_of": cell.prompt.pressure_of,
-        "known_failure": known and known.reason,
+        "known_failure": None if known is None else known.reason,
     }
     if isinstance(ending.result, Fault):
         specific = _of_fault(cell, ending.result)

@@ -76,6 +76,7 @@ class Replay:
         passed: as pytest told it.
         what: the violation, or what the server said; None leaves it to `failure_type`.
         reply: the answer, its middle cut out.
+        known_failure: why it was expected.
     """
 
     passed: bool
@@ -86,6 +87,7 @@ class Replay:
     tool_names: tuple[str, ...] = ()
     e2e_ms: int = 0
     ttft_ms: int | None = None
+    known_failure: str | None = None
 
     @classmethod
     def of(cls, record: Record) -> Replay:
@@ -102,6 +104,7 @@ class Replay:
             tool_names=record.tool_calls[:MOST_TOLD],
             e2e_ms=record.e2e_ms,
             ttft_ms=record.ttft_ms,
+            known_failure=record.known_failure,
         )
 
 

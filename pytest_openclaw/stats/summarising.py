@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.stats.findings import missed_by_all, slowest
+from pytest_openclaw.stats.findings import known_failures, missed_by_all, slowest
 from pytest_openclaw.stats.gates import check_gates, overall
 from pytest_openclaw.stats.summary import Snapshots, Summary, group_records, summarise_group
 
@@ -53,6 +53,7 @@ def summarise_run(
         gates=rulings,
         verdict=overall(rulings),
         missed=missed_by_all(records),
+        known_failures=known_failures(records),
         slowest=slowest(records),
         n_unrecorded_calls=max(0, min(n_unrecorded_calls, n_cells - len(records))),
     )

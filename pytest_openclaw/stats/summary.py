@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_openclaw.records import JsonObject, Record, Target
-    from pytest_openclaw.stats.findings import Missed
+    from pytest_openclaw.stats.findings import ExpectedMiss, Missed
     from pytest_openclaw.stats.gates import GateResult
     from pytest_openclaw.stats.intervals import Interval
 
 # Summary format history, newest first:
 # 2: `tool_use` is native where it can be and tells its `evidence`, what would settle it and what caps it;
 #    `text_tool_use`, `n_native_unanswered`, `pressure`, `holds_to`, `breaks_at`, `safety`;
-#    intervals heed repeats, and tell the `n_effective` that they are of.
+#    intervals heed repeats, and tell the `n_effective` that they are of; `known_failures`.
 # 1: the seed's fields in each group, then ours from `n_auth_error` on.
 SUMMARY_VERSION = 2
 MOST_FREQUENT = 5
@@ -98,7 +98,8 @@ class Summary:
         n_unrecorded_calls: at most so many calls of xdist's workers have no row, because the run was
             interrupted; always below the cells that have none.
         verdict: of all gates together.
-        missed: prompts that no target passed.
+        missed: prompts that no target passed, and that some target was expected to.
+        known_failures: prompts that a target was expected to miss.
         slowest: the successful row that took longest.
     """
 
@@ -111,6 +112,7 @@ class Summary:
     gates: Sequence[GateResult] = ()
     verdict: Literal["passed", "failed", "no_verdict", "not_gated"] = "not_gated"
     missed: Sequence[Missed] = ()
+    known_failures: Sequence[ExpectedMiss] = ()
     slowest: Record | None = None
     n_unrecorded_calls: int = 0
 
@@ -245,6 +247,7 @@ def summary_to_json(summary: Summary) -> JsonObject:
         "gates": [asdict(gate) for gate in summary.gates],
         "verdict": summary.verdict,
         "missed_by_all": [asdict(missed) for missed in summary.missed],
+        "known_failures": [asdict(known) for known in summary.known_failures],
     }
 
 

@@ -16,6 +16,7 @@ NOOP = {"type": "noop"}
 DICE = """
 import pathlib
 from pytest_openclaw import CallFailed, Provider, Reply, faults
+from pytest_openclaw.records import Fault
 
 FOLDER = pathlib.Path(__file__).parent
 
@@ -33,7 +34,8 @@ class Dice(Provider):
         if word == "down" and is_named:
             raise CallFailed(faults.timed_out("dice", 1.0))
         if word == "gone" and is_named:
-            raise CallFailed(faults.unreachable("dice", "nowhere", "refused"))
+            # Not `unreachable`, after which nobody is asked there any more.
+            raise CallFailed(Fault(failure_type="connect_error", status="skipped_unavailable", message="gone"))
         return Reply(text="no" if word == "miss" and is_named else "yes")
 
 
