@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from pytest_openclaw import faults, hookspecs
 from pytest_openclaw.commands import COMMANDS
-from pytest_openclaw.options import OPTIONS
+from pytest_openclaw.options import OPTIONS, Option
 from pytest_openclaw.schema import load_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mkdocs.config.defaults import MkDocsConfig
 
 MADE = "<!-- made from the code by docs/reference.py -->"
 
@@ -31,22 +34,22 @@ def options() -> Iterator[str]:
     """Every option with its ini twin."""
     yield "# Options and ini keys"
     yield ""
-    yield "Each option `--openclaw-x` has an ini key `openclaw_x` of the same meaning. The command line goes before"
-    yield "the ini file, and that before the default, which stands in parentheses."
+    yield "Each option `--openclaw-x` has an ini key `openclaw_x` of the same meaning. The command line goes"
+    yield "before the ini file, and that before the default, which stands in parentheses."
     yield ""
-    yield from _table(("option", "ini key", "meaning"), [
-        (_code(f"{option.flag}{'=' + option.metavar if option.metavar else ''}") if option.where == "both" else "",
-         _code(option.ini), option.help)
+    rows = [
+        (_flag(option) if option.where == "both" else "", _code(option.ini), option.help)
         for option in OPTIONS
-    ])  # fmt: skip
+    ]
+    yield from _table(("option", "ini key", "meaning"), rows)
 
 
 def commands() -> Iterator[str]:
     """Every command's own help."""
     yield "# Commands"
     yield ""
-    yield "`pytest-openclaw` and `python -m pytest_openclaw` are the same command. It works on runs that are there"
-    yield "already and calls nobody. Every command takes `--json` and prints one JSON object then."
+    yield "`pytest-openclaw` and `python -m pytest_openclaw` are the same command. It works on runs that are"
+    yield "there already and calls nobody. Every command takes `--json` and prints one JSON object then."
     for name in COMMANDS:
         module = import_module(f"pytest_openclaw.commands.{name}")
         yield from ("", f"## {name}", "", "```text", inspect.getdoc(module) or "", "```")
@@ -56,8 +59,8 @@ def hooks() -> Iterator[str]:
     """Every hook with its signature and its docstring, in which stands a snippet to paste."""
     yield "# Hooks"
     yield ""
-    yield "Implement them in the root `conftest.py` or in an installed plugin; the built-ins come through the same"
-    yield "doors."
+    yield "Implement them in the root `conftest.py` or in an installed plugin; the built-ins come through the"
+    yield "same doors."
     for name, hook in inspect.getmembers(hookspecs, inspect.isfunction):
         if name.startswith("pytest_openclaw_"):
             yield from ("", f"## {name}", "", "```python", f"def {name}{inspect.signature(hook)}", "```", "")
@@ -68,8 +71,8 @@ def rows() -> Iterator[str]:
     """Every field of a row, as the JSON Schema has it."""
     yield "# Rows"
     yield ""
-    yield "A line of `results.jsonl` is a JSON object with these fields, all of them, always. The schema ships with the"
-    yield "package as `pytest_openclaw/schemas/row.schema.json`."
+    yield "A line of `results.jsonl` is a JSON object with these fields, all of them, always. The schema ships"
+    yield "with the package as `pytest_openclaw/schemas/row.schema.json`."
     yield ""
     yield from _properties(load_schema("row")["properties"])
 
@@ -92,7 +95,7 @@ def failures() -> Iterator[str]:
     """Every failure type."""
     yield "# Failure types"
     yield ""
-    yield "`failure_type` is one of these, or null. Those that are no model's failure are counted apart from rates."
+    yield "`failure_type` is one of these, or null. Those that are no model's failure are no part of any rate."
     yield ""
     yield from _table(("failure type", "what happened"), [
         *((_code(name), meaning) for name, meaning in faults.FAILURE_TYPES.items()),
@@ -125,6 +128,10 @@ def _type_of(rule: dict[str, Any]) -> str:
     kinds = rule.get("type", "any")
     text = " or ".join(kinds) if isinstance(kinds, list) else kinds
     return f"{text} of {_type_of(rule['items'])}" if "array" in text and "items" in rule else text
+
+
+def _flag(option: Option) -> str:
+    return _code(f"{option.flag}{'=' + option.metavar if option.metavar else ''}")
 
 
 def _table(head: tuple[str, ...], lines: list[tuple[str, ...]]) -> Iterator[str]:

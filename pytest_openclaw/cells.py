@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 from collections import Counter, deque
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_openclaw import items, options, signals
 from pytest_openclaw.state import STATE
+from pytest_openclaw.tolerance import defer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
     from pathlib import Path
 
-    from pytest_openclaw.records import Cell, JsonObject, Target
+    from pytest_openclaw.records import Cell, CellKey, JsonObject, Target
     from pytest_openclaw.state import State
 
 PAYLOAD = "openclaw"
@@ -62,12 +64,12 @@ class Cells:
             return (yield)
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_finish(self) -> None:
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Tell an xdist controller where this worker is, before xdist tells what it has collected."""
         if self._state.is_worker:
             from pytest_openclaw.crew import tell
 
-            tell(self._state)
+            tell(self._state, items.benchmarks_of(session.items))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
@@ -168,6 +170,8 @@ class Cells:
         state, session = self._state, item.session
         if cell.repeat == 1 or not state.settings.until_conclusive or state.calls_nobody:
             return
+        if cell.is_asked_anyway:
+            return
         if state.handed_over is not None and state.handed_over["others"] == "own_parts":
             # Every worker runs its cells in their common order, so what this one waits for comes before it.
             state.repeats.await_turn(cell, lambda: bool(session.shouldstop or session.shouldfail))
@@ -206,18 +210,27 @@ class Cells:
             return report
         # A cell has one row, whichever phase ends it.
         if call.when == "call" or (call.when == "setup" and call.excinfo is not None):
-            payload = self._payload(item, call, cell)
+            payload = self._payload(item, call, report, cell)
             if self._state.config.getoption("xmlpath", None) and "row" in payload:
                 from pytest_openclaw.reports.junit import cell_properties
 
                 item.user_properties.extend(cell_properties(payload["row"]))
             # One text crosses xdist's wire in a sixth of the time that a nested dict takes.
             setattr(report, PAYLOAD, json.dumps(payload) if self._state.is_worker else payload)
+            if cell.prompt.min_passes is not None and items.is_verdict(item, report, call):
+                defer(report, cell, self._n_asked[cell.key._replace(repeat=1)])
         self._state.redact(report)
         make_harmless(report)
         return report
 
-    def _payload(self, item: pytest.Item, call: pytest.CallInfo[None], cell: Cell) -> JsonObject:
+    @cached_property
+    def _n_asked(self) -> Counter[CellKey]:
+        """How many repeats of each prompt are selected, by target."""
+        return Counter(cell.key._replace(repeat=1) for cell in self._cells if cell is not None)
+
+    def _payload(
+        self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport, cell: Cell
+    ) -> JsonObject:
         """Return what the recorder is to know: a row, or why there is no new one."""
         if kept := items.kept_of(item):
             return {"kept": "passed" if kept.passed else "failed", "target": cell.target.label}
@@ -226,10 +239,14 @@ class Cells:
             self._state.asker.executor.drop(item.nodeid)
             return self._left_out(cell)
         self._has_rows.add(cell.target)
-        return items.payload(item, asked, last=item.stash[LAST_OF_TARGET])
+        return items.payload(item, asked, report, last=item.stash[LAST_OF_TARGET])
 
     def _left_out(self, cell: Cell) -> JsonObject:
-        payload: JsonObject = {"left_out": cell.target.label, "repeat": cell.repeat}
+        payload: JsonObject = {
+            "left_out": cell.target.label,
+            "repeat": cell.repeat,
+            "anyway": cell.is_asked_anyway,
+        }
         if self._state.repeats.why_left_out(cell) and cell.target in self._has_rows:
             from pytest_openclaw.run.resources import collect_snapshot
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_openclaw.clock import anchor_s
-from pytest_openclaw.once import once
+from pytest_openclaw.once import once, path_of, read_json
 from pytest_openclaw.recorder import DISTRIBUTED
 from pytest_openclaw.run.inventory import collect_inventory, installed_version, machine_id
 from pytest_openclaw.run.parts import Division, Reach, reaches, whole_limits
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 LINE_S = 60.0
 """For a message that is under way already when it is waited for."""
 OURS = "pytest-openclaw"
+BENCHMARKS = "benchmarks"
 
 
 class Crew:
@@ -44,6 +45,7 @@ class Crew:
         self._lines: dict[int, Any] = {}
         self._told: dict[int, JsonObject] = {}
         self._names: dict[str, str] = {}
+        self._benchmarks: JsonObject | None = None
         self._shares: Sequence[Mapping[str, int]] = ()
         self._division: Division | None = None
 
@@ -88,6 +90,18 @@ class Crew:
             self._divide([{name: Reach(**reach) for name, reach in seen.items()} for seen in reached])
             for n in self._lines:
                 self._answer(n)
+
+    @property
+    def benchmarks(self) -> JsonObject:
+        """What the Python benchmarks are cells of, by id: see `items.benchmarks_of`.
+
+        There as soon as the first worker has told what it has collected.
+        """
+        if self._benchmarks is None:
+            told = next(iter(self._told.values()), None)
+            path = path_of(self._state.shared_path, BENCHMARKS)
+            self._benchmarks = told[BENCHMARKS] if told else read_json(path) or {}
+        return self._benchmarks
 
     def _answer(self, number: int) -> None:
         with contextlib.suppress(OSError):  # it has died since it told; another one will come in its place
@@ -194,9 +208,16 @@ def has_own_scheduler(config: pytest.Config) -> bool:
     return any(maker.plugin_name not in {"dsession", DISTRIBUTED} for maker in makers)
 
 
-def tell(state: State) -> None:
-    """Tell the controller what this worker reaches and where it is, if it waits for that."""
+def tell(state: State, benchmarks: JsonObject) -> None:
+    """Tell the controller what this worker reaches and where it is, if it waits for that.
+
+    Args:
+        state: this worker's.
+        benchmarks: see `Crew.benchmarks`; a worker on the controller's machine leaves it in their folder.
+    """
     if (line := _line_of(state)) is None:
+        if benchmarks:
+            once(state.shared_path, BENCHMARKS, lambda: benchmarks)
         return
     machine = machine_id()
     line.send(
@@ -210,6 +231,7 @@ def tell(state: State) -> None:
                     for name, reach in reaches(state.providers, state.settings, machine).items()
                 },
                 "suites": {name: _digest(path) for name, path in state.suite_files.items()},
+                BENCHMARKS: benchmarks,
             }
         )
     )

@@ -20,7 +20,7 @@ from pytest_openclaw.scheduling import CellScheduling, FittingScheduling, in_sco
 from pytest_openclaw.state import suite_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from xdist.remote import Producer
     from xdist.scheduler import Scheduling
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.records import JsonObject, Target
     from pytest_openclaw.state import State
+
+
+SUITE_CELL = re.compile(r"[^\[]*\[(?P<label>.*)\](?:-r(?P<repeat>[0-9]+))?(?:@[^]]*)?\Z", re.DOTALL)
+"""The id of a suite's cell: `P1[label]-r2`, and a group of xdist's; a label may hold brackets itself."""
 
 
 class Distributed:
@@ -43,7 +47,7 @@ class Distributed:
         self._spent_usd: dict[str, float] = {}
         self._decided: list[JsonObject] = []
         state.ledger.tell = self._tell_decided
-        self._marks: dict[Target, re.Pattern[str]] = {}
+        self._labels: dict[str, Target] = {}
 
     def pytest_configure_node(self, node: WorkerController) -> None:
         """Hand over what was decided once: the targets, the folder where the workers meet, their shares."""
@@ -67,11 +71,11 @@ class Distributed:
         return FittingScheduling(LoadScheduling(config, log), for_cells, self._is_cell)
 
     def _deal(self, nodeid: str) -> int | None:
-        target = self._target_of(nodeid)
-        if target is None:
+        place = self._place_of(nodeid)
+        if place is None:
             return None
         replays = self._state.resumption.replays
-        return self._crew.deal(target.provider, is_kept=bool(replays) and self._key_of(nodeid) in replays)
+        return self._crew.deal(place[0].provider, is_kept=bool(replays) and self._key_of(nodeid) in replays)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -182,7 +186,7 @@ class Distributed:
         return self._state.config.pluginmanager.get_plugin("dsession")
 
     def _is_cell(self, nodeid: str) -> bool:
-        return self._target_of(nodeid) is not None
+        return self._place_of(nodeid) is not None
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Stop for a malformed suite before anybody is called, as pytest does; xdist would ask the others."""
@@ -207,34 +211,42 @@ class Distributed:
 
     def _begin(self, ids: Sequence[str]) -> None:
         state = self._state
-        by_repeat = Counter(
-            (target, self._repeat_of(nodeid, target))
-            for nodeid in ids
-            if (target := self._target_of(nodeid)) is not None
-        )
-        if by_repeat and state.config.getvalue("dist") == "each":
+        places = {nodeid: place for nodeid in ids if (place := self._place_of(nodeid)) is not None}
+        if places and state.config.getvalue("dist") == "each":
             raise pytest.UsageError(
                 "--dist=each would ask every cell once a worker, but a run has one row a cell. "
                 "Leave it out; to measure on several machines, start a run on each, then: "
                 "pytest-openclaw merge RUN… --into RUN"
             )
-        state.ledger.begin_with(by_repeat, self._definitions(ids), self._cells(ids), has_python=False)
+        definitions = self._definitions(ids)
+        keys = {nodeid: key for nodeid in places if (key := self._key_of(nodeid)) is not None}
+        numbered = {(prompt["suite"], prompt["id"]) for prompt in definitions if prompt.get("repeat")}
+        anyway = [nodeid for nodeid, key in keys.items() if (key.suite, key.prompt_id) in numbered]
+        anyway += [nodeid for nodeid, (_, _, is_anyway) in self._crew.benchmarks.items() if is_anyway]
+        state.ledger.begin_with(
+            Counter(places[nodeid] for nodeid in ids if nodeid in places),
+            definitions,
+            keys.values(),
+            has_python=False,
+            anyway=Counter(places[nodeid] for nodeid in anyway),
+        )
 
-    def _target_of(self, nodeid: str) -> Target | None:
-        return max(self._fitting(nodeid), key=lambda target: len(target.label), default=None)
+    def _place_of(self, nodeid: str) -> tuple[Target, int] | None:
+        """Return the target and the repeat that an id tells; None if it is of no cell."""
+        name, _, cell = nodeid.partition("::")
+        if SUITE_NAME.match(name.rpartition("/")[2]):
+            found = SUITE_CELL.match(cell)
+            target = self._by_label.get(found["label"]) if found else None
+            return (target, int(found["repeat"] or 1)) if found and target else None
+        if (told := self._crew.benchmarks.get(nodeid)) is None:
+            return None
+        return self._by_label[told[0]], told[1]
 
-    def _repeat_of(self, nodeid: str, target: Target) -> int:
-        return self._fitting(nodeid)[target]
-
-    def _fitting(self, nodeid: str) -> dict[Target, int]:
-        """Return the targets that an id may mean, each with the repeat that it then tells."""
-        if not self._marks:
-            several = self._state.settings.repeat > 1
-            self._marks = {target: _mark_of(target, several) for target in self._state.settings.targets}
-        # A Python benchmark may have parameters of its own beside the label.
-        parameters = nodeid.partition("[")[2]
-        found = {target: mark.search(parameters) for target, mark in self._marks.items()}
-        return {target: int(match["repeat"] or 1) for target, match in found.items() if match}
+    @property
+    def _by_label(self) -> dict[str, Target]:
+        if not self._labels:
+            self._labels = {target.label: target for target in self._state.settings.targets}
+        return self._labels
 
     def _definitions(self, ids: Sequence[str]) -> list[JsonObject]:
         """Read the selected prompts from their suites; those of Python benchmarks come with their rows."""
@@ -258,23 +270,10 @@ class Distributed:
             definitions += [definition(prompt) for prompt in prompts if (name, prompt.id) in wanted]
         return definitions
 
-    def _cells(self, ids: Sequence[str]) -> Iterator[CellKey]:
-        """Yield the cells of suites."""
-        return filter(None, map(self._key_of, ids))
-
     def _key_of(self, nodeid: str) -> CellKey | None:
         """Return the cell of a suite; an id of a Python benchmark does not tell its prompt."""
         name, _, cell = nodeid.partition("::")
         path = self._state.config.rootpath / name
-        if not SUITE_NAME.match(path.name) or (target := self._target_of(nodeid)) is None:
+        if not SUITE_NAME.match(path.name) or (place := self._place_of(nodeid)) is None:
             return None
-        prompt_id, repeat = cell.partition("[")[0], self._repeat_of(nodeid, target)
-        return CellKey(suite_name(self._state.config, path), prompt_id, target, repeat)
-
-
-def _mark_of(target: Target, has_repeats: bool) -> re.Pattern[str]:
-    """What an id has of target and repeat: a suite's `label]-r2`, or a Python benchmark's `label-r2`."""
-    # pytest writes what is not ASCII as escapes, unless it is told not to.
-    forms = {target.label, target.label.encode("unicode_escape").decode("ascii")}
-    repeat = r"\]?-r(?P<repeat>[0-9]+)(?=[]-]|\Z)" if has_repeats else "(?P<repeat>)"
-    return re.compile(f"(?:{'|'.join(map(re.escape, sorted(forms)))}){repeat}")
+        return CellKey(suite_name(self._state.config, path), cell.partition("[")[0], *place)

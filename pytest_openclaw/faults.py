@@ -17,27 +17,25 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.records import Timing
 
-FAILURE_TYPES = frozenset(
-    {
-        "empty_response",
-        "refusal",
-        "content_filter",
-        "auth_missing",
-        "quota_exhausted",
-        "model_not_found",
-        "not_installed",
-        "budget_spent",
-        "connect_error",
-        "timeout",
-        "stream_error",
-        "malformed_response",
-        "context_overflow",
-        "cli_error",
-        "harness_error",
-        "exception",
-    }
-)
-"""The closed set of `failure_type`; beside it stands `http_<status>`.
+FAILURE_TYPES: Mapping[str, str] = {
+    "empty_response": "the model said nothing",
+    "refusal": "the model refused, as the API tells",
+    "content_filter": "a filter withheld the answer",
+    "auth_missing": "there is no key, or nobody is logged in; nothing was sent",
+    "quota_exhausted": "the credit or the quota is used up; never tried again",
+    "budget_spent": "`--openclaw-budget-usd` was reached; nobody was asked",
+    "model_not_found": "the server does not know the model",
+    "not_installed": "a program, weights or an ability that asking needs is not there; nothing was sent",
+    "connect_error": "nobody answers there, or the connection was lost before any answer",
+    "timeout": "no complete answer in time",
+    "stream_error": "the answer broke off or brought an error after tokens; what came is kept",
+    "malformed_response": "the answer is not of the form that its API promises",
+    "context_overflow": "the prompt does not fit into the model's context, or was cut to fit",
+    "cli_error": "a command line program ended without an answer",
+    "harness_error": "our own code, a validator or a guest's provider broke",
+    "exception": "the original harness's word for anything that broke; only in rows that were read",
+}
+"""The closed set of `failure_type`, and what each means; beside it stands `http_<status>`.
 
 `exception` is the original harness's word, for rows that are read; what breaks here is a `harness_error`.
 """

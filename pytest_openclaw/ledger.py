@@ -11,6 +11,7 @@ import pytest
 
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.resuming import resume_command
+from pytest_openclaw.tolerance import passed_strictly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -60,6 +61,7 @@ class Ledger:
             [definition(prompt) for prompt in prompts.values()],
             [cell.key for cell in cells],
             has_python=True,
+            anyway=Counter((cell.target, cell.repeat) for cell in cells if cell.is_asked_anyway),
         )
 
     def begin_with(
@@ -69,6 +71,7 @@ class Ledger:
         cells: Iterable[CellKey],
         *,
         has_python: bool,
+        anyway: Mapping[tuple[Target, int], int],
     ) -> None:
         """Make the run directory, or go on with a resumed one, unless this was done or there are no cells.
 
@@ -77,6 +80,7 @@ class Ledger:
             definitions: of the selected prompts, for `config.json`.
             cells: the selected ones, as far as their prompts are known.
             has_python: whether definitions and cells hold the Python benchmarks too.
+            anyway: those among `by_repeat` whose prompt says itself how often it is asked.
 
         Raises:
             pytest.UsageError: the directory cannot be made, or this is not the run that was begun.
@@ -97,6 +101,7 @@ class Ledger:
             cells=frozenset(cells),
             has_python=has_python,
             by_repeat=by_repeat,
+            anyway=anyway,
         )
         state.resumption.refuse_changes(plan, settings)
         try:
@@ -147,7 +152,7 @@ class Ledger:
                 self.progress.leave_out(payload["left_out"])
             return
         if verdict := payload.get("kept"):
-            self.n_verdicts_failed += report.failed and verdict == "failed"
+            self.n_verdicts_failed += report.failed and (verdict == "failed" or passed_strictly(report))
             if self.progress:
                 self.progress.count_kept(payload["target"])
         else:
@@ -157,14 +162,14 @@ class Ledger:
                 self._is_full = True
                 self._cannot_record(error)
             if report.failed:
-                self._count_failure(record)
+                self._count_failure(report, record)
             self._tell_decisions()
             if self.progress:
                 self.progress.count(record.target.label, record.cost_usd)
 
-    def _count_failure(self, record: Record) -> None:
+    def _count_failure(self, report: pytest.TestReport, record: Record) -> None:
         if record.availability_status == "ok":
-            self.n_verdicts_failed += record.objective_pass is not True
+            self.n_verdicts_failed += record.objective_pass is not True or passed_strictly(report)
         elif record.availability_status != "skipped_unavailable" and record.failure_type != "harness_error":
             self.n_faults_failed[record.target.label] += 1
 

@@ -68,6 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
     from pytest_openclaw.recorder import Recorder
     from pytest_openclaw.start import check_start
     from pytest_openclaw.state import State
+    from pytest_openclaw.tolerance import Tolerance
 
     state = State(config)
     config.add_cleanup(state.discard)
@@ -83,6 +84,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if state.settings.dry_run or not state.calls_nobody:
         check_start(state)
     config.pluginmanager.register(Recorder(state), "openclaw-recorder")
+    config.pluginmanager.register(Tolerance(), "openclaw-tolerance")
 
 
 @pytest.fixture

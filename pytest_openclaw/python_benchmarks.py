@@ -27,6 +27,8 @@ KEYS = (
     "system",
     "max_output_tokens",
     "timeout_s",
+    "repeat",
+    "pass_",
 )
 
 
@@ -100,6 +102,7 @@ def base_id(prompt_id: str) -> str:
 def _as_in_a_suite(keywords: Mapping[str, Any], function: str) -> dict[str, Any]:
     """The mark's keywords as a suite would spell them; Python's tuples are its lists."""
     raw = {key: list(value) if isinstance(value, tuple) else value for key, value in keywords.items()}
-    if "expected_tools" in raw:
-        raw["expected_tool_calls"] = raw.pop("expected_tools")
+    for keyword, key in (("expected_tools", "expected_tool_calls"), ("pass_", "pass")):
+        if keyword in raw:
+            raw[key] = raw.pop(keyword)
     return {"name": function, **raw}

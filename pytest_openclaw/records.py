@@ -28,6 +28,20 @@ DEFAULT_MAX_OUTPUT_TOKENS = 1024
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class KnownFailure:
+    """Of which targets it is expected that they miss a prompt, and why.
+
+    Attributes:
+        target: a glob over the target's label, in which case makes no difference.
+        strict: a target that passes all the same is a failure; None leaves that to pytest's ini.
+    """
+
+    target: str = "*"
+    reason: str
+    strict: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Prompt:
     """One prompt of a suite, with the rule that judges its replies.
 
@@ -43,6 +57,9 @@ class Prompt:
         probe: what a safety probe tries; it is reported apart.
         padding_tokens: neutral text before the question, in tokens, as far as that can be told beforehand.
         pressure_of: the id of the entry that this one is a harder form of.
+        repeat: how often it is asked, whatever the run's `--openclaw-repeat`; None leaves it to that.
+        min_passes: how many of its `repeat` cells on a target must pass; None judges each by itself.
+        known_failures: the first that fits a target counts.
         extra: keys of the file that mean nothing here; kept for `config.json`.
     """
 
@@ -64,6 +81,9 @@ class Prompt:
     probe: Probe | None = None
     padding_tokens: int | None = None
     pressure_of: str | None = None
+    repeat: int | None = None
+    min_passes: int | None = None
+    known_failures: tuple[KnownFailure, ...] = ()
     extra: JsonObject = field(default_factory=dict)
 
 
@@ -116,7 +136,7 @@ class Cell:
 
     Attributes:
         repeat: which asking of its prompt it is, from 1.
-        n_repeats: how often the run asks a prompt at most; with more than one, ids tell the repeat.
+        n_repeats: how often the run asks its prompt at most; with more than one, ids tell the repeat.
     """
 
     prompt: Prompt
@@ -133,6 +153,11 @@ class Cell:
     def repeat_suffix(self) -> str:
         """`-r2`, or nothing if a prompt is asked once."""
         return f"-r{self.repeat}" if self.n_repeats > 1 else ""
+
+    @property
+    def is_asked_anyway(self) -> bool:
+        """Whether its prompt says itself how often it is asked, so that no settled tier ends that."""
+        return self.prompt.repeat is not None
 
     @property
     def key(self) -> CellKey:
@@ -401,6 +426,7 @@ class Record:
     pressure_of: str | None = None
     tool_notes: tuple[str, ...] = ()
     tool_demand: ToolDemand | None = None
+    known_failure: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property

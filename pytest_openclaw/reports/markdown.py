@@ -74,6 +74,7 @@ def render_markdown(summary: Summary) -> str:
                 for missed in summary.missed
             ),
         ),
+        *_section("Known failures", _known_failures(summary)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -301,6 +302,12 @@ def _other_model(group: Group) -> Iterable[str]:
 def _violations(group: Group) -> Iterable[str]:
     for violation, n in group.violations:
         yield f"- {_cell(group.target.label)}: {n} × {_cell(violation)}"
+
+
+def _known_failures(summary: Summary) -> Iterable[str]:
+    for known in summary.known_failures:
+        how = f"missed {known.n_missed} of {known.n}" if known.is_as_expected else "**passes now**"
+        yield f"- {_cell(known.prompt_id)}, {_cell(known.target)}: {how}; {_cell(known.reason)}"
 
 
 def _cell(text: str) -> str:

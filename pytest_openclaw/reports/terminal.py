@@ -138,6 +138,8 @@ def _findings(summary: Summary) -> Iterator[tuple[str, str]]:
         count = f"{_prompts(len(summary.missed))}: "
         label = "missed by all" if len(summary.groups) > 1 else "missed"
         yield label, count + one_line(names, width - len(count))
+    if summary.known_failures:
+        yield "known failures", _known_failures(summary, width)
     if summary.slowest:
         row = summary.slowest
         where_and_when = f"{render_ms(row.e2e_ms)} on {row.target.label}"
@@ -189,6 +191,16 @@ def _of_tool_use(group: Group, label: str, width: int) -> Iterator[tuple[str, st
         yield outcome, one_line(f"{label}: {render_miss(use, outcome)};", width)
         if advice := advice_on(outcome, use.evidence):
             yield "", advice.short
+
+
+def _known_failures(summary: Summary, width: int) -> str:
+    """Return how many known failures were as expected, and which were none any more."""
+    passing = [known for known in summary.known_failures if not known.is_as_expected]
+    count = f"{len(summary.known_failures) - len(passing)} as expected"
+    if not passing:
+        return count
+    names = ", ".join(dict.fromkeys(known.prompt_id for known in passing))
+    return one_line(f"{count}; passing now: {names}", width)
 
 
 def _prompts(n: int) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.faults import outcome_of
 from pytest_openclaw.judge import conclude, tool_demand_of
 from pytest_openclaw.records import Fault, Record, Reply, Verdict
+from pytest_openclaw.suites import known_failure_of
 from pytest_openclaw.text import valid_value
 from pytest_openclaw.tools.dispatch import dispatch
 
@@ -52,6 +53,7 @@ def record_of(
         redactor: takes secrets out of every text that came from outside.
     """
     timing = ending.timing
+    known = known_failure_of(cell.prompt, cell.target)
     common: dict[str, Any] = {
         "run_id": run_id,
         "provider": cell.target.provider,
@@ -78,6 +80,7 @@ def record_of(
         "padding_tokens": cell.prompt.padding_tokens,
         "pressure_of": cell.prompt.pressure_of,
         "tool_demand": tool_demand_of(cell.prompt),
+        "known_failure": None if known is None else known.reason,
     }
     if isinstance(ending.result, Fault):
         specific = _of_fault(cell, ending.result)

@@ -35,6 +35,8 @@ class Repeats:
         last: dict[str, int] = {}
         mixed = set()
         for cell in cells:
+            if cell.is_asked_anyway:
+                continue
             label = cell.target.label
             if cell.repeat < last.get(label, 1):
                 mixed.add(label)
@@ -51,7 +53,12 @@ class Repeats:
             self._changed.notify_all()
 
     def permit(self, cell: Cell) -> Permit:
-        """Say whether the cell may be asked: not before its target's repeats so far are decided on."""
+        """Say whether the cell may be asked: not before its target's repeats so far are decided on.
+
+        One whose prompt says itself how often it is asked waits for nothing.
+        """
+        if cell.is_asked_anyway:
+            return "ask"
         if self.why_left_out(cell) is not None:
             return "leave_out"
         label = cell.target.label
@@ -60,6 +67,8 @@ class Repeats:
 
     def why_left_out(self, cell: Cell) -> str | None:
         """Return why the cell is not asked any more; None if it is."""
+        if cell.is_asked_anyway:
+            return None
         repeat, why = self._ends.get(cell.target.label, (cell.repeat, None))
         return why if cell.repeat > repeat else None
 

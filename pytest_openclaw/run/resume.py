@@ -3,14 +3,16 @@
 This is the one place that says which choices must stay:
 
 - Equal, or the resumption is refused: the targets; the prompts that are selected and, of each, what shapes
-  its request, its verdict or its row (`PROMPT_KEYS`); `stream`, the temperature and the room for thinking;
+  its request, its verdict or its row (`PROMPT_KEYS`), and how often it is asked and must pass
+  (`COUNTING_KEYS`); `stream`, the temperature and the room for thinking;
   and of each provider of which rows are kept all that it says of itself (kind, address, route, way in),
   except under which name its key is found. A provider without a kept row may have moved: what could not
   be reached yesterday may be asked elsewhere today, and `config.json` then says where.
 - Taken from the run, unless the command line says otherwise: targets and `stream` (where saying otherwise
-  is refused); how often a prompt is asked (it may grow, and where each was asked once, go on until the
-  tiers are settled); and what decides the exit status: verdict mode, gates, `fail-unavailable`. The ini
-  file does not count, so that `--openclaw-resume=last` alone judges as the run began.
+  is refused); how often a prompt is asked that does not say so itself (it may grow, and where each was
+  asked once, go on until the tiers are settled); and what decides the exit status: verdict mode, gates,
+  `fail-unavailable`. The ini file does not count, so that `--openclaw-resume=last` alone judges as the run
+  began.
 - Free, as in any session: time-outs, retries, concurrency, and the tags and unknown keys of prompts.
 """
 
@@ -52,6 +54,8 @@ PROMPT_KEYS = (
     "pressure_of",
 )
 """What of a prompt shapes its request, its verdict or its row."""
+COUNTING_KEYS = ("repeat", "pass", "xfail")
+"""What of it says how often it is asked, and what pytest makes of its verdicts."""
 FREE_OF_PROVIDER = frozenset({"key_env"})
 IS_ANOTHER = "this is not what the run was begun with"
 REPLY_WIDTH = 400
@@ -72,6 +76,7 @@ class Replay:
         passed: as pytest told it.
         what: the violation, or what the server said; None leaves it to `failure_type`.
         reply: the answer, its middle cut out.
+        known_failure: why it was expected.
     """
 
     passed: bool
@@ -82,6 +87,7 @@ class Replay:
     tool_names: tuple[str, ...] = ()
     e2e_ms: int = 0
     ttft_ms: int | None = None
+    known_failure: str | None = None
 
     @classmethod
     def of(cls, record: Record) -> Replay:
@@ -98,6 +104,7 @@ class Replay:
             tool_names=record.tool_calls[:MOST_TOLD],
             e2e_ms=record.e2e_ms,
             ttft_ms=record.ttft_ms,
+            known_failure=record.known_failure,
         )
 
 
@@ -275,7 +282,7 @@ def find_changes(config: JsonObject, plan: Plan, settings: Settings, kept: Kept)
 
 def changed_keys(began: JsonObject, now: JsonObject) -> list[str]:
     """Return the keys in which a prompt's definition is another one than at the run's beginning."""
-    return [key for key in PROMPT_KEYS if began.get(key) != now.get(key)]
+    return [key for key in (*PROMPT_KEYS, *COUNTING_KEYS) if began.get(key) != now.get(key)]
 
 
 def tell_prompt(definition: JsonObject, what: str) -> str:

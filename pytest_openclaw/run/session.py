@@ -41,6 +41,7 @@ class Plan:
         cells: the selected ones, as far as their prompts are known.
         has_python: whether `prompts` and `cells` hold the Python benchmarks too.
         by_repeat: cells by target and repeat; empty if each is its prompt's only one.
+        anyway: those among `by_repeat` whose prompt says itself how often it is asked.
     """
 
     n_selected: Mapping[Target, int]
@@ -49,6 +50,7 @@ class Plan:
     cells: frozenset[CellKey] = frozenset()
     has_python: bool = False
     by_repeat: Mapping[tuple[Target, int], int] = field(default_factory=dict)
+    anyway: Mapping[tuple[Target, int], int] = field(default_factory=dict)
 
     @property
     def n_cells(self) -> int:
@@ -56,10 +58,23 @@ class Plan:
         return sum(self.n_selected.values())
 
     def n_up_to(self, target: Target, repeat: int) -> int:
-        """Cells of a target in its first repeats, up to this one."""
+        """Cells of a target, of its prompts without a number of their own those in the first repeats alone.
+
+        Args:
+            target: one of the run's.
+            repeat: the last repeat that counts.
+        """
         if not self.by_repeat:
             return self.n_selected.get(target, 0)
-        return sum(n for (one, of), n in self.by_repeat.items() if one == target and of <= repeat)
+        return sum(
+            n if of <= repeat else self.anyway.get((one, of), 0)
+            for (one, of), n in self.by_repeat.items()
+            if one == target
+        )
+
+    def n_anyway(self, target: Target) -> int:
+        """Cells of a target that are asked whatever its tier is."""
+        return sum(n for (one, _), n in self.anyway.items() if one == target)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +111,7 @@ class RunSession:
         self._n_selected = plan.n_selected
         self._prompts = list(plan.prompts)
         self._surroundings = Surroundings(directory, plan.n_selected)
-        self._settling = Settling(plan.by_repeat if settings.until_conclusive else {})
+        self._settling = Settling(plan.by_repeat if settings.until_conclusive else {}, plan.anyway)
         self.decisions: deque[Decision] = deque()
         if earlier:
             self._take_over(earlier)
@@ -143,12 +158,15 @@ class RunSession:
         """Forget one cell of a target: it was skipped before it was asked, by a mark or as a needless repeat.
 
         Args:
-            payload: `left_out` (the target's label), the `repeat`, and where they are due the `host` and
-                `after` (a snapshot).
+            payload: `left_out` (the target's label), the `repeat`, whether its prompt says itself how often
+                it is asked (`anyway`), and where they are due the `host` and `after` (a snapshot).
         """
         target = next(target for target in self.plan.n_selected if target.label == payload["left_out"])
         n_selected = {**self.plan.n_selected, target: self.plan.n_selected[target] - 1}
-        self.plan = replace(self.plan, n_selected=n_selected)
+        anyway = Counter(self.plan.anyway)
+        if payload.get("anyway"):
+            anyway[target, payload["repeat"]] -= 1
+        self.plan = replace(self.plan, n_selected=n_selected, anyway=anyway)
         if "after" in payload:
             self._surroundings.take(target, payload.get("host", self.host), payload)
         self._decide(self._settling.leave_out(target, payload["repeat"]))
@@ -162,9 +180,9 @@ class RunSession:
         """
         records = self._in_order()
         n_rows = Counter(record.target for record in records)
-        # Of a target that is settled nothing is missing, also if its further repeats did not come up.
+        # Of a target that is settled nothing else is missing, also if its further repeats did not come up.
         n_selected = {
-            target: n_rows[target] if target in self._settling.ended else n
+            target: n_rows[target] + self._n_owed_anyway(target) if target in self._settling.ended else n
             for target, n in self.plan.n_selected.items()
         }
         self._surroundings.end(dict.fromkeys(record.target for record in records))
@@ -182,6 +200,12 @@ class RunSession:
         self.directory.write_json("summary.json", summary_to_json(summary))
         self.directory.write_text("summary.md", render_markdown(summary))
         return summary
+
+    def _n_owed_anyway(self, target: Target) -> int:
+        """Cells without a row that are asked whatever the target's tier is."""
+        anyway = {(prompt["suite"], prompt["id"]) for prompt in self._prompts if prompt.get("repeat")}
+        n_rows = sum(one.target == target and (one.suite, one.prompt_id) in anyway for one in self.records)
+        return max(0, self.plan.n_anyway(target) - n_rows)
 
     def _take_over(self, earlier: Earlier) -> None:
         """Go on with a run: keep its rows on disk, and what was known of its targets."""

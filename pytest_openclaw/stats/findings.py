@@ -26,20 +26,67 @@ class Missed:
 
 
 def missed_by_all(records: Iterable[Record]) -> tuple[Missed, ...]:
-    """Return the prompts that were judged somewhere and passed nowhere, in order of their rows."""
+    """Return the prompts that were judged somewhere and passed nowhere, in order of their rows.
+
+    Not those that were missed only where that was expected.
+    """
     judged: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         if record.objective_pass is not None:
             judged.setdefault((record.suite, record.prompt_id), []).append(record)
     return tuple(
         Missed(
-            suite=rows[0].suite,
-            prompt_id=rows[0].prompt_id,
-            prompt_name=rows[0].prompt_name,
-            violation=rows[0].violation,
+            suite=first.suite,
+            prompt_id=first.prompt_id,
+            prompt_name=first.prompt_name,
+            violation=first.violation,
         )
         for rows in judged.values()
         if not any(row.objective_pass for row in rows)
+        and (first := next((row for row in rows if row.known_failure is None), None))
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpectedMiss:
+    """A prompt that a target was expected to miss, and what it did.
+
+    Attributes:
+        target: its label.
+        reason: why it was expected.
+        n: answered cells; more than one under repeats.
+        n_missed: those of them that were missed, or ended without a usable answer.
+    """
+
+    suite: str
+    prompt_id: str
+    target: str
+    reason: str
+    n: int
+    n_missed: int
+
+    @property
+    def is_as_expected(self) -> bool:
+        """Whether any of its cells was missed."""
+        return self.n_missed > 0
+
+
+def known_failures(records: Iterable[Record]) -> tuple[ExpectedMiss, ...]:
+    """Return the known failures that were answered, in order of their rows."""
+    known: dict[tuple[str, str, str], list[Record]] = {}
+    for record in records:
+        if record.known_failure is not None and record.availability_status == "ok":
+            known.setdefault((record.suite, record.prompt_id, record.target.label), []).append(record)
+    return tuple(
+        ExpectedMiss(
+            suite=suite,
+            prompt_id=prompt_id,
+            target=target,
+            reason=rows[0].known_failure or "",
+            n=len(rows),
+            n_missed=sum(not row.success or row.objective_pass is False for row in rows),
+        )
+        for (suite, prompt_id, target), rows in known.items()
     )
 
 

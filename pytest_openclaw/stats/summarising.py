@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.stats.findings import missed_by_all, slowest
+from pytest_openclaw.stats.findings import known_failures, missed_by_all, slowest
 from pytest_openclaw.stats.gates import check_gates, overall, unmatched
 from pytest_openclaw.stats.summary import Snapshots, Summary, group_records, summarise_group
 
@@ -54,6 +54,7 @@ def summarise_run(
         verdict=overall(rulings),
         unmatched_gates=unmatched(gates, [*n_selected]),
         missed=missed_by_all(records),
+        known_failures=known_failures(records),
         slowest=slowest(records),
         n_unrecorded_calls=max(0, min(n_unrecorded_calls, n_cells - len(records))),
     )

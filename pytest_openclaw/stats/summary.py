@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from pytest_openclaw.records import JsonObject, Record, Target
     from pytest_openclaw.stats.budget import Budget
     from pytest_openclaw.stats.distributions import Distribution
-    from pytest_openclaw.stats.findings import Missed
+    from pytest_openclaw.stats.findings import ExpectedMiss, Missed
     from pytest_openclaw.stats.gates import GateResult
     from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.stats.repeats import Repeats
 
 # Summary format history, newest first:
-# 3: percentiles have intervals, or the reason why not (`interval_notes`); `repeats`.
+# 3: percentiles have intervals, or the reason why not (`interval_notes`); `repeats`,
+#    `known_failures`, `unmatched_gates`, `budget`.
 # 2: `tool_use` is native where it can be and tells its `evidence`, what would settle it and what caps it;
 #    `text_tool_use`, `n_native_unanswered`, `pressure`, `holds_to`, `breaks_at`, `safety`;
 #    intervals heed repeats, and tell the `n_effective` that they are of.
@@ -112,7 +113,8 @@ class Summary:
             interrupted; always below the cells that have none.
         verdict: of all gates together.
         unmatched_gates: globs of gates that speak of no target of this run.
-        missed: prompts that no target passed.
+        missed: prompts that no target passed, and that some target was expected to.
+        known_failures: prompts that a target was expected to miss.
         slowest: the successful row that took longest.
         budget: what the last session was allowed to spend, and has spent; None without a budget.
     """
@@ -127,6 +129,7 @@ class Summary:
     verdict: Literal["passed", "failed", "no_verdict", "not_gated"] = "not_gated"
     unmatched_gates: Sequence[str] = ()
     missed: Sequence[Missed] = ()
+    known_failures: Sequence[ExpectedMiss] = ()
     slowest: Record | None = None
     n_unrecorded_calls: int = 0
     budget: Budget | None = None
@@ -272,6 +275,7 @@ def summary_to_json(summary: Summary) -> JsonObject:
         "budget": summary.budget and asdict(summary.budget),
         "unmatched_gates": list(summary.unmatched_gates),
         "missed_by_all": [asdict(missed) for missed in summary.missed],
+        "known_failures": [asdict(known) for known in summary.known_failures],
     }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pytest_openclaw.suites.definitions import definition
 from pytest_openclaw.suites.endpoints import parse_endpoint
 from pytest_openclaw.suites.keywords import keyword_token, rewrite_keyword
+from pytest_openclaw.suites.known_failures import known_failure_of
 from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.suites.matrix import build_cells, select_prompts, unmatched
 from pytest_openclaw.suites.order import spread
@@ -20,6 +21,7 @@ __all__ = [
     "expand",
     "is_wildcard",
     "keyword_token",
+    "known_failure_of",
     "load_suite",
     "parse_endpoint",
     "parse_suite",

@@ -8,6 +8,8 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.suites.repeating import pass_text
+
 if TYPE_CHECKING:
     from pytest_openclaw.records import JsonObject, Prompt
 
@@ -33,6 +35,9 @@ def definition(prompt: Prompt) -> JsonObject:
         "system": prompt.system,
         "max_output_tokens": prompt.max_output_tokens,
         "timeout_s": prompt.timeout_s,
+        "repeat": prompt.repeat,
+        "pass": _share(prompt),
+        "xfail": [asdict(one) for one in prompt.known_failures] or None,
         "extra": prompt.extra,
     }
     if prompt.tools is not None:
@@ -47,6 +52,12 @@ def definition(prompt: Prompt) -> JsonObject:
         }
     plain: JsonObject = json.loads(json.dumps(fields, allow_nan=False), object_pairs_hook=_with_known_keys)
     return plain
+
+
+def _share(prompt: Prompt) -> str | None:
+    if prompt.min_passes is None or prompt.repeat is None:
+        return None
+    return pass_text(prompt.min_passes, prompt.repeat)
 
 
 def _with_known_keys(pairs: list[tuple[str, Any]]) -> JsonObject:

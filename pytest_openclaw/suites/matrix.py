@@ -24,15 +24,19 @@ def build_cells(
     Args:
         prompts: of one suite.
         targets: in their order.
-        repeats: how often each prompt is asked.
-        of_tools_alone: ask a prompt that does not bear on a tier once.
+        repeats: how often each prompt is asked that does not say so itself.
+        of_tools_alone: of these, ask a prompt that does not bear on a tier once.
     """
-    return tuple(
-        Cell(prompt=prompt, target=target, repeat=repeat, n_repeats=repeats)
-        for target in targets
-        for repeat in range(1, repeats + 1)
+    numbers = [
+        prompt.repeat or (1 if of_tools_alone and not bears_on_tier(prompt) else repeats)
         for prompt in prompts
-        if repeat == 1 or not of_tools_alone or bears_on_tier(prompt)
+    ]
+    return tuple(
+        Cell(prompt=prompt, target=target, repeat=repeat, n_repeats=prompt.repeat or repeats)
+        for target in targets
+        for repeat in range(1, max(numbers, default=0) + 1)
+        for prompt, number in zip(prompts, numbers, strict=True)
+        if repeat <= number
     )
 
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from pytest_openclaw.records import JsonObject, Probe, Prompt
 from pytest_openclaw.suites.flaws import find_flaws
+from pytest_openclaw.suites.known_failures import read_known_failures
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.suites.pressure import Form, flaws_of
+from pytest_openclaw.suites.repeating import find_disagreement, read_pass, read_repeat
 from pytest_openclaw.suites.wording import is_plain, kind_of, shown
 from pytest_openclaw.suites.world import read_world
 from pytest_openclaw.tools.bridge import CALL, reached_tools
@@ -70,6 +72,11 @@ def read_prompt(
         values |= {"pressure_of": form.of, "padding_tokens": form.padding_tokens}
     elif form is not None:
         complaints += [f"pressure {flaw}" for flaw in flaws_of(raw)]
+    share = values.pop("pass", None)
+    if disagreement := find_disagreement(values.get("repeat"), share):
+        complaints.append(disagreement)
+    elif share is not None:
+        values |= share._asdict()
     if "validator" in values:
         complaints += _lacking(raw, values["validator"])
         complaints += _unreachable(values.get("tools"), values["validator"])
@@ -123,7 +130,7 @@ def _read_keys(raw: JsonObject) -> tuple[dict[str, Any], list[str]]:
         if key not in raw or (raw[key] is None and key != "prompt"):
             continue
         try:
-            values[key] = read(raw[key])
+            values[_FIELDS.get(key, key)] = read(raw[key])
         except ValueError as error:
             complaints.append(f"{key} {error}")
     return values, complaints
@@ -205,5 +212,9 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "tools": read_tools,
     "world": read_world,
     "probe": _probe,
+    "repeat": read_repeat,
+    "pass": read_pass,
+    "xfail": read_known_failures,
 }
+_FIELDS = {"xfail": "known_failures"}
 _KNOWN = frozenset({"id", "validator", "pressure", *_READERS})

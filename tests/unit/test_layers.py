@@ -17,7 +17,7 @@ ROOT = Path(pytest_openclaw.__file__).parent
 WINGS = [
     {"plugin", "cells", "recorder", "distributed", "crew", "scheduling", "items", "python_benchmarks", "start",
      "state", "ledger", "spending", "dry_run", "ci", "registries", "resuming", "choices", "options",
-     "hookspecs", "commands", "__main__", "gate_lines"},
+     "hookspecs", "commands", "__main__", "gate_lines", "tolerance"},
     {"run"},
     {"providers", "engine", "prices"},
     {"suites"},

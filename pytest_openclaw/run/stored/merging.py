@@ -144,6 +144,6 @@ def _n_selected(target: Target, parts: Sequence[Part], rows: Rows) -> int:
 def _cells_of(part: Part, target: Target) -> set[CellKey]:
     return {
         CellKey(suite, prompt_id, target, repeat)
-        for suite, prompt_id in part.prompts
-        for repeat in range(1, part.n_repeats + 1)
+        for (suite, prompt_id), n_repeats in part.n_repeats_by_prompt.items()
+        for repeat in range(1, n_repeats + 1)
     }

@@ -24,6 +24,8 @@ from pytest_openclaw.run.stored.parts import is_python
 from pytest_openclaw.run.stored.rewriting import NewRun
 from pytest_openclaw.schema import to_row
 from pytest_openclaw.settings import Gates
+from pytest_openclaw.suites import definition as definition_of
+from pytest_openclaw.suites import known_failure_of
 from pytest_openclaw.text import valid_value
 from pytest_openclaw.toolcalls import ToolCall
 
@@ -146,6 +148,8 @@ def rescore_record(record: Record, prompt: Prompt | Kept) -> Record | Kept:
         return record
     if isinstance(prompt, str):
         return prompt
+    known = known_failure_of(prompt, record.target)
+    record = replace(record, known_failure=None if known is None else known.reason)
     if record.failure_type in _OLD_ANSWERS:
         # No verdict then, none now; and the row does not tell a refusal's words from the text.
         # Its calls were made all the same; what became of a world then is not asked.
@@ -279,10 +283,11 @@ def _config(part: Part, rules: Rules, version: str) -> JsonObject:
     for key, definition in part.prompts.items():
         if prompt := rules.prompts.get(key):
             tools = prompt.expected_tool_calls
-            definition = {  # noqa: PLW2901 - the old one with two keys renewed
+            definition = {  # noqa: PLW2901 - the old one with three keys renewed
                 **definition,
                 "validator": prompt.validator_spec,
                 "expected_tool_calls": None if tools is None else list(tools),
+                "xfail": definition_of(prompt)["xfail"],
             }
         definitions.append(definition)
     config = {key: value for key, value in part.run.config.items() if key not in ("schema_version", "run_id")}

@@ -27,11 +27,15 @@ def test_every_field_is_there_with_its_default():
         "system": None,
         "max_output_tokens": 1024,
         "timeout_s": None,
+        "repeat": None,
+        "pass": None,
+        "xfail": None,
         "extra": {},
     }
     with_tools = definition(replace(prompt, tools=(), tools_spec=[]))
     named = {field.name for field in fields(Prompt)} - {"validator_spec", "tools_spec"}
-    assert set(with_tools) == named | {"tools_sha256"}
+    as_written = {"min_passes": "pass", "known_failures": "xfail"}
+    assert set(with_tools) == {as_written.get(name, name) for name in named} | {"tools_sha256"}
 
 
 def test_it_equals_what_is_read_back():

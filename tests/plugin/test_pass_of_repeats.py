@@ -1,0 +1,422 @@
+"""`repeat` and `pass = "k of n"` on a prompt: how often it is asked, and how many misses are no failures."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+YES = {"type": "exact", "value": "yes"}
+NOOP = {"type": "noop"}
+
+# Answers "yes", but "no" in the repeats that a prompt names: "miss 2 4" fails in the second and the fourth.
+# "say X" says X; "down 3" is a fault in the third, and "gone 3" finds nobody there.
+DICE = """
+import pathlib
+from pytest_openclaw import CallFailed, Provider, Reply, faults
+from pytest_openclaw.records import Fault
+
+FOLDER = pathlib.Path(__file__).parent
+
+
+class Dice(Provider):
+    name = "dice"
+
+    async def ask(self, request):
+        with open(FOLDER / "asked.txt", "a") as file:
+            file.write(f"{request.model} {request.prompt} {request.seed}\\n")
+        word, _, rest = request.prompt.partition(" ")
+        if word == "say":
+            return Reply(text=rest)
+        is_named = str(request.seed or 1) in rest.split()
+        if word == "down" and is_named:
+            raise CallFailed(faults.timed_out("dice", 1.0))
+        if word == "gone" and is_named:
+            # Not `unreachable`, after which nobody is asked there any more.
+            raise CallFailed(Fault(failure_type="connect_error", status="skipped_unavailable", message="gone"))
+        return Reply(text="no" if word == "miss" and is_named else "yes")
+
+
+def pytest_openclaw_providers():
+    return [Dice]
+"""
+
+
+@pytest.fixture(name="project")
+def _project(project: Any) -> Any:
+    project.extend_conftest(DICE)
+    return project
+
+
+@pytest.fixture(name="plain_project")
+def _plain_project(plain_project: Any) -> Any:
+    plain_project.extend_conftest(DICE)
+    return plain_project
+
+
+def write(project: Any, *prompts: dict[str, Any]) -> None:
+    """Write a suite of prompts that must be answered with yes, numbered from P1 where they have no id."""
+    entries = [{"id": f"P{n}", "validator": YES, **prompt} for n, prompt in enumerate(prompts, 1)]
+    project.suite(json.dumps(entries), name="prompts_a.json")
+
+
+def run(project: Any, *args: str, models: str | None = "dice/a") -> Any:
+    """Run all there is, one worker's cells one after the other."""
+    return project.run(*args, models=models)
+
+
+def asked(project: Any) -> Counter[str]:
+    """What was asked since the last time that this was called: model, prompt and seed."""
+    path = project.folder / "asked.txt"
+    words = path.read_text().splitlines() if path.exists() else []
+    path.unlink(missing_ok=True)
+    return Counter(words)
+
+
+def cells(rows: list[dict[str, Any]]) -> Counter[tuple[str, int]]:
+    """What the rows are of: prompt and repeat."""
+    return Counter((row["prompt_id"], row["repeat"]) for row in rows)
+
+
+# --- a prompt's own number ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("args", "others"),
+    [pytest.param([], 1, id="alone"), pytest.param(["--openclaw-repeat=2"], 2, id="before-the-option")],
+)
+def test_a_prompt_says_how_often_it_is_asked(project: Any, args: list[str], others: int) -> None:
+    """Its own number goes before the option's, which is for the prompts that say nothing."""
+    write(
+        project,
+        {"prompt": "say yes", "repeat": 3},
+        {"prompt": "say yes"},
+        {"prompt": "say yes", "pass": "2 of 4"},
+        {"prompt": "say yes", "repeat": 1},
+    )
+
+    session = run(project, *args)
+
+    numbers = {"P1": 3, "P2": others, "P3": 4, "P4": 1}
+    wanted = {(prompt, repeat) for prompt, n in numbers.items() for repeat in range(1, n + 1)}
+    assert cells(session.rows) == Counter(wanted)
+    session.outcomes(passed=8 + others)
+    assert session.summary["n_cells"] == 8 + others
+    config = session.load("config.json")
+    assert [(one["repeat"], one["pass"]) for one in config["prompts"]] == [
+        (3, None),
+        (None, None),
+        (4, "2 of 4"),
+        (1, None),
+    ]
+    assert config["targets"][0]["n_cells"] == 8 + others
+
+
+def test_ids_and_seeds_are_a_prompts_own(plain_project: Any) -> None:
+    """A prompt that is asked once has its plain id and no seed, whatever the others have."""
+    write(plain_project, {"prompt": "say one", "repeat": 2}, {"prompt": "say two"})
+
+    session = run(plain_project, "--collect-only", "-q")
+    run(plain_project)
+
+    assert [line.rpartition("::")[2] for line in session.text.splitlines() if "::" in line] == [
+        "P1[dice/a]-r1",
+        "P2[dice/a]",
+        "P1[dice/a]-r2",
+    ]
+    assert asked(plain_project) == Counter(["a say one 1", "a say one 2", "a say two None"])
+
+
+@pytest.mark.parametrize(
+    ("args", "target", "wanted"),
+    [
+        pytest.param(["-k", "P1"], "benchmarks", {("P1", 1), ("P1", 2)}, id="k"),
+        pytest.param(["--openclaw-prompts=P1"], "benchmarks", {("P1", 1), ("P1", 2)}, id="prompts"),
+        pytest.param([], "benchmarks/prompts_a.json::P1[dice/a]-r2", {("P1", 2)}, id="cell"),
+        pytest.param(["-k", "]-r2"], "benchmarks", {("P1", 2)}, id="one-repeat"),
+    ],
+)
+def test_selection_knows_them(project: Any, args: list[str], target: str, wanted: set[Any]) -> None:
+    """A prompt's id means all its repeats, a cell's whole id that one."""
+    write(project, {"prompt": "say yes", "repeat": 2}, {"prompt": "say yes"})
+
+    session = project.run(*args, models="dice/a", target=target)
+
+    assert cells(session.rows) == Counter(wanted)
+    assert session.summary["state"] == "finished"
+
+
+def test_a_benchmark_in_python_says_it_too(project: Any) -> None:
+    """Its mark takes `repeat` and `pass_`; a parameter or a model that ends like a repeat is none."""
+    (project.folder / "benchmarks").mkdir()
+    (project.folder / "benchmarks/test_r.py").write_text(
+        "import pytest\n"
+        "@pytest.mark.openclaw(id='R1', prompt='miss 2', pass_='2 of 3')\n"
+        "def test_r(reply): assert reply.text == 'yes'\n"
+        "@pytest.mark.parametrize('route', ['r1', 'r2'])\n"
+        "@pytest.mark.openclaw(id='R2', prompt='say yes')\n"
+        "def test_s(reply, route): assert reply.text == 'yes'\n"
+    )
+
+    session = run(project, models="dice/a,dice/a-r1")
+
+    session.outcomes(passed=8, xfailed=2)
+    assert Counter((row["model"], row["prompt_id"], row["repeat"]) for row in session.rows) == Counter(
+        (model, *cell)
+        for model in ("a", "a-r1")
+        for cell in (("R1", 1), ("R1", 2), ("R1", 3), ("R2[r1]", 1), ("R2[r2]", 1))
+    )
+    assert [target["n_cells"] for target in session.load("config.json")["targets"]] == [5, 5]
+
+
+# --- so many of so many -------------------------------------------------------------------------
+
+
+def test_an_allowed_miss_is_no_failure(project: Any) -> None:
+    """It is reported as xfailed with the reason, its row has the true verdict, and rates count it."""
+    write(project, {"prompt": "miss 2", "pass": "4 of 5"})
+
+    session = run(project, "-rx", "--junitxml=junit.xml")
+
+    session.outcomes(passed=4, xfailed=1)
+    assert session.status == 0
+    assert 'miss 1 of the 1 that pass = "4 of 5" allows' in session.text
+    assert {row["repeat"]: row["objective_pass"] for row in session.rows} == {
+        1: True, 2: False, 3: True, 4: True, 5: True,
+    }  # fmt: skip
+    assert session.summary["groups"][0]["passed"]["n_success"] == 4
+    junit = (project.folder / "junit.xml").read_text()
+    assert 'failures="0"' in junit
+    assert 'type="pytest.xfail" message="miss 1 of the 1 that pass = &quot;4 of 5&quot; allows"' in junit
+
+
+def test_one_miss_too_many_is_a_failure(project: Any) -> None:
+    """It names all repeats that missed; the allowed ones before it stay what they were."""
+    write(project, {"prompt": "miss 2 3 5", "pass": "4 of 5"})
+
+    session = run(project, "--junitxml=junit.xml")
+
+    session.outcomes(passed=2, xfailed=1, failed=2)
+    assert session.status == 1
+    if not project.mode:
+        assert 'missed r2, r3; pass = "4 of 5" allows 1' in session.text
+    assert 'missed r2, r3, r5; pass = "4 of 5" allows 1' in session.text
+    assert 'failures="2"' in (project.folder / "junit.xml").read_text()
+
+
+def test_each_prompt_and_each_target_counts_for_itself(project: Any) -> None:
+    """What one of them misses, no other may miss less."""
+    write(project, {"prompt": "miss 1", "pass": "1 of 2"}, {"prompt": "miss 2", "pass": "1 of 2"})
+
+    session = run(project, models="dice/a,dice/b")
+
+    session.outcomes(passed=4, xfailed=4)
+
+
+@pytest.mark.parametrize(("prompt", "n_rows"), [("miss 2", 5), ("miss 1 2", 2)])
+def test_x_stops_at_a_failure_only(plain_project: Any, prompt: str, n_rows: int) -> None:
+    """`-x` goes on after an allowed miss, and stops at the one too many."""
+    write(plain_project, {"prompt": prompt, "pass": "4 of 5"})
+
+    session = run(plain_project, "-x")
+
+    assert len([row for row in session.rows if row["reported"]]) == n_rows
+
+
+@pytest.mark.workers
+@pytest.mark.parametrize(("prompt", "status"), [("miss 2 3", 0), ("miss 1 2 3", 1)])
+def test_x_stops_at_a_failure_only_over_workers(plain_project: Any, prompt: str, status: int) -> None:
+    """No worker ends at a miss that is allowed, though it does not know of the others'."""
+    write(plain_project, {"prompt": prompt, "pass": "4 of 6"})
+
+    session = run(plain_project, "-n", "2", "-x")
+
+    assert (session.status != 0) == bool(status)
+    if not status:
+        session.outcomes(passed=4, xfailed=2)
+
+
+def test_lf_runs_what_has_failed(project: Any) -> None:
+    """`--lf` asks the repeats that failed again, and not the allowed ones; a miss alone is not allowed."""
+    write(project, {"prompt": "miss 1 2 3", "pass": "2 of 3"}, {"prompt": "miss 1", "pass": "2 of 3"})
+    run(project)
+    asked(project)
+
+    session = run(project, "--openclaw-run-id=again", "--lf")
+
+    assert sum(asked(project).values()) == 2
+    assert session.status == 1
+
+
+def test_a_repeat_alone_is_not_excused(project: Any) -> None:
+    """Where fewer repeats are selected than must pass, the others are not taken for passed."""
+    write(project, {"prompt": "miss 2", "pass": "4 of 5"})
+
+    project.run(models="dice/a", target="benchmarks/prompts_a.json::P1[dice/a]-r2").outcomes(failed=1)
+
+
+def test_faults_are_no_misses(project: Any) -> None:
+    """A fault stays an error and what is unavailable is skipped; neither uses up an allowed miss."""
+    write(
+        project,
+        {"prompt": "down 1", "pass": "1 of 3"},
+        {"prompt": "miss 2", "pass": "2 of 3"},
+        {"prompt": "gone 3", "pass": "2 of 3"},
+    )
+
+    session = run(project, "--openclaw-retries=0")
+
+    session.outcomes(errors=1, passed=6, xfailed=1, skipped=1)
+
+
+def test_somebody_elses_failure_is_no_miss(project: Any) -> None:
+    """What a conftest file asserts of a cell is not excused by the suite."""
+    project.extend_conftest(
+        "\n\ndef pytest_runtest_call(item):\n"
+        "    assert not item.name.endswith('-r2'), 'the conftest says so'\n"
+    )
+    write(project, {"prompt": "say yes", "pass": "1 of 3"})
+
+    run(project).outcomes(passed=2, failed=1)
+
+
+def test_gates_see_every_miss(project: Any) -> None:
+    """An allowed miss is a miss for a gate; one too many is a verdict, which `--openclaw-verdict=gate` forgives."""
+    write(project, {"prompt": "miss 1 2 3", "pass": "4 of 5"})
+
+    forgiving = run(project, "--openclaw-verdict=gate", "--openclaw-min-pass-rate=0.4", "--openclaw-run-id=r")
+    strict = run(project, "--openclaw-verdict=gate", "--openclaw-min-pass-rate=0.5", "--openclaw-run-id=s")
+
+    forgiving.outcomes(passed=2, xfailed=1, failed=2)
+    assert (forgiving.status, strict.status) == (0, 1)
+
+
+# --- resumed, merged, rescored ------------------------------------------------------------------
+
+
+def cut(project: Any, *repeats: int) -> None:
+    """Leave of the run r what a kill leaves: the rows of these repeats."""
+    run_dir = project.folder / "runs" / "r"
+    rows = (run_dir / "results.jsonl").read_bytes().splitlines(keepends=True)
+    kept = [row for row in rows if json.loads(row)["repeat"] in repeats]
+    (run_dir / "results.jsonl").write_bytes(b"".join(kept))
+    for name in ("summary.json", "summary.md"):
+        (run_dir / name).unlink()
+
+
+@pytest.mark.parametrize("prompt", ["miss 2", "miss 1 3"])
+def test_a_resumed_run_counts_what_is_kept(project: Any, prompt: str) -> None:
+    """Kept misses are allowed and forbidden as they were; only the missing repeats are asked."""
+    write(project, {"prompt": prompt, "pass": "3 of 4"}, {"prompt": "say yes"})
+    first = run(project, "--openclaw-run-id=r")
+    cut(project, 1, 2)
+    asked(project)
+
+    again = run(project, "--openclaw-resume=r", models=None)
+
+    assert asked(project) == Counter(f"a {prompt} {seed}" for seed in (3, 4))
+    assert (again.status, again.result.parseoutcomes()) == (first.status, first.result.parseoutcomes())
+    assert again.summary["n_cells"] == 5
+
+
+@pytest.mark.parametrize(
+    ("change", "keys"),
+    [
+        pytest.param({"repeat": 3}, "repeat", id="repeat"),
+        pytest.param({"pass": "2 of 2"}, "pass", id="pass"),
+        pytest.param({"xfail": {"reason": "too hard"}}, "xfail", id="xfail"),
+    ],
+)
+def test_a_resumed_run_refuses_another_number(plain_project: Any, change: dict[str, Any], keys: str) -> None:
+    """How often a prompt is asked, and what is made of it, are the run's own."""
+    write(plain_project, {"prompt": "say yes", "repeat": 2})
+    run(plain_project, "--openclaw-run-id=r")
+    write(plain_project, {"prompt": "say yes", "repeat": 2, **change})
+
+    session = run(plain_project, "--openclaw-resume=r", models=None)
+
+    assert session.status == pytest.ExitCode.USAGE_ERROR
+    assert f"prompts_a.json: prompt P1: its {keys} has changed" in session.text
+
+
+def test_a_resumed_run_may_ask_the_others_more_often(project: Any) -> None:
+    """The option may grow for prompts that say nothing, and leaves a prompt's own number alone."""
+    write(project, {"prompt": "say yes", "repeat": 2}, {"prompt": "say yes"})
+    run(project, "--openclaw-run-id=r")
+    asked(project)
+
+    session = run(project, "--openclaw-resume=r", "--openclaw-repeat=3", models=None)
+
+    assert asked(project) == Counter(f"a say yes {seed}" for seed in (2, 3))
+    assert len(session.rows) == session.summary["n_cells"] == 5
+
+
+def test_shards_of_repeats_are_merged(plain_project: Any) -> None:
+    """A merged run knows how many cells each prompt has; an unfinished part owes its own."""
+    write(plain_project, {"prompt": "say yes", "repeat": 3}, {"prompt": "say yes"})
+    run(plain_project, "--openclaw-run-id=s", "-k", "P2")
+    run(plain_project, "--openclaw-run-id=r", "-k", "P1")
+    cut(plain_project, 1)
+
+    done = plain_project.pytester.run(
+        "python", "-m", "pytest_openclaw", "merge", "r", "s", "--into", "whole", timeout=60
+    )
+
+    assert done.ret == 0
+    summary = json.loads((plain_project.folder / "runs/whole/summary.json").read_text())
+    assert (summary["n_cells"], summary["n_rows"]) == (4, 2)
+
+
+# --- until it is settled ------------------------------------------------------------------------
+
+DF = {"type": "tool_invocation", "expected_tools": ["df"]}
+
+
+def write_with_tools(project: Any) -> None:
+    """Ten tool prompts that all fail, so that the tier is settled at once, and three with numbers."""
+    write(
+        project,
+        *({"id": f"T{n}", "prompt": "say no", "validator": DF} for n in range(10)),
+        {"id": "F1", "prompt": "miss 3", "pass": "3 of 4"},
+        {"id": "F2", "prompt": "say `df`", "validator": DF, "repeat": 2},
+        {"id": "F3", "prompt": "say yes"},
+    )
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_a_settled_tier_ends_no_prompts_own_repeats(project: Any, concurrency: int) -> None:
+    """The other repeats of the target are left out; those that a prompt asks for itself are all asked."""
+    write_with_tools(project)
+
+    session = run(
+        project, "--openclaw-until-conclusive", f"--openclaw-concurrency={concurrency}", "--openclaw-repeat=3"
+    )
+
+    assert session.load("config.json")["targets"][0]["settled_after"] == 1
+    per_prompt = Counter(row["prompt_id"] for row in session.rows)
+    assert per_prompt == {**{f"T{n}": 1 for n in range(10)}, "F1": 4, "F2": 2, "F3": 1}
+    assert (session.summary["n_cells"], session.summary["state"]) == (17, "finished")
+    session.outcomes(failed=10, passed=6, xfailed=1, skipped=20)
+
+
+def test_a_killed_run_owes_a_prompts_own_repeats(plain_project: Any) -> None:
+    """Of a target that was settled nothing is missing but what is asked in any case."""
+    write_with_tools(plain_project)
+    run(plain_project, "--openclaw-until-conclusive", "--openclaw-run-id=r")
+    cut(plain_project, 1)
+
+    done = plain_project.pytester.run(
+        "python", "-m", "pytest_openclaw", "merge", "r", "--into", "whole", timeout=60
+    )
+    asked(plain_project)
+    resumed = plain_project.run("--openclaw-resume=r", models=None)
+
+    assert done.ret == 0
+    summary = json.loads((plain_project.folder / "runs/whole/summary.json").read_text())
+    assert (summary["n_cells"], summary["n_rows"], summary["state"]) == (17, 13, "interrupted")
+    assert asked(plain_project) == Counter(["a miss 3 2", "a miss 3 3", "a miss 3 4", "a say `df` 2"])
+    rows = (plain_project.folder / "runs/r/results.jsonl").read_text().splitlines()
+    assert len(rows) == 17
+    resumed.outcomes(failed=10, passed=6, xfailed=1, skipped=90)
