@@ -17,6 +17,7 @@ from pytest_openclaw.errors import TargetError
 from pytest_openclaw.options import base_dir, lookup, named_benchmarks, suite_dirs
 from pytest_openclaw.records import THINKING_LEVELS, Target, ThinkingLevel
 from pytest_openclaw.settings import (
+    ACROSS,
     DEFAULT_PROVIDER,
     EMBEDDED_TARGET,
     MOST_REPEATS,
@@ -67,6 +68,8 @@ def load_settings(
         resume=resume,
         verdict=_read(config, "verdict", _verdict, "cells"),
         gates=_gates(config),
+        baseline=_read(config, "baseline", str, ""),
+        across=_read(config, "across", _across, frozenset()),
         fail_unavailable=bool(lookup(config, "fail-unavailable")[0]),
         endpoints=endpoints,
         provider_options=_provider_options(config),
@@ -139,11 +142,25 @@ def _tier(text: str) -> int:
     return int(text)
 
 
+def _fails_on_regression(text: str) -> bool:
+    if text not in {"regression", "none"}:
+        raise ValueError("give regression or none")
+    return text == "regression"
+
+
+def _across(text: str) -> frozenset[str]:
+    named = frozenset(_split([text]))
+    if unknown := sorted(named - set(ACROSS)):
+        raise ValueError(f"{unknown[0]!r} is nothing to look across; there are {', '.join(ACROSS)}")
+    return named
+
+
 def _gates(config: pytest.Config) -> Gates:
     return Gates(
         min_pass_rate=_read(config, "min-pass-rate", _rate, None),
         min_tool_rate=_read(config, "min-tool-rate", _rate, None),
         require_tier=_read(config, "require-tier", _tier, None),
+        fail_on_regression=_read(config, "fail-on", _fails_on_regression, False),
     )
 
 

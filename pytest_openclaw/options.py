@@ -92,6 +92,21 @@ OPTIONS = (
     ),
     Option("require-tier", "Gate: each target must earn this tier or a better one, conclusively.", "1|2|3"),
     Option(
+        "baseline",
+        "Compare with this run: its directory, its id, or last (the newest other one).",
+        "RUN",
+    ),
+    Option(
+        "across",
+        "Compare with the baseline also what differs in prompt, validator, serving or settings.",
+        "WHAT[,WHAT…]",
+    ),
+    Option(
+        "fail-on",
+        "Gate: regression fails each target whose verdicts are worse than the baseline's; or none (none).",
+        "regression|none",
+    ),
+    Option(
         "fail-unavailable",
         "Fail cells whose server, CLI or model is not there, instead of skipping.",
         kind="flag",

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.records import Target, ThinkingLevel
 
 VerdictMode = Literal["cells", "gate"]
+ACROSS = ("prompt", "validator", "serving", "settings")
+"""Differences between two runs that a comparison can look across."""
 
 DEFAULT_PROVIDER = "ollama_openai"
 EMBEDDED_TARGET = "llama_cpp/smollm2:135m"
@@ -69,11 +71,13 @@ class Gates:
         min_pass_rate: 0 to 1, of the answered and judged cells.
         min_tool_rate: 0 to 1, of the answered tool cells.
         require_tier: 1, 2 or 3; the evidence must exclude every worse tier.
+        fail_on_regression: no target may be worse than in the baseline.
     """
 
     min_pass_rate: float | None = None
     min_tool_rate: float | None = None
     require_tier: int | None = None
+    fail_on_regression: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +95,8 @@ class Settings:
         run_id: fixed by `--openclaw-run-id`; else the time of the start.
         run_id_given: whether the user chose it.
         resume: the id of the run to go on with, or `last`; empty begins a new one.
+        baseline: the run to compare with: a path, its id, or `last`; empty compares with none.
+        across: what may differ from the baseline all the same, of `ACROSS`.
     """
 
     targets: tuple[Target, ...] = ()
@@ -108,6 +114,8 @@ class Settings:
     resume: str = ""
     verdict: VerdictMode = "cells"
     gates: Gates = Gates()
+    baseline: str = ""
+    across: frozenset[str] = frozenset()
     fail_unavailable: bool = False
     endpoints: tuple[Endpoint, ...] = ()
     provider_options: Mapping[str, str] = field(default_factory=dict)

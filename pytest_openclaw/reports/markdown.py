@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
+from pytest_openclaw.reports.comparison import details_of, name_of, set_aside_in_words
 from pytest_openclaw.reports.numbers import (
     DASH,
     one_line,
@@ -50,6 +51,7 @@ def render_markdown(summary: Summary) -> str:
         *_section("Context pressure", _pressure(summary.groups)),
         *_section("Safety probes", (line for group in summary.groups for line in _safety(group))),
         *_section("Gates", (_gates(summary))),
+        *_section("Compared with the baseline", _comparison(summary)),
         *_section("Not answered", (line for group in summary.groups for line in _unanswered(group))),
         *_section(
             "Answered by another model", (line for group in summary.groups for line in _other_model(group))
@@ -201,6 +203,24 @@ def _safety(group: Group) -> Iterable[str]:
 def _gates(summary: Summary) -> Iterable[str]:
     for gate in summary.gates:
         yield f"- {gate.ruling.replace('_', ' ')}: {gate.gate}, {_cell(gate.target)}: {_cell(gate.reason)}"
+
+
+def _comparison(summary: Summary) -> Iterable[str]:
+    compared = summary.comparison
+    if compared is None:
+        return
+    yield f"The baseline is {_cell(compared.baseline)}; ratios are of this run to it."
+    yield ""
+    rows = [
+        [_cell(name_of(one)), title, _cell(text)]
+        for one in compared.targets
+        for title, text in [("verdicts", one.verdicts.word), *details_of(one)]
+    ]
+    yield _table(rows, ["Target", "What", "Change"]) if rows else "No target is in both runs."
+    yield ""
+    for apart in compared.set_aside:
+        yield f"- Set aside: {_cell(set_aside_in_words(apart, '--openclaw-across'))}"
+    yield from (f"- {_cell(note)}" for note in compared.notes)
 
 
 def _unanswered(group: Group) -> Iterable[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.reports.comparison import in_short, name_of, reasons_in_short
 from pytest_openclaw.reports.numbers import (
     DASH,
     columns,
@@ -120,6 +121,7 @@ def _findings(summary: Summary, where: str) -> Iterator[tuple[str, str]]:
         ]
         yield ruling, one_line(f"{gate.gate} {gate.wanted:g}, {gate.target}", width)
         yield from _wrapped("", gate.reason, width)
+    yield from _of_comparison(summary, width)
     for group in summary.groups:
         yield from _of_group(group, width, alone=len(summary.groups) == 1)
     if summary.missed and summary.n_answered:
@@ -132,6 +134,24 @@ def _findings(summary: Summary, where: str) -> Iterator[tuple[str, str]]:
         where_and_when = f"{render_ms(row.e2e_ms)} on {row.target.label}"
         yield from _wrapped("slowest", f"{row.prompt_id} {row.prompt_name}: {where_and_when}", width)
     yield "wrote", where
+
+
+def _of_comparison(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
+    compared = summary.comparison
+    if compared is None:
+        return
+    yield "compared with", one_line(compared.baseline, width)
+    for one in compared.targets:
+        word = one.verdicts.word.removesuffix(" seen")
+        yield from _wrapped(word, f"{one_line(name_of(one), TARGET_WIDTH)}: {in_short(one)}", width)
+        for note in one.notes:
+            yield from _wrapped("", f"but {note}", width)
+    if not compared.targets:
+        yield "not compared", "no target is in both runs"
+    if apart := reasons_in_short(compared):
+        yield from _wrapped("set aside", f"cells {apart}", width)
+    for note in compared.notes:
+        yield from _wrapped("", note, width)
 
 
 def _wrapped(label: str, text: str, width: int) -> Iterator[tuple[str, str]]:

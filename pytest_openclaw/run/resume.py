@@ -222,7 +222,7 @@ def settings_of(config: JsonObject, settings: Settings, given: Collection[str]) 
 
 
 def _option(name: str) -> str:
-    return name.replace("_", "-")
+    return {"fail_on_regression": "fail-on"}.get(name) or name.replace("_", "-")
 
 
 def other_targets(config: JsonObject, given: Sequence[Target]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from pytest_openclaw.stats.significance import LEVEL
 from pytest_openclaw.stats.tiers import TIER_FLOORS, excludes_worse
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.records import Target
     from pytest_openclaw.settings import Gates
+    from pytest_openclaw.stats.compare import ComparedRuns
     from pytest_openclaw.stats.rates import Rate
     from pytest_openclaw.stats.summary import Group
 
@@ -23,7 +25,12 @@ Ruling = Literal["passed", "failed", "no_verdict"]
 
 @dataclass(frozen=True, kw_only=True)
 class GateResult:
-    """One gate on one target; `no_verdict` is never a pass."""
+    """One gate on one target; `no_verdict` is never a pass.
+
+    Attributes:
+        wanted, found: the value that must be reached and the one that was; of `fail-on-regression` the p
+            under which a loss fails, and the loss's own.
+    """
 
     gate: str
     target: str
@@ -34,7 +41,10 @@ class GateResult:
 
 
 def check_gates(
-    gates: Gates, groups: Sequence[Group], n_selected: Mapping[Target, int]
+    gates: Gates,
+    groups: Sequence[Group],
+    n_selected: Mapping[Target, int],
+    comparison: ComparedRuns | None = None,
 ) -> tuple[GateResult, ...]:
     """Hold every group against every gate that is set, in the order of the groups.
 
@@ -42,6 +52,7 @@ def check_gates(
         gates: what was asked for.
         groups: one for each target that was to be asked.
         n_selected: cells selected, by target; a target that was not asked to the end is no pass.
+        comparison: with the baseline; without one, no target can be said not to be worse.
     """
     results: list[GateResult] = []
     for group in groups:
@@ -53,6 +64,8 @@ def check_gates(
             results.append(_rate_gate("min-tool-rate", wanted, group, group.tool_use, SUCCEEDED, tool_doubt))
         if gates.require_tier is not None:
             results.append(_tier_gate(gates.require_tier, group, tool_doubt))
+        if gates.fail_on_regression:
+            results.append(_regression_gate(group, comparison, doubt))
     return tuple(results)
 
 
@@ -110,6 +123,40 @@ def _tier_gate(wanted: int, group: Group, doubt: str | None) -> GateResult:
         target=group.target.label,
         wanted=wanted,
         found=use.tier,
+        ruling=ruling,
+        reason=reason,
+    )
+
+
+def _regression_gate(group: Group, comparison: ComparedRuns | None, doubt: str | None) -> GateResult:
+    """Fail a target whose verdicts are worse than the baseline's, whatever the unanswered cells had been."""
+    compared = comparison.of(group.target.label) if comparison else None
+    verdicts = compared.verdicts if compared else None
+    ruling: Ruling = "no_verdict"
+    if verdicts is None or not verdicts.n_cells:
+        with_what = f"with {comparison.baseline}" if comparison else "because there is no baseline"
+        reason = f"nothing could be compared {with_what}"
+    else:
+        passed = f"{verdicts.n_base} -> {verdicts.n_candidate} of {verdicts.n_cells} cells passed"
+        counted = f"{passed}, p {verdicts.p_adjusted:.2g}"
+        open_cells = f"{verdicts.n_open} cells without an answer"
+        if verdicts.if_well == "worse":
+            ruling, reason = "failed", f"worse: {counted}"
+        elif verdicts.word == "worse":
+            reason = f"worse: {counted}, but {open_cells} might have made it good"
+        elif verdicts.could_see is None:
+            reason = f"{counted}, but {verdicts.n_prompts} prompts are too few to see any loss"
+        elif doubt:
+            reason = f"{counted}, but {doubt}"
+        elif verdicts.if_ill == "worse":
+            reason = f"{counted}, but {open_cells} might have made it worse"
+        else:
+            ruling, reason = "passed", f"{verdicts.word}: {counted}"
+    return GateResult(
+        gate="fail-on-regression",
+        target=group.target.label,
+        wanted=LEVEL,
+        found=verdicts.p_adjusted if verdicts and verdicts.n_cells else None,
         ruling=ruling,
         reason=reason,
     )

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, Literal
 
+from pytest_openclaw.stats.compare import comparison_to_json
 from pytest_openclaw.stats.percentiles import percentile
 from pytest_openclaw.stats.pressure import Load, PressureLevel, pressure_levels, strain_of
 from pytest_openclaw.stats.rates import Rate, rate_of
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_openclaw.records import JsonObject, Record, Target
+    from pytest_openclaw.stats.compare import ComparedRuns
     from pytest_openclaw.stats.findings import Missed
     from pytest_openclaw.stats.gates import GateResult
     from pytest_openclaw.stats.intervals import Interval
@@ -100,6 +102,7 @@ class Summary:
         verdict: of all gates together.
         missed: prompts that no target passed.
         slowest: the successful row that took longest.
+        comparison: with the baseline; None without one.
     """
 
     run_id: str
@@ -112,6 +115,7 @@ class Summary:
     verdict: Literal["passed", "failed", "no_verdict", "not_gated"] = "not_gated"
     missed: Sequence[Missed] = ()
     slowest: Record | None = None
+    comparison: ComparedRuns | None = None
     n_unrecorded_calls: int = 0
 
     @property
@@ -245,6 +249,7 @@ def summary_to_json(summary: Summary) -> JsonObject:
         "gates": [asdict(gate) for gate in summary.gates],
         "verdict": summary.verdict,
         "missed_by_all": [asdict(missed) for missed in summary.missed],
+        "comparison": comparison_to_json(summary.comparison),
     }
 
 

@@ -70,7 +70,7 @@ def verdict_changes(paired: Sequence[Paired]) -> list[VerdictChange]:
             if_well=well[place],
             if_ill=ill[place],
             n_open=_n_open(one),
-            could_see=_could_see(tallies, n_tested),
+            could_see=_could_see(tallies, test[0], n_tested),
         )
         for place, (one, tallies, test) in enumerate(zip(paired, seen, _tests(seen), strict=True))
     ]
@@ -189,13 +189,15 @@ def _interval(tallies: Sequence[_Tally], found: Difference) -> Interval | None:
     return Interval(low=low, high=high)
 
 
-def _could_see(tallies: Sequence[_Tally], n_targets: int) -> float | None:
+def _could_see(tallies: Sequence[_Tally], found: Difference, n_targets: int) -> float | None:
     """Return the smallest loss that would be seen where prompts differ from run to run as these do."""
     if not tallies:
         return None
     n = len(tallies)
     repeats = max(1, round(fmean(tally.n for tally in tallies)))
     means = [tally.total / tally.n for tally in tallies]
-    # About their mean, so that a change for all prompts is not taken for unsteadiness.
-    spread = sum((mean - fmean(means)) ** 2 for mean in means) / n
-    return smallest_loss(n, repeats, round(min(1.0, spread * repeats), 2), n_targets=n_targets)
+    # What `power` would make of a loss that was seen is no unsteadiness.
+    change = min(0.99, abs(fmean(means))) if found.p < LEVEL else 0.0
+    spread = (sum(mean**2 for mean in means) / n - change) / (1 - change)
+    flips = round(min(1.0, max(0.0, spread * repeats)), 2)
+    return smallest_loss(n, repeats, flips, n_targets=n_targets)

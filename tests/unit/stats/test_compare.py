@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
@@ -135,6 +135,7 @@ def test_the_interval_of_the_difference() -> None:
     assert verdicts.interval_95.high == pytest.approx(centre + half, abs=1e-5)
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(["++", "+-", "-+", "--"]), max_size=30))
 def test_interval_and_word_never_contradict(prompts: list[str]) -> None:
     """Where no difference is seen the interval holds none; and swapping the runs mirrors everything."""
@@ -151,6 +152,7 @@ def test_interval_and_word_never_contradict(prompts: list[str]) -> None:
         assert back.interval_95.low == pytest.approx(-forth.interval_95.high)
 
 
+@settings(deadline=None)
 @given(st.permutations(range(8)), st.permutations(range(8)))
 def test_the_order_of_rows_is_no_matter(first: list[int], second: list[int]) -> None:
     """Workers and merged runs end cells in any order."""
@@ -292,6 +294,7 @@ def test_only_what_succeeded_on_both_sides_has_a_ratio() -> None:
     assert one.cost is None
 
 
+@settings(deadline=None)
 @given(st.integers(6, 400))
 def test_the_interval_of_a_median(n: int) -> None:
     """The ranks are those of the binomial: 19 times out of 20 or more often, and the narrowest that are."""

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
@@ -24,6 +24,7 @@ def _by_brute_force(totals: Sequence[int]) -> float:
     return sum(abs(one) >= found for one in sums) / len(sums)
 
 
+@settings(deadline=None)
 @given(totals=st.lists(st.integers(-5, 5), max_size=9))
 def test_every_choice_of_signs_is_counted(totals: list[int]) -> None:
     """The p of a randomisation test is the share of sign choices that lead at least as far."""
@@ -33,6 +34,7 @@ def test_every_choice_of_signs_is_counted(totals: list[int]) -> None:
     assert found.sign == (sum(totals) > 0) - (sum(totals) < 0)
 
 
+@settings(deadline=None)
 @given(n_better=st.integers(0, 60), n_worse=st.integers(0, 60), n_same=st.integers(0, 5))
 def test_with_one_cell_a_prompt_it_is_mcnemars(n_better: int, n_worse: int, n_same: int) -> None:
     """Exact McNemar is the binomial test of the prompts that differ."""
