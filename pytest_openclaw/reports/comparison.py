@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from math import ceil
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.numbers import one_line
@@ -87,12 +88,11 @@ def set_aside_in_words(apart: SetAside, option: str) -> str:
         apart: those cells.
         option: the one that looks across a difference, as the user would type it.
     """
-    cells = "1 cell" if apart.n_cells == 1 else f"{apart.n_cells} cells"
     detail = f" ({apart.detail})" if apart.detail else ""
     more = f" and {rest} more" if (rest := len(apart.prompts) - MOST_PROMPTS) > 0 else ""
     across = f"; {option}={ACROSS[apart.reason]} compares them" if apart.reason in ACROSS else ""
     named = f"{', '.join(apart.prompts[:MOST_PROMPTS])}{more}"
-    return f"{cells} of {apart.target}: {REASONS[apart.reason]}{detail}: {named}{across}"
+    return f"{_cells(apart.n_cells)} of {apart.target}: {REASONS[apart.reason]}{detail}: {named}{across}"
 
 
 def reasons_in_short(compared: ComparedRuns) -> str:
@@ -100,7 +100,7 @@ def reasons_in_short(compared: ComparedRuns) -> str:
     counts: Counter[Reason] = Counter()
     for apart in compared.set_aside:
         counts[apart.reason] += apart.n_cells
-    return ", ".join(f"{n} {REASONS[reason]}" for reason, n in counts.items())
+    return ", ".join(f"{_cells(n)} {REASONS[reason]}" for reason, n in counts.items())
 
 
 def render_p(p: float) -> str:
@@ -143,6 +143,10 @@ def details_of(comparison: Comparison) -> Iterator[tuple[str, str]]:
     yield from (("note", one_line(note, WIDTH)) for note in comparison.notes)
 
 
+def _cells(n: int) -> str:
+    return "1 cell" if n == 1 else f"{n} cells"
+
+
 def _differs(ratio: RatioChange) -> bool:
     return ratio.word != "no difference seen"
 
@@ -152,7 +156,7 @@ def _times(ratio: float) -> str:
 
 
 def _points(rate: float) -> str:
-    return f"{rate * 100:.0f}"
+    return f"{ceil(rate * 100 - 1e-9)}"
 
 
 def _signed(rate: float) -> str:

@@ -149,7 +149,7 @@ def _of_comparison(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
     if not compared.targets:
         yield "not compared", "no target is in both runs"
     if apart := reasons_in_short(compared):
-        yield from _wrapped("set aside", f"cells {apart}", width)
+        yield from _wrapped("set aside", apart, width)
     for note in compared.notes:
         yield from _wrapped("", note, width)
 

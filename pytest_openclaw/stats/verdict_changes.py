@@ -197,7 +197,7 @@ def _could_see(tallies: Sequence[_Tally], found: Difference, n_targets: int) -> 
     repeats = max(1, round(fmean(tally.n for tally in tallies)))
     means = [tally.total / tally.n for tally in tallies]
     # What `power` would make of a loss that was seen is no unsteadiness.
-    change = min(0.99, abs(fmean(means))) if found.p < LEVEL else 0.0
-    spread = (sum(mean**2 for mean in means) / n - change) / (1 - change)
+    change = abs(fmean(means)) if found.p < LEVEL else 0.0
+    spread = (sum(mean**2 for mean in means) / n - change) / (1 - change) if change < 1 else 0.0
     flips = round(min(1.0, max(0.0, spread * repeats)), 2)
     return smallest_loss(n, repeats, flips, n_targets=n_targets)
