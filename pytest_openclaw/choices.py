@@ -19,6 +19,7 @@ from pytest_openclaw.gate_lines import GATES, parse_gate, parse_gate_line
 from pytest_openclaw.options import base_dir, lookup, named_benchmarks, options_given, suite_dirs
 from pytest_openclaw.records import THINKING_LEVELS, Target, ThinkingLevel
 from pytest_openclaw.settings import (
+    ACROSS,
     DEFAULT_PROVIDER,
     EMBEDDED_TARGET,
     MOST_REPEATS,
@@ -72,6 +73,8 @@ def load_settings(
         resume=resume,
         verdict=_read(config, "verdict", _verdict, "cells"),
         gates=_gates(config),
+        baseline=_read(config, "baseline", str, ""),
+        across=_read(config, "across", _across, frozenset()),
         fail_unavailable=bool(lookup(config, "fail-unavailable")[0]),
         endpoints=endpoints,
         provider_options=_provider_options(config),
@@ -149,6 +152,13 @@ def _gate_lines(config: pytest.Config) -> Iterator[GateLine]:
                 yield parse_gate_line(line)
         except ValueError as error:
             raise pytest.UsageError(f"openclaw_gates: {error}") from None
+
+
+def _across(text: str) -> frozenset[str]:
+    named = frozenset(_split([text]))
+    if unknown := sorted(named - set(ACROSS)):
+        raise ValueError(f"{unknown[0]!r} is nothing to look across; there are {', '.join(ACROSS)}")
+    return named
 
 
 def _provider_options(config: pytest.Config) -> dict[str, str]:

@@ -48,6 +48,17 @@ def milliseconds(text: str) -> float:
     return value
 
 
+def regression(text: str) -> str:
+    """Return the one thing that a target may be failed on.
+
+    Raises:
+        ValueError: it is another.
+    """
+    if text != "regression":
+        raise ValueError("give regression")
+    return text
+
+
 def _number(text: str) -> float | None:
     try:
         return float(text)
@@ -60,6 +71,7 @@ GATES: Mapping[str, Callable[[str], Any]] = {
     "min-tool-rate": rate,
     "require-tier": tier,
     "max-p95-ms": milliseconds,
+    "fail-on": regression,
 }
 """How the value of each gate is read; options and lines name it alike."""
 

@@ -108,7 +108,7 @@ class Ledger:
             directory = state.resumption.directory or self._open.enter_context(
                 RunDirectory.new(settings.runs_dir, settings.run_id, exactly=settings.run_id_given)
             )
-            self.run = RunSession(directory, settings, plan, state.resumption.earlier)
+            self.run = RunSession(directory, settings, plan, state.resumption.earlier, state.baseline)
         except (OpenClawError, OSError) as error:
             raise pytest.UsageError(f"the run cannot be recorded: {error}") from None
         self._show_progress(plan)

@@ -109,6 +109,21 @@ OPTIONS = (
         kind="flag",
     ),
     Option(
+        "baseline",
+        "Compare with this run: its directory, its id, or last (the newest other one).",
+        "RUN",
+    ),
+    Option(
+        "across",
+        "Compare with the baseline also what differs in prompt, validator, serving or settings.",
+        "WHAT[,WHAT…]",
+    ),
+    Option(
+        "fail-on",
+        "Gate: regression fails each target whose verdicts are worse than the baseline's.",
+        "regression",
+    ),
+    Option(
         "fail-unavailable",
         "Fail cells whose server, CLI or model is not there, instead of skipping.",
         kind="flag",

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.records import Target, ThinkingLevel
 
 VerdictMode = Literal["cells", "gate"]
+ACROSS = ("prompt", "validator", "serving", "settings")
+"""Differences between two runs that a comparison can look across."""
 
 DEFAULT_PROVIDER = "ollama_openai"
 EMBEDDED_TARGET = "llama_cpp/smollm2:135m"
@@ -30,6 +32,7 @@ GATE_OPTIONS: Mapping[str, str] = {
     "min_tool_rate": "min-tool-rate",
     "require_tier": "require-tier",
     "max_p95_ms": "max-p95-ms",
+    "fail_on": "fail-on",
     "conclusive": "gate-conclusive",
 }
 """Which option sets which field of `Gates`."""
@@ -98,6 +101,7 @@ class Gates:
         min_tool_rate: 0 to 1, of the answered tool cells.
         require_tier: 1, 2 or 3; the evidence must exclude every worse tier.
         max_p95_ms: the 95th percentile of the latencies may be this at most.
+        fail_on: `regression` lets no target be worse than in the baseline.
         conclusive: the whole 95 % interval of a rate or percentile must reach what is wanted, not only the
             figure itself; a tier is always asked for so.
         by_target: what is different for some targets; a later line goes before an earlier one.
@@ -107,8 +111,14 @@ class Gates:
     min_tool_rate: float | None = None
     require_tier: int | None = None
     max_p95_ms: float | None = None
+    fail_on: Literal["regression"] | None = None
     conclusive: bool = False
     by_target: tuple[GateLine, ...] = ()
+
+    @property
+    def all_there_are(self) -> tuple[Gates, ...]:
+        """The gates of targets of which no line speaks, and those of each line alone."""
+        return self, *(replace(Gates(), **line.changes) for line in self.by_target)
 
     def of_target(self, label: str) -> Gates:
         """Return the gates that hold for one target."""
@@ -147,7 +157,7 @@ def gates_of(values: Mapping[str, Any]) -> Gates:
         if not isinstance(changes, dict):
             raise TypeError(f"what a line changes is {changes!r}")
         for name, value in changes.items():
-            if not isinstance(value, bool if name in GATE_SWITCHES else int | float | None):
+            if not isinstance(value, bool if name in GATE_SWITCHES else int | float | str | None):
                 raise TypeError(f"{name} is {value!r}")
         Gates(**changes)
     return Gates(**plain, by_target=lines)
@@ -184,6 +194,8 @@ class Settings:
         run_id: fixed by `--openclaw-run-id`; else the time of the start.
         run_id_given: whether the user chose it.
         resume: the id of the run to go on with, or `last`; empty begins a new one.
+        baseline: the run to compare with: a path, its id, or `last`; empty compares with none.
+        across: what may differ from the baseline all the same, of `ACROSS`.
         prices: the user's own; of those that fit a target the last one counts.
         budget_usd: what this session may spend, in US dollars; None is no limit.
         dry_run: tell what would be asked, and call nobody.
@@ -204,6 +216,8 @@ class Settings:
     resume: str = ""
     verdict: VerdictMode = "cells"
     gates: Gates = Gates()
+    baseline: str = ""
+    across: frozenset[str] = frozenset()
     fail_unavailable: bool = False
     endpoints: tuple[Endpoint, ...] = ()
     provider_options: Mapping[str, str] = field(default_factory=dict)

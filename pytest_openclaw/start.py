@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_openclaw import options
-from pytest_openclaw.errors import CallFailed, SuiteError, TargetError
+from pytest_openclaw.errors import CallFailed, OpenClawError, SuiteError, TargetError
 from pytest_openclaw.spending import check_budget
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def check_start(state: State) -> None:
     check_prompt_ids(state)
     state.check_providers()
     state.reopen()
+    read_baseline(state)
     resolve_wildcards(state)
     check_budget(state)
 
@@ -73,6 +74,25 @@ def check_run_name(state: State) -> None:
     path = runs_dir / state.settings.run_id
     if state.settings.run_id_given and not state.resumption.path and path.exists() and not is_unbegun(path):
         raise pytest.UsageError(taken(path))
+
+
+def read_baseline(state: State) -> None:
+    """Read the run to compare with, before anybody is called; refuse a gate that has none."""
+    from pytest_openclaw.run.baseline import find_baseline, read_measured
+
+    settings = state.settings
+    name, began = settings.baseline, state.resumption.path
+    if not name:
+        if any(gates.fail_on for gates in settings.gates.all_there_are):
+            why = f"the run {began.name} was begun with it; " if began else ""
+            raise pytest.UsageError(
+                f"--openclaw-fail-on=regression: {why}name the run to compare with: --openclaw-baseline=RUN"
+            )
+        return
+    try:
+        state.baseline = read_measured(find_baseline(name, settings.runs_dir, besides=began))
+    except (OpenClawError, OSError) as error:
+        raise pytest.UsageError(f"--openclaw-baseline={name}: {error}") from None
 
 
 def check_validators(state: State) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.records import Cell, JsonObject, Prompt, Suite, Target
     from pytest_openclaw.redact import Redactor
     from pytest_openclaw.run.asking import Asked, Asker
+    from pytest_openclaw.run.comparing import Measured
     from pytest_openclaw.run.neighbours import Others
     from pytest_openclaw.run.purse import Purse
     from pytest_openclaw.run.resume import Replay
@@ -52,6 +53,7 @@ class State:
 
     Attributes:
         repeats: which of them may be asked.
+        baseline: the run to compare with, read where the run is recorded.
         in_hand: the cell whose test was under way when the session was interrupted, if it was judged.
 
     Raises:
@@ -76,6 +78,7 @@ class State:
         self.settings = self.resumption.settings
         self.repeats = Repeats()
         self.ledger = Ledger(self)
+        self.baseline: Measured | None = None
         self.in_hand: Asked | None = None
         self._asker: Asker | None = None
         self._shared: SharedDir | None = None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
+from pytest_openclaw.reports.comparison import details_of, name_of, set_aside_in_words
 from pytest_openclaw.reports.money import render_usd
 from pytest_openclaw.reports.numbers import (
     DASH,
@@ -60,6 +61,7 @@ def render_markdown(summary: Summary) -> str:
         *_section("Safety probes", (line for group in summary.groups for line in _safety(group))),
         *_section("Gates", (_gates(summary))),
         *_section("Cost", _cost(summary)),
+        *_section("Compared with the baseline", _comparison(summary)),
         *_section("Not answered", (line for group in summary.groups for line in _unanswered(group))),
         *_section(
             "Answered by another model", (line for group in summary.groups for line in _other_model(group))
@@ -285,6 +287,24 @@ def _gates(summary: Summary) -> Iterable[str]:
         yield f"- {gate.ruling.replace('_', ' ')}: {wanted}, {_cell(gate.target)}: {_cell(gate.reason)}"
     for glob in summary.unmatched_gates:
         yield f"- openclaw\\_gates: {_cell(glob)} fits no target of this run"
+
+
+def _comparison(summary: Summary) -> Iterable[str]:
+    compared = summary.comparison
+    if compared is None:
+        return
+    yield f"The baseline is {_cell(compared.baseline)}; ratios are of this run to it."
+    yield ""
+    rows = [
+        [_cell(name_of(one)), title, _cell(text)]
+        for one in compared.targets
+        for title, text in [("verdicts", one.verdicts.word), *details_of(one)]
+    ]
+    yield _table(rows, ["Target", "What", "Change"]) if rows else "No target is in both runs."
+    yield ""
+    for apart in compared.set_aside:
+        yield f"- Set aside: {_cell(set_aside_in_words(apart, '--openclaw-across'))}"
+    yield from (f"- {_cell(note)}" for note in compared.notes)
 
 
 def _unanswered(group: Group) -> Iterable[str]:

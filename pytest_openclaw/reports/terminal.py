@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.reports.comparison import in_short, name_of, reasons_in_short
 from pytest_openclaw.reports.money import render_cost
 from pytest_openclaw.reports.numbers import (
     DASH,
@@ -131,6 +132,7 @@ def _findings(summary: Summary) -> Iterator[tuple[str, str]]:
         yield from _wrapped("", gate.reason, width)
     for glob in summary.unmatched_gates:
         yield from _wrapped("no such target", f"openclaw_gates: {glob} fits none of this run", width)
+    yield from _of_comparison(summary, width)
     for group in summary.groups:
         yield from _of_group(group, width, alone=len(summary.groups) == 1)
     if summary.missed and summary.n_answered:
@@ -146,6 +148,24 @@ def _findings(summary: Summary) -> Iterator[tuple[str, str]]:
         yield from _wrapped("slowest", f"{row.prompt_id} {row.prompt_name}: {where_and_when}", width)
     if cost := render_cost(summary.groups):
         yield from _wrapped("cost", cost, width)
+
+
+def _of_comparison(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
+    compared = summary.comparison
+    if compared is None:
+        return
+    yield "compared with", one_line(compared.baseline, width)
+    for one in compared.targets:
+        word = one.verdicts.word.removesuffix(" seen")
+        yield from _wrapped(word, f"{one_line(name_of(one), TARGET_WIDTH)}: {in_short(one)}", width)
+        for note in one.notes:
+            yield from _wrapped("", f"but {note}", width)
+    if not compared.targets:
+        yield "not compared", "no target is in both runs"
+    if apart := reasons_in_short(compared):
+        yield from _wrapped("set aside", apart, width)
+    for note in compared.notes:
+        yield from _wrapped("", note, width)
 
 
 def _wrapped(label: str, text: str, width: int) -> Iterator[tuple[str, str]]:

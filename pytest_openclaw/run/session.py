@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.clock import epoch_ms
 from pytest_openclaw.reports.markdown import render_markdown
+from pytest_openclaw.run.comparing import Measured, compare_runs
 from pytest_openclaw.run.settling import Settling
 from pytest_openclaw.run.surroundings import Surroundings
 from pytest_openclaw.schema import from_row
@@ -19,13 +20,14 @@ from pytest_openclaw.stats.summary import Summary, summary_to_json
 from pytest_openclaw.stats.tool_use import bare_turns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_openclaw.records import CellKey, JsonObject, Record, Target
     from pytest_openclaw.run.directory import RunDirectory
     from pytest_openclaw.run.resume import Kept
     from pytest_openclaw.run.settling import Decision
     from pytest_openclaw.settings import Settings
+    from pytest_openclaw.stats.compare import ComparedRuns
 
 CONFIG_VERSION = 1
 
@@ -94,6 +96,13 @@ class Earlier:
 class RunSession:
     """Collects the rows of a run and writes its directory; made where the reports arrive.
 
+    Args:
+        directory: of the run, open.
+        settings: this session's.
+        plan: what is to be asked.
+        earlier: what the sessions before have left, if the run is resumed.
+        baseline: the run to compare with.
+
     Attributes:
         decisions: on the targets' repeats, oldest first; whoever tells them takes them out.
 
@@ -102,12 +111,18 @@ class RunSession:
     """
 
     def __init__(
-        self, directory: RunDirectory, settings: Settings, plan: Plan, earlier: Earlier | None = None
+        self,
+        directory: RunDirectory,
+        settings: Settings,
+        plan: Plan,
+        earlier: Earlier | None = None,
+        baseline: Measured | None = None,
     ) -> None:
         self.directory = directory
         self.plan = plan
         self.records: list[Record] = []
         self._settings = settings
+        self._baseline = baseline
         self._n_selected = plan.n_selected
         self._prompts = list(plan.prompts)
         self._surroundings = Surroundings(directory, plan.n_selected)
@@ -194,6 +209,7 @@ class RunSession:
             run_id=self.directory.run_id,
             generated_at_ms=epoch_ms(),
             n_unrecorded_calls=n_unrecorded_calls,
+            comparison=self._compared(records, n_selected),
         )
         if (budget_usd := self._settings.budget_usd) is not None:
             summary = replace(summary, budget=budget_of(records, budget_usd, spent_usd))
@@ -206,6 +222,18 @@ class RunSession:
         anyway = {(prompt["suite"], prompt["id"]) for prompt in self._prompts if prompt.get("repeat")}
         n_rows = sum(one.target == target and (one.suite, one.prompt_id) in anyway for one in self.records)
         return max(0, self.plan.n_anyway(target) - n_rows)
+
+    def _compared(self, records: Sequence[Record], n_selected: Mapping[Target, int]) -> ComparedRuns | None:
+        if self._baseline is None:
+            return None
+        now = Measured(
+            run_id=self.directory.run_id,
+            records=tuple(records),
+            config=self._config(),
+            inventory=self._surroundings.inventory,
+            n_selected=n_selected,
+        )
+        return compare_runs(self._baseline, now, across=self._settings.across)
 
     def _take_over(self, earlier: Earlier) -> None:
         """Go on with a run: keep its rows on disk, and what was known of its targets."""
@@ -246,32 +274,34 @@ class RunSession:
         return sorted(self.records, key=place)
 
     def _write_config(self) -> None:
+        self.directory.write_json("config.json", self._config())
+
+    def _config(self) -> JsonObject:
         settings = self._settings
         # A target whose repeats have ended lacks none, whatever `n_cells` says.
         ended = {target: {"settled_after": repeat} for target, repeat in self._settling.ended.items()}
-        self.directory.write_json(
-            "config.json",
-            {
-                "schema_version": CONFIG_VERSION,
-                "run_id": self.directory.run_id,
-                "models": list(dict.fromkeys(target.model for target in self._n_selected)),
-                "targets": [
-                    {**asdict(target), "n_cells": n, **ended.get(target, {})}
-                    for target, n in self._n_selected.items()
-                ],
-                "providers": dict(self.plan.providers),
-                "temperature": 0,
-                "thinking_room_tokens": dict(THINKING_ROOM_TOKENS),
-                "repeat": settings.repeat,
-                "until_conclusive": settings.until_conclusive,
-                "stream": settings.stream,
-                "timeout_s": settings.timeout_s,
-                "retries": settings.retries,
-                "concurrency": asdict(settings.concurrency),
-                "verdict": settings.verdict,
-                "gates": asdict(settings.gates),
-                "fail_unavailable": settings.fail_unavailable,
-                "budget_usd": settings.budget_usd,
-                "prompts": self._prompts,
-            },
-        )
+        return {
+            "schema_version": CONFIG_VERSION,
+            "run_id": self.directory.run_id,
+            "models": list(dict.fromkeys(target.model for target in self._n_selected)),
+            "targets": [
+                {**asdict(target), "n_cells": n, **ended.get(target, {})}
+                for target, n in self._n_selected.items()
+            ],
+            "providers": dict(self.plan.providers),
+            "temperature": 0,
+            "thinking_room_tokens": dict(THINKING_ROOM_TOKENS),
+            "repeat": settings.repeat,
+            "until_conclusive": settings.until_conclusive,
+            "stream": settings.stream,
+            "timeout_s": settings.timeout_s,
+            "retries": settings.retries,
+            "concurrency": asdict(settings.concurrency),
+            "verdict": settings.verdict,
+            "gates": asdict(settings.gates),
+            "fail_unavailable": settings.fail_unavailable,
+            "budget_usd": settings.budget_usd,
+            "baseline": self._baseline and self._baseline.run_id,
+            "across": sorted(settings.across),
+            "prompts": self._prompts,
+        }

@@ -110,17 +110,19 @@ class Surroundings:
         taken = (by_target[target] for by_target in self._snapshots.values() if target in by_target)
         return next((snapshots for snapshots in taken if snapshots != Snapshots()), Snapshots())
 
+    @property
+    def inventory(self) -> JsonObject:
+        """What `inventory.json` says."""
+        return {
+            "run_id": self._directory.run_id,
+            **self._here,
+            "targets": self._serving,
+            **({"hosts": self._hosts} if self._hosts else {}),
+        }
+
     def write(self) -> None:
         """Write `inventory.json`."""
-        self._directory.write_json(
-            "inventory.json",
-            {
-                "run_id": self._directory.run_id,
-                **self._here,
-                "targets": self._serving,
-                **({"hosts": self._hosts} if self._hosts else {}),
-            },
-        )
+        self._directory.write_json("inventory.json", self.inventory)
 
     def _take_snapshot(self, target: Target, moment: Moment, snapshot: JsonObject, host: str) -> None:
         by_target = self._snapshots.setdefault(host, {})

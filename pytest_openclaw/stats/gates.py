@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Literal
 
 from pytest_openclaw.stats.doubt import bounds_of
 from pytest_openclaw.stats.looks import PASSED, SUCCEEDED, TIMED, look_at_p95, look_at_rate, look_at_tier
+from pytest_openclaw.stats.significance import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pytest_openclaw.records import Record, Target
     from pytest_openclaw.settings import Gates
+    from pytest_openclaw.stats.compare import ComparedRuns
     from pytest_openclaw.stats.doubt import Bounds
     from pytest_openclaw.stats.looks import Look
     from pytest_openclaw.stats.summary import Group
@@ -31,7 +33,8 @@ class GateResult:
 
     Attributes:
         conclusive: whether the whole 95 % interval had to reach what was wanted.
-        found: as measured, over the cells that were answered.
+        found: as measured, over the cells that were answered; of `fail-on-regression` the p of the loss, and
+            `wanted` the one under which it fails.
     """
 
     gate: str
@@ -48,6 +51,7 @@ def check_gates(
     groups: Sequence[Group],
     n_selected: Mapping[Target, int],
     records: Mapping[Target, Sequence[Record]],
+    comparison: ComparedRuns | None = None,
 ) -> tuple[GateResult, ...]:
     """Hold every group against every gate that is set for it, in the order of the groups.
 
@@ -56,13 +60,19 @@ def check_gates(
         groups: one for each target that was to be asked.
         n_selected: cells selected, by target; a target that was not asked to the end is no pass.
         records: the rows of each group.
+        comparison: with the baseline; without one, no target can be said not to be worse.
     """
     results: list[GateResult] = []
     for group in groups:
-        if held := [*_gates(gates.of_target(group.target.label))]:
-            n_cells = n_selected.get(group.target, group.n_total)
-            bounds = bounds_of(group, records.get(group.target, ()), n_cells)
-            results += [_held(gate, bounds) for gate in held]
+        wanted = gates.of_target(group.target.label)
+        held = [*_gates(wanted)]
+        if not held and not wanted.fail_on:
+            continue
+        n_cells = n_selected.get(group.target, group.n_total)
+        bounds = bounds_of(group, records.get(group.target, ()), n_cells)
+        results += [_held(gate, bounds) for gate in held]
+        if wanted.fail_on:
+            results.append(_regression_gate(group, comparison, _gap(bounds)))
     return tuple(results)
 
 
@@ -159,6 +169,41 @@ def _held(gate: _Gate, bounds: Bounds) -> GateResult:
         wanted=gate.wanted,
         conclusive=gate.conclusive,
         found=measured.found,
+        ruling=ruling,
+        reason=reason,
+    )
+
+
+def _regression_gate(group: Group, comparison: ComparedRuns | None, doubt: str | None) -> GateResult:
+    """Fail a target whose verdicts are worse than the baseline's, whatever the unanswered cells had been."""
+    compared = comparison.of(group.target.label) if comparison else None
+    verdicts = compared.verdicts if compared else None
+    ruling: Ruling = "no_verdict"
+    if verdicts is None or not verdicts.n_cells:
+        with_what = f"with {comparison.baseline}" if comparison else "because there is no baseline"
+        reason = f"nothing could be compared {with_what}"
+    else:
+        passed = f"{verdicts.n_base} -> {verdicts.n_candidate} of {verdicts.n_cells} cells passed"
+        counted = f"{passed}, p {verdicts.p_adjusted:.2g}"
+        open_cells = f"{verdicts.n_open} cells without an answer"
+        if verdicts.if_well == "worse":
+            ruling, reason = "failed", f"worse: {counted}"
+        elif verdicts.word == "worse":
+            reason = f"worse: {counted}, but {open_cells} might have made it good"
+        elif verdicts.could_see is None:
+            reason = f"{counted}, but {verdicts.n_prompts} prompts are too few to see any loss"
+        elif doubt:
+            reason = f"{counted}, but {doubt}"
+        elif verdicts.if_ill == "worse":
+            reason = f"{counted}, but {open_cells} might have made it worse"
+        else:
+            ruling, reason = "passed", f"{verdicts.word}: {counted}"
+    return GateResult(
+        gate="fail-on-regression",
+        target=group.target.label,
+        wanted=LEVEL,
+        conclusive=True,
+        found=verdicts.p_adjusted if verdicts and verdicts.n_cells else None,
         ruling=ruling,
         reason=reason,
     )

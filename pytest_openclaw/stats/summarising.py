@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.records import Record, Target
     from pytest_openclaw.settings import Gates
+    from pytest_openclaw.stats.compare import ComparedRuns
 
 
 def summarise_run(
@@ -24,6 +25,7 @@ def summarise_run(
     run_id: str,
     generated_at_ms: int,
     n_unrecorded_calls: int = 0,
+    comparison: ComparedRuns | None = None,
 ) -> Summary:
     """Return the figures of a run.
 
@@ -35,6 +37,7 @@ def summarise_run(
         run_id: the run's.
         generated_at_ms: now.
         n_unrecorded_calls: calls of workers that may have no row, if cells are missing.
+        comparison: with the baseline, if there is one.
     """
     groups_of = group_records(records)
     groups = tuple(
@@ -42,7 +45,7 @@ def summarise_run(
         for target in n_selected
     )
     n_cells = sum(n_selected.values())
-    rulings = check_gates(gates, groups, n_selected, groups_of)
+    rulings = check_gates(gates, groups, n_selected, groups_of, comparison)
     return Summary(
         run_id=run_id,
         state="finished" if len(records) >= n_cells else "interrupted",
@@ -57,4 +60,5 @@ def summarise_run(
         known_failures=known_failures(records),
         slowest=slowest(records),
         n_unrecorded_calls=max(0, min(n_unrecorded_calls, n_cells - len(records))),
+        comparison=comparison,
     )

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from pytest_openclaw.stats.compare import comparison_to_json
 from pytest_openclaw.stats.distributions import distribution_of
 from pytest_openclaw.stats.pressure import Load, PressureLevel, pressure_levels, strain_of
 from pytest_openclaw.stats.rates import Rate, rate_of
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.records import JsonObject, Record, Target
     from pytest_openclaw.stats.budget import Budget
+    from pytest_openclaw.stats.compare import ComparedRuns
     from pytest_openclaw.stats.distributions import Distribution
     from pytest_openclaw.stats.findings import ExpectedMiss, Missed
     from pytest_openclaw.stats.gates import GateResult
@@ -117,6 +119,7 @@ class Summary:
         known_failures: prompts that a target was expected to miss.
         slowest: the successful row that took longest.
         budget: what the last session was allowed to spend, and has spent; None without a budget.
+        comparison: with the baseline; None without one.
     """
 
     run_id: str
@@ -131,6 +134,7 @@ class Summary:
     missed: Sequence[Missed] = ()
     known_failures: Sequence[ExpectedMiss] = ()
     slowest: Record | None = None
+    comparison: ComparedRuns | None = None
     n_unrecorded_calls: int = 0
     budget: Budget | None = None
 
@@ -276,6 +280,7 @@ def summary_to_json(summary: Summary) -> JsonObject:
         "unmatched_gates": list(summary.unmatched_gates),
         "missed_by_all": [asdict(missed) for missed in summary.missed],
         "known_failures": [asdict(known) for known in summary.known_failures],
+        "comparison": comparison_to_json(summary.comparison),
     }
 
 

@@ -156,7 +156,7 @@ def read_part(path: Path) -> Part:
         snapshots=_snapshots(path, n_selected),
         gates=gates,
     )
-    if _is_finished(part):
+    if is_finished(path, part.n_rows):
         # The config counts cells that a mark left out later; a finished run lacks none.
         return replace(part, n_selected={target: part.n_rows_of(target) for target in n_selected})
     # Nor does a target whose tier was settled, but for what is asked in any case, though others may go on.
@@ -168,8 +168,13 @@ def read_part(path: Path) -> Part:
     return replace(part, n_selected=counts)
 
 
-def _is_finished(part: Part) -> bool:
-    path = part.run.path / "summary.json"
+def is_finished(path: Path, n_rows: int) -> bool:
+    """Whether a run of so many rows has ended, so that none of its cells is missing.
+
+    Raises:
+        OpenClawError: its summary cannot be read.
+    """
+    path = path / "summary.json"
     if not path.exists():
         return False
     try:
@@ -178,7 +183,7 @@ def _is_finished(part: Part) -> bool:
         raise OpenClawError(f"{path} is no JSON: {error}") from None
     # A resumed run that was killed may have rows that its old summary does not know.
     said = isinstance(summary, dict) and (summary.get("state"), summary.get("n_rows"))
-    return said == ("finished", part.n_rows)
+    return said == ("finished", n_rows)
 
 
 def _check_version(path: Path, config: JsonObject) -> None:

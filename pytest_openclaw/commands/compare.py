@@ -1,0 +1,97 @@
+"""Tell whether a run is better or worse than another one, cell by cell.
+
+Compared are the cells that both runs have answered: verdicts by the exact test
+of McNemar (under repeats, of randomisation), times, tokens and cost as ratios.
+A word such as "worse" stands there only if chance makes it in less than 5 of
+100 pairs of equal runs, over all targets together. Set aside, with the reason,
+is what was asked, judged or served differently; --across looks across such a
+difference, to tell what a change of prompt, model or server has done.
+
+Targets are those of both runs. If they have none in common and each has one,
+these two are compared; --target says it otherwise.
+
+Example:
+  python -m pytest_openclaw compare 20260213_235930 last
+  python -m pytest_openclaw compare before after --across serving,validator
+  python -m pytest_openclaw compare a b --target ollama_native/x=ollama_native/y
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.commands.answer import Answer, add_runs_dir, run_path
+
+if TYPE_CHECKING:
+    import argparse
+
+FAILED = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `compare` is told."""
+    parser.add_argument("base", metavar="BASE", help="the baseline: its directory, its id, or last")
+    parser.add_argument("candidate", metavar="CANDIDATE", help="the run that is held against it")
+    parser.add_argument(
+        "--across",
+        default="",
+        metavar="WHAT[,WHAT…]",
+        help="compare also what differs in prompt, validator, serving or settings",
+    )
+    parser.add_argument(
+        "--target",
+        action="append",
+        metavar="BASE=CANDIDATE",
+        help="compare this target of the one run with that of the other; may be repeated",
+    )
+    parser.add_argument(
+        "--fail-on",
+        choices=("regression",),
+        help="end with exit status 1 if a target is worse, with 10 if that cannot be said",
+    )
+    add_runs_dir(parser)
+
+
+def run(arguments: argparse.Namespace) -> Answer:
+    """Compare, and show everything."""
+    from pytest_openclaw.reports.comparison import render_comparison
+    from pytest_openclaw.run.baseline import read_measured
+    from pytest_openclaw.run.comparing import compare_runs, named_targets, parse_across
+    from pytest_openclaw.settings import Gates
+    from pytest_openclaw.stats.compare import comparison_to_json
+    from pytest_openclaw.stats.gates import overall
+    from pytest_openclaw.stats.summarising import summarise_run
+
+    across = parse_across(arguments.across)
+    base, candidate = (
+        read_measured(run_path(name, arguments.runs_dir)) for name in (arguments.base, arguments.candidate)
+    )
+    targets = named_targets(base, candidate, arguments.target) if arguments.target else None
+    compared = compare_runs(base, candidate, across=across, targets=targets)
+    summary = summarise_run(
+        candidate.records,
+        candidate.n_selected,
+        Gates(fail_on=arguments.fail_on),
+        {},
+        run_id=candidate.run_id,
+        generated_at_ms=0,
+        comparison=compared,
+    )
+    status = {"failed": FAILED, "no_verdict": 10}.get(overall(summary.gates), 0)
+    return Answer(
+        lines=[
+            f"{base.run_id} -> {candidate.run_id}",
+            "",
+            *render_comparison(compared),
+            *(f"gate {gate.ruling}: {gate.target}: {gate.reason}" for gate in summary.gates),
+        ],
+        data={
+            **(comparison_to_json(compared) or {}),
+            "candidate": candidate.run_id,
+            "gates": [
+                {"target": gate.target, "ruling": gate.ruling, "reason": gate.reason}
+                for gate in summary.gates
+            ],
+        },
+        status=status,
+    )

@@ -1,0 +1,161 @@
+"""Tell how many prompts and repeats it takes to see a loss.
+
+The model: a share of the prompts, which passed whenever they were asked, fails
+now whenever it is asked; every other prompt passes as often as before, and two
+askings of it differ with the rate of --flips. A loss is seen if `compare` calls
+the target worse, so both runs have these prompts and repeats. Without repeats
+this is computed exactly, with repeats to within a few hundredths.
+
+A run with repeats knows its flips (--from): how often two repeats of a prompt
+differ, all pairs of them counted. Without, 0.2 is taken, which is common.
+
+Example:
+  python -m pytest_openclaw plan --detect 0.1
+  python -m pytest_openclaw plan --detect 0.05 --power 0.9 --from last
+  python -m pytest_openclaw plan --prompts 36 --repeats 5 --targets 3
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.commands.answer import Answer, add_runs_dir, run_path
+from pytest_openclaw.errors import OpenClawError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    from pytest_openclaw.stats.flips import Flips
+
+USUAL_FLIPS = 0.2
+REPEATS = (1, 2, 3, 5, 10)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `plan` is told."""
+    parser.add_argument("--detect", type=_rate, metavar="LOSS", help="the loss to be seen, such as 0.1")
+    parser.add_argument(
+        "--power",
+        type=_rate,
+        default=0.8,
+        metavar="RATE",
+        help="in which share of cases it is to be seen (0.8)",
+    )
+    parser.add_argument(
+        "--flips", type=_rate_or_none, metavar="RATE", help="how often two askings of a prompt differ (0.2)"
+    )
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="RUN",
+        help="take the flips of this run with repeats: directory, id, last",
+    )
+    parser.add_argument(
+        "--prompts",
+        type=_count,
+        metavar="N",
+        help="tell what so many prompts can see, instead of how many it takes",
+    )
+    parser.add_argument(
+        "--repeats", type=_count, metavar="R", help="with so many repeats alone (1, 2, 3, 5, 10)"
+    )
+    parser.add_argument(
+        "--targets", type=_count, default=1, metavar="N", help="so many targets are compared at once (1)"
+    )
+    add_runs_dir(parser)
+
+
+def run(arguments: argparse.Namespace) -> Answer:
+    """Compute, and show a line for each number of repeats."""
+    from pytest_openclaw.stats.power import MOST_PROMPTS, fewest_prompts, power, smallest_loss
+
+    if arguments.detect is None and arguments.prompts is None:
+        raise OpenClawError(
+            "say which loss is to be seen, --detect 0.1, or what there is to see it, --prompts 36"
+        )
+    if arguments.source and arguments.flips is not None:
+        raise OpenClawError("--flips and --from both say how often verdicts flip; give one of them")
+    flips, told = _flips(arguments)
+    wanted, n_targets = arguments.power, arguments.targets
+    lines, found = [told, ""], []
+    for repeats in (arguments.repeats,) if arguments.repeats else REPEATS:
+        each: dict[str, Any] = {"repeats": repeats}
+        n_prompts = arguments.prompts
+        if n_prompts is None:
+            n_prompts = fewest_prompts(repeats, flips, arguments.detect, wanted=wanted, n_targets=n_targets)
+            each |= {"prompts": n_prompts, "calls": n_prompts and n_prompts * repeats}
+            needed = (
+                f"{n_prompts} prompts, {n_prompts * repeats} calls"
+                if n_prompts
+                else f"over {MOST_PROMPTS} prompts"
+            )
+            line = f"{_times(repeats):<16}{needed}"
+        else:
+            loss = smallest_loss(n_prompts, repeats, flips, wanted=wanted, n_targets=n_targets)
+            each |= {"prompts": n_prompts, "calls": n_prompts * repeats, "smallest_loss": loss}
+            seen = "no loss is seen so often" if loss is None else f"a loss of {_points(loss)} points is seen"
+            line = f"{_times(repeats):<16}{seen}, {n_prompts * repeats} calls"
+            if arguments.detect is not None:
+                each["power"] = power(n_prompts, repeats, flips, arguments.detect, n_targets=n_targets)
+                line += f"; one of {_points(arguments.detect)} points in {each['power']:.0%} of cases"
+        lines.append(line)
+        found.append(each)
+    over = f" of all {n_targets} targets" if n_targets > 1 else ""
+    lines += [
+        "",
+        f"a loss that is there is seen in {wanted:.0%} of cases, one that is not in at most 2.5 %{over};",
+    ]
+    lines += ["calls are those of one target in one run, and both runs need as many"]
+    data = {"detect": arguments.detect, "power": wanted, "flips": flips, "targets": n_targets, "plans": found}
+    return Answer(lines=lines, data=data)
+
+
+def _flips(arguments: argparse.Namespace) -> tuple[float, str]:
+    if not arguments.source:
+        flips = USUAL_FLIPS if arguments.flips is None else arguments.flips
+        return flips, f"two askings of a prompt differ in {flips:.1%} of cases"
+    from pytest_openclaw.run.baseline import read_measured
+    from pytest_openclaw.stats.flips import flips_of
+
+    source = read_measured(run_path(arguments.source, arguments.runs_dir))
+    found: dict[str, Flips | None] = {
+        target.label: flips_of(record for record in source.records if record.target == target)
+        for target in source.targets
+    }
+    known = {label: flips for label, flips in found.items() if flips}
+    if not known:
+        raise OpenClawError(
+            f"{source.run_id} asked no prompt twice; measure with --openclaw-repeat=5, or give --flips"
+        )
+    label, most = max(known.items(), key=lambda item: item[1].rate)
+    of = f"of {most.n_prompts} prompts on {label}" + (", the unsteadiest target" if len(known) > 1 else "")
+    return most.rate, f"two askings of a prompt differ in {most.rate:.1%} of cases, by the repeats {of}"
+
+
+def _times(repeats: int) -> str:
+    return "asked once" if repeats == 1 else f"asked {repeats} times"
+
+
+def _points(rate: float) -> str:
+    return f"{rate * 100:.3g}"
+
+
+def _checked(parse: Callable[[str], Any], fits: Callable[[Any], bool], mend: str) -> Callable[[str], Any]:
+    import argparse
+
+    def read(text: str) -> Any:
+        try:
+            value = parse(text)
+        except ValueError:
+            value = None
+        if value is None or not fits(value):
+            raise argparse.ArgumentTypeError(f"{text}: {mend}")
+        return value
+
+    return read
+
+
+_rate = _checked(float, lambda value: 0 < value < 1, "give a rate between 0 and 1, such as 0.1")
+_rate_or_none = _checked(float, lambda value: 0 <= value <= 1, "give a rate from 0 to 1, such as 0.2")
+_count = _checked(int, lambda value: 0 < value <= 100_000, "give a number from 1 to 100000")

@@ -1,0 +1,167 @@
+"""Two runs compared, in words: a few lines for the end of a run, and all of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import ceil
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.reports.numbers import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pytest_openclaw.stats.compare import ComparedRuns, Comparison
+    from pytest_openclaw.stats.intervals import Interval
+    from pytest_openclaw.stats.pairing import Reason, SetAside
+    from pytest_openclaw.stats.ratio_changes import RatioChange
+    from pytest_openclaw.stats.verdict_changes import VerdictChange
+
+REASONS: Mapping[Reason, str] = {
+    "only_in_baseline": "only in the baseline",
+    "only_in_candidate": "only in the candidate",
+    "asked_differently": "asked differently",
+    "served_differently": "served differently",
+    "prompt_changed": "the prompt has changed",
+    "validator_changed": "the validator has changed",
+    "not_answered_in_baseline": "not answered in the baseline",
+    "not_answered_in_candidate": "not answered in the candidate",
+}
+ACROSS: Mapping[Reason, str] = {
+    "asked_differently": "settings",
+    "served_differently": "serving",
+    "prompt_changed": "prompt",
+    "validator_changed": "validator",
+}
+"""What looks across a difference."""
+TITLES = {"latency": "latency", "ttft": "TTFT", "output_tokens": "output tokens", "cost": "cost"}
+WIDTH = 100
+MOST_PROMPTS = 8
+TITLE_WIDTH = 15
+
+
+def render_comparison(compared: ComparedRuns) -> Iterator[str]:
+    """Yield everything, a line each."""
+    for comparison in compared.targets:
+        yield f"{name_of(comparison)}: {comparison.verdicts.word}"
+        for title, text in details_of(comparison):
+            yield f"  {title:<{TITLE_WIDTH}}{text}"
+    if not compared.targets:
+        yield "no target is in both runs; --target BASE=CANDIDATE says which to compare"
+    for apart in compared.set_aside:
+        yield f"set aside: {set_aside_in_words(apart, '--across')}"
+    yield from (f"note: {note}" for note in compared.notes)
+
+
+def name_of(comparison: Comparison) -> str:
+    """Return what was compared: a target, or one target with another."""
+    if comparison.base_target == comparison.target:
+        return comparison.target
+    return f"{comparison.base_target} -> {comparison.target}"
+
+
+def in_short(comparison: Comparison) -> str:
+    """Return the verdicts and what else differs: `31/36 -> 24/36, p 0.02; 1.4x slower`."""
+    verdicts = comparison.verdicts
+    parts = [ratio_in_words(name, ratio) for name, ratio in comparison.ratios.items() if _differs(ratio)]
+    if verdicts.n_cells:
+        seen = f", {could_see(verdicts)}" if verdicts.word == "no difference seen" else ""
+        passed = f"{verdicts.n_base}/{verdicts.n_cells} -> {verdicts.n_candidate}/{verdicts.n_cells}"
+        parts.insert(0, f"{passed}, p {render_p(verdicts.p_adjusted)}{seen}")
+    else:
+        parts.insert(0, "no judged cell was answered in both runs")
+    return "; ".join(parts)
+
+
+def could_see(verdicts: VerdictChange) -> str:
+    """Return how large a loss must be to be seen."""
+    if verdicts.could_see is None:
+        prompts = "1 prompt is" if verdicts.n_prompts == 1 else f"{verdicts.n_prompts} prompts are"
+        return f"{prompts} too few to see any loss"
+    return f"a loss of {_points(verdicts.could_see)} points would have been seen"
+
+
+def set_aside_in_words(apart: SetAside, option: str) -> str:
+    """Return why cells are not compared, and which.
+
+    Args:
+        apart: those cells.
+        option: the one that looks across a difference, as the user would type it.
+    """
+    detail = f" ({apart.detail})" if apart.detail else ""
+    more = f" and {rest} more" if (rest := len(apart.prompts) - MOST_PROMPTS) > 0 else ""
+    across = f"; {option}={ACROSS[apart.reason]} compares them" if apart.reason in ACROSS else ""
+    named = f"{', '.join(apart.prompts[:MOST_PROMPTS])}{more}"
+    return f"{_cells(apart.n_cells)} of {apart.target}: {REASONS[apart.reason]}{detail}: {named}{across}"
+
+
+def reasons_in_short(compared: ComparedRuns) -> str:
+    """Return how many cells are set aside for each reason; nothing if none is."""
+    counts: Counter[Reason] = Counter()
+    for apart in compared.set_aside:
+        counts[apart.reason] += apart.n_cells
+    return ", ".join(f"{_cells(n)} {REASONS[reason]}" for reason, n in counts.items())
+
+
+def render_p(p: float) -> str:
+    """Return `0.02`, `0.0004`, `< 0.0001`, without making a larger p one below 0.05."""
+    if p < 0.0001:
+        return "< 0.0001"
+    digits = next(digits for digits in (2, 3, 4) if p >= 10**-digits)
+    if p < 0.05 <= round(p, digits):
+        digits += 1
+    return f"{p:.{digits}f}"
+
+
+def ratio_in_words(name: str, ratio: RatioChange) -> str:
+    """Return `1.4x slower`, `TTFT 2.0x slower`, `1.2x more output tokens`."""
+    if not _differs(ratio):
+        return f"no difference seen: {_times(ratio.ratio)}"
+    factor = _times(ratio.ratio if ratio.ratio >= 1 else 1 / ratio.ratio)
+    if name == "output_tokens":
+        return f"{factor} {ratio.word} output tokens"
+    return f"TTFT {factor} {ratio.word}" if name == "ttft" else f"{factor} {ratio.word}"
+
+
+def details_of(comparison: Comparison) -> Iterator[tuple[str, str]]:
+    """Yield what has changed and how sure that is: title and text."""
+    verdicts = comparison.verdicts
+    if verdicts.n_cells and verdicts.difference is not None:
+        passed = f"{verdicts.n_base}/{verdicts.n_cells} -> {verdicts.n_candidate}/{verdicts.n_cells}"
+        change = f"{_signed(verdicts.difference)} points, 95 % {_range(verdicts.interval_95)}"
+        yield "passed", f"{passed}: {change}; p {render_p(verdicts.p_adjusted)}"
+        yield "prompts", f"{verdicts.n_prompts}: {verdicts.n_better} better, {verdicts.n_worse} worse"
+        yield "could see", could_see(verdicts)
+    else:
+        yield "passed", "no judged cell was answered in both runs"
+    for name, ratio in comparison.ratios.items():
+        interval = ratio.interval_95
+        limits = f", 95 % {_times(interval.low)} to {_times(interval.high)}" if interval else ""
+        p = render_p(ratio.p_adjusted)
+        said = ratio_in_words(name, ratio).removeprefix("TTFT ")
+        yield TITLES[name], f"{said}{limits}; {ratio.n_prompts} prompts, p {p}"
+    yield from (("note", one_line(note, WIDTH)) for note in comparison.notes)
+
+
+def _cells(n: int) -> str:
+    return "1 cell" if n == 1 else f"{n} cells"
+
+
+def _differs(ratio: RatioChange) -> bool:
+    return ratio.word != "no difference seen"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2f}x" if 0.095 <= ratio < 1.995 else f"{ratio:.2g}x" if ratio < 100 else f"{ratio:.0f}x"
+
+
+def _points(rate: float) -> str:
+    return f"{ceil(rate * 100 - 1e-9)}"
+
+
+def _signed(rate: float) -> str:
+    return f"{rate * 100:+.0f}"
+
+
+def _range(interval: Interval | None) -> str:
+    return f"{_signed(interval.low)} to {_signed(interval.high)}" if interval else "unknown"

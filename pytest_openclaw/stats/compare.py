@@ -1,0 +1,124 @@
+"""Two runs → what has become better or worse, prompt by prompt, and what could not have been seen.
+
+A baseline and a candidate are compared by the cells that both have answered. Prompts are taken as a sample of
+what a user asks, so a prompt counts once, however often it was repeated.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.stats.pairing import SetAside, left_over, pair_cells
+from pytest_openclaw.stats.ratio_changes import MEASURES, RatioChange, ratio_changes
+from pytest_openclaw.stats.verdict_changes import VerdictChange, verdict_changes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pytest_openclaw.records import JsonObject, Record, Target
+    from pytest_openclaw.stats.pairing import Obstacles, Pair
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """One target in two runs.
+
+    Attributes:
+        target: its label in the candidate; `base_target` that in the baseline.
+        notes: conditions that differ, and make ratios tell of them as well.
+    """
+
+    target: str
+    base_target: str
+    verdicts: VerdictChange
+    latency: RatioChange | None
+    ttft: RatioChange | None
+    output_tokens: RatioChange | None
+    cost: RatioChange | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ratios(self) -> dict[str, RatioChange]:
+        """Those that there are, by what was measured."""
+        measured = {name: getattr(self, name) for name in MEASURES}
+        return {name: ratio for name, ratio in measured.items() if ratio}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedRuns:
+    """Two runs: one comparison for each target, and what was left out.
+
+    Attributes:
+        baseline: its run id.
+        notes: what is true of all targets.
+    """
+
+    baseline: str
+    targets: tuple[Comparison, ...]
+    set_aside: tuple[SetAside, ...]
+    notes: tuple[str, ...] = ()
+
+    def of(self, target: str) -> Comparison | None:
+        """Return the comparison of a target, by its label; None if it was not compared."""
+        return next((one for one in self.targets if one.target == target), None)
+
+
+def compare_records(
+    base: Sequence[Record],
+    candidate: Sequence[Record],
+    targets: Sequence[tuple[Target, Target]],
+    obstacles: Obstacles,
+    *,
+    baseline: str,
+    unfinished: frozenset[Target] = frozenset(),
+    notes: Sequence[str] = (),
+) -> ComparedRuns:
+    """Compare two runs by the cells that both have answered.
+
+    Args:
+        base: rows of the baseline; texts may be left out.
+        candidate: rows of the candidate.
+        targets: of both runs, those to be compared.
+        obstacles: what must not be compared.
+        baseline: the run id of the baseline.
+        unfinished: the candidate's targets of which not every cell was asked.
+        notes: what is true of all targets.
+    """
+    paired = pair_cells(base, candidate, targets, obstacles, unfinished)
+    ratios = {name: ratio_changes(paired, measure) for name, measure in MEASURES.items()}
+    compared = tuple(
+        Comparison(
+            target=one.candidate.label,
+            base_target=one.base.label,
+            verdicts=verdicts,
+            **{name: found[place] for name, found in ratios.items()},
+            notes=tuple(_conditions(one.pairs)),
+        )
+        for place, (one, verdicts) in enumerate(zip(paired, verdict_changes(paired), strict=True))
+    )
+    apart = [one for target in paired for one in target.set_aside]
+    apart += left_over(base, (one for one, _ in targets), "only_in_baseline")
+    apart += left_over(candidate, (other for _, other in targets), "only_in_candidate")
+    return ComparedRuns(baseline=baseline, targets=compared, set_aside=tuple(apart), notes=tuple(notes))
+
+
+def comparison_to_json(compared: ComparedRuns | None) -> JsonObject | None:
+    """Return the comparison as in `summary.json`."""
+    return None if compared is None else asdict(compared)
+
+
+def _conditions(pairs: Sequence[Pair]) -> Iterator[str]:
+    """Say under which other conditions the candidate was measured."""
+    for what, name in (("host", "host"), ("requests in flight", "in_flight")):
+        usual = _usual(getattr(pair.base, name) for pair in pairs)
+        now = _usual(getattr(pair.candidate, name) for pair in pairs)
+        if None not in (usual, now) and usual != now:
+            yield f"{what}: {usual} -> {now}"
+
+
+def _usual(values: Iterable[object]) -> str | None:
+    """Return what was so most often; of equal ones the first by name, whatever the order of the rows."""
+    counted = Counter(str(value) for value in values if value is not None)
+    return min(counted, key=lambda value: (-counted[value], value), default=None)

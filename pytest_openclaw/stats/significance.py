@@ -1,0 +1,115 @@
+"""Whether a difference between two runs can be chance: exact tests over prompts, and Holm's correction."""
+
+from __future__ import annotations
+
+from math import comb, gcd, sqrt
+from statistics import NormalDist
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LEVEL = 0.05
+"""A two-sided p below this, after Holm's correction, is a difference."""
+MOST_EXACT_BITS = 2**26
+"""Beyond this, some ten thousand prompts that differ, the normal distribution is as good as the exact one."""
+_NORMAL = NormalDist()
+
+
+class Difference(NamedTuple):
+    """What a test found: the sign of the difference, 0 for none, and its two-sided p."""
+
+    sign: int
+    p: float
+
+
+def sign_flip(totals: Sequence[int]) -> Difference:
+    """Test whether the differences of prompts are centred at zero.
+
+    The exact randomisation test: where nothing has changed, each prompt's difference could as well have had
+    the other sign (Fisher 1935, "The Design of Experiments", section 21; Pitman 1937, "Significance tests
+    which may be applied to samples from any populations", Suppl. J. Royal Stat. Soc. 4). With one cell a
+    prompt every difference is -1, 0 or 1, and this is the exact McNemar test (1947, Psychometrika 12). With
+    several it heeds that cells of one prompt resemble each other, because a prompt's sign is flipped whole.
+
+    Args:
+        totals: of each prompt, how many more of its cells passed in the candidate than in the baseline.
+    """
+    weights = [abs(total) for total in totals if total]
+    found = sum(totals)
+    if not found:
+        return Difference(0, 1.0)
+    unit = gcd(*weights)
+    weights = [weight // unit for weight in weights]
+    if len(weights) * sum(weights) > MOST_EXACT_BITS:
+        tail = 1 - _NORMAL.cdf((abs(found) / unit - 1) / sqrt(sum(weight**2 for weight in weights)))
+    else:
+        tail = _share_at_least(weights, abs(found) // unit)
+    return Difference(1 if found > 0 else -1, min(1.0, 2 * tail))
+
+
+def _share_at_least(weights: Sequence[int], least: int) -> float:
+    """Return in which share of all choices of signs the weights sum up to `least` or more.
+
+    How many choices lead to which sum is counted for all sums at once, in one whole number: each sum has a
+    lane of its bits that is wide enough for all choices, so that a shift moves every count to the next sum.
+    """
+    lane = len(weights) + 1
+    choices = 1
+    for weight in weights:
+        choices += choices << (weight * lane)
+    # A weight that keeps its sign adds it once to the positive part; the whole sum is twice that, less all.
+    positive = (sum(weights) + least + 1) // 2
+    # The remainder by all ones adds up the lanes, as the remainder by nine does with digits.
+    count = (choices >> (positive * lane)) % ((1 << lane) - 1)
+    return count / (1 << len(weights))
+
+
+def sign_test(n_up: int, n_down: int) -> Difference:
+    """Test whether as many prompts went up as down; those that stayed tell nothing.
+
+    Exact, by the binomial distribution: Dixon & Mood (1946), "The statistical sign test", JASA 41.
+    """
+    n, most = n_up + n_down, max(n_up, n_down)
+    tail = sum(comb(n, k) for k in range(most, n + 1)) / 2**n if n <= 1000 else _tail(n, most)
+    sign = (n_up > n_down) - (n_up < n_down)
+    return Difference(sign, min(1.0, 2 * tail) if sign else 1.0)
+
+
+def _tail(n: int, most: int) -> float:
+    return 1 - _NORMAL.cdf((2 * most - n - 1) / sqrt(n))
+
+
+def adjusted(found: Sequence[Difference]) -> list[float]:
+    """Return the two-sided p of each, so adjusted that all may be looked at together.
+
+    Holm (1979), "A simple sequentially rejective multiple test procedure", Scand. J. Stat. 6, for each
+    direction on its own: where nothing has changed, any of them is below `LEVEL` and negative in at most
+    half of `LEVEL` of all cases, and so for positive ones.
+    """
+    by_sign = {sign: _holm([one.p / 2 if one.sign == sign else 1.0 for one in found]) for sign in (-1, 1)}
+    return [min(1.0, 2 * by_sign[one.sign][place]) if one.sign else 1.0 for place, one in enumerate(found)]
+
+
+def _holm(ps: Sequence[float]) -> list[float]:
+    largest = 0.0
+    result = [0.0] * len(ps)
+    for rank, place in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
+        largest = max(largest, min(1.0, (len(ps) - rank) * ps[place]))
+        result[place] = largest
+    return result
+
+
+def student_975(freedom: int) -> float:
+    """Return the 97.5th percentile of Student's t, within 0.5 % from 4 degrees of freedom on.
+
+    The expansion of Cornish & Fisher: Abramowitz & Stegun, "Handbook of Mathematical Functions", 26.7.5.
+    """
+    z: float = _NORMAL.inv_cdf(0.975)
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return z + sum(term / float(freedom) ** power for power, term in enumerate(terms, 1))

@@ -1,0 +1,85 @@
+"""`compare`: what it prints, and when it fails."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_openclaw.commands import main
+from tests.unit.run.stored_runs import A, B, files_of, row, store
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Three runs of a target, one worse than the others, and one of another target."""
+    monkeypatch.chdir(tmp_path)
+    for name, target, passes in (("good", A, 9), ("same", A, 9), ("bad", A, 2), ("other", B, 9)):
+        rows = [row(target, f"P{n}", objective_pass=n < passes) for n in range(9)]
+        store(tmp_path / "runs" / name, rows)
+    return tmp_path / "runs"
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "lines"),
+    [
+        pytest.param(["good", "bad"], 0, ["good -> bad", "lab/a: worse"], id="worse-is-told"),
+        pytest.param(["good", "bad", "--fail-on=regression"], 1, ["gate failed: lab/a: worse: 9 -> 2 of 9 cells passed, p 0.016"], id="worse-fails"),
+        pytest.param(["bad", "good", "--fail-on=regression"], 0, ["lab/a: better", "gate passed: lab/a: better: 2 -> 9 of 9 cells passed, p 0.016"], id="better"),
+        pytest.param(["good", "same", "--fail-on=regression"], 0, ["lab/a: no difference seen"], id="the-same"),
+        pytest.param(["good", "other"], 0, ["lab/a -> lab/b@low: no difference seen"], id="two-models"),
+        pytest.param(["good", "bad", "--target=lab/a"], 0, ["lab/a: worse"], id="named"),
+    ],
+)  # fmt: skip
+def test_a_run_is_held_against_another(
+    runs: Path, words: list[str], status: int, lines: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every target has its word; only a gate fails."""
+    before = {path.name: files_of(path) for path in runs.iterdir()}
+
+    assert main(["compare", *words]) == status
+
+    assert set(lines) <= set(capsys.readouterr().out.splitlines())
+    assert {path.name: files_of(path) for path in runs.iterdir()} == before
+
+
+def test_nothing_compared_is_no_pass(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Runs without a common target have no verdict."""
+    rows = [row(target, "P1") for target in (A, B)]
+    store(runs / "both", rows)
+    store(runs / "neither", [row(B.__class__(provider="lab", model="c"), "P1")])
+
+    assert main(["compare", "both", "neither", "--fail-on=regression"]) == 10
+
+    shown = capsys.readouterr().out
+    assert "no target is in both runs; --target BASE=CANDIDATE says which to compare" in shown
+    assert "set aside: 1 cell of lab/c: only in the candidate: P1" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        pytest.param(["good", "lost"], "there is no run lost", id="no-run"),
+        pytest.param(
+            ["good", "bad", "--across=moon"], "'moon' is nothing to look across", id="no-difference"
+        ),
+        pytest.param(["good", "bad", "--target=lab/x"], "--target: good has no target lab/x", id="no-target"),
+    ],
+)
+def test_what_cannot_be_compared_is_told(
+    runs: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line on stderr, and status 1."""
+    assert main(["compare", *words]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_json_has_every_figure(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """For programs: the same as in a summary, and the gates."""
+    main(["compare", "good", "bad", "--json", "--fail-on=regression"])
+
+    told = json.loads(capsys.readouterr().out)
+    assert (told["baseline"], told["candidate"]) == ("good", "bad")
+    assert told["targets"][0]["verdicts"]["word"] == "worse"
+    assert told["gates"][0]["ruling"] == "failed"

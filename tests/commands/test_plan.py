@@ -1,0 +1,118 @@
+"""`plan`: how many prompts and repeats it takes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.commands import main
+from pytest_openclaw.stats.flips import flips_of
+from pytest_openclaw.stats.power import fewest_prompts, power, smallest_loss
+from tests.unit.reports.summaries import fault, missed, record
+from tests.unit.run.stored_runs import A, B, row, store
+
+
+def _plan(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    assert main(["plan", *words, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_how_many_prompts_see_a_loss(capsys: pytest.CaptureFixture[str]) -> None:
+    """A line for each number of repeats, with the calls that it costs."""
+    assert main(["plan", "--detect=0.1"]) == 0
+
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == "two askings of a prompt differ in 20.0% of cases"
+    assert shown[2] == "asked once      231 prompts, 231 calls"
+    assert [line.split()[1] for line in shown[2:7]] == ["once", "2", "3", "5", "10"]
+    told = _plan(capsys, "--detect=0.1", "--power=0.9", "--flips=0.1", "--targets=2")
+    assert [one["prompts"] for one in told["plans"]] == [
+        fewest_prompts(repeats, 0.1, 0.1, wanted=0.9, n_targets=2) for repeats in (1, 2, 3, 5, 10)
+    ]
+
+
+def test_what_the_prompts_there_are_can_see(capsys: pytest.CaptureFixture[str]) -> None:
+    """The smallest loss, and how often a given one is seen."""
+    told = _plan(capsys, "--prompts=36", "--repeats=5", "--detect=0.2")
+
+    (one,) = told["plans"]
+    assert one == {
+        "repeats": 5,
+        "prompts": 36,
+        "calls": 180,
+        "smallest_loss": smallest_loss(36, 5, 0.2),
+        "power": power(36, 5, 0.2, 0.2),
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        pytest.param(["--prompts=4"], "asked once      no loss is seen so often, 4 calls", id="too-few-prompts"),
+        pytest.param(["--detect=0.001", "--repeats=1"], "asked once      over 100000 prompts", id="too-small-a-loss"),
+    ],
+)  # fmt: skip
+def test_what_nobody_can_afford_is_said(
+    words: list[str], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No number is made up."""
+    assert main(["plan", *words]) == 0
+    assert line in capsys.readouterr().out
+
+
+def test_a_run_with_repeats_knows_its_flips(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those of its unsteadiest target."""
+    monkeypatch.chdir(tmp_path)
+    rows = [row(A, "P1", repeat=n, objective_pass=n == 1) for n in (1, 2, 3)]
+    store(tmp_path / "runs" / "steady", [row(B, f"P{n}") for n in (1, 2)])
+    store(tmp_path / "runs" / "unsteady", [*rows, *(row(B, "P1", repeat=n) for n in (1, 2))])
+
+    told = _plan(capsys, "--detect=0.1", "--from=unsteady")
+
+    assert told["flips"] == pytest.approx(2 / 3)
+    assert main(["plan", "--detect=0.1", "--from=steady"]) == 1
+    assert "steady asked no prompt twice; measure with --openclaw-repeat=5" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        pytest.param([], 1, "say which loss is to be seen, --detect 0.1", id="nothing-asked"),
+        pytest.param(["--detect=0.1", "--flips=0.1", "--from=x"], 1, "give one of them", id="two-sources"),
+        pytest.param(["--detect=10"], 2, "10: give a rate between 0 and 1", id="no-rate"),
+        pytest.param(["--detect=x"], 2, "x: give a rate between 0 and 1", id="no-number"),
+        pytest.param(["--prompts=0"], 2, "0: give a number from 1 to 100000", id="no-prompts"),
+    ],
+)
+def test_wrong_words_are_told(
+    words: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what to give instead."""
+    try:
+        found = main(["plan", *words])
+    except SystemExit as ended:
+        found = int(ended.code or 0)
+
+    assert found == status
+    assert message in capsys.readouterr().err
+
+
+def test_flips_count_pairs_of_repeats() -> None:
+    """Of 3 repeats with 1 miss 2 of 3 pairs differ; prompts count alike; what was not judged tells nothing."""
+    rows = [
+        *(record(prompt_id="A", repeat=n) for n in (1, 2)),
+        missed(prompt_id="A", repeat=3),
+        *(record(prompt_id="B", repeat=n) for n in (1, 2, 3, 4)),
+        record(prompt_id="B", repeat=5, success=False, objective_pass=None),
+        record(prompt_id="C"),
+        *(record(prompt_id="D", repeat=n, objective_pass=None) for n in (1, 2)),
+        *(fault(prompt_id="E", repeat=n) for n in (1, 2)),
+    ]
+
+    assert flips_of(rows) == (pytest.approx((2 / 3 + 4 / 10) / 2), 2)
+    assert flips_of([record()]) is None

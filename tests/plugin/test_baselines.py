@@ -1,0 +1,166 @@
+"""A run that is compared with an earlier one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.commands import main
+from tests.plugin.conftest import validator_of
+
+YES = {"type": "exact", "value": "yes"}
+GATE = ("--openclaw-verdict=gate", "--openclaw-fail-on=regression")
+
+
+def _suite(project: Any, *, n_bad: int, n: int = 9) -> None:
+    project.suite({f"P{k}": ("say no" if k < n_bad else "say yes", YES) for k in range(n)})
+
+
+def _run(project: Any, run_id: str, *args: str, **more: Any) -> Any:
+    return project.run(f"--openclaw-run-id={run_id}", *args, **more)
+
+
+def _summary(project: Any, run_id: str) -> Any:
+    summary = json.loads((project.folder / "runs" / run_id / "summary.json").read_text("utf-8"))
+    validator_of("summary").validate(summary)
+    return summary
+
+
+@pytest.mark.parametrize(
+    ("n_bad", "status", "ruling", "word"),
+    [
+        pytest.param(6, 1, "failed", "worse", id="worse"),
+        pytest.param(5, 0, "passed", "no difference seen", id="chance"),
+    ],
+)
+def test_a_regression_fails(project: Any, n_bad: int, status: int, ruling: str, word: str) -> None:
+    """The model answers the same questions worse: the prompts' own change is looked across here."""
+    _suite(project, n_bad=0)
+    _run(project, "before")
+    _suite(project, n_bad=n_bad)
+
+    session = _run(project, "after", "--openclaw-baseline=before", "--openclaw-across=prompt", *GATE)
+
+    assert session.status == status
+    summary = _summary(project, "after")
+    assert [(gate["gate"], gate["ruling"]) for gate in summary["gates"]] == [("fail-on-regression", ruling)]
+    assert summary["comparison"]["baseline"] == "before"
+    (target,) = summary["comparison"]["targets"]
+    assert (target["target"], target["verdicts"]["word"]) == ("scripted/m", word)
+    assert f"9/9 -> {9 - n_bad}/9" in session.text
+    page = (project.folder / "runs" / "after" / "summary.md").read_text()
+    assert "The baseline is before" in page
+    config = json.loads((project.folder / "runs" / "after" / "config.json").read_text())
+    assert (config["baseline"], config["across"]) == ("before", ["prompt"])
+
+
+def test_a_changed_prompt_is_set_aside(plain_project: Any) -> None:
+    """What was asked differently is no regression, and the report says so; nothing left is no pass."""
+    _suite(plain_project, n_bad=0)
+    _run(plain_project, "before")
+    _suite(plain_project, n_bad=9)
+
+    session = _run(plain_project, "after", "--openclaw-baseline=last", *GATE)
+
+    assert session.status == 10
+    (apart,) = _summary(plain_project, "after")["comparison"]["set_aside"]
+    assert (apart["reason"], apart["detail"], apart["n_cells"]) == ("prompt_changed", "prompt", 9)
+    assert "9 cells the prompt has changed" in session.text
+
+
+def test_the_ini_file_can_name_a_baseline(plain_project: Any) -> None:
+    """Its keys are the options'."""
+    _suite(plain_project, n_bad=0)
+    _run(plain_project, "before")
+    plain_project.pytester.makeini(
+        "[pytest]\nopenclaw_baseline = before\nopenclaw_fail_on = regression\nopenclaw_across = serving"
+    )
+
+    session = _run(plain_project, "after")
+
+    assert session.status == 0
+    assert "gate passed" in session.text
+    assert _summary(plain_project, "after")["comparison"]["baseline"] == "before"
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        pytest.param(["--openclaw-baseline=lost"], "--openclaw-baseline=lost: there is no run lost", id="missing"),
+        pytest.param(["--openclaw-baseline=last"], "there is no other run in", id="no-last"),
+        pytest.param(["--openclaw-baseline=torn"], "line 1 is no row of this format", id="unreadable"),
+        pytest.param(["--openclaw-fail-on=regression"], "name the run to compare with: --openclaw-baseline=RUN", id="gate-without-baseline"),
+        pytest.param(["--openclaw-fail-on=everything"], "--openclaw-fail-on=everything: give regression, or off", id="unknown-gate"),
+        pytest.param(["--openclaw-across=weather"], "'weather' is nothing to look across; there are prompt, validator", id="unknown-difference"),
+    ],
+)  # fmt: skip
+def test_a_wrong_baseline_ends_the_session_at_its_start(project: Any, args: list[str], message: str) -> None:
+    """Exit status 4, before anybody is asked."""
+    project.suite({"P1": (f"log {project.folder}/asked", {"type": "noop"})})
+    if "torn" in args[0]:
+        torn = project.folder / "runs" / "torn"
+        torn.mkdir(parents=True)
+        (torn / "config.json").write_text("{}")
+        (torn / "results.jsonl").write_text("{}\n")
+
+    session = project.run(*args)
+
+    assert session.status == 4
+    assert message in session.text
+    assert not (project.folder / "asked").exists()
+
+
+def test_listing_reads_no_baseline(plain_project: Any) -> None:
+    """`--collect-only` needs none."""
+    _suite(plain_project, n_bad=0)
+
+    assert plain_project.run("--collect-only", "--openclaw-baseline=lost").status == 0
+
+
+def test_a_resumed_run_is_compared_if_its_command_says_so(plain_project: Any) -> None:
+    """The baseline is not the run's own: with the gate it must be named again, and never is the run itself."""
+    _suite(plain_project, n_bad=0)
+    _run(plain_project, "before")
+    _run(plain_project, "after", "--openclaw-baseline=before", *GATE)
+
+    refused = plain_project.run("--openclaw-resume=after", models=None)
+    itself = plain_project.run("--openclaw-resume=after", "--openclaw-baseline=after", models=None)
+    resumed = plain_project.run("--openclaw-resume=after", "--openclaw-baseline=last", models=None)
+    without = plain_project.run("--openclaw-resume=after", "--openclaw-fail-on=off", models=None)
+
+    assert refused.status == 4
+    assert "the run after was begun with it; name the run to compare with" in refused.text
+    assert itself.status == 4
+    assert resumed.status == 0
+    assert "compared with     before" in resumed.text
+    assert without.status == 0
+    assert "compared with" not in without.text
+
+
+def test_a_session_and_the_command_say_the_same(
+    plain_project: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Figures and words do not depend on who compares."""
+    _suite(plain_project, n_bad=1)
+    _run(plain_project, "before", "--openclaw-repeat=2")
+    _suite(plain_project, n_bad=3)
+    _run(
+        plain_project,
+        "after",
+        "--openclaw-repeat=3",
+        "--openclaw-baseline=before",
+        "--openclaw-across=prompt",
+    )
+    monkeypatch.chdir(plain_project.folder)
+    capsys.readouterr()
+
+    status = main(["compare", "before", "after", "--across=prompt", "--json"])
+
+    told = json.loads(capsys.readouterr().out)
+    assert status == 0
+    comparison = _summary(plain_project, "after")["comparison"]
+    assert {name: told[name] for name in comparison} == comparison
+    assert comparison["targets"][0]["verdicts"]["n_cells"] == 18
+    assert [(one["reason"], one["n_cells"]) for one in comparison["set_aside"]] == [("only_in_candidate", 9)]

@@ -1,0 +1,245 @@
+"""Simulated pairs of runs, compared and gated by the code that ships.
+
+`python -m tests.simulation.changes` prints the table of docs/comparison.md.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from pytest_openclaw.records import Record, Target
+from pytest_openclaw.settings import Gates
+from pytest_openclaw.stats.compare import compare_records
+from pytest_openclaw.stats.pairing import Obstacles
+from pytest_openclaw.stats.power import power
+from pytest_openclaw.stats.summarising import summarise_run
+from tests.unit.reports.summaries import record
+
+GATES = Gates(fail_on="regression")
+TARGETS = [Target(provider="p", model=name) for name in "abc"]
+LATENCIES = 16
+
+Verdicts = list[list[bool]]
+"""Of each prompt, whether its repeats pass."""
+Model = Callable[[random.Random, int, int], tuple[Verdicts, Verdicts]]
+"""Makes the verdicts of so many prompts and repeats, in two runs."""
+
+
+@cache
+def _row(target: Target, prompt: int, repeat: int, passed: bool, latency: int) -> Record:
+    # Made once; latencies are spread as those of prompts are, by a factor of ten or more.
+    e2e_ms = int(400 * (1 + prompt % 17) * 1.1 ** (latency - LATENCIES / 2))
+    return record(target, prompt_id=f"P{prompt}", repeat=repeat, objective_pass=passed, e2e_ms=e2e_ms)
+
+
+def rows_of(rng: random.Random, target: Target, verdicts: Verdicts) -> list[Record]:
+    """Return the rows of one target in one run."""
+    return [
+        _row(target, prompt, repeat, passed, rng.randrange(LATENCIES))
+        for prompt, repeats in enumerate(verdicts)
+        for repeat, passed in enumerate(repeats, 1)
+    ]
+
+
+@dataclass
+class Found:
+    """What was found over all simulated pairs of runs."""
+
+    n: int = 0
+    failed: int = 0
+    better: int = 0
+    slower_or_faster: int = 0
+    covered: int = 0
+    n_targets: int = 0
+
+    @property
+    def alarms(self) -> float:
+        """The share of pairs of runs whose gate failed."""
+        return self.failed / self.n
+
+
+def simulate(
+    model: Model,
+    *,
+    n_prompts: int,
+    repeats: int,
+    n_targets: int = 1,
+    n_runs: int,
+    seed: int = 1,
+    change: float = 0.0,
+) -> Found:
+    """Compare pairs of runs by the shipped code.
+
+    Args:
+        model: of all targets.
+        n_prompts: a target.
+        repeats: a prompt.
+        n_targets: 1 to 3.
+        n_runs: pairs.
+        seed: of all that is random.
+        change: the true difference, which the interval is to hold.
+    """
+    rng = random.Random(f"{seed} {n_prompts} {repeats} {n_targets}")
+    targets = TARGETS[:n_targets]
+    found = Found()
+    for _ in range(n_runs):
+        base: list[Record] = []
+        candidate: list[Record] = []
+        for target in targets:
+            before, after = model(rng, n_prompts, repeats)
+            base += rows_of(rng, target, before)
+            candidate += rows_of(rng, target, after)
+        compared = compare_records(
+            base, candidate, [(target, target) for target in targets], Obstacles(), baseline="base"
+        )
+        summary = summarise_run(
+            candidate,
+            dict.fromkeys(targets, n_prompts * repeats),
+            GATES,
+            {},
+            run_id="candidate",
+            generated_at_ms=0,
+            comparison=compared,
+        )
+        found.n += 1
+        found.failed += summary.verdict == "failed"
+        found.better += any(one.verdicts.word == "better" for one in compared.targets)
+        found.slower_or_faster += any(
+            one.latency is not None and one.latency.word != "no difference seen" for one in compared.targets
+        )
+        for one in compared.targets:
+            interval = one.verdicts.interval_95
+            found.n_targets += 1
+            found.covered += interval is not None and interval.low <= change <= interval.high
+    return found
+
+
+# --- models -------------------------------------------------------------------------------------
+
+
+def beta(mean: float, resemblance: float) -> Model:
+    """Prompts have rates of their own, more or less alike; repeats are drawn anew."""
+
+    def draw(rng: random.Random, n_prompts: int, repeats: int) -> tuple[Verdicts, Verdicts]:
+        rates = [_rate(rng, mean, resemblance) for _ in range(n_prompts)]
+        return _asked(rng, rates, repeats), _asked(rng, rates, repeats)
+
+    return draw
+
+
+def moody(mean: float, resemblance: float) -> Model:
+    """As `beta`, but all repeats of a prompt in a run end alike, and in another run perhaps otherwise."""
+
+    def draw(rng: random.Random, n_prompts: int, repeats: int) -> tuple[Verdicts, Verdicts]:
+        rates = [_rate(rng, mean, resemblance) for _ in range(n_prompts)]
+        first, second = _asked(rng, rates, 1), _asked(rng, rates, 1)
+        return [one * repeats for one in first], [one * repeats for one in second]
+
+    return draw
+
+
+def losing(loss: float, flips: float) -> Model:
+    """Each prompt fails for good with the rate `loss`; the others flip, some more and some less."""
+
+    def draw(rng: random.Random, n_prompts: int, repeats: int) -> tuple[Verdicts, Verdicts]:
+        lost = [rng.random() < loss for _ in range(n_prompts)]
+        rates = [_unsteady(rng, flips) for _ in range(n_prompts)]
+        before = [1.0 if gone else rate for gone, rate in zip(lost, rates, strict=True)]
+        after = [0.0 if gone else rate for gone, rate in zip(lost, rates, strict=True)]
+        return _asked(rng, before, repeats), _asked(rng, after, repeats)
+
+    return draw
+
+
+def _rate(rng: random.Random, mean: float, resemblance: float) -> float:
+    if resemblance == 0:
+        return mean
+    if resemblance == 1:
+        return float(rng.random() < mean)
+    size = 1 / resemblance - 1
+    return rng.betavariate(mean * size, (1 - mean) * size)
+
+
+def _unsteady(rng: random.Random, flips: float) -> float:
+    """A rate whose 2p(1 - p) is `flips` on average: of a Beta distribution about 0.7."""
+    mean = 0.7
+    resemblance = 1 - flips / (2 * mean * (1 - mean))
+    return _rate(rng, mean, resemblance)
+
+
+def _asked(rng: random.Random, rates: Sequence[float], repeats: int) -> Verdicts:
+    return [[rng.random() < rate for _ in range(repeats)] for rate in rates]
+
+
+EQUAL_MODELS: dict[str, Model] = {
+    "steady, passes 70 %": beta(0.7, 1),
+    "prompts differ, 30 %": beta(0.3, 0.5),
+    "prompts differ, 70 %": beta(0.7, 0.5),
+    "prompts alike, 50 %": beta(0.5, 0),
+    "repeats end alike, 90 %": moody(0.9, 0.3),
+    "repeats end alike, 50 %": moody(0.5, 0.3),
+}
+Loss = tuple[int, int, float, float]
+"""Prompts, repeats, flips, and the share of prompts that fail for good."""
+LOSSES: list[Loss] = [
+    (n_prompts, repeats, flips, loss)
+    for n_prompts, loss in ((36, 0.2), (60, 0.15), (100, 0.1), (231, 0.1))
+    for repeats, flips in ((1, 0.1), (1, 0.2), (3, 0.2), (5, 0.3))
+]
+
+
+def mixed() -> Model:
+    """Each pair of runs is one of `EQUAL_MODELS`."""
+    models = list(EQUAL_MODELS.values())
+
+    def draw(rng: random.Random, n_prompts: int, repeats: int) -> tuple[Verdicts, Verdicts]:
+        return rng.choice(models)(rng, n_prompts, repeats)
+
+    return draw
+
+
+def powers(losses: Sequence[Loss], n_runs: int) -> Iterator[tuple[int, int, float, float, float, Found]]:
+    """Yield prompts, repeats, flips, loss, the planned power and what was found."""
+    for n_prompts, repeats, flips, loss in losses:
+        found = simulate(
+            losing(loss, flips), n_prompts=n_prompts, repeats=repeats, n_runs=n_runs, seed=2, change=-loss
+        )
+        yield n_prompts, repeats, flips, loss, power(n_prompts, repeats, flips, loss), found
+
+
+def main(n_runs: int) -> None:
+    """Print both tables in Markdown."""
+    print(
+        '| 36 prompts | targets | gate fails: asked once | 3 times | 5 times | "better" | latency differs | in the interval |'
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for name, model in EQUAL_MODELS.items():
+        for n_targets in (1, 3):
+            found = [
+                simulate(model, n_prompts=36, repeats=repeats, n_targets=n_targets, n_runs=n_runs)
+                for repeats in (1, 3, 5)
+            ]
+            n = sum(one.n for one in found)
+            shares = [
+                *(one.alarms for one in found),
+                sum(one.better for one in found) / n,
+                sum(one.slower_or_faster for one in found) / n,
+                sum(one.covered for one in found) / sum(one.n_targets for one in found),
+            ]
+            print(f"| {name} | {n_targets} | {' | '.join(f'{share:.1%}' for share in shares)} |", flush=True)
+    print("\n| prompts | repeats | flips | loss | `plan` says | gate fails | in the interval |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for n_prompts, repeats, flips, loss, planned, one in powers(LOSSES, n_runs):
+        covered = f"{one.covered / one.n_targets:.1%}"
+        print(
+            f"| {n_prompts} | {repeats} | {flips} | {loss} | {planned:.1%} | {one.alarms:.1%} | {covered} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000)

@@ -1,0 +1,80 @@
+"""What is promised of comparisons holds for simulated models, through the code that ships."""
+
+from __future__ import annotations
+
+from math import sqrt
+from statistics import fmean
+
+import pytest
+
+from pytest_openclaw.stats.significance import LEVEL
+from tests.simulation.changes import EQUAL_MODELS, LOSSES, Found, mixed, powers, simulate
+
+pytestmark = pytest.mark.once
+
+STATED = LEVEL / 2
+"""In at most so many pairs of equal runs the gate fails, over all targets together."""
+N_RUNS = 500
+# Smaller ones tell as much here, and take less.
+TRIED = [loss for loss in LOSSES if loss[0] in (36, 100) and loss[1] != 3]
+
+
+def _at_most(level: float, n: int) -> float:
+    """Return what chance leaves standing of a level, 999 times in 1000."""
+    return level + 3.1 * sqrt(level * (1 - level) / n)
+
+
+@pytest.fixture(scope="module")
+def equal() -> dict[tuple[int, int], Found]:
+    """Pairs of equal runs, of all kinds of models: by repeats and targets."""
+    return {
+        (repeats, n_targets): simulate(
+            mixed(), n_prompts=36, repeats=repeats, n_targets=n_targets, n_runs=N_RUNS
+        )
+        for repeats in (1, 3, 5)
+        for n_targets in (1, 3)
+    }
+
+
+def test_where_nothing_has_changed_the_gate_stays_under_its_level(
+    equal: dict[tuple[int, int], Found],
+) -> None:
+    """Over repeats, targets and models, such as those whose repeats all end alike in a run."""
+    for found in equal.values():
+        assert found.alarms <= _at_most(STATED, found.n)
+        assert found.better / found.n <= _at_most(STATED, found.n)
+    n = sum(found.n for found in equal.values())
+    assert sum(found.failed for found in equal.values()) / n <= _at_most(STATED, n)
+
+
+def test_where_nothing_has_changed_no_target_is_slower(equal: dict[tuple[int, int], Found]) -> None:
+    """Nor faster, but for 5 of 100 pairs of runs over all targets together."""
+    for found in equal.values():
+        assert found.slower_or_faster / found.n <= _at_most(LEVEL, found.n)
+
+
+def test_the_interval_holds_no_difference_where_there_is_none(equal: dict[tuple[int, int], Found]) -> None:
+    """At least as often as it says."""
+    for found in equal.values():
+        assert 1 - found.covered / found.n_targets <= _at_most(LEVEL, found.n_targets)
+
+
+def test_a_steady_model_raises_no_alarm_at_all() -> None:
+    """Who answers the same each time is never worse."""
+    steady = EQUAL_MODELS["steady, passes 70 %"]
+
+    assert simulate(steady, n_prompts=36, repeats=1, n_targets=3, n_runs=100).failed == 0
+
+
+def test_losses_are_seen_as_often_as_planned() -> None:
+    """What `plan` says is what the gate does, within a few hundredths, and the loss is in its interval."""
+    differences = []
+    print("\nprompts repeats flips loss: planned, seen, in the interval")
+    for n_prompts, repeats, flips, loss, planned, found in powers(TRIED, N_RUNS):
+        covered = found.covered / found.n_targets
+        print(f"{n_prompts:4} {repeats:2} {flips} {loss}: {planned:.1%} {found.alarms:.1%} {covered:.1%}")
+        noise = 3.1 * sqrt(planned * (1 - planned) / found.n)
+        assert abs(found.alarms - planned) <= 0.06 + noise
+        assert 1 - covered <= _at_most(LEVEL + 0.02, found.n_targets)
+        differences.append(found.alarms - planned)
+    assert abs(fmean(differences)) <= 0.03

@@ -1,0 +1,315 @@
+"""Two runs, compared cell by cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats as scipy_stats
+
+from pytest_openclaw.records import Record, Target
+from pytest_openclaw.stats.compare import ComparedRuns, Comparison, compare_records
+from pytest_openclaw.stats.pairing import Obstacle, Obstacles
+from tests.unit.reports.summaries import TARGET, fault, missed, record
+
+OTHER = Target(provider="ollama_openai", model="other")
+
+
+def cells(marks: str, target: Target = TARGET, *, repeat: int = 1, **changes: Any) -> list[Record]:
+    """A row for each mark, of a prompt of its own: + passed, - missed, ? not answered, o no validator."""
+    made = []
+    for number, mark in enumerate(marks, 1):
+        make = {"+": record, "o": record, "-": missed, "?": fault}[mark]
+        given = {"objective_pass": None} if mark == "o" else {}
+        made.append(make(target, prompt_id=f"P{number}", repeat=repeat, **{**given, **changes}))
+    return made
+
+
+def compare(
+    base: Sequence[Record],
+    candidate: Sequence[Record],
+    targets: Sequence[tuple[Target, Target]] = ((TARGET, TARGET),),
+    **more: Any,
+) -> ComparedRuns:
+    """Compare two runs of these rows."""
+    obstacles = more.pop("obstacles", Obstacles())
+    return compare_records(base, candidate, targets, obstacles, baseline="before", **more)
+
+
+def only(base: Sequence[Record], candidate: Sequence[Record], **more: Any) -> Comparison:
+    """Compare the one target that they have."""
+    (one,) = compare(base, candidate, **more).targets
+    return one
+
+
+# --- verdicts -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("base", "candidate", "word", "counts"),
+    [
+        pytest.param("++++++", "------", "worse", (6, 6, 0, 0, 6), id="six-worse"),
+        pytest.param("+++++", "-----", "no difference seen", (5, 5, 0, 0, 5), id="five-may-be-chance"),
+        pytest.param("------++", "++++++++", "better", (8, 2, 8, 6, 0), id="six-better"),
+        pytest.param("+-+-", "-+-+", "no difference seen", (4, 2, 2, 2, 2), id="as-many-each-way"),
+        pytest.param("++oo", "+-oo", "no difference seen", (2, 2, 1, 0, 1), id="without-validator-no-verdict"),
+        pytest.param("oo", "oo", "not compared", (0, 0, 0, 0, 0), id="nothing-judged"),
+        pytest.param("", "", "not compared", (0, 0, 0, 0, 0), id="nothing"),
+    ],
+)  # fmt: skip
+def test_a_target_is_better_or_worse_or_neither(
+    base: str, candidate: str, word: str, counts: tuple[int, ...]
+) -> None:
+    """The word is that of the exact test; it is made of the prompts that differ."""
+    verdicts = only(cells(base), cells(candidate)).verdicts
+
+    assert verdicts.word == word
+    assert (
+        verdicts.n_cells,
+        verdicts.n_base,
+        verdicts.n_candidate,
+        verdicts.n_better,
+        verdicts.n_worse,
+    ) == counts
+
+
+def test_silence_is_a_miss() -> None:
+    """An empty or refused answer has not passed, as in the rate of a run."""
+    silent = cells("++++++", success=False, objective_pass=None, failure_type="empty_response")
+
+    assert only(cells("++++++"), silent).verdicts.word == "worse"
+
+
+def test_repeats_of_a_prompt_prove_no_more_than_a_prompt() -> None:
+    """Five prompts that fail five times each are five prompts; sixty cells of them prove nothing."""
+    base = [row for repeat in range(1, 6) for row in cells("+++++", repeat=repeat)]
+    candidate = [row for repeat in range(1, 6) for row in cells("-----", repeat=repeat)]
+
+    verdicts = only(base, candidate).verdicts
+
+    assert (verdicts.n_prompts, verdicts.n_cells, verdicts.word) == (5, 25, "no difference seen")
+    assert verdicts.p == 2 / 2**5
+
+
+def test_harder_forms_are_counted_with_their_prompt() -> None:
+    """A prompt and what was made harder of it are one, as in every interval."""
+    base = [*cells("++++++"), *cells("++++++", suite="s", pressure_of="P1", repeat=2)]
+    candidate = [*cells("------"), *cells("------", suite="s", pressure_of="P1", repeat=2)]
+
+    assert only(base, candidate).verdicts.n_prompts == 6
+
+
+def test_a_repeat_that_one_run_has_is_set_aside() -> None:
+    """Prompts that were asked more often in one run are paired by the repeats of both."""
+    compared = compare(cells("++"), [*cells("+-"), *cells("--", repeat=2)])
+
+    assert compared.targets[0].verdicts.n_cells == 2
+    (apart,) = compared.set_aside
+    assert (apart.reason, apart.n_cells, apart.prompts) == ("only_in_candidate", 2, ("P1", "P2"))
+
+
+def test_targets_share_the_level() -> None:
+    """Six worse prompts are seen in a target alone, and not in one of two that were looked at."""
+    base, candidate = cells("++++++"), cells("------")
+    others = cells("++++++", OTHER)
+
+    compared = compare([*base, *others], [*candidate, *others], [(TARGET, TARGET), (OTHER, OTHER)])
+
+    assert [one.verdicts.word for one in compared.targets] == ["no difference seen"] * 2
+    assert compared.targets[0].verdicts.p_adjusted == 2 * compared.targets[0].verdicts.p == 4 / 2**6
+
+
+def test_the_interval_of_the_difference() -> None:
+    """Bonett & Price's, with Student's t: of 36 prompts 10 worse and 2 better, by hand."""
+    verdicts = only(cells("+" * 20 + "-" * 16), cells("-" * 10 + "+" * 12 + "-" * 14)).verdicts
+
+    worse, better, n = 11 / 38, 3 / 38, 38
+    centre = better - worse
+    half = scipy_stats.t.ppf(0.975, n - 1) * ((worse + better - centre**2) / n) ** 0.5
+    assert verdicts.difference == pytest.approx(-8 / 36)
+    assert verdicts.interval_95 is not None
+    assert verdicts.interval_95.low == pytest.approx(centre - half, abs=1e-5)
+    assert verdicts.interval_95.high == pytest.approx(centre + half, abs=1e-5)
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(["++", "+-", "-+", "--"]), max_size=30))
+def test_interval_and_word_never_contradict(prompts: list[str]) -> None:
+    """Where no difference is seen the interval holds none; and swapping the runs mirrors everything."""
+    base, candidate = (cells("".join(prompt[side] for prompt in prompts)) for side in (0, 1))
+    forth, back = only(base, candidate).verdicts, only(candidate, base).verdicts
+
+    if forth.word == "no difference seen":
+        assert forth.interval_95 is not None
+        assert forth.interval_95.low <= 0 <= forth.interval_95.high
+    mirrored = {"better": "worse", "worse": "better"}
+    assert back.word == mirrored.get(forth.word, forth.word)
+    assert back.p == forth.p
+    if forth.interval_95 and back.interval_95:
+        assert back.interval_95.low == pytest.approx(-forth.interval_95.high)
+
+
+@settings(deadline=None)
+@given(st.permutations(range(8)), st.permutations(range(8)))
+def test_the_order_of_rows_is_no_matter(first: list[int], second: list[int]) -> None:
+    """Workers and merged runs end cells in any order."""
+    base, candidate = cells("++++-+++"), cells("-+---o-?")
+
+    assert (
+        compare([base[n] for n in first], [candidate[n] for n in second]).targets
+        == compare(base, candidate).targets
+    )
+
+
+@pytest.mark.parametrize(
+    ("base", "candidate", "words", "n_open"),
+    [
+        pytest.param("+++++++", "-------", ("worse", "worse"), 0, id="all-answered"),
+        pytest.param("+++++++", "------?", ("worse", "worse"), 1, id="worse-either-way"),
+        pytest.param("++++++", "-----?", ("no difference seen", "worse"), 1, id="one-would-decide"),
+        pytest.param("++++++", "+++++?", ("no difference seen", "no difference seen"), 1, id="none-would"),
+        pytest.param("+++++o", "-----?", ("no difference seen", "no difference seen"), 0, id="no-verdict-to-reach"),
+    ],
+)  # fmt: skip
+def test_cells_without_an_answer_are_counted_both_ways(
+    base: str, candidate: str, words: tuple[str, str], n_open: int
+) -> None:
+    """What the word would be if they had all passed, and if they had all failed."""
+    verdicts = only(cells(base), cells(candidate)).verdicts
+
+    assert (verdicts.if_well, verdicts.if_ill) == words
+    assert verdicts.n_open == n_open
+
+
+@pytest.mark.parametrize(
+    ("unfinished", "n_open"), [pytest.param(frozenset(), 0, id="not-selected"), pytest.param({TARGET}, 4, id="not-asked")]
+)  # fmt: skip
+def test_cells_that_were_not_asked_are_open(unfinished: Any, n_open: int) -> None:
+    """A cell that only the baseline has was not selected, unless the candidate was not asked to the end."""
+    one = only(cells("++++++"), cells("++"), unfinished=frozenset(unfinished))
+
+    assert one.verdicts.n_open == n_open
+
+
+# --- what is set aside --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("base", "candidate", "obstacles", "reason"),
+    [
+        pytest.param("++", "+", Obstacles(), ("only_in_baseline", "", 1), id="gone"),
+        pytest.param("+", "++", Obstacles(), ("only_in_candidate", "", 1), id="new"),
+        pytest.param("+?", "++", Obstacles(), ("not_answered_in_baseline", "", 1), id="baseline-silent"),
+        pytest.param("++", "+?", Obstacles(), ("not_answered_in_candidate", "", 1), id="candidate-silent"),
+        pytest.param("++", "++", Obstacles(of_prompts={("s", "P2"): Obstacle("prompt_changed", "system")}), ("prompt_changed", "system", 1), id="prompt"),
+        pytest.param("++", "++", Obstacles(of_targets={TARGET: Obstacle("served_differently", "digest")}), ("served_differently", "digest", 2), id="serving"),
+        pytest.param("++", "+?", Obstacles(of_prompts={("s", "P2"): Obstacle("validator_changed")}), ("validator_changed", "", 1), id="changed-goes-before-silent"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_compared_is_set_aside(
+    base: str, candidate: str, obstacles: Obstacles, reason: tuple[str, str, int]
+) -> None:
+    """Each with its reason; the others are compared."""
+    compared = compare(cells(base), cells(candidate), obstacles=obstacles)
+
+    (apart,) = compared.set_aside
+    assert (apart.reason, apart.detail, apart.n_cells) == reason
+    assert apart.target == TARGET.label
+    assert compared.targets[0].verdicts.n_cells == 2 - apart.n_cells
+
+
+@pytest.mark.parametrize(("heeds", "n"), [(True, 1), (False, 2)])
+def test_another_model_that_answers_is_another_serving(heeds: bool, n: int) -> None:
+    """What the server says of the model that answered counts, cell by cell, where both say it."""
+    base = [*cells("+", effective_model="m-1"), *cells("+", repeat=2)]
+    candidate = [*cells("+", effective_model="m-2"), *cells("+", repeat=2, effective_model="m-2")]
+
+    compared = compare(base, candidate, obstacles=Obstacles(heeds_answering_model=heeds))
+
+    assert compared.targets[0].verdicts.n_cells == n
+    assert [(one.reason, one.detail) for one in compared.set_aside] == (
+        [("served_differently", "answered by m-1 -> m-2")] if heeds else []
+    )
+
+
+def test_targets_of_one_run_are_told() -> None:
+    """A target that the other run does not have is compared with nothing."""
+    compared = compare([*cells("+"), *cells("++", OTHER)], cells("+"))
+
+    assert [(one.target, one.reason, one.n_cells) for one in compared.set_aside] == [
+        (OTHER.label, "only_in_baseline", 2)
+    ]
+
+
+# --- ratios -------------------------------------------------------------------------------------
+
+
+def _timed(values: Sequence[int], **changes: Any) -> list[Record]:
+    return [record(prompt_id=f"P{n}", e2e_ms=value, **changes) for n, value in enumerate(values)]
+
+
+def test_a_ratio_is_the_median_over_prompts() -> None:
+    """Candidate / baseline, prompt by prompt; the interval is that of order statistics."""
+    base = _timed([100, 200, 300, 400, 500, 600, 700], ttft_ms=50)
+    candidate = _timed([150, 320, 420, 800, 500, 1200, 1400], ttft_ms=25)
+
+    one = only(base, candidate)
+
+    assert one.latency is not None
+    assert (one.latency.ratio, one.latency.word) == (pytest.approx(1.6), "slower")
+    assert one.latency.interval_95 is not None
+    assert (one.latency.interval_95.low, one.latency.interval_95.high) == pytest.approx((1.0, 2.0))
+    assert one.latency.p == scipy_stats.binomtest(6, 6).pvalue
+    assert one.ttft is not None
+    assert (one.ttft.ratio, one.ttft.word) == (0.5, "faster")
+    assert one.output_tokens is not None
+    assert (one.output_tokens.ratio, one.output_tokens.word) == (1.0, "no difference seen")
+    assert one.cost is None
+
+
+def test_a_prompts_repeats_are_one_ratio() -> None:
+    """A prompt's ratio is that of its geometric means; under six prompts there is no interval."""
+    base = [*_timed([100, 100]), *_timed([100, 100], repeat=2)]
+    candidate = [*_timed([200, 100]), *_timed([800, 100], repeat=2)]
+
+    one = only(base, candidate)
+
+    assert one.latency is not None
+    assert (one.latency.n_prompts, one.latency.ratio) == (2, pytest.approx(2.0))
+    assert one.latency.interval_95 is None
+
+
+def test_only_what_succeeded_on_both_sides_has_a_ratio() -> None:
+    """An empty answer is quick, and says nothing about speed; what is free has no price to compare."""
+    base = _timed([100, 100], cost_usd=0.0)
+    candidate = [base[0], record(prompt_id="P1", e2e_ms=1, success=False, objective_pass=None)]
+
+    one = only(base, candidate)
+
+    assert one.latency is not None
+    assert one.latency.n_prompts == 1
+    assert one.cost is None
+
+
+@settings(deadline=None)
+@given(st.integers(6, 400))
+def test_the_interval_of_a_median(n: int) -> None:
+    """The ranks are those of the binomial: 19 times out of 20 or more often, and the narrowest that are."""
+    one = only(_timed([1000] * n), _timed([1000 + k for k in range(n)]))
+
+    assert one.latency is not None
+    assert one.latency.interval_95 is not None
+    low = round(one.latency.interval_95.low * 1000) - 1000
+    assert round(one.latency.interval_95.high * 1000) - 1000 == n - 1 - low
+    assert 2 * scipy_stats.binom.cdf(low, n, 0.5) <= 0.05 < 2 * scipy_stats.binom.cdf(low + 1, n, 0.5)
+
+
+def test_other_conditions_are_noted() -> None:
+    """A ratio tells of the machine too, if that was another one."""
+    base, candidate = _timed([100], host="a", in_flight=1), _timed([100], host="b", in_flight=8)
+
+    assert only(base, candidate).notes == ("host: a -> b", "requests in flight: 1 -> 8")
+    assert only(base, base).notes == ()

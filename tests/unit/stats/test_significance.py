@@ -1,0 +1,93 @@
+"""Exact tests over prompts, against brute force and SciPy."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats as scipy_stats
+
+from pytest_openclaw.stats import significance
+from pytest_openclaw.stats.significance import Difference, adjusted, sign_flip, sign_test, student_975
+
+
+def _by_brute_force(totals: Sequence[int]) -> float:
+    differing = [total for total in totals if total]
+    found = abs(sum(differing))
+    sums = [
+        sum(sign * total for sign, total in zip(signs, differing, strict=True))
+        for signs in itertools.product((-1, 1), repeat=len(differing))
+    ]
+    return sum(abs(one) >= found for one in sums) / len(sums)
+
+
+@settings(deadline=None)
+@given(totals=st.lists(st.integers(-5, 5), max_size=9))
+def test_every_choice_of_signs_is_counted(totals: list[int]) -> None:
+    """The p of a randomisation test is the share of sign choices that lead at least as far."""
+    found = sign_flip(totals)
+
+    assert found.p == pytest.approx(_by_brute_force(totals), abs=1e-12)
+    assert found.sign == (sum(totals) > 0) - (sum(totals) < 0)
+
+
+@settings(deadline=None)
+@given(n_better=st.integers(0, 60), n_worse=st.integers(0, 60), n_same=st.integers(0, 5))
+def test_with_one_cell_a_prompt_it_is_mcnemars(n_better: int, n_worse: int, n_same: int) -> None:
+    """Exact McNemar is the binomial test of the prompts that differ."""
+    found = sign_flip([1] * n_better + [-1] * n_worse + [0] * n_same)
+
+    expected = scipy_stats.binomtest(n_better, n_better + n_worse).pvalue if n_better + n_worse else 1.0
+    assert found.p == pytest.approx(expected, abs=1e-12)
+    assert sign_test(n_better, n_worse).p == pytest.approx(expected, abs=1e-12)
+
+
+def test_it_agrees_with_scipys_randomisation() -> None:
+    """SciPy's sign-flip test of paired samples, all its choices counted, has the same p."""
+    before, after = [5, 3, 0, 4, 5, 2, 1, 5, 0, 3], [3, 3, 1, 0, 4, 0, 2, 1, 0, 1]
+
+    found = sign_flip([b - a for a, b in zip(before, after, strict=True)])
+
+    scipys = scipy_stats.permutation_test(
+        (after, before),
+        lambda x, y: (x - y).sum(),
+        permutation_type="samples",
+        n_resamples=10_000,
+        vectorized=False,
+    )
+    assert found == (-1, pytest.approx(scipys.pvalue))
+
+
+def test_of_very_many_prompts_it_is_normal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the exact count would take long, the normal distribution hardly differs."""
+    totals = [1, -2, 3, -1] * 60 + [-2] * 55
+    exact = sign_flip(totals)
+
+    monkeypatch.setattr(significance, "MOST_EXACT_BITS", 0)
+
+    assert sign_flip(totals) == (-1, pytest.approx(exact.p, rel=0.02))
+    assert sign_test(1100, 1000).p == pytest.approx(scipy_stats.binomtest(1100, 2100).pvalue, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        pytest.param([], [], id="none"),
+        pytest.param([Difference(-1, 0.03)], [0.03], id="alone-it-stays"),
+        pytest.param([Difference(-1, 0.01), Difference(-1, 0.04), Difference(-1, 0.03)], [0.03, 0.06, 0.06], id="holm"),
+        pytest.param([Difference(-1, 0.01), Difference(1, 0.01)], [0.02, 0.02], id="each-direction-on-its-own"),
+        pytest.param([Difference(0, 1.0), Difference(1, 0.9)], [1.0, 1.0], id="never-above-one"),
+    ],
+)  # fmt: skip
+def test_more_targets_ask_for_more(found: list[Difference], expected: list[float]) -> None:
+    """Holm's correction: the smallest p counts for as many targets as there are, the next for one less."""
+    assert adjusted(found) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("freedom", [4, 7, 19, 35, 200, 10_000])
+def test_students_t(freedom: int) -> None:
+    """The expansion is near SciPy's quantile."""
+    assert student_975(freedom) == pytest.approx(scipy_stats.t.ppf(0.975, freedom), rel=5e-3)
