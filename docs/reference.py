@@ -71,8 +71,8 @@ def rows() -> Iterator[str]:
     """Every field of a row, as the JSON Schema has it."""
     yield "# Rows"
     yield ""
-    yield "A line of `results.jsonl` is a JSON object with these fields, all of them, always. The schema ships"
-    yield "with the package as `pytest_openclaw/schemas/row.schema.json`."
+    yield "A line of `results.jsonl` is a JSON object with these fields, all of them, always. The schema"
+    yield "ships with the package as `pytest_openclaw/schemas/row.schema.json`."
     yield ""
     yield from _properties(load_schema("row")["properties"])
 
@@ -95,7 +95,7 @@ def failures() -> Iterator[str]:
     """Every failure type."""
     yield "# Failure types"
     yield ""
-    yield "`failure_type` is one of these, or null. Those that are no model's failure are no part of any rate."
+    yield "`failure_type` is one of these, or null. What is no model's failure is no part of any rate."
     yield ""
     yield from _table(("failure type", "what happened"), [
         *((_code(name), meaning) for name, meaning in faults.FAILURE_TYPES.items()),

@@ -157,10 +157,16 @@ def gates_of(values: Mapping[str, Any]) -> Gates:
         if not isinstance(changes, dict):
             raise TypeError(f"what a line changes is {changes!r}")
         for name, value in changes.items():
-            if not isinstance(value, bool if name in GATE_SWITCHES else int | float | str | None):
+            if not isinstance(value, _type_of(name)):
                 raise TypeError(f"{name} is {value!r}")
         Gates(**changes)
     return Gates(**plain, by_target=lines)
+
+
+def _type_of(name: str) -> Any:
+    if name in GATE_SWITCHES:
+        return bool
+    return str | None if name == "fail_on" else int | float | None
 
 
 @dataclass(frozen=True, kw_only=True)
