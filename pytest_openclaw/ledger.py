@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_openclaw.records import Cell, CellKey, JsonObject, Record, Target
+    from pytest_openclaw.run.guests import Guests
     from pytest_openclaw.run.progress import Progress
     from pytest_openclaw.run.session import RunSession
     from pytest_openclaw.state import State
@@ -99,7 +100,7 @@ class Ledger:
             directory = state.resumption.directory or self._open.enter_context(
                 RunDirectory.new(settings.runs_dir, settings.run_id, exactly=settings.run_id_given)
             )
-            self.run = RunSession(directory, settings, plan, state.resumption.earlier)
+            self.run = RunSession(directory, settings, plan, state.resumption.earlier, self._guests())
         except (OpenClawError, OSError) as error:
             raise pytest.UsageError(f"the run cannot be recorded: {error}") from None
         self.progress = Progress.of(
@@ -107,6 +108,13 @@ class Ledger:
         )
         state.interruptible()
         self._tell_decisions()
+
+    def _guests(self) -> Guests:
+        from pytest_openclaw.registries import looks_of, reports_of
+        from pytest_openclaw.run.guests import Guests
+
+        config = self._state.config
+        return Guests(reports=reports_of(config), looks=looks_of(config), clean=self._state.redactor.value)
 
     def take(self, report: pytest.TestReport, payload: JsonObject) -> None:
         """Record what a report brought, and end the session if that is impossible."""

@@ -98,13 +98,15 @@ class Recorder:
         summary, run = ledger.summary, ledger.run
         if summary is None or run is None or not (summary.n_rows or summary.gates):
             return
-        from pytest_openclaw.reports.terminal import TITLE, render_terminal
+        from pytest_openclaw.reports.terminal import TITLE, render_complaints, render_terminal
 
         page = run.directory.path / "summary.md"
         start = self._state.config.invocation_params.dir
         where = page.relative_to(start) if page.is_relative_to(start) else page
         terminalreporter.write_sep("=", TITLE)
         for line in render_terminal(summary, str(where), ledger.resume_command):
+            terminalreporter.write_line(line)
+        for line in render_complaints(self._state.redactor.value(run.guests.complaints)):
             terminalreporter.write_line(line)
 
 

@@ -28,7 +28,7 @@ def check_start(state: State) -> None:
     """
     check_workers(state)
     check_run_name(state)
-    check_validators(state)
+    check_guests(state)
     check_prompt_ids(state)
     state.check_providers()
     state.reopen()
@@ -66,11 +66,12 @@ def check_run_name(state: State) -> None:
         raise pytest.UsageError(taken(path))
 
 
-def check_validators(state: State) -> None:
-    """Refuse a wrong validator of the root conftest or of a plugin; one beside the suites is read later."""
-    from pytest_openclaw.registries import validator_registry
+def check_guests(state: State) -> None:
+    """Refuse a wrong validator or report of the root conftest or of a plugin; others are read later."""
+    from pytest_openclaw.registries import reports_of, validator_registry
 
     validator_registry(state.config)
+    reports_of(state.config)
 
 
 def check_prompt_ids(state: State) -> None:

@@ -43,6 +43,11 @@ def add_runs_dir(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_rootdir(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add the option that says where the project is."""
+    parser.add_argument("--rootdir", type=Path, default=Path(), metavar="DIR", help=what)
+
+
 def run_path(name: str, runs_dir: Path) -> Path:
     """Return the directory of the run that the user names: a path, a run id, or `last`.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.numbers import (
@@ -27,7 +29,7 @@ from pytest_openclaw.stats.advice import advice_on
 from pytest_openclaw.stats.findings import most_frequent_miss
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pytest_openclaw.stats.summary import Group, Summary
 
@@ -36,6 +38,7 @@ WIDTH = 80
 TARGET_WIDTH = 27
 LABEL_WIDTH = 18
 LONGEST_COMMAND = 4000
+LONGEST_COMPLAINT = 600
 HEADERS = ("target", "pass", "", "p50", "p95", "TTFT", "tok/s", "tier", "")
 ON_THE_LEFT = (True, False, False, False, False, False, False, True, False)
 
@@ -53,6 +56,16 @@ def render_terminal(summary: Summary, where: str, resume: str | None = None) -> 
     if resume and summary.is_owing:
         findings.append(("next", one_line(resume, LONGEST_COMMAND)))
     return [*lines, "", *(f"{label:<{LABEL_WIDTH}}{text}".rstrip() for label, text in findings)]
+
+
+def render_complaints(complaints: Sequence[str]) -> list[str]:
+    """Return the lines that tell what guests did wrong, such as a report that broke."""
+    lines = []
+    for text in complaints:
+        wrapped = textwrap.wrap(one_line(text, LONGEST_COMPLAINT), WIDTH - LABEL_WIDTH)
+        labels = chain(["guest broke"], repeat(""))
+        lines += [f"{label:<{LABEL_WIDTH}}{line}" for label, line in zip(labels, wrapped, strict=False)]
+    return lines
 
 
 def _table(summary: Summary) -> Iterator[str]:
