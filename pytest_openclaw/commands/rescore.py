@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.commands.answer import (
     Answer,
     add_rootdir,
+    add_run,
     add_runs_dir,
     counted,
     new_run_path,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `rescore` is told."""
-    parser.add_argument("run", metavar="RUN", help="the run's directory, its id, or last")
+    add_run(parser)
     parser.add_argument(
         "--into", metavar="RUN", help="the new run: its directory or its id (RUN-rescored, beside it)"
     )

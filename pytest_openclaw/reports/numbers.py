@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import unicodedata
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,6 +23,14 @@ def render_ms(milliseconds: float | None) -> str:
         return f"{milliseconds:.0f} ms"
     seconds = milliseconds / 1000
     return f"{seconds:.1f} s" if seconds < 99.95 else f"{seconds:.0f} s"
+
+
+def render_time(milliseconds: int, form: str) -> str:
+    """Return a moment, in ms since the epoch, by this machine's clock and in a form of `strftime`."""
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000).astimezone().strftime(form)
+    except (ValueError, OverflowError, OSError):  # no moment of a calendar's
+        return DASH
 
 
 def render_rate(rate: float | None) -> str:

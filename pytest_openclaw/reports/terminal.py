@@ -6,9 +6,9 @@ import textwrap
 from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.reports.columns import WIDTH, padded, render_columns
 from pytest_openclaw.reports.numbers import (
     DASH,
-    columns,
     lines_of,
     one_line,
     render_count,
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.summary import Group, Summary
 
 TITLE = "openclaw: which model may hold the tools?"
-WIDTH = 80
 TARGET_WIDTH = 27
 LABEL_WIDTH = 18
 LONGEST_COMMAND = 4000
@@ -71,36 +70,16 @@ def render_complaints(complaints: Sequence[str]) -> list[str]:
 def _table(summary: Summary) -> Iterator[str]:
     answered = [group for group in summary.groups if group.n_ok]
     if answered:
-        rows = _fitted([[*HEADERS], *(_row(group) for group in answered)])
-        # Not by tabulate, which counts a wide character as one column.
-        widths = _widths(rows)
-        gap = "  " if sum(widths) + 2 * (len(widths) - 1) <= WIDTH else " "
-        for row in rows:
-            cells = zip(row, widths, ON_THE_LEFT, strict=True)
-            yield gap.join(_padded(text, width, left=left) for text, width, left in cells).rstrip()
+        yield from render_columns(
+            [[*HEADERS], *(_row(group) for group in answered)], ON_THE_LEFT, most=TARGET_WIDTH
+        )
     for group in summary.groups:
         if not group.n_ok:
             reason = next(iter(group.reasons.values()), "not asked")
-            label = _padded(one_line(group.target.label, TARGET_WIDTH), TARGET_WIDTH, left=True)
+            label = padded(one_line(group.target.label, TARGET_WIDTH), TARGET_WIDTH, left=True)
             first, *rest = lines_of(reason, WIDTH - TARGET_WIDTH - 1)
             yield f"{label} {first}"
             yield from (f"{'':<{TARGET_WIDTH}} {line}" for line in rest)
-
-
-def _padded(text: str, width: int, *, left: bool) -> str:
-    blanks = " " * (width - columns(text))
-    return text + blanks if left else blanks + text
-
-
-def _widths(rows: list[list[str]]) -> list[int]:
-    return [max(map(columns, column)) for column in zip(*rows, strict=True)]
-
-
-def _fitted(rows: list[list[str]]) -> list[list[str]]:
-    """Shorten the targets, so that all columns with a blank between them fit the width."""
-    figures = sum(width + 1 for width in _widths(rows)[1:])
-    width = min(TARGET_WIDTH, WIDTH - figures)
-    return [[one_line(target, width), *others] for target, *others in rows]
 
 
 def _row(group: Group) -> list[str]:

@@ -17,6 +17,7 @@ from pytest_openclaw import faults
 from pytest_openclaw.judge import conclude, judge, prepare
 from pytest_openclaw.records import Reply, Timing, Turn, Verdict
 from pytest_openclaw.redact import HIDDEN
+from pytest_openclaw.reports.cells import verdict_of
 from pytest_openclaw.run.directory import line_of
 from pytest_openclaw.run.guests import Guests
 from pytest_openclaw.run.reading import StoredRow
@@ -84,13 +85,6 @@ class Rescored:
     kept: Mapping[Kept, int]
     n_faults: int
     notes: tuple[str, ...]
-
-
-def verdict_of(record: Record) -> str:
-    """Return a row's verdict in a word."""
-    if record.failure_type:
-        return record.failure_type
-    return {True: "passed", False: "failed", None: "not judged"}[record.objective_pass]
 
 
 def rescore_part(part: Part, rules: Rules, *, version: str, guests: Guests | None = None) -> Rescored:
