@@ -89,10 +89,12 @@ def full_names(records: Sequence[Record]) -> dict[CellKey, str]:
             repeated.add((record.suite, record.prompt_id))
     names = {}
     for record in records:
-        name = record.key.name
-        if record.repeat == 1 and (record.suite, record.prompt_id) in repeated:
-            name += "-r1"
-        names[record.key] = f"{record.suite}::{name}" if len(suites[record.prompt_id]) > 1 else name
+        twins = suites[record.prompt_id]
+        file = PurePosixPath(record.suite).name
+        is_enough = sum(PurePosixPath(suite).name == file for suite in twins) == 1
+        suite = f"{file if is_enough else record.suite}::" if len(twins) > 1 else ""
+        repeat = "-r1" if record.repeat == 1 and (record.suite, record.prompt_id) in repeated else ""
+        names[record.key] = f"{suite}{record.key.name}{repeat}"
     return names
 
 
