@@ -71,12 +71,12 @@ def test_a_run_is_its_summary_and_its_cells(runs: Path, capsys: pytest.CaptureFi
     assert "lab/b@low" in table
     assert [" ".join(line.split()) for line in cells.splitlines()] == [
         "verdict took why",
-        "prompts_x.json::P1[lab/a] passed 10 ms",
+        "prompts_x.json::P1[lab/a] passed 100 ms",
         "P2[lab/a]-r1 failed – 5 words, at most 4 allowed",
         "P2[lab/a]-r2 http_429 – lab: HTTP 429",
-        "prompts_y.toml::P1[lab/a] passed – ",
-        "P3[lab/a] not judged – ",
-        "prompts_x.json::P1[lab/b@low] passed – ",
+        "prompts_y.toml::P1[lab/a] passed –",
+        "P3[lab/a] not judged –",
+        "prompts_x.json::P1[lab/b@low] passed –",
     ]
     assert max(map(len, shown.splitlines())) <= 80
     assert files_of(runs / "one") == before

@@ -86,7 +86,7 @@ def read_history(
         except OpenClawError as error:
             unreadable.append((path, str(error)))
         except OSError as error:
-            unreadable.append((path, f"{path}: {error.strerror or error}"))
+            unreadable.append((path, f"{error.filename or path}: {error.strerror or error}"))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             what = f"{type(error).__name__}: {error}"
             unreadable.append((path, f"{path}: its files are not as a run writes them: {what}"))
