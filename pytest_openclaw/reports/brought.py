@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,13 +12,12 @@ if TYPE_CHECKING:
 
 
 class Report(Protocol):
-    """A file of the run directory that tells of the whole run: `summary.md`, and what guests bring.
+    """A file of the run directory that tells of the whole run: `summary.md`, and what guests bring."""
 
-    Attributes:
-        name: the file's, such as `tiers.csv`.
-    """
-
-    name: ClassVar[str]
+    @property
+    def name(self) -> str:
+        """The file's name, such as `tiers.csv`; a class attribute will do."""
+        ...
 
     def render(self, summary: Summary) -> str:
         """Return the file's text.
@@ -32,7 +31,7 @@ class Report(Protocol):
 class SummaryPage:
     """`summary.md`."""
 
-    name: ClassVar[str] = "summary.md"
+    name = "summary.md"
 
     def render(self, summary: Summary) -> str:
         """Return the whole page."""
@@ -60,6 +59,7 @@ class Brought:
 
 def built_in() -> tuple[Brought, ...]:
     """Return the reports that every run has, whoever else brings some."""
+    made = [report() for report in BUILTIN]
     return tuple(
-        Brought(claimant="pytest_openclaw", name=report.name, render=report().render) for report in BUILTIN
+        Brought(claimant="pytest_openclaw", name=report.name, render=report.render) for report in made
     )

@@ -340,6 +340,18 @@ def test_a_rescore_shows_guests_the_rows_that_it_changes(stored: Any) -> None:
     assert (runs / "two/rows.txt").read_text() == "2 rows"
 
 
+def test_a_look_of_a_rescore_has_the_projects_config(stored: Any) -> None:
+    """Options and ini keys are loaded there, as in a session."""
+    stored.extend_conftest(f"\n{example('lab_record')}")
+    (stored.folder / "pytest.ini").write_text("[pytest]\nteam = night\n")
+    stored.suite({**SUITE, "P2": ("say no", {"type": "exact", "value": "no"})})
+
+    assert main(["rescore", "one", "--into", "two"]) == 0
+
+    rows = (stored.folder / "runs/two/results.jsonl").read_bytes().splitlines()
+    assert json.loads(rows[1])["x_lab"]["team"] == "night"
+
+
 def test_a_broken_guest_does_not_stop_a_rescore(stored: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """It is told on stderr, and the new run is there."""
     stored.extend_conftest(REPORT.format("rows.txt", "1 / 0"))
