@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.errors import CallFailed, OpenClawError
     from pytest_openclaw.protocols import Provider, ProviderSetup, Validator
     from pytest_openclaw.records import Fault, Reply, Request, Timing, Turn, Usage, Verdict
+    from pytest_openclaw.reports.brought import Report
+    from pytest_openclaw.stats.summary import Group, Summary
     from pytest_openclaw.toolcalls import Tool, ToolCall
 
 __version__ = "0.1.0"
@@ -20,11 +22,14 @@ __version__ = "0.1.0"
 __all__ = [
     "CallFailed",
     "Fault",
+    "Group",
     "OpenClawError",
     "Provider",
     "ProviderSetup",
     "Reply",
+    "Report",
     "Request",
+    "Summary",
     "Timing",
     "Tool",
     "ToolCall",
@@ -39,6 +44,8 @@ _HOMES = {
     "errors": ("CallFailed", "OpenClawError"),
     "protocols": ("Provider", "ProviderSetup", "Validator"),
     "records": ("Fault", "Reply", "Request", "Timing", "Turn", "Usage", "Verdict"),
+    "reports.brought": ("Report",),
+    "stats.summary": ("Group", "Summary"),
     "toolcalls": ("Tool", "ToolCall"),
 }
 

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from pytest_openclaw.protocols import Provider, Validator
+    from pytest_openclaw.reports.brought import Report
 
 
 @pytest.hookspec
@@ -54,5 +56,50 @@ def pytest_openclaw_validators() -> Sequence[type[Validator]]:
     ```
 
     Then a suite may say `validator = { type = "mentions_ticket", ticket = "OC-12" }`.
+    """
+    raise AssertionError("a specification is never called")
+
+
+@pytest.hookspec
+def pytest_openclaw_reports() -> Sequence[type[Report] | Report]:
+    r"""Return further files that tell of a whole run, in the root `conftest.py` or an installed plugin.
+
+    ```python
+    class Tiers:
+        name = "tiers.csv"
+
+        def render(self, summary):
+            rows = (f"{group.target.label},{group.tool_use.tier}" for group in summary.groups)
+            return "\n".join(["target,tier", *rows, ""])
+
+
+    def pytest_openclaw_reports():
+        return [Tiers]
+    ```
+
+    Each is written into the run directory, under its name, at the end of a run, and by `merge` and
+    `rescore`; under xdist by the controller. `summary` is what `summary.json` holds. A report that breaks
+    is told at the end and left out; verdicts and exit status stay what they are.
+    """
+    raise AssertionError("a specification is never called")
+
+
+@pytest.hookspec
+def pytest_openclaw_record(row: Mapping[str, Any], config: pytest.Config) -> Mapping[str, Any] | None:
+    """Have a last look at a row before it is written, and add to it; None adds nothing.
+
+    ```python
+    def pytest_openclaw_record(row):
+        return {"x_lab": {"is_slow": row["e2e_ms"] > 5000}}
+    ```
+
+    Called once for each row, in the process in which reports arrive: a plain session, or xdist's
+    controller; by `rescore` for the rows that it changes. In the root `conftest.py` or an installed
+    plugin. Keys that are added begin with `x_`, so that no field to come can collide with them; values
+    are anything that JSON can hold. An exception is told at the end, and costs what would have been added.
+
+    Args:
+        row: as it will stand in `results.jsonl`; a copy of the hook's own.
+        config: pytest's. `rescore` and `merge` load the project without configuring it.
     """
     raise AssertionError("a specification is never called")

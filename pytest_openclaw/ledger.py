@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pytest_openclaw.records import Cell, CellKey, JsonObject, Record, Target
+    from pytest_openclaw.run.guests import Guests
     from pytest_openclaw.run.live_line import LiveLine
     from pytest_openclaw.run.progress import Progress
     from pytest_openclaw.run.session import Plan, RunSession
@@ -108,12 +109,21 @@ class Ledger:
             directory = state.resumption.directory or self._open.enter_context(
                 RunDirectory.new(settings.runs_dir, settings.run_id, exactly=settings.run_id_given)
             )
-            self.run = RunSession(directory, settings, plan, state.resumption.earlier, state.baseline)
+            self.run = RunSession(
+                directory, settings, plan, state.resumption.earlier, state.baseline, self._guests()
+            )
         except (OpenClawError, OSError) as error:
             raise pytest.UsageError(f"the run cannot be recorded: {error}") from None
         self._show_progress(plan)
         state.interruptible()
         self._tell_decisions()
+
+    def _guests(self) -> Guests:
+        from pytest_openclaw.registries import looks_of, reports_of
+        from pytest_openclaw.run.guests import Guests
+
+        config = self._state.config
+        return Guests(reports=reports_of(config), looks=looks_of(config), clean=self._state.redactor.value)
 
     def _show_progress(self, plan: Plan) -> None:
         from pytest_openclaw.run.live_line import LiveLine, terminal_of

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.protocols import Validator
     from pytest_openclaw.providers import Builtin
     from pytest_openclaw.records import Reply
+    from pytest_openclaw.reports.brought import Report
 
 MARKER = (
     "openclaw(id, prompt, …): a benchmark in Python; its test takes `reply` and runs once for each target."
@@ -45,6 +46,13 @@ def pytest_openclaw_providers() -> Sequence[Builtin]:
 def pytest_openclaw_validators() -> Sequence[type[Validator]]:
     """Bring the built-in validators through the door for guests."""
     from pytest_openclaw.validators import BUILTIN
+
+    return BUILTIN
+
+
+def pytest_openclaw_reports() -> Sequence[type[Report]]:
+    """Bring the built-in reports through the door for guests."""
+    from pytest_openclaw.reports.brought import BUILTIN
 
     return BUILTIN
 

@@ -137,7 +137,7 @@ class Recorder:
         summary, run = ledger.summary, ledger.run
         if summary is None or run is None or not (summary.n_rows or summary.gates):
             return
-        from pytest_openclaw.reports.terminal import TITLE, render_terminal
+        from pytest_openclaw.reports.terminal import TITLE, render_complaints, render_terminal
         from pytest_openclaw.spending import notes_on_cost
 
         page = run.directory.path / "summary.md"
@@ -148,6 +148,8 @@ class Recorder:
         for line in render_terminal(summary, str(where), ledger.resume_command, notes):
             terminalreporter.write_line(line)
         for line in ci.annotate(summary, self._state.suite_files):
+            terminalreporter.write_line(line)
+        for line in render_complaints(self._state.redactor.value(run.guests.complaints)):
             terminalreporter.write_line(line)
 
 

@@ -1,8 +1,9 @@
-"""What the hooks brought: providers and validators by name, a name claimed once."""
+"""What the hooks brought: providers, validators and reports by name, a name claimed once; looks at rows."""
 
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,13 +13,23 @@ from pytest_openclaw.protocols import Provider, ProviderSetup
 from pytest_openclaw.providers import Builtin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     import pluggy
 
+    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.reports.brought import Brought
+    from pytest_openclaw.run.guests import Look
     from pytest_openclaw.settings import Settings
     from pytest_openclaw.validators.registry import Registry
+
+REPORT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
+# The run's own files, and those that a resumed run or a command looks for.
+TAKEN_NAMES = re.compile(
+    r"(config|inventory|summary)\.json|results\.jsonl|resources_.*\.txt|openclaw\.patch\.json5",
+    re.IGNORECASE,
+)
 
 
 def provider_classes(config: pytest.Config) -> dict[str, type[Provider] | Builtin]:
@@ -56,6 +67,61 @@ def validator_registry(config: pytest.Config) -> Registry:
         return build_registry(_claims(config.hook.pytest_openclaw_validators))
     except OpenClawError as error:
         raise pytest.UsageError(str(error)) from None
+
+
+def reports_of(config: pytest.Config) -> tuple[Brought, ...]:
+    """Return every report, in the order in which they are written.
+
+    Raises:
+        pytest.UsageError: a name is claimed twice or is no file's, or something is no report.
+    """
+    from pytest_openclaw.reports.brought import Brought
+
+    claimed: dict[str, Brought] = {}
+    for claimant, brought in _claims(config.hook.pytest_openclaw_reports):
+        report = _made(claimant, brought) if isinstance(brought, type) else brought
+        name = getattr(report, "name", None)
+        if not isinstance(name, str) or not callable(getattr(report, "render", None)):
+            raise pytest.UsageError(
+                f"{claimant}: {brought!r} is no report: it needs a name and a render(summary)."
+            )
+        if not REPORT_NAME.fullmatch(name) or TAKEN_NAMES.fullmatch(name):
+            raise pytest.UsageError(
+                f"{claimant}: a report cannot be named {name!r}; give a plain file name of its own, "
+                "such as tiers.csv."
+            )
+        # Some file systems tell no capitals apart.
+        if other := claimed.get(name.lower()):
+            raise pytest.UsageError(
+                f"the report {name!r} is claimed by {other.claimant} and by {claimant}; rename one."
+            )
+        claimed[name.lower()] = Brought(claimant=claimant, name=name, render=report.render)
+    return tuple(claimed.values())
+
+
+def _made(claimant: str, report: type[Any]) -> Any:
+    try:
+        return report()
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise pytest.UsageError(f"{claimant}: the report {report.__name__} cannot be made: {what}") from error
+
+
+def looks_of(config: pytest.Config) -> tuple[Look, ...]:
+    """Return who has a last look at rows, in the order in which pytest calls hooks."""
+    from pytest_openclaw.run.guests import Look
+
+    # One by one, because what one guest breaks must not cost what another adds.
+    implementations = reversed(config.hook.pytest_openclaw_record.get_hookimpls())
+    return tuple(Look(claimant=one.plugin_name, see=_looking(one, config)) for one in implementations)
+
+
+def _looking(implementation: pluggy.HookImpl, config: pytest.Config) -> Callable[[JsonObject], Any]:
+    def see(row: JsonObject) -> Any:
+        given = {"row": row, "config": config}
+        return implementation.function(*(given[name] for name in implementation.argnames))
+
+    return see
 
 
 def make_providers(

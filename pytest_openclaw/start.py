@@ -28,7 +28,7 @@ def check_start(state: State) -> None:
         pytest.UsageError: says what is wrong and what to do.
     """
     if state.settings.dry_run:
-        check_validators(state)
+        check_guests(state)
         check_prompt_ids(state)
         state.check_providers()
         check_budget(state)
@@ -36,7 +36,7 @@ def check_start(state: State) -> None:
         return
     check_workers(state)
     check_run_name(state)
-    check_validators(state)
+    check_guests(state)
     check_prompt_ids(state)
     state.check_providers()
     state.reopen()
@@ -95,11 +95,12 @@ def read_baseline(state: State) -> None:
         raise pytest.UsageError(f"--openclaw-baseline={name}: {error}") from None
 
 
-def check_validators(state: State) -> None:
-    """Refuse a wrong validator of the root conftest or of a plugin; one beside the suites is read later."""
-    from pytest_openclaw.registries import validator_registry
+def check_guests(state: State) -> None:
+    """Refuse a wrong validator or report of the root conftest or of a plugin; others are read later."""
+    from pytest_openclaw.registries import reports_of, validator_registry
 
     validator_registry(state.config)
+    reports_of(state.config)
 
 
 def check_prompt_ids(state: State) -> None:

@@ -19,11 +19,13 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.errors import OpenClawError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pytest_openclaw.commands.answer import Answer
 
-COMMANDS = ("compare", "merge", "plan", "rescore", "route")
+COMMANDS = (
+    "compare", "export", "history", "init", "merge", "plan", "rescore", "route", "show",
+)  # fmt: skip
 
 REFUSED = 1
 """Exit status if a command could not do what it was asked; argparse's own, for usage, is 2."""
@@ -80,6 +82,9 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
 def _show(answer: Answer, *, as_json: bool) -> None:
     from pytest_openclaw.reports.numbers import printable
 
+    if answer.raw is not None and not as_json:
+        _pour(answer.raw)
+        return
     if as_json:
         lines = [json.dumps(answer.data, indent=2)]  # ASCII, which every terminal and pipe takes
     else:
@@ -88,6 +93,23 @@ def _show(answer: Answer, *, as_json: bool) -> None:
             printable(line).encode(encoding, "backslashreplace").decode(encoding) for line in answer.lines
         ]
     print("\n".join(lines), flush=True)  # noqa: T201
+
+
+def _pour(texts: Iterable[str]) -> None:
+    """Write texts to stdout byte for byte, or to a terminal so that it obeys none of them."""
+    if sys.stdout.isatty():
+        from pytest_openclaw.reports.numbers import printable
+
+        for text in texts:
+            print(printable(text.replace("\r\n", "\n")), end="")  # noqa: T201
+        return
+    out = getattr(sys.stdout, "buffer", None)  # a captured stdout may have none
+    for text in texts:
+        if out is None:
+            print(text, end="")  # noqa: T201
+        else:
+            out.write(text.encode())
+    sys.stdout.flush()
 
 
 def _in_words(error: Exception) -> str:

@@ -10,7 +10,7 @@ from pytest_openclaw.errors import OpenClawError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pytest_openclaw.records import JsonObject
 
@@ -24,12 +24,19 @@ class Answer:
         data: for a program, under `--json`.
         status: the exit status.
         warnings: a line each on stderr.
+        raw: for a file or a pipe, instead of `lines`: written as it is, in UTF-8.
     """
 
     lines: Sequence[str]
     data: JsonObject
     status: int = 0
     warnings: Sequence[str] = ()
+    raw: Iterable[str] | None = None
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Add the run that a command works on."""
+    parser.add_argument("run", metavar="RUN", help="the run's directory, its id, or last")
 
 
 def add_runs_dir(parser: argparse.ArgumentParser) -> None:
@@ -41,6 +48,11 @@ def add_runs_dir(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="where a RUN that is no path is looked for or made (runs)",
     )
+
+
+def add_rootdir(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add the option that says where the project is."""
+    parser.add_argument("--rootdir", type=Path, default=Path(), metavar="DIR", help=what)
 
 
 def run_path(name: str, runs_dir: Path) -> Path:

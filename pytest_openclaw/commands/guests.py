@@ -1,9 +1,10 @@
-"""The validators of a project, its own included, without a session of pytest's."""
+"""What a project and its plugins bring, without a session of pytest's: validators, reports, looks at rows."""
 
 from __future__ import annotations
 
 import contextlib
 import io
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,11 +15,33 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from pytest_openclaw.run.guests import Guests
     from pytest_openclaw.validators.registry import Registry
 
 
-def project_validators(root: Path, suites: Sequence[Path]) -> Registry:
-    """Return the validators that a session over these suites would have.
+@dataclass(frozen=True, kw_only=True)
+class Project:
+    """What a project and its plugins bring, the built-ins included."""
+
+    validators: Registry
+    guests: Guests
+
+
+def guests_of(root: Path) -> tuple[Guests, list[str]]:
+    """Return the guests of a project, and what to say if it cannot be loaded: the built-ins have to do then.
+
+    For what needs no project; a folder that holds none brings nothing of its own.
+    """
+    from pytest_openclaw.run.guests import Guests
+
+    try:
+        return load_project(root.resolve(strict=True), ()).guests, []
+    except OpenClawError as error:
+        return Guests(), [f"reports of your own are not written: {error}"]
+
+
+def load_project(root: Path, suites: Sequence[Path]) -> Project:
+    """Return what a session over these suites would have of validators, reports and looks at rows.
 
     pytest loads the project as it always does: its ini file, installed plugins, the `conftest.py` of the
     root folder and of every folder on the way to a suite. Then it is stopped, before anything is
@@ -29,7 +52,7 @@ def project_validators(root: Path, suites: Sequence[Path]) -> Registry:
         suites: files that exist.
 
     Raises:
-        OpenClawError: the project cannot be loaded, or a validator type is claimed twice.
+        OpenClawError: the project cannot be loaded, or a name is claimed twice.
     """
     folders = dict.fromkeys(str(path.resolve().parent) for path in suites) or [str(root)]
     # Uncaptured, what a conftest prints comes here and not to the command's own output.
@@ -43,27 +66,31 @@ def project_validators(root: Path, suites: Sequence[Path]) -> Registry:
             pytest.main(words, plugins=[stop])
     except SystemExit as error:
         stop.error = pytest.UsageError(f"something there called sys.exit({error.code!r})")
-    if stop.registry is None:
+    if stop.project is None:
         said = str(stop.error or told.getvalue()).strip()
         raise OpenClawError(f"pytest cannot load the project in {root}: {said}")
-    return stop.registry
+    return stop.project
 
 
 class _StopWhenLoaded:
     """Takes the place of pytest's session."""
 
-    registry: Registry | None = None
+    project: Project | None = None
     error: pytest.UsageError | None = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> int:
-        """Ask the hook for validators, and end pytest."""
-        from pytest_openclaw.registries import validator_registry
+        """Ask the hooks, and end pytest."""
+        from pytest_openclaw.registries import looks_of, reports_of, validator_registry
+        from pytest_openclaw.run.guests import Guests
 
         try:
             if not config.pluginmanager.hasplugin("openclaw"):
                 raise pytest.UsageError("the plugin openclaw is switched off there; -p no:openclaw does so")
-            self.registry = validator_registry(config)
+            self.project = Project(
+                validators=validator_registry(config),
+                guests=Guests(reports=reports_of(config), looks=looks_of(config)),
+            )
         except pytest.UsageError as error:
             self.error = error
         return 0

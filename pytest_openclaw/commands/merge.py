@@ -6,6 +6,9 @@ runs that did not measure the same thing: another prompt or validator under one
 id, another setting that shapes a request. Told is what is worth knowing: an
 unfinished run, a model that was not served alike, different addresses.
 
+Reports of your own (pytest_openclaw_reports in conftest.py or an installed
+plugin) are written too, if the project can be loaded.
+
 Example:
   pytest benchmarks/ -k "P1 or P2" --openclaw-run-id=shard-1
   pytest benchmarks/ -k "not (P1 or P2)" --openclaw-run-id=shard-2
@@ -17,7 +20,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.answer import Answer, add_runs_dir, counted, new_run_path, run_path
+from pytest_openclaw.commands.answer import (
+    Answer,
+    add_rootdir,
+    add_runs_dir,
+    counted,
+    new_run_path,
+    run_path,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -32,11 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("newest", "oldest"),
         help="which row to keep where a cell has different ones; without it they are refused",
     )
+    add_rootdir(parser, "the project's root folder, whose conftest.py may bring reports (the current folder)")
     add_runs_dir(parser)
 
 
 def run(arguments: argparse.Namespace) -> Answer:
     """Merge, and show the whole."""
+    from pytest_openclaw.commands.guests import guests_of
     from pytest_openclaw.reports.terminal import render_terminal
     from pytest_openclaw.run.stored.merging import merge_parts
     from pytest_openclaw.run.stored.parts import read_part
@@ -47,7 +59,8 @@ def run(arguments: argparse.Namespace) -> Answer:
     parts = [read_part(run_path(name, arguments.runs_dir)) for name in arguments.runs]
     merged = merge_parts(parts, arguments.prefer)
     now_ms = time.time_ns() // 1_000_000
-    written = write_run(merged.new, into.parent, into.name, exactly=True, now_ms=now_ms)
+    guests, warnings = guests_of(arguments.rootdir)
+    written = write_run(merged.new, into.parent, into.name, exactly=True, now_ms=now_ms, guests=guests)
     summary = written.summary
     n_runs, n_targets = counted(len(parts), "run"), counted(len(summary.groups), "target")
     head = f"merged {n_runs}: {summary.n_rows} of {counted(summary.n_cells, 'cell')}, {n_targets}"
@@ -72,4 +85,5 @@ def run(arguments: argparse.Namespace) -> Answer:
             "notes": list(merged.notes),
             "summary": summary_to_json(summary),
         },
+        warnings=[*warnings, *guests.complaints],
     )

@@ -9,7 +9,8 @@ config.json is used.
 
 Your own validators come from conftest.py and installed plugins, as in a session
 of pytest's: its ini file and the conftest.py of the root folder and of the
-suites' folders are loaded; no test is collected or run.
+suites' folders are loaded; no test is collected or run. Reports that they bring
+are written too, and rows that change are shown to pytest_openclaw_record.
 
 Example:
   python -m pytest_openclaw rescore 20260213_235930
@@ -19,10 +20,17 @@ Example:
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.answer import Answer, add_runs_dir, counted, new_run_path, run_path
+from pytest_openclaw.commands.answer import (
+    Answer,
+    add_rootdir,
+    add_run,
+    add_runs_dir,
+    counted,
+    new_run_path,
+    run_path,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -34,16 +42,12 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `rescore` is told."""
-    parser.add_argument("run", metavar="RUN", help="the run's directory, its id, or last")
+    add_run(parser)
     parser.add_argument(
         "--into", metavar="RUN", help="the new run: its directory or its id (RUN-rescored, beside it)"
     )
-    parser.add_argument(
-        "--rootdir",
-        type=Path,
-        default=Path(),
-        metavar="DIR",
-        help="the project's root folder, to which the rows' suites are relative (the current folder)",
+    add_rootdir(
+        parser, "the project's root folder, to which the rows' suites are relative (the current folder)"
     )
     add_runs_dir(parser)
 
@@ -51,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> Answer:
     """Rescore, and show what has changed."""
     from pytest_openclaw import __version__
-    from pytest_openclaw.commands.guests import project_validators
+    from pytest_openclaw.commands.guests import load_project
     from pytest_openclaw.reports.terminal import render_terminal
     from pytest_openclaw.run.stored.parts import read_part
     from pytest_openclaw.run.stored.rescoring import rescore_part
@@ -62,11 +66,14 @@ def run(arguments: argparse.Namespace) -> Answer:
     into = new_run_path(arguments.into, arguments.runs_dir) if arguments.into else None
     part = read_part(run_path(arguments.run, arguments.runs_dir))
     root = arguments.rootdir.resolve(strict=True)
-    registry = project_validators(root, suite_files(part, root))
-    rescored = rescore_part(part, todays_rules(part, root, registry), version=__version__)
+    project = load_project(root, suite_files(part, root))
+    rules, guests = todays_rules(part, root, project.validators), project.guests
+    rescored = rescore_part(part, rules, version=__version__, guests=guests)
     beside = into or part.run.path.with_name(f"{part.run.run_id}-rescored")
     now_ms = time.time_ns() // 1_000_000
-    written = write_run(rescored.new, beside.parent, beside.name, exactly=into is not None, now_ms=now_ms)
+    written = write_run(
+        rescored.new, beside.parent, beside.name, exactly=into is not None, now_ms=now_ms, guests=guests
+    )
     return Answer(
         lines=[
             *_told(part.name, rescored),
@@ -83,6 +90,7 @@ def run(arguments: argparse.Namespace) -> Answer:
             "notes": list(rescored.notes),
             "summary": summary_to_json(written.summary),
         },
+        warnings=guests.complaints,
     )
 
 

@@ -21,7 +21,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.answer import Answer, add_runs_dir, run_path
+from pytest_openclaw.commands.answer import Answer, add_run, add_runs_dir, run_path
 from pytest_openclaw.errors import OpenClawError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ STDOUT = "-"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `route` is told."""
-    parser.add_argument("run", metavar="RUN", help="the run's directory, its id, or last")
+    add_run(parser)
     parser.add_argument(
         "--out", metavar="FILE", help=f"the patch (RUN/{FILE}); - prints it and writes nothing"
     )

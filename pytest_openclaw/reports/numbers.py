@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import unicodedata
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -34,13 +35,12 @@ def render_duration(seconds: float) -> str:
     return f"{minutes:.0f} min" if minutes < 99.5 else f"{minutes / 60:.1f} h"
 
 
-def render_usd(usd: float) -> str:
-    """Return `$0.0213`, `$1.25` or `$310`."""
-    if usd == 0:
-        return "$0"
-    if usd < 0.99995:
-        return f"${usd:.4f}" if usd >= 0.00005 else "<$0.0001"
-    return f"${usd:.2f}" if usd < 99.995 else f"${usd:.0f}"
+def render_time(milliseconds: int, form: str) -> str:
+    """Return a moment, in ms since the epoch, by this machine's clock and in a form of `strftime`."""
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000).astimezone().strftime(form)
+    except (ValueError, OverflowError, OSError):  # no moment of a calendar's
+        return DASH
 
 
 def render_rate(rate: float | None) -> str:

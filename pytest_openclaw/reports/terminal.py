@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import textwrap
+from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.reports.columns import WIDTH, padded, render_columns
 from pytest_openclaw.reports.comparison import in_short, name_of, reasons_in_short
 from pytest_openclaw.reports.money import render_cost
 from pytest_openclaw.reports.numbers import (
     DASH,
-    columns,
     lines_of,
     one_line,
     render_count,
@@ -31,15 +33,15 @@ from pytest_openclaw.stats.advice import advice_on
 from pytest_openclaw.stats.findings import most_frequent_miss
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_openclaw.stats.summary import Group, Summary
 
 TITLE = "openclaw: which model may hold the tools?"
-WIDTH = 80
 TARGET_WIDTH = 27
 LABEL_WIDTH = 18
 LONGEST_COMMAND = 4000
+LONGEST_COMPLAINT = 600
 HEADERS = ("target", "pass", "", "p50", "p95", "TTFT", "tok/s", "tier", "")
 ON_THE_LEFT = (True, False, False, False, False, False, False, True, False)
 
@@ -65,39 +67,29 @@ def render_terminal(
     return [*lines, "", *(f"{label:<{LABEL_WIDTH}}{text}".rstrip() for label, text in findings)]
 
 
+def render_complaints(complaints: Sequence[str]) -> list[str]:
+    """Return the lines that tell what guests did wrong, such as a report that broke."""
+    lines = []
+    for text in complaints:
+        wrapped = textwrap.wrap(one_line(text, LONGEST_COMPLAINT), WIDTH - LABEL_WIDTH)
+        labels = chain(["guest broke"], repeat(""))
+        lines += [f"{label:<{LABEL_WIDTH}}{line}" for label, line in zip(labels, wrapped, strict=False)]
+    return lines
+
+
 def _table(summary: Summary) -> Iterator[str]:
     answered = [group for group in summary.groups if group.n_ok]
     if answered:
-        rows = _fitted([[*HEADERS], *(_row(group) for group in answered)])
-        # Not by tabulate, which counts a wide character as one column.
-        widths = _widths(rows)
-        gap = "  " if sum(widths) + 2 * (len(widths) - 1) <= WIDTH else " "
-        for row in rows:
-            cells = zip(row, widths, ON_THE_LEFT, strict=True)
-            yield gap.join(_padded(text, width, left=left) for text, width, left in cells).rstrip()
+        yield from render_columns(
+            [[*HEADERS], *(_row(group) for group in answered)], ON_THE_LEFT, most=TARGET_WIDTH
+        )
     for group in summary.groups:
         if not group.n_ok:
             reason = next(iter(group.reasons.values()), "not asked")
-            label = _padded(one_line(group.target.label, TARGET_WIDTH), TARGET_WIDTH, left=True)
+            label = padded(one_line(group.target.label, TARGET_WIDTH), TARGET_WIDTH, left=True)
             first, *rest = lines_of(reason, WIDTH - TARGET_WIDTH - 1)
             yield f"{label} {first}"
             yield from (f"{'':<{TARGET_WIDTH}} {line}" for line in rest)
-
-
-def _padded(text: str, width: int, *, left: bool) -> str:
-    blanks = " " * (width - columns(text))
-    return text + blanks if left else blanks + text
-
-
-def _widths(rows: list[list[str]]) -> list[int]:
-    return [max(map(columns, column)) for column in zip(*rows, strict=True)]
-
-
-def _fitted(rows: list[list[str]]) -> list[list[str]]:
-    """Shorten the targets, so that all columns with a blank between them fit the width."""
-    figures = sum(width + 1 for width in _widths(rows)[1:])
-    width = min(TARGET_WIDTH, WIDTH - figures)
-    return [[one_line(target, width), *others] for target, *others in rows]
 
 
 def _row(group: Group) -> list[str]:

@@ -9,7 +9,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.reports.numbers import one_line, render_duration, render_usd
+from pytest_openclaw.reports.money import render_usd
+from pytest_openclaw.reports.numbers import one_line, render_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

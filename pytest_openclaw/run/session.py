@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.clock import epoch_ms
-from pytest_openclaw.reports.markdown import render_markdown
 from pytest_openclaw.run.comparing import Measured, compare_runs
+from pytest_openclaw.run.guests import Guests
 from pytest_openclaw.run.settling import Settling
 from pytest_openclaw.run.surroundings import Surroundings
 from pytest_openclaw.schema import from_row
@@ -102,6 +102,7 @@ class RunSession:
         plan: what is to be asked.
         earlier: what the sessions before have left, if the run is resumed.
         baseline: the run to compare with.
+        guests: what they add to rows and beside the summary; without any, the built-in reports are written.
 
     Attributes:
         decisions: on the targets' repeats, oldest first; whoever tells them takes them out.
@@ -117,10 +118,12 @@ class RunSession:
         plan: Plan,
         earlier: Earlier | None = None,
         baseline: Measured | None = None,
+        guests: Guests | None = None,
     ) -> None:
         self.directory = directory
         self.plan = plan
         self.records: list[Record] = []
+        self.guests = guests or Guests()
         self._settings = settings
         self._baseline = baseline
         self._n_selected = plan.n_selected
@@ -152,6 +155,7 @@ class RunSession:
         # Ten thousand answers of 64 KiB are kept on disk, not here.
         bare = {"raw_output": "", "parsed_output": None, "tool_call_details": ()}
         record = from_row({**row, **bare, "turns": bare_turns(row.get("turns"))})
+        row |= self.guests.look_at(row)
         with whole_step:  # else the summary might not count a row that is there
             self.directory.append(row)
             self.records.append(record)
@@ -214,7 +218,7 @@ class RunSession:
         if (budget_usd := self._settings.budget_usd) is not None:
             summary = replace(summary, budget=budget_of(records, budget_usd, spent_usd))
         self.directory.write_json("summary.json", summary_to_json(summary))
-        self.directory.write_text("summary.md", render_markdown(summary))
+        self.guests.write_reports(self.directory, summary)
         return summary
 
     def _n_owed_anyway(self, target: Target) -> int:
@@ -240,7 +244,7 @@ class RunSession:
         if not earlier.kept.is_whole:
             self.directory.keep_rows(earlier.kept.lines)
         # They told of rows that may be asked again now.
-        self.directory.remove("summary.json", "summary.md")
+        self.directory.remove("summary.json", *(report.name for report in self.guests.reports))
         self.records += earlier.kept.records
         for record in earlier.kept.records:
             self.decisions += self._settling.take(record)

@@ -107,6 +107,12 @@ def test_the_console_script_is_installed() -> None:
         pytest.param(["merge", "one", "--into", "x", "--prefer=best"], id="unknown-choice"),
         pytest.param(["rescore"], id="rescore-what"),
         pytest.param(["rescore", "one", "two"], id="rescore-two"),
+        pytest.param(["show"], id="show-what"),
+        pytest.param(["show", "one", "P1", "P2"], id="show-two-cells"),
+        pytest.param(["history", "one", "two"], id="history-two"),
+        pytest.param(["export"], id="export-what"),
+        pytest.param(["init", "one", "two"], id="init-two"),
+        pytest.param(["show", "one", "--targets=a"], id="unknown-option"),
     ],
 )
 def test_wrong_words_end_with_2(runs: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from pytest_openclaw.records import CellKey, JsonObject
+    from pytest_openclaw.records import CellKey, JsonObject, Record
     from pytest_openclaw.settings import Gates
 
 PromptKey = tuple[str, str]
@@ -100,6 +100,18 @@ class Part:
         n_rows = sum(key.target == target and (key.suite, key.prompt_id) in own for key in self.rows)
         return max(0, sum(own.values()) - n_rows)
 
+    @property
+    def records(self) -> list[Record]:
+        """The rows that count, as the run was planned: by target, prompt and repeat."""
+        targets = {target: place for place, target in enumerate(self.n_selected)}
+        prompts = {key: place for place, key in enumerate(self.prompts)}
+
+        def place(record: Record) -> tuple[int, int, int]:
+            prompt = prompts.get((record.suite, record.prompt_id), len(prompts))
+            return targets.get(record.target, len(targets)), prompt, record.repeat
+
+        return sorted((row.record for row in self.rows.values()), key=place)
+
     def n_rows_of(self, target: Target) -> int:
         """Rows that count, of one target."""
         return sum(key.target == target for key in self.rows)
@@ -116,13 +128,17 @@ class Part:
         return told
 
 
-def read_part(path: Path) -> Part:
+def read_part(path: Path, *, even_living: bool = False) -> Part:
     """Read a run directory, and check that it can be rewritten.
+
+    Args:
+        path: the directory.
+        even_living: take a run that is under way as far as it has come, to be looked at.
 
     Raises:
         OpenClawError: it cannot, or a run is writing there now; the text says why.
     """
-    if is_living(path):
+    if is_living(path) and not even_living:
         raise OpenClawError(f"{path}: a run is writing there now. Wait until it ends, or end it.")
     run = load_run(path)
     if not run.inventory:  # killed before there was one
@@ -174,13 +190,13 @@ def is_finished(path: Path, n_rows: int) -> bool:
     Raises:
         OpenClawError: its summary cannot be read.
     """
-    path = path / "summary.json"
-    if not path.exists():
+    file = path / "summary.json"
+    if not file.exists():
         return False
     try:
-        summary = json.loads(path.read_bytes())
+        summary = json.loads(file.read_bytes())
     except ValueError as error:
-        raise OpenClawError(f"{path} is no JSON: {error}") from None
+        raise OpenClawError(f"{file} is no JSON: {error}") from None
     # A resumed run that was killed may have rows that its old summary does not know.
     said = isinstance(summary, dict) and (summary.get("state"), summary.get("n_rows"))
     return said == ("finished", n_rows)

@@ -17,7 +17,9 @@ from pytest_openclaw import faults
 from pytest_openclaw.judge import conclude, judge, prepare, tool_demand_of
 from pytest_openclaw.records import Reply, Timing, Turn, Verdict
 from pytest_openclaw.redact import HIDDEN
+from pytest_openclaw.reports.cells import verdict_of
 from pytest_openclaw.run.directory import line_of
+from pytest_openclaw.run.guests import Guests
 from pytest_openclaw.run.reading import StoredRow
 from pytest_openclaw.run.recording import of_judgement
 from pytest_openclaw.run.stored.parts import is_python
@@ -87,21 +89,16 @@ class Rescored:
     notes: tuple[str, ...]
 
 
-def verdict_of(record: Record) -> str:
-    """Return a row's verdict in a word."""
-    if record.failure_type:
-        return record.failure_type
-    return {True: "passed", False: "failed", None: "not judged"}[record.objective_pass]
-
-
-def rescore_part(part: Part, rules: Rules, *, version: str) -> Rescored:
+def rescore_part(part: Part, rules: Rules, *, version: str, guests: Guests | None = None) -> Rescored:
     """Return the run with every reply judged anew.
 
     Args:
         part: the run.
         rules: today's, for its prompts.
         version: of this plugin, for `config.json`.
+        guests: have a last look at the rows that change.
     """
+    guests = guests or Guests()
     rows: list[StoredRow] = []
     changes: list[Change] = []
     kept: Counter[Kept] = Counter()
@@ -117,7 +114,8 @@ def rescore_part(part: Part, rules: Rules, *, version: str) -> Rescored:
         if _text(result) == _text(old):
             rows.append(row)
         else:
-            rows.append(StoredRow(line=line_of(to_row(result)), record=result))
+            new = to_row(result)
+            rows.append(StoredRow(line=line_of(new | guests.look_at(new)), record=result))
             changes.append(Change(before=old, after=result))
     return Rescored(
         new=NewRun(

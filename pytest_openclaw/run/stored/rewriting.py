@@ -6,8 +6,8 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.reports.markdown import render_markdown
 from pytest_openclaw.run.directory import RunDirectory
+from pytest_openclaw.run.guests import Guests
 from pytest_openclaw.run.resources import render_snapshot
 from pytest_openclaw.run.session import CONFIG_VERSION
 from pytest_openclaw.run.surroundings import file_names
@@ -49,7 +49,9 @@ class Written:
     summary: Summary
 
 
-def write_run(new: NewRun, runs_dir: Path, run_id: str, *, exactly: bool, now_ms: int) -> Written:
+def write_run(
+    new: NewRun, runs_dir: Path, run_id: str, *, exactly: bool, now_ms: int, guests: Guests | None = None
+) -> Written:
     """Write a run directory; one that cannot be written whole is removed.
 
     Args:
@@ -58,6 +60,7 @@ def write_run(new: NewRun, runs_dir: Path, run_id: str, *, exactly: bool, now_ms
         run_id: the wished name.
         exactly: refuse if that name is taken; else a number is added.
         now_ms: for the summary's `generated_at_ms`.
+        guests: whose reports are written; without any, the built-in ones are.
 
     Raises:
         OpenClawError: the name is taken.
@@ -68,14 +71,14 @@ def write_run(new: NewRun, runs_dir: Path, run_id: str, *, exactly: bool, now_ms
     try:
         with directory:
             is_ours = True
-            return Written(path=directory.path, summary=_fill(directory, new, now_ms))
+            return Written(path=directory.path, summary=_fill(directory, new, now_ms, guests or Guests()))
     except BaseException:
         if is_ours:  # and not another's, who began at the same moment
             shutil.rmtree(directory.path, ignore_errors=True)
         raise
 
 
-def _fill(directory: RunDirectory, new: NewRun, now_ms: int) -> Summary:
+def _fill(directory: RunDirectory, new: NewRun, now_ms: int, guests: Guests) -> Summary:
     for row in new.rows:
         directory.append_line(row.line)
     directory.write_json("inventory.json", {"run_id": directory.run_id, **new.inventory})
@@ -98,7 +101,7 @@ def _fill(directory: RunDirectory, new: NewRun, now_ms: int) -> Summary:
         generated_at_ms=now_ms,
     )
     directory.write_json("summary.json", summary_to_json(summary))
-    directory.write_text("summary.md", render_markdown(summary))
+    guests.write_reports(directory, summary)
     # Last, because without it a directory is no run: a killed process leaves none that lacks something.
     directory.write_json(
         "config.json", {"schema_version": CONFIG_VERSION, "run_id": directory.run_id, **new.config}

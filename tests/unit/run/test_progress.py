@@ -47,7 +47,7 @@ def test_lanes_side_by_side() -> None:
     clock.now += 10
 
     line = progress.line(120, {"one": "s.toml::P51[p/m]", "two": "s.toml::P2[q/n]"}, _no_wait)
-    assert line == "openclaw 51/120, 51.0/min, 19 min left, $0.2500; P51[p/m] 10 s, P2[q/n] 10 s"
+    assert line == "openclaw 51/120, 51.0/min, 19 min left, 0.25 USD; P51[p/m] 10 s, P2[q/n] 10 s"
 
 
 def test_no_time_left_is_told_of_a_lane_that_has_not_answered() -> None:

@@ -1,0 +1,148 @@
+"""Where a project says what pytest asks, and how to say it there without changing what stands there."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from configparser import Error, RawConfigParser
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+PYPROJECT = "pyproject.toml"
+SECTION = "tool.pytest.ini_options"
+# Files that pytest takes for its own, in its order; an empty one is enough, and hides all others.
+OWN_TOML = ("pytest.toml", ".pytest.toml")
+OWN_INI = ("pytest.ini", ".pytest.ini")
+# Files of other tools, which count only with a section for pytest.
+SHARED_INI = (("tox.ini", "pytest"), ("setup.cfg", "tool:pytest"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settled:
+    """Where the models are named.
+
+    Attributes:
+        section: of the file.
+        text: what is to stand there.
+        wrote: it was written; else the user is to do so, unless it `is_there`.
+    """
+
+    file: Path
+    section: str
+    text: str = ""
+    wrote: bool = False
+    is_there: bool = False
+
+
+def settle(folder: Path, models: Sequence[str]) -> Settled:
+    """Name the models where pytest will look, if nothing for pytest stands there; never change a line.
+
+    Args:
+        folder: the project's.
+        models: target specs.
+
+    Raises:
+        OSError: a file cannot be read or written.
+    """
+    tests = ["tests"] if (folder / "tests").is_dir() else []
+    for found in _configured(folder):
+        text = _as_toml(models) if found.file.suffix == ".toml" else _as_ini(models)
+        return Settled(file=found.file, section=found.section, text=text, is_there=found.is_there)
+    pyproject = folder / PYPROJECT
+    if pyproject.exists():
+        text = _as_toml(models, tests)
+        wrote = _append(pyproject, f"[{SECTION}]\n{text}")
+        return Settled(file=pyproject, section=SECTION, text=text, wrote=wrote)
+    own = folder / OWN_INI[0]
+    text = _as_ini(models, tests)
+    with own.open("x", encoding="utf-8", newline="\n") as file:
+        file.write(f"[pytest]\n{text}")
+    return Settled(file=own, section="pytest", text=text, wrote=True)
+
+
+def _configured(folder: Path) -> list[Settled]:
+    """Return where pytest finds its configuration now, if anywhere, best first."""
+    files = [folder / name for name in (*OWN_TOML, *OWN_INI)]
+    found = [
+        Settled(file=file, section="pytest", is_there=_names_models(file)) for file in files if file.exists()
+    ]
+    file = folder / PYPROJECT
+    for section in (SECTION, "tool.pytest"):
+        if file.exists() and _table(file, section.split(".")) is not None:
+            is_there = _toml_has(file, section.split("."))
+            found.append(Settled(file=file, section=section, is_there=is_there))
+    for name, section in SHARED_INI:
+        if (file := folder / name).exists() and (has := _ini_has(file, section)) is not None:
+            found.append(Settled(file=file, section=section, is_there=has))
+    return found
+
+
+def _table(file: Path, keys: Sequence[str]) -> object:
+    """Return a table of a TOML file; None if it has none, or is no TOML."""
+    value: object
+    try:
+        value = tomllib.loads(file.read_text("utf-8"))
+    except ValueError:
+        return None
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _names_models(file: Path) -> bool:
+    """Whether a file of pytest's own does."""
+    return _toml_has(file, ["pytest"]) if file.suffix == ".toml" else _ini_has(file, "pytest") is True
+
+
+def _toml_has(file: Path, keys: Sequence[str]) -> bool:
+    return _table(file, [*keys, "openclaw_models"]) is not None
+
+
+def _ini_has(file: Path, section: str) -> bool | None:
+    """Whether a section of an ini file names models; None if there is no such section."""
+    parser = RawConfigParser(strict=False, allow_no_value=True)
+    try:
+        parser.read_string(file.read_text("utf-8"))
+    except (Error, ValueError):
+        return False  # it is the user's to mend; nothing is written beside it
+    return parser.has_option(section, "openclaw_models") if parser.has_section(section) else None
+
+
+def _append(pyproject: Path, text: str) -> bool:
+    """Put a table behind all others, unless the file would not hold the same then, and that."""
+    old = pyproject.read_bytes()
+    line_end = b"\r\n" if b"\r\n" in old else b"\n"
+    gap = b"" if not old.strip() else line_end if old.endswith(b"\n") else 2 * line_end
+    added = gap + text.encode().replace(b"\n", line_end)
+    try:
+        before, after = (tomllib.loads(each.decode()) for each in (old, old + added))
+    except ValueError:
+        return False
+    after["tool"]["pytest"].pop("ini_options")
+    if not after["tool"].pop("pytest") and not after["tool"] and "tool" not in before:
+        after.pop("tool")
+    if before != after:
+        return False
+    with pyproject.open("ab") as file:
+        file.write(added)
+    return True
+
+
+def _as_toml(models: Sequence[str], tests: Sequence[str] = ()) -> str:
+    # JSON's texts and lists are TOML's, as long as every character is written as itself.
+    lines = [f"openclaw_models = {json.dumps([*models], ensure_ascii=False)}"]
+    return _with_comment([*lines, *([f"testpaths = {json.dumps([*tests])}"] if tests else [])], bool(tests))
+
+
+def _as_ini(models: Sequence[str], tests: Sequence[str] = ()) -> str:
+    lines = ["openclaw_models =", *(f"    {model}" for model in models)]
+    return _with_comment([*lines, *([f"testpaths = {' '.join(tests)}"] if tests else [])], bool(tests))
+
+
+def _with_comment(lines: Sequence[str], has_tests: bool) -> str:
+    bare = "a bare `pytest` runs your tests alone" if has_tests else "a bare `pytest` asks them too"
+    return "\n".join([f"# `pytest benchmarks/` asks these models; {bare}.", *lines, ""])

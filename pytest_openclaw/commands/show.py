@@ -1,0 +1,106 @@
+"""Show what a run found: its summary and its cells, or one cell in full.
+
+Without CELL: the summary as the terminal showed it, and a line a cell. With
+CELL: prompt, answer, thinking, calls turn by turn, verdict, times and tokens.
+A cell is named as pytest names it, or by as much of that as is enough: P1,
+P1[ollama_openai/llama3.2:3b], prompts_core.toml::P1, P1-r2. If several fit,
+they are listed. A run that is under way is shown as far as it has come.
+
+Example:
+  python -m pytest_openclaw show last --failed
+  python -m pytest_openclaw show last --target "*qwen*" --prompt "N*"
+  python -m pytest_openclaw show 20260213_235930 P1
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.commands.answer import Answer, add_run, add_runs_dir, run_path
+from pytest_openclaw.commands.choosing import add_filters, find_cell, full_names, is_chosen
+
+if TYPE_CHECKING:
+    import argparse
+
+    from pytest_openclaw.records import JsonObject, Record
+    from pytest_openclaw.run.stored.parts import Part
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `show` is told."""
+    add_run(parser)
+    parser.add_argument("cell", nargs="?", metavar="CELL", help="one cell in full, such as P1")
+    add_filters(parser)
+    add_runs_dir(parser)
+
+
+def run(arguments: argparse.Namespace) -> Answer:
+    """Show the run, or the cell."""
+    from pytest_openclaw.run.stored.parts import read_part
+
+    part = read_part(run_path(arguments.run, arguments.runs_dir), even_living=True)
+    chosen = [record for record in part.records if is_chosen(record, arguments)]
+    if arguments.cell is not None:
+        return _cell(part, find_cell(chosen, arguments.cell, part.name))
+    return _run(part, chosen)
+
+
+def _run(part: Part, chosen: list[Record]) -> Answer:
+    from pytest_openclaw.reports.cells import render_cells
+    from pytest_openclaw.reports.terminal import render_terminal
+    from pytest_openclaw.run.stored.summaries import stored_summary, summary_of
+    from pytest_openclaw.stats.summary import summary_to_json
+
+    summary = summary_of(part)
+    page = part.run.path / "summary.md"
+    where = str(page if page.exists() else part.run.path)
+    names = full_names(part.records)
+    return Answer(
+        lines=[*render_terminal(summary, where), "", *render_cells({names[one.key]: one for one in chosen})],
+        data={
+            "run": part.name,
+            "summary": stored_summary(part.run.path) or summary_to_json(summary),
+            "cells": [_as_json(record, names[record.key]) for record in chosen],
+        },
+        warnings=part.shortcomings,
+    )
+
+
+def _cell(part: Part, record: Record) -> Answer:
+    from pytest_openclaw.reports.cells import render_cell
+    from pytest_openclaw.run.stored.opening import open_record
+    from pytest_openclaw.schema import to_row
+
+    definition = dict(part.prompts.get((record.suite, record.prompt_id), {}))
+    opened = open_record(record, definition)
+    name = full_names(part.records)[record.key]
+    return Answer(
+        lines=render_cell(name, record, definition, opened),
+        data={
+            "run": part.name,
+            "cell": _as_json(record, name),
+            "prompt": definition or None,
+            "thinking": opened.thinking,
+            "answer": opened.answer,
+            "calls": list(opened.calls),
+            "row": to_row(record),
+        },
+        warnings=[] if definition else ["config.json does not define its prompt"],
+    )
+
+
+def _as_json(record: Record, name: str) -> JsonObject:
+    from pytest_openclaw.reports.cells import verdict_of
+
+    return {
+        "cell": name,
+        "suite": record.suite,
+        "prompt_id": record.prompt_id,
+        "target": record.target.label,
+        "repeat": record.repeat,
+        "verdict": verdict_of(record),
+        "violation": record.violation,
+        "fault_message": record.fault_message,
+        "tool_outcome": record.tool_outcome,
+        "e2e_ms": record.e2e_ms,
+    }

@@ -1,0 +1,65 @@
+"""What a report is, and the built-in ones; guests' come in by the hook `pytest_openclaw_reports`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_openclaw.stats.summary import Summary
+
+
+class Report(Protocol):
+    """A file of the run directory that tells of the whole run: `summary.md`, and what guests bring."""
+
+    @property
+    def name(self) -> str:
+        """The file's name, such as `tiers.csv`; a class attribute will do."""
+        ...
+
+    def render(self, summary: Summary) -> str:
+        """Return the file's text.
+
+        Args:
+            summary: the run in figures, as `summary.json` has it: one group a target, gates, findings.
+        """
+        ...
+
+
+class SummaryPage:
+    """`summary.md`."""
+
+    name = "summary.md"
+
+    def render(self, summary: Summary) -> str:
+        """Return the whole page."""
+        # tabulate is imported when a run ends, not when a session with benchmarks starts.
+        from pytest_openclaw.reports.markdown import render_markdown
+
+        return render_markdown(summary)
+
+
+BUILTIN: tuple[type[Report], ...] = (SummaryPage,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Brought:
+    """A report that is to be written.
+
+    Attributes:
+        claimant: who brings it, such as a plugin's name.
+    """
+
+    claimant: str
+    name: str
+    render: Callable[[Summary], str]
+
+
+def built_in() -> tuple[Brought, ...]:
+    """Return the reports that every run has, whoever else brings some."""
+    made = [report() for report in BUILTIN]
+    return tuple(
+        Brought(claimant="pytest_openclaw", name=report.name, render=report.render) for report in made
+    )

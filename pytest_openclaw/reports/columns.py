@@ -1,0 +1,44 @@
+"""Tables for a terminal: 80 columns of it, whatever script a name is written in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.reports.numbers import columns, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+WIDTH = 80
+
+
+def render_columns(
+    rows: Sequence[Sequence[str]], on_the_left: Sequence[bool], *, most: int, shrinks: int = 0
+) -> Iterator[str]:
+    """Yield the rows as lines with equal columns, of at most 80 columns if one of theirs can shrink so far.
+
+    Args:
+        rows: printable texts; those of the column that shrinks may be anything.
+        on_the_left: of each column, whether its texts begin where it does; else they end where it does.
+        most: the width of the column that shrinks is never more.
+        shrinks: which one does, by cutting the middle out.
+    """
+    others = sum(width + 1 for n, width in enumerate(_widths(rows)) if n != shrinks)
+    width = max(1, min(most, WIDTH - others))
+    fitted = [[one_line(text, width) if n == shrinks else text for n, text in enumerate(row)] for row in rows]
+    # Not by tabulate, which counts a wide character as one column.
+    widths = _widths(fitted)
+    gap = "  " if sum(widths) + 2 * (len(widths) - 1) <= WIDTH else " "
+    for row in fitted:
+        cells = zip(row, widths, on_the_left, strict=True)
+        yield gap.join(padded(text, width, left=left) for text, width, left in cells).rstrip()
+
+
+def padded(text: str, width: int, *, left: bool) -> str:
+    """Return the text with blanks behind it, or before it."""
+    blanks = " " * (width - columns(text))
+    return text + blanks if left else blanks + text
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(columns, column)) for column in zip(*rows, strict=True)]

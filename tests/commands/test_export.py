@@ -1,0 +1,251 @@
+"""`export`: rows as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.commands import main
+from pytest_openclaw.reports.csv_rows import flat, guard, render_csv
+from pytest_openclaw.schema import load_schema
+from tests.unit.run.stored_runs import A, B, load, row, store
+
+MISS: dict[str, Any] = {"objective_pass": False, "violation": "no"}
+FORMULA = '=HYPERLINK("http://x","y")'
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with one run whose texts are hard to quote."""
+    monkeypatch.chdir(tmp_path)
+    records = [
+        row(A, "P1", raw_output='a "b", c\r\nd;\te', parsed_output={"words": 5}, tool_calls=("df",)),
+        row(A, "P2", raw_output=FORMULA, ttft_ms=None, **MISS),
+        row(B, "P1", raw_output="ünï 🎉", extra={"x_lab": {"a": [1]}}),
+        row(A, "P2", raw_output="second", ended_at_ms=5, **MISS),
+    ]
+    store(tmp_path / "runs/one", records, tail=b'{"torn')
+    return tmp_path / "runs"
+
+
+def _read(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def _exported(*words: str) -> list[dict[str, str]]:
+    assert main(["export", "one", *words, "--into", "rows.csv"]) == 0
+    file = Path("rows.csv")
+    text = file.read_bytes().decode()
+    file.unlink()
+    return _read(text)
+
+
+def test_every_field_is_a_column(runs: Path) -> None:
+    """In the order of a row, the seed's first; a guest's keys stand at the end."""
+    rows = _exported()
+    (first, *_) = (json.loads(line) for line in (runs / "one/results.jsonl").read_text().splitlines()[:1])
+
+    assert list(rows[0]) == [*first, "x_lab"]
+    assert set(rows[0]) == {*load_schema("row")["properties"], "x_lab"}
+
+
+def test_values_are_flat(runs: Path) -> None:
+    """Null is empty, lists and objects are JSON, and any text comes back as it was."""
+    one, three, two = _exported()
+
+    assert [(r["prompt_id"], r["model"]) for r in (one, three, two)] == [
+        ("P1", "a"),
+        ("P1", "b"),
+        ("P2", "a"),
+    ]
+    assert one["raw_output"] == 'a "b", c\r\nd;\te'
+    assert (json.loads(one["parsed_output"]), json.loads(one["tool_calls"])) == ({"words": 5}, ["df"])
+    assert (one["success"], two["objective_pass"], one["violation"], one["category"]) == (
+        "true",
+        "false",
+        "",
+        "",
+    )
+    assert (three["raw_output"], three["x_lab"], one["x_lab"]) == ("ünï 🎉", '{"a": [1]}', "")
+
+
+def test_a_line_a_cell(runs: Path) -> None:
+    """Where a cell has two rows, the last counts; a torn one is told."""
+    assert [r["raw_output"] for r in _exported("--prompt", "P2")] == ["second"]
+
+
+@pytest.mark.parametrize(
+    ("words", "prompts"),
+    [
+        pytest.param(["--failed"], ["P2"], id="failed"),
+        pytest.param(["--target", "*@low"], ["P1"], id="target"),
+        pytest.param(["--target", "nobody"], [], id="none"),
+    ],
+)
+def test_filters_choose_rows(runs: Path, words: list[str], prompts: list[str]) -> None:
+    """The same filters as those of `show`; without a row the heading is there."""
+    assert [r["prompt_id"] for r in _exported(*words)] == prompts
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("=1+1", id="equals"),
+        pytest.param("+1", id="plus"),
+        pytest.param("-1+2", id="minus"),
+        pytest.param("@SUM(A1)", id="at"),
+        pytest.param("\t=1", id="tab"),
+        pytest.param("\r=1", id="return"),
+        pytest.param("\nx", id="line-feed"),
+        pytest.param("  =1", id="blanks"),
+        pytest.param("\ufeff=1", id="bom"),
+        pytest.param("\u200b\u202e=1", id="unseen"),
+        pytest.param("\x00=1", id="nul"),
+        pytest.param("\uff1d1", id="full-width"),
+        pytest.param("'=1", id="guarded-already"),
+    ],
+)
+def test_no_text_becomes_a_formula(text: str) -> None:
+    """It gets a ' in front, which can be taken away again."""
+    assert guard(text) == f"'{text}"
+    assert flat(text) == f"'{text}"
+    assert flat(text, guarded=False) == text
+
+
+@pytest.mark.parametrize("text", ["", "yes", "a = b", "1-2", "(=1)", "{}", "é", '"=1"', "  yes"])
+def test_other_texts_stay(text: str) -> None:
+    """What no spreadsheet computes is left alone."""
+    assert guard(text) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(-5, "-5"), (1.5, "1.5"), (True, "true"), (None, ""), ([], "[]")]
+)
+def test_what_is_no_text_needs_no_guard(value: Any, text: str) -> None:
+    """A negative number is a number."""
+    assert flat(value) == text
+
+
+@given(texts=st.lists(st.text(), min_size=1))
+def test_every_text_survives(texts: list[str]) -> None:
+    """Whatever is in them, quoting and guard can be undone, and no cell begins like a formula."""
+    text = "".join(render_csv([{"a": one, "b": 1} for one in texts], ["a", "b"]))
+
+    read = [r["a"] for r in _read(text)]
+    assert [one.removeprefix("'") for one in read] == texts
+    assert not any(one.lstrip()[:1] in set("=+-@") and one.lstrip() for one in read)
+
+
+def test_exact_texts_for_programs(runs: Path) -> None:
+    """`--exact` leaves out the guard."""
+    store(runs / "two", [row(A, "P1", raw_output=FORMULA)])
+
+    assert main(["export", "two", "--into", "guarded.csv"]) == 0
+    assert main(["export", "two", "--into", "exact.csv", "--exact"]) == 0
+
+    shown = [
+        _read(Path(name).read_bytes().decode())[0]["raw_output"] for name in ("guarded.csv", "exact.csv")
+    ]
+    assert shown == [f"'{FORMULA}", FORMULA]
+
+
+def test_stdout_gets_the_bytes_that_a_file_gets(runs: Path) -> None:
+    """A pipe is not a terminal: no character of an answer is spelled out, and its ends of lines stay."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest_openclaw", "export", "one"], capture_output=True, timeout=60
+    )
+    assert main(["export", "one", "--into", "rows.csv"]) == 0
+
+    assert done.returncode == 0
+    assert done.stdout == Path("rows.csv").read_bytes()
+    assert done.stdout.count(b"\r\n") == 5
+    assert b"the last line was torn" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such terminal")
+def test_a_terminal_obeys_no_answer(runs: Path) -> None:
+    """Shown instead of written, an escape sequence is spelled out."""
+    import os
+    import pty
+
+    store(runs / "bad", [row(A, "P1", raw_output="\x1b[2J")])
+    main_end, other_end = pty.openpty()
+    with os.fdopen(main_end, "rb", buffering=0) as terminal:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "pytest_openclaw", "export", "bad"], stdout=other_end, stderr=other_end
+        )
+        os.close(other_end)
+        shown = b""
+        try:
+            while part := terminal.read(65536):
+                shown += part
+        except OSError:
+            pass  # Linux's way to say that the other end was closed
+        assert child.wait(60) == 0
+
+    assert b"\x1b" not in shown
+    assert b"\\x1b[2J" in shown
+
+
+def test_the_keys_for_programs(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows are in them where no file is named."""
+    assert main(["export", "one", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert main(["export", "one", "--json", "--into", "rows.csv"]) == 0
+    told = json.loads(capsys.readouterr().out)
+
+    assert list(data) == ["run", "into", "n_rows", "columns", "rows"]
+    assert (data["n_rows"], len(data["rows"]), data["into"]) == (3, 3, None)
+    assert data["rows"][0] == json.loads((runs / "one/results.jsonl").read_text().splitlines()[0])
+    assert told == {**{key: data[key] for key in ("run", "n_rows", "columns")}, "into": "rows.csv"}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        pytest.param(["one", "--into", "there.csv"], "there.csv exists already; name a file that does not", id="file-exists"),
+        pytest.param(["one", "--into", "no/folder.csv"], "No such file or directory", id="no-folder"),
+        pytest.param(["none"], "there is no run none in runs", id="no-run"),
+        pytest.param(["."], " a run directory?", id="no-run-there"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_done_ends_with_1(
+    runs: Path, words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is overwritten, and nothing half-written is left."""
+    Path("there.csv").write_text("mine")
+
+    assert main(["export", *words]) == 1
+
+    assert told in capsys.readouterr().err
+    assert sorted(path.name for path in Path().iterdir() if path.name != ".hypothesis") == [
+        "runs",
+        "there.csv",
+    ]
+    assert Path("there.csv").read_text() == "mine"
+
+
+def test_a_damaged_row_is_refused(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line that holds what no run writes is named."""
+    store(runs / "bad", [row(A, "P1")])
+    file = runs / "bad/results.jsonl"
+    file.write_bytes(
+        file.read_bytes()
+        .replace(b'"raw_output": ""', b'"raw_output": 7')
+        .replace(b'"raw_output":""', b'"raw_output":7')
+    )
+
+    assert main(["export", "bad", "--into", "rows.csv"]) == 1
+
+    assert "line 1 is no row of a run: raw_output is 7" in capsys.readouterr().err
+    assert not Path("rows.csv").exists()
+    assert load(runs / "bad", "config.json")

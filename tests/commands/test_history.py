@@ -1,0 +1,343 @@
+"""`history`: how targets did over the runs of a folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.commands import main
+from pytest_openclaw.records import Record, Target
+from pytest_openclaw.run.directory import RunDirectory
+from pytest_openclaw.run.stored import history as reading
+from tests.unit.run.stored_runs import A, B, definition, row, store
+
+DAY = 86_400_000
+MISS: dict[str, Any] = {"objective_pass": False, "violation": "no"}
+TOOLS = "benchmarks/prompts_tools.toml"
+
+
+def _at(day: int, target: Target, prompt_id: str, **changes: Any) -> Record:
+    times = {"started_at_ms": day * DAY, "ended_at_ms": day * DAY + 100}
+    return row(target, prompt_id, **{**times, **changes})
+
+
+def _summarise(path: Path) -> Path:
+    """Give a stored run the summary that a session would have written."""
+    from pytest_openclaw.run.stored.parts import read_part
+    from pytest_openclaw.run.stored.summaries import summary_of
+    from pytest_openclaw.stats.summary import summary_to_json
+
+    (path / "summary.json").write_text(json.dumps(summary_to_json(summary_of(read_part(path)))))
+    return path
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Three runs whose names are not in the order of their days."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "runs"
+    _summarise(
+        store(folder / "zero", [_at(20000, A, "P1"), _at(20000, A, "P2", **MISS), _at(20000, B, "P1")])
+    )
+    _summarise(store(folder / "later", [_at(20020, A, "P1"), _at(20020, A, "P2")]))
+    _summarise(store(folder / "middle", [_at(20010, A, "P1", **MISS), _at(20010, A, "P2", **MISS)]))
+    return folder
+
+
+def _json(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    assert main(["history", *words, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_block_a_target_oldest_first(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each run has its line with pass rate, interval, median, speed and tier, in 80 columns."""
+    assert main(["history"]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:3] for line in lines[:5]] == [
+        ["lab/a"],
+        ["run", "ended", "pass"],
+        ["zero", "2024-10-04", "1/2"],
+        ["middle", "2024-10-14", "0/2"],
+        ["later", "2024-10-24", "2/2"],
+    ]
+    assert lines[6] == "lab/b@low"
+    assert lines[8].split()[0] == "zero"
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_folder_is_named_in_either_way(
+    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the command's word, or by the option that all commands share."""
+    here = _json(capsys)
+    monkeypatch.chdir(runs)
+
+    assert _json(capsys, ".")["targets"][0]["runs"][0]["run_id"] == "zero"
+    assert _json(capsys, "--runs-dir", str(runs))["n_runs"] == here["n_runs"] == 3
+
+
+def test_the_keys_for_programs(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are those that the documentation lists."""
+    data = _json(capsys)
+
+    assert list(data) == ["runs_dir", "n_runs", "targets", "unreadable"]
+    assert [(one["target"], len(one["runs"])) for one in data["targets"]] == [("lab/a", 3), ("lab/b@low", 1)]
+    first = data["targets"][0]["runs"][0]
+    assert first == {
+        "run_id": "zero",
+        "path": "runs/zero",
+        "ended_at_ms": 20000 * DAY + 100,
+        "state": "finished",
+        "kind": "measured",
+        "has_other_prompts": None,
+        "n_total": 2,
+        "n_ok": 2,
+        "passed": first["passed"],
+        "tool_use": {"n": 0, "n_success": 0, "rate": None, "tier": None, "conclusive": None},
+        "p50_ms": first["p50_ms"],
+        "tokens_per_s": first["tokens_per_s"],
+    }
+    assert (first["passed"]["n"], first["passed"]["n_success"], first["passed"]["rate"]) == (2, 1, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("words", "targets"),
+    [
+        pytest.param(["--target", "LAB/A"], ["lab/a"], id="capitals"),
+        pytest.param(["--target", "*@low"], ["lab/b@low"], id="glob"),
+        pytest.param(["--target", "nobody"], [], id="none"),
+    ],
+)
+def test_targets_are_chosen(
+    runs: Path, words: list[str], targets: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A glob over what the table calls them."""
+    assert [one["target"] for one in _json(capsys, *words)["targets"]] == targets
+    assert main(["history", *words]) == 0
+    assert ("no run has such a target" in capsys.readouterr().out) == (not targets)
+
+
+def test_a_suite_alone_is_counted(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By path or by file name; the state stays that of the whole run."""
+    records = [_at(20030, A, "P1"), _at(20030, A, "T1", suite=TOOLS, **MISS)]
+    prompts = [definition("P1"), definition("T1", suite=TOOLS)]
+    _summarise(store(runs / "both", records, prompts=prompts))
+
+    for glob in ("*tools*", "prompts_TOOLS.toml", TOOLS):
+        (target,) = _json(capsys, "--suite", glob)["targets"]
+        (run,) = target["runs"]
+        assert (run["run_id"], run["state"], run["passed"]["n"], run["passed"]["n_success"]) == (
+            "both",
+            "finished",
+            1,
+            0,
+        )
+    (target,) = _json(capsys, "--suite", "prompts_x*", "--target", "lab/a")["targets"]
+    assert [run["has_other_prompts"] for run in target["runs"]] == [None, False, False, True]
+
+
+def test_another_selection_of_prompts_is_marked(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rates of different prompts, or of one prompt under another rule, are not the same thing."""
+    rules = [definition("P1"), definition("P2", validator={"type": "exact", "value": "x"})]
+    _summarise(store(runs / "ruled", [_at(20030, A, "P1"), _at(20030, A, "P2")], prompts=rules))
+    _summarise(store(runs / "same", [_at(20040, A, "P1"), _at(20040, A, "P2")], prompts=rules))
+
+    (target, _) = _json(capsys)["targets"]
+    assert main(["history"]) == 0
+
+    assert [run["has_other_prompts"] for run in target["runs"]] == [None, False, False, True, False]
+    shown = capsys.readouterr().out
+    assert "\nruled   2024-11-03  2/2*" in shown
+    assert shown.endswith("* other prompts or validators than in the run before it\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "n_selected", "state", "kind"),
+    [
+        pytest.param("a", {}, {A: 1}, "finished", "measured", id="finished-without-a-summary"),
+        pytest.param("b", {}, {A: 4}, "interrupted", "measured", id="interrupted"),
+        pytest.param("c", {"rescored": {"run_id": "x"}}, {A: 1}, "finished", "rescored", id="rescored"),
+        pytest.param("d", {"parts": []}, {A: 1}, "finished", "merged", id="merged"),
+    ],
+)  # fmt: skip
+def test_what_kind_of_run_it_is(
+    runs: Path,
+    name: str,
+    config: Any,
+    n_selected: Any,
+    state: str,
+    kind: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A run that is not plainly a finished one says so in its line."""
+    store(runs / name, [_at(20030, A, "P1")], n_selected=n_selected, **config)
+
+    run = _json(capsys)["targets"][0]["runs"][-1]
+    assert main(["history"]) == 0
+
+    assert (run["run_id"], run["state"], run["kind"]) == (name, state, kind)
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith(f"{name} "))
+    assert [word for word in (kind, state) if word in line] == [
+        w for w in (kind, state) if w not in {"measured", "finished"}
+    ]
+
+
+def test_a_run_under_way_is_counted_so_far(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its old summary, if it is a resumed one, is not believed."""
+    path = _summarise(store(runs / "now", [_at(20030, A, "P1")], n_selected={A: 1}))
+    os.utime(path / "summary.json", ns=(2**62, 2**62))
+    with RunDirectory.reopen(path) as directory:
+        directory.append_line((path / "results.jsonl").read_bytes().replace(b'"P1"', b'"P2"').rstrip())
+        run = _json(capsys)["targets"][0]["runs"][-1]
+
+    assert (run["run_id"], run["state"], run["n_total"]) == ("now", "under way", 2)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda path: (path / "summary.json").unlink(), id="no-summary"),
+        pytest.param(lambda path: _change(path, schema_version=1), id="older-format"),
+        pytest.param(lambda path: _change(path, schema_version=99), id="newer-format"),
+        pytest.param(
+            lambda path: os.utime(path / "results.jsonl", ns=(2**62, 2**62)), id="older-than-the-rows"
+        ),
+    ],
+)
+def test_a_summary_that_does_not_fit_is_computed_anew(
+    runs: Path, damage: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rows tell the same as a summary of today's format."""
+    before = _json(capsys)
+    _change(runs / "zero", groups=[])
+    damage(runs / "zero")
+
+    assert _json(capsys) == before
+
+
+def _change(path: Path, **changes: Any) -> None:
+    file = path / "summary.json"
+    times = file.stat().st_mtime_ns
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+    os.utime(file, ns=(times, times))
+
+
+def test_a_fitting_summary_is_enough(
+    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hundreds of runs are read without opening their rows."""
+    for number in range(300):
+        shutil.copytree(runs / "later", runs / f"copy-{number}")
+    monkeypatch.setattr(reading, "light_rows", lambda path: pytest.fail(f"{path} was read row by row"))
+
+    assert _json(capsys)["n_runs"] == 303
+
+
+DAMAGES = [
+    pytest.param("config.json", "{", "config.json is no JSON", id="config"),
+    pytest.param("config.json", "{}", "KeyError: 'prompts'", id="empty-config"),
+    pytest.param("config.json", None, "config.json: No such file or directory", id="no-config"),
+    pytest.param("summary.json", "[", "summary.json is no JSON", id="summary"),
+    pytest.param("summary.json", "[]", "summary.json holds no JSON object", id="summary-list"),
+    pytest.param("results.jsonl", "{}\n", "line 1 is no row of this format", id="row"),
+    pytest.param("results.jsonl", None, "results.jsonl", id="no-rows"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "told"), DAMAGES)
+def test_a_run_that_cannot_be_read_is_told(
+    runs: Path, name: str, text: str | None, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The others are shown, and the exit status says that it could be done."""
+    if text is None:
+        (runs / "middle" / name).unlink()
+    else:
+        (runs / "middle" / name).write_text(text)
+        if name == "results.jsonl":
+            (runs / "middle/summary.json").unlink()
+
+    assert main(["history"]) == 0
+
+    shown = capsys.readouterr()
+    assert "history: " in shown.err
+    assert "runs/middle" in shown.err
+    assert told in shown.err
+    assert "zero" in shown.out
+    assert "middle" not in shown.out
+    (unreadable,) = _json(capsys)["unreadable"]
+    assert unreadable["path"] == "runs/middle"
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        pytest.param({}, id="empty"),
+        pytest.param({"passed": None}, id="null"),
+        pytest.param({"passed": {"n": "2", "n_success": 1, "rate": 1, "interval_95": None}}, id="text"),
+        pytest.param({"latency_ms": {"p50": "fast"}}, id="latency-as-text"),
+        pytest.param({"tool_use": {"n": 1, "n_success": 1, "tier": "one"}}, id="tier-as-text"),
+        pytest.param({"thinking_level": "deep"}, id="no-target"),
+    ],
+)
+def test_a_summary_with_wrong_figures_is_told(
+    runs: Path, group: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever stands in a file, there is a line about it and no traceback."""
+    file = runs / "middle/summary.json"
+    known = json.loads(file.read_text())["groups"][0]
+    _change(runs / "middle", groups=[{**known, **group} if group else {}])
+
+    assert main(["history"]) == 0
+
+    shown = capsys.readouterr()
+    assert "its files are not as a run writes them" in shown.err
+    assert "middle" not in shown.out
+
+
+def test_what_is_no_run_is_passed_over(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Other folders and files, and a run that was killed before it began, are nobody's fault."""
+    (runs / "notes.txt").write_text("x")
+    (runs / "cache").mkdir()
+    (runs / "begun").mkdir()
+    (runs / "begun/results.jsonl").touch()
+
+    data = _json(capsys)
+
+    assert (data["n_runs"], data["unreadable"]) == (3, [])
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        pytest.param(["nowhere"], "there is no folder of runs nowhere", id="no-folder"),
+        pytest.param(["empty"], "there is no run in empty", id="empty"),
+        pytest.param(["runs/zero/config.json"], "there is no folder of runs", id="file"),
+    ],
+)
+def test_a_folder_without_runs_is_refused(
+    runs: Path, words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit status 1, and one line."""
+    (runs.parent / "empty").mkdir()
+
+    assert main(["history", *words]) == 1
+
+    assert told in capsys.readouterr().err
+
+
+def test_hostile_names_and_times_are_harmless(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A terminal obeys no model's name, and a moment outside the calendar is a dash."""
+    hostile = Target(provider="lab", model="\x1b[31mred\n" + "x" * 200)
+    store(runs / "odd\x1b[2J", [row(hostile, "P1", ended_at_ms=10**18)])
+
+    assert main(["history"]) == 0
+
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert max(map(len, shown.splitlines())) <= 80

@@ -1,0 +1,215 @@
+"""`init`: what it writes into a project, and what it leaves alone."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.commands import main
+from pytest_openclaw.commands.configured import settle
+from pytest_openclaw.suites import load_suite
+from tests.test_readme import REGISTRY
+
+SUITE, WORKFLOW = "benchmarks/prompts_mine.toml", ".github/workflows/openclaw.yml"
+BARE = '[project]\nname = "assistant"\nversion = "1"\n'
+MODELS = ["lab/m:1b@low", 'lab/"x"']
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project's folder, which is the current one."""
+    folder = tmp_path / "assistant"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
+
+
+def _json(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    assert main(["init", *words, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_an_empty_folder_gets_all_three(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A suite, a workflow and a pytest.ini; then it is said what to do."""
+    assert main(["init"]) == 0
+
+    assert sorted(_files(folder)) == [WORKFLOW, SUITE, "pytest.ini"]
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"wrote  {SUITE}\n       {WORKFLOW}\n       pytest.ini\n\nnext   pip install ")
+    assert shown.endswith("\n       pytest benchmarks/\n       python -m pytest_openclaw show last\n")
+
+
+def test_a_second_time_nothing_is_changed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is there is kept, whatever it holds, and is told."""
+    main(["init"])
+    (folder / SUITE).write_text("# mine\n")
+    before = _files(folder)
+    capsys.readouterr()
+
+    assert main(["init", "--models", "lab/other"]) == 0
+
+    assert _files(folder) == before
+    assert capsys.readouterr().out.startswith(
+        f"kept   {SUITE}, which exists already\n       {WORKFLOW}, which exists already\n"
+        "       openclaw_models in pytest.ini\n\nnext   pytest benchmarks/\n"
+    )
+
+
+def test_the_starter_suite_is_a_suite(folder: Path) -> None:
+    """Its four prompts show a text rule, a form, the text detector and tools on the wire."""
+    main(["init"])
+
+    suite = load_suite(folder / SUITE, name=SUITE, registry=REGISTRY)
+
+    assert [prompt.validator.type for prompt in suite.prompts] == [
+        "contains",
+        "max_words",
+        "tool_invocation",
+        "tool_call",
+    ]
+
+
+def test_another_folder_is_made(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is named in what is to be done next."""
+    data = _json(capsys, "new/bot", "--models", "ollama_native/qwen3:8b, lab/m")
+
+    assert sorted(_files(folder / "new/bot")) == [WORKFLOW, SUITE, "pytest.ini"]
+    assert list(data) == ["folder", "wrote", "kept", "to_add", "next"]
+    assert data["wrote"] == [f"new/bot/{SUITE}", f"new/bot/{WORKFLOW}", "new/bot/pytest.ini"]
+    assert data["next"][0] == "cd new/bot && pytest benchmarks/"
+    assert (
+        "openclaw_models =\n    ollama_native/qwen3:8b\n    lab/m\n"
+        in (folder / "new/bot/pytest.ini").read_text()
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(BARE, id="plain"),
+        pytest.param(BARE.rstrip(), id="no-last-line-feed"),
+        pytest.param(BARE.replace("\n", "\r\n"), id="crlf"),
+        pytest.param("", id="empty"),
+        pytest.param(BARE + "[tool.ruff]\nline-length = 80 # mine\n", id="other-tools"),
+        pytest.param(BARE + "[[tool.mypy.overrides]]\nmodule = 'x'\n", id="array-of-tables"),
+    ],
+)
+def test_pyproject_gets_a_table_behind_all_others(folder: Path, text: str) -> None:
+    """Every byte before it stays, its ends of lines are those of the file, and the models are named."""
+    (folder / "pyproject.toml").write_bytes(text.encode())
+
+    settled = settle(folder, MODELS)
+
+    after = (folder / "pyproject.toml").read_bytes().decode()
+    assert settled.wrote
+    assert after.startswith(text)
+    assert ("\r\n" in text) == ("\r\n" in after)
+    assert after.count("\r\n") in {0, after.count("\n")}
+    table = tomllib.loads(after)["tool"].pop("pytest")["ini_options"]
+    assert table == {"openclaw_models": MODELS}
+    assert sorted(_files(folder)) == ["pyproject.toml"]
+
+
+CONFIGURED = [
+    pytest.param({"pytest.ini": "[pytest]\naddopts = -q\n"}, "pytest.ini", "pytest", id="pytest.ini"),
+    pytest.param({"pytest.ini": "", "pyproject.toml": BARE}, "pytest.ini", "pytest", id="empty-pytest.ini-hides-all"),
+    pytest.param({".pytest.ini": "[pytest]\n"}, ".pytest.ini", "pytest", id="hidden-ini"),
+    pytest.param({"pytest.toml": "[pytest]\n"}, "pytest.toml", "pytest", id="pytest.toml"),
+    pytest.param({"pyproject.toml": BARE + "[tool.pytest.ini_options]\n"}, "pyproject.toml", "tool.pytest.ini_options", id="pyproject"),
+    pytest.param({"pyproject.toml": BARE + "[tool.pytest]\nminversion = '9'\n"}, "pyproject.toml", "tool.pytest", id="pyproject-of-pytest-9"),
+    pytest.param({"pyproject.toml": BARE, "tox.ini": "[tox]\n[pytest]\naddopts = -q\n"}, "tox.ini", "pytest", id="tox.ini-which-pyproject-would-hide"),
+    pytest.param({"setup.cfg": "[tool:pytest]\naddopts = -q\n"}, "setup.cfg", "tool:pytest", id="setup.cfg"),
+    pytest.param({"pyproject.toml": "[project\n"}, "pyproject.toml", "tool.pytest.ini_options", id="no-toml"),
+    pytest.param({"pyproject.toml": "tool = {ruff = {}}\n"}, "pyproject.toml", "tool.pytest.ini_options", id="inline-tool"),
+    pytest.param({"pyproject.toml": "\ufeff" + BARE}, "pyproject.toml", "tool.pytest.ini_options", id="bom"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "name", "section"), CONFIGURED)
+def test_where_pytest_is_configured_nothing_is_written(
+    folder: Path, files: dict[str, str], name: str, section: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What to add is printed, in the language of the file in which pytest would find it."""
+    for file, text in files.items():
+        (folder / file).write_bytes(text.encode())
+
+    assert main(["init", "--models", "lab/m"]) == 0
+    shown = capsys.readouterr().out
+    to_add = _json(capsys, "--models", "lab/m")["to_add"]
+
+    assert {file: (folder / file).read_bytes().decode() for file in files} == files
+    assert sorted(_files(folder)) == sorted([*files, WORKFLOW, SUITE])
+    assert f"\npytest is configured in {name}; add there under [{section}]:\n  # `pytest " in shown
+    assert (to_add["file"], to_add["section"]) == (name, section)
+    if name.endswith(".toml"):
+        assert tomllib.loads(to_add["text"]) == {"openclaw_models": ["lab/m"]}
+    else:
+        parser = configparser.RawConfigParser()
+        parser.read_string(f"[{section}]\n{to_add['text']}")
+        assert parser[section]["openclaw_models"].split() == ["lab/m"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        pytest.param("pytest.ini", "[pytest]\nopenclaw_models = lab/m\n", id="ini"),
+        pytest.param("pyproject.toml", "[tool.pytest.ini_options]\nopenclaw_models = ['lab/m']\n", id="toml"),
+        pytest.param("pytest.toml", "[pytest]\nopenclaw_models = ['lab/m']\n", id="own-toml"),
+        pytest.param("tox.ini", "[pytest]\nopenclaw_models = lab/m\n", id="tox"),
+    ],
+)
+def test_models_that_are_named_already_are_kept(
+    folder: Path, name: str, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There is nothing to add then."""
+    (folder / name).write_text(text)
+
+    assert _json(capsys)["to_add"] is None
+    assert (folder / name).read_text() == text
+
+
+def test_other_tests_stay_apart(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where there is a folder of tests, a bare `pytest` runs it and asks no model."""
+    (folder / "tests").mkdir()
+    main(["init"])
+
+    assert "testpaths = tests\n" in (folder / "pytest.ini").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        pytest.param(["file"], "file", id="a-file"),
+        pytest.param(["--models", " , "], "--models names nothing", id="no-model"),
+    ],
+)
+def test_what_cannot_be_done_ends_with_1(
+    folder: Path, words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line says why, and nothing is written."""
+    (folder / "file").write_text("")
+
+    assert main(["init", *words]) == 1
+
+    assert told in capsys.readouterr().err
+    assert list(_files(folder)) == ["file"]
+
+
+def test_a_workflow_below_its_repository_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """GitHub would not find it there."""
+    (folder.parent / ".git").mkdir()
+
+    assert main(["init"]) == 0
+
+    assert f"GitHub reads workflows of {folder.parent} alone" in capsys.readouterr().err

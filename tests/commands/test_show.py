@@ -1,0 +1,295 @@
+"""`show`: a run's summary and cells, one cell in full, and which cell a name means."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.commands import main
+from pytest_openclaw.records import Target
+from pytest_openclaw.run.directory import RunDirectory
+from tests.unit.run.stored_runs import SUITE, A, B, definition, files_of, load, row, store
+
+OTHER = "benchmarks/prompts_y.toml"
+MISS: dict[str, Any] = {"objective_pass": False, "violation": "5 words, at most 4 allowed"}
+FAULT: dict[str, Any] = {
+    "availability_status": "rate_limited",
+    "success": False,
+    "failure_type": "http_429",
+    "fault_message": "lab: HTTP 429",
+    "objective_pass": None,
+}
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with one run in which everything happens."""
+    monkeypatch.chdir(tmp_path)
+    records = [
+        row(B, "P1", raw_output="low"),
+        row(A, "P2", repeat=2, **FAULT),
+        row(A, "P1", prompt_name="restart", raw_output="<think>hm\nso</think>\n\nyes\nit is", attempts=2),
+        row(A, "P2", raw_output="no", **MISS),
+        row(A, "P1", suite=OTHER, raw_output="other"),
+        row(A, "P3", objective_pass=None),
+    ]
+    prompts = [
+        definition("P1", system="Be kind."),
+        definition("P2"),
+        definition("P1", suite=OTHER),
+        definition("P3"),
+    ]
+    store(tmp_path / "runs/one", records, prompts=prompts, n_selected={A: 5, B: 1})
+    return tmp_path / "runs"
+
+
+def _shown(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(["show", *words]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    return shown.out
+
+
+def _json(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    return json.loads(_shown(capsys, *words, "--json"))
+
+
+# --- the run ------------------------------------------------------------------------------------
+
+
+def test_a_run_is_its_summary_and_its_cells(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By target, prompt and repeat, whatever order the rows are in; it fits 80 columns and changes nothing."""
+    before = files_of(runs / "one")
+
+    shown = _shown(capsys, "last")
+
+    table, cells = shown.split("\n\ncell ")
+    assert table.startswith("target ")
+    assert "lab/b@low" in table
+    assert [" ".join(line.split()) for line in cells.splitlines()] == [
+        "verdict took why",
+        "prompts_x.json::P1[lab/a] passed 100 ms",
+        "P2[lab/a]-r1 failed – 5 words, at most 4 allowed",
+        "P2[lab/a]-r2 http_429 – lab: HTTP 429",
+        "prompts_y.toml::P1[lab/a] passed –",
+        "P3[lab/a] not judged –",
+        "prompts_x.json::P1[lab/b@low] passed –",
+    ]
+    assert max(map(len, shown.splitlines())) <= 80
+    assert files_of(runs / "one") == before
+
+
+@pytest.mark.parametrize(
+    ("words", "cells"),
+    [
+        pytest.param([], 6, id="all"),
+        pytest.param(["--failed"], 2, id="failed"),
+        pytest.param(["--target", "LAB/A"], 5, id="target-in-capitals"),
+        pytest.param(["--target", "*@low"], 1, id="target-glob"),
+        pytest.param(["--prompt", "P[12]"], 5, id="prompt-glob"),
+        pytest.param(["--prompt", "rest*"], 1, id="prompt-by-name"),
+        pytest.param(["--failed", "--prompt", "P2", "--target", "lab/a"], 2, id="together"),
+        pytest.param(["--target", "nobody"], 0, id="none"),
+    ],
+)
+def test_filters_choose_cells(
+    runs: Path, words: list[str], cells: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The summary stays that of the whole run."""
+    data = _json(capsys, "one", *words)
+
+    assert len(data["cells"]) == cells
+    assert data["summary"]["n_rows"] == 6
+    assert ("no cell fits" in _shown(capsys, "one", *words)) == (cells == 0)
+
+
+def test_the_keys_for_programs(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are those that the documentation lists."""
+    data = _json(capsys, "one", "--failed")
+
+    assert list(data) == ["run", "summary", "cells"]
+    assert data["cells"][0] == {
+        "cell": "P2[lab/a]-r1",
+        "suite": SUITE,
+        "prompt_id": "P2",
+        "target": "lab/a",
+        "repeat": 1,
+        "verdict": "failed",
+        "violation": "5 words, at most 4 allowed",
+        "fault_message": None,
+        "tool_outcome": None,
+        "e2e_ms": data["cells"][0]["e2e_ms"],
+    }
+
+
+def test_a_run_under_way_is_shown_as_far_as_it_has_come(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Looking needs no lock, and says on stderr what is missing."""
+    store(runs / "two", [row(A, "P1")], n_selected={A: 3})
+    with RunDirectory.reopen(runs / "two"):
+        assert main(["show", "two"]) == 0
+
+    shown = capsys.readouterr()
+    assert "P1[lab/a]" in shown.out
+    assert "2 of its 3 cells have no row" in shown.err
+
+
+# --- one cell -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        pytest.param("P3", "", id="an-id-that-is-enough"),
+        pytest.param("P1[lab/b@low]", "low", id="as-pytest-shows-it"),
+        pytest.param("P1[lab/b@low]-r1", "low", id="repeat-though-there-is-one"),
+        pytest.param("P2-r1", "no", id="repeat-alone"),
+        pytest.param("P2[lab/a]-r1", "no", id="with-its-repeat"),
+        pytest.param("restart", "yes\nit is", id="name"),
+        pytest.param(f"{OTHER}::P1", "other", id="suite"),
+        pytest.param("prompts_y.toml::P1[lab/a]", "other", id="suite-without-its-folder"),
+    ],
+)
+def test_a_cell_is_named_by_as_much_as_is_enough(
+    runs: Path, name: str, answer: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Id, name, target, repeat, suite: what tells it from the others."""
+    assert _json(capsys, "one", name)["answer"] == answer
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        pytest.param(["P1"], ["P1 may be one of 3 cells; name one of them:", "  prompts_x.json::P1[lab/a]", "  prompts_y.toml::P1[lab/a]", "  prompts_x.json::P1[lab/b@low]"], id="ambiguous"),
+        pytest.param(["P2"], ["P2 may be one of 2 cells", "  P2[lab/a]-r1", "  P2[lab/a]-r2"], id="ambiguous-repeat"),
+        pytest.param(["P2[lab/b]"], ["runs/one has no row of a cell P2[lab/b]; did you mean P2[lab/a]"], id="near"),
+        pytest.param(["nothing-like-it"], ["`show runs/one` lists them"], id="far"),
+        pytest.param(["P1", "--target", "*low", "--failed"], ["has no row of a cell P1"], id="filtered-away"),
+    ],
+)  # fmt: skip
+def test_a_name_that_is_not_enough_is_refused(
+    runs: Path, words: list[str], told: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The candidates are listed by names that are enough."""
+    assert main(["show", "one", *words]) == 1
+
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert all(line in shown.err for line in told)
+
+
+def test_filters_help_to_name_a_cell(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`P1` is enough where one target is left."""
+    assert _json(capsys, "one", "P1", "--target", "*low")["answer"] == "low"
+
+
+def test_a_cell_in_full(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Prompt, system, thinking and answer stand there whole, each line as it is."""
+    shown = _shown(capsys, "one", "restart")
+
+    assert shown.startswith(f"prompts_x.json::P1[lab/a]\n{SUITE}  restart\n")
+    assert "\nverdict    passed\n" in shown
+    assert '\nvalidator  {"type": "noop"}\n' in shown
+    assert "\nasked      2 attempts" in shown
+    ending = "\nsystem\n  Be kind.\n\nprompt\n  Do P1.\n\nthinking\n  hm\n  so\n\nanswer\n  yes\n  it is\n"
+    assert shown.endswith(ending)
+
+
+def test_a_long_answer_is_not_cut(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither its lines nor their number, and its blanks stay."""
+    answer = "\n".join(["    " + "x" * 500, "", "\ty  z"] * 100)
+    store(runs / "long", [row(A, "P1", raw_output=answer)])
+
+    shown = _shown(capsys, "long", "P1").split("\nanswer\n")[1]
+
+    assert [line.removeprefix("  ") for line in shown.splitlines()] == answer.split("\n")
+
+
+def test_a_scripted_exchange_turn_by_turn(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each turn has its times, thinking, text, calls with arguments, results, and why one was refused."""
+    calls = [
+        {"id": "1", "name": "read", "arguments": '{"path": "a"}', "result": "eggs\nmilk", "problem": None},
+        {
+            "id": "2",
+            "name": "raed",
+            "arguments": "{}",
+            "result": "Tool raed not found",
+            "problem": "unknown_tool",
+        },
+    ]
+    turn = {"text": "I look.", "reasoning": "hm", "calls": calls, "e2e_ms": 300, "ttft_ms": 80}
+    last = {"text": "Done.", "reasoning": "", "calls": [], "e2e_ms": None, "ttft_ms": None}
+    store(runs / "world", [row(A, "W1", turns=(turn, last), ended_by="loop", tool_outcome="valid")])
+
+    shown = _shown(capsys, "world", "W1")
+
+    assert "ended      in a loop" in shown
+    assert shown.split("prompt\n")[1] == (
+        "  Do W1.\n\nturn 1  (300 ms, TTFT 80 ms)\n  thinking\n    hm\n  text\n    I look.\n"
+        '  call read\n    {"path": "a"}\n    result\n      eggs\n      milk\n'
+        "  call raed  (unknown_tool)\n    {}\n    result\n      Tool raed not found\n"
+        "\nturn 2  (–, TTFT –)\n  text\n    Done.\n"
+    )
+
+
+def test_what_openclaw_makes_of_a_call(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the offered tools are known, a single question's calls are judged again for the reader."""
+    from pytest_openclaw.suites import definition as definition_of
+    from pytest_openclaw.suites import parse_suite
+    from tests.test_readme import REGISTRY
+
+    text = json.dumps([{"id": "N1", "prompt": "Read it.", "tools": ["read"], "validator": {"type": "noop"}}])
+    (prompt,) = parse_suite(text, format="json", name=SUITE, registry=REGISTRY).prompts
+    made = {"id": "1", "name": "Functions.read", "arguments": "{}"}
+    native = row(A, "N1", tool_call_details=(made,), tools_offered=1)
+    known = definition_of(prompt)
+    store(runs / "now", [native], prompts=[known])
+    store(runs / "then", [native], prompts=[{**known, "tools_sha256": "another"}])
+
+    (call,) = _json(capsys, "now", "N1")["calls"]
+    (unknown,) = _json(capsys, "then", "N1")["calls"]
+
+    assert call["problem"] == "bad_arguments"
+    assert 'Validation failed for tool "read"' in call["told"]
+    assert "was taken for read" in call["told"]
+    assert (unknown["problem"], unknown["told"]) == (None, None)
+    assert "  call Functions.read  (bad_arguments)\n" in _shown(capsys, "now", "N1")
+
+
+def test_a_hostile_answer_is_spelled_out(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No escape sequence, no carriage return and no bidi mark reaches a terminal; JSON holds them escaped."""
+    hostile = "a\x1b[2Jb\rc\u202ed\u2028e\x85f"
+    target = Target(provider="lab", model="m\x1b[31m")
+    store(runs / "bad", [row(target, "P\x1b", raw_output=hostile, violation=hostile, objective_pass=False)])
+
+    for words in (["bad"], ["bad", "P\x1b"]):
+        shown = _shown(capsys, *words)
+        assert not set("\x1b\r\u202e\u2028\x85") & set(shown)
+    assert "a\\x1b[2Jb\\rc\\u202ed\\u2028e\\x85f" in shown
+    assert _json(capsys, "bad", "P\x1b")["answer"] == hostile
+
+
+def test_a_cell_without_a_definition(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A prompt that config.json does not define is told, and the rest is shown."""
+    store(runs / "bare", [row(A, "P1", raw_output="yes")], prompts=[])
+
+    assert main(["show", "bare", "P1"]) == 0
+
+    shown = capsys.readouterr()
+    assert "config.json does not define its prompt" in shown.err
+    assert shown.out.endswith("\nanswer\n  yes\n")
+
+
+def test_the_row_is_whole_for_programs(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`row` is that of results.jsonl, keys of guests included."""
+    store(runs / "guests", [row(A, "P1", extra={"x_lab": {"a": 1}})])
+    data = _json(capsys, "guests", "P1")
+
+    assert list(data) == ["run", "cell", "prompt", "thinking", "answer", "calls", "row"]
+    assert data["row"] == json.loads((runs / "guests/results.jsonl").read_text())
+    assert data["prompt"] == load(runs / "guests", "config.json")["prompts"][0]
+    assert 'x_lab      {"a": 1}\n' in _shown(capsys, "guests", "P1")

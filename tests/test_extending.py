@@ -1,0 +1,45 @@
+"""What the pages show of extensions and commands is what there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pytest_openclaw import hookspecs
+from pytest_openclaw.commands import COMMANDS
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = {path.read_text("utf-8"): path.stem for path in (ROOT / "tests/examples").glob("*.py")}
+HOOKS = {name for name in vars(hookspecs) if name.startswith("pytest_openclaw_")}
+
+
+def _quoted(page: str) -> list[str]:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL)
+    return [block for block in blocks if "def pytest_openclaw_" in block]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/extending.md"])
+def test_an_extension_that_is_shown_is_an_example(page: str) -> None:
+    """Word for word, so that the tests have run what a reader pastes."""
+    quoted = _quoted(page)
+
+    assert quoted
+    assert all(block in EXAMPLES for block in quoted)
+
+
+def test_every_hook_has_an_example_and_every_example_is_shown() -> None:
+    """The page quotes them all, and its table names every hook."""
+    page = (ROOT / "docs/extending.md").read_text("utf-8")
+
+    assert {EXAMPLES[block] for block in _quoted("docs/extending.md")} == set(EXAMPLES.values())
+    assert {name for text in EXAMPLES for name in re.findall(r"def (pytest_openclaw_\w+)", text)} == HOOKS
+    assert all(f"| `{name}` |" in page for name in HOOKS)
+
+
+def test_the_page_of_commands_names_them_all() -> None:
+    """Each has its line in the table."""
+    page = (ROOT / "docs/commands.md").read_text("utf-8")
+
+    assert set(re.findall(r"^\| `(\w+)", page, re.MULTILINE)) == set(COMMANDS)
