@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.commands.answer import Answer
 
-COMMANDS = ("merge", "rescore", "route")
+COMMANDS = ("merge", "report", "rescore", "route")
 
 REFUSED = 1
 """Exit status if a command could not do what it was asked; argparse's own, for usage, is 2."""
