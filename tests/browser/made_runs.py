@@ -26,7 +26,29 @@ from tests.unit.run.stored_runs import store
 ROOT = Path(__file__).parents[2]
 SUITES = ("core", "tools", "native", "agentic", "pressure", "safety")
 BEGAN_MS = 1_795_300_000_000
-WORDS = "the backup of notes is done and a message was sent to the team about disk space on the second host".split()
+WORDS = [
+    "the",
+    "backup",
+    "of",
+    "notes",
+    "is",
+    "done",
+    "and",
+    "a",
+    "message",
+    "was",
+    "sent",
+    "to",
+    "the",
+    "team",
+    "about",
+    "disk",
+    "space",
+    "on",
+    "the",
+    "second",
+    "host",
+]
 SERVING = {"server": "ollama", "server_version": "0.9.1", "quantisation": "Q4_K_M", "context_length": 8192}
 
 
@@ -50,7 +72,9 @@ def shipped_prompts() -> tuple[Prompt, ...]:
         prompt
         for name in SUITES
         for prompt in load_suite(
-            ROOT / f"benchmarks/prompts_{name}.toml", name=f"benchmarks/prompts_{name}.toml", registry=registry
+            ROOT / f"benchmarks/prompts_{name}.toml",
+            name=f"benchmarks/prompts_{name}.toml",
+            registry=registry,
         ).prompts
     )
 
@@ -60,17 +84,27 @@ def prompts_of(n: int) -> list[Prompt]:
     shipped = shipped_prompts()
     spread = [shipped[k * len(shipped) // n] for k in range(n)] if n < len(shipped) else shipped
     return [
-        prompt if k < len(spread) else replace(prompt, id=f"{prompt.id}-{k // len(spread) + 1}", suite=f"benchmarks/prompts_more_{k // len(spread)}.toml")
+        prompt
+        if k < len(spread)
+        else replace(
+            prompt,
+            id=f"{prompt.id}-{k // len(spread) + 1}",
+            suite=f"benchmarks/prompts_more_{k // len(spread)}.toml",
+        )
         for k, prompt in ((k, spread[k % len(spread)]) for k in range(n))
     ]
 
 
-def make_run(path: Path, *, prompts: int, targets: int, repeats: int = 1, seed: int = 7, better: float = 0.0) -> Path:
+def make_run(
+    path: Path, *, prompts: int, targets: int, repeats: int = 1, seed: int = 7, better: float = 0.0
+) -> Path:
     """Write a run directory.
 
     Args:
         path: where.
-        prompts, targets, repeats: how many cells.
+        prompts: so many.
+        targets: so many.
+        repeats: of each prompt on each target.
         seed: other cells, with another one.
         better: added to every target's rate, so that two runs differ.
     """
@@ -91,21 +125,29 @@ def write_run(path: Path, records: Sequence[Record], prompts: Sequence[JsonObjec
     )
 
 
-def _records(prompts: Sequence[Prompt], targets: Sequence[Target], repeats: int, luck: random.Random, better: float) -> Iterator[Record]:
+def _records(
+    prompts: Sequence[Prompt], targets: Sequence[Target], repeats: int, luck: random.Random, better: float
+) -> Iterator[Record]:
     at = BEGAN_MS
     hardness = {prompt.id: luck.gauss(0, 0.18) for prompt in prompts}
     for k, target in enumerate(targets):
         skill = 0.93 - 0.7 * k / max(4, len(targets)) + better
         for repeat in range(1, repeats + 1):
             for prompt in prompts:
-                strain = 0.12 * ((prompt.padding_tokens or 0) / 4000 + len(prompt.tools or ()) / 40) if prompt.pressure_of else 0
+                strain = (
+                    0.12 * ((prompt.padding_tokens or 0) / 4000 + len(prompt.tools or ()) / 40)
+                    if prompt.pressure_of
+                    else 0
+                )
                 rate = min(0.99, max(0.02, skill - hardness[prompt.id] - strain * (k + 1) / 2))
                 record = _record(prompt, target, repeat, rate, luck, speed=300 * 1.7 ** (k % 5))
                 yield replace(record, started_at_ms=at, ended_at_ms=at + record.e2e_ms)
                 at += record.e2e_ms + 5
 
 
-def _record(prompt: Prompt, target: Target, repeat: int, rate: float, luck: random.Random, speed: float) -> Record:
+def _record(
+    prompt: Prompt, target: Target, repeat: int, rate: float, luck: random.Random, speed: float
+) -> Record:
     e2e = round(speed * luck.lognormvariate(0.6, 0.5))
     base = Record(
         run_id="r", provider=target.provider, model=target.model, thinking_level=target.thinking_level,
@@ -133,7 +175,12 @@ def _judged(prompt: Prompt, record: Record, *, passed: bool, luck: random.Random
     thinking = f"<think>\n{_prose(luck, 40)}\n</think>\n\n" if record.thinking_level else ""
     record = replace(record, objective_pass=passed, raw_output=thinking + _prose(luck, luck.randint(3, 60)))
     if not passed:
-        record = replace(record, violation=luck.choice(["31 words, at most 20 allowed", 'expected a call of "read"', "the answer does not say 40"]))
+        record = replace(
+            record,
+            violation=luck.choice(
+                ["31 words, at most 20 allowed", 'expected a call of "read"', "the answer does not say 40"]
+            ),
+        )
     if prompt.world:
         return _exchanged(prompt, record, luck)
     forbids = '"calls": []' in json.dumps(prompt.validator_spec)
@@ -141,8 +188,18 @@ def _judged(prompt: Prompt, record: Record, *, passed: bool, luck: random.Random
         return record
     if forbids:
         return replace(record, tool_outcome="restrained" if passed else "called_needlessly")
-    outcome = "valid" if passed else luck.choice(["no_call", "leaked_as_text", "bad_arguments", "unknown_tool", "claimed_not_done", "wrong_tool"])
-    calls = [_call(prompt, outcome, luck)] if outcome not in ("no_call", "leaked_as_text", "claimed_not_done") else []
+    outcome = (
+        "valid"
+        if passed
+        else luck.choice(
+            ["no_call", "leaked_as_text", "bad_arguments", "unknown_tool", "claimed_not_done", "wrong_tool"]
+        )
+    )
+    calls = (
+        [_call(prompt, outcome, luck)]
+        if outcome not in ("no_call", "leaked_as_text", "claimed_not_done")
+        else []
+    )
     return replace(record, tool_outcome=outcome, tool_use_success=passed, tool_calls=tuple(call["name"] for call in calls),
                    tool_call_count=len(calls), tool_call_details=tuple(calls))  # fmt: skip
 
@@ -150,7 +207,12 @@ def _judged(prompt: Prompt, record: Record, *, passed: bool, luck: random.Random
 def _call(prompt: Prompt, outcome: str, luck: random.Random) -> dict[str, Any]:
     offered = [tool.name for tool in prompt.tools or ()]
     name = "search_files" if outcome == "unknown_tool" else luck.choice(offered)
-    arguments: Mapping[str, Any] = {"path": "notes/today.md", "command": "df -h", "limit": "20", "query": "backup"}
+    arguments: Mapping[str, Any] = {
+        "path": "notes/today.md",
+        "command": "df -h",
+        "limit": "20",
+        "query": "backup",
+    }
     if outcome == "bad_arguments":
         arguments = {"file": 3}
     return {"id": f"call_{luck.randint(1000, 9999)}", "name": name, "arguments": json.dumps(arguments)}
@@ -163,7 +225,21 @@ def _exchanged(prompt: Prompt, record: Record, luck: random.Random) -> Record:
     for name, arguments, result in steps[: luck.randint(1, 4)]:
         call = ToolCall(name=name, arguments=json.dumps(arguments), id=f"call_{luck.randint(100, 999)}")
         made = dispatch(call, prompt.tools or ())
-        turns.append(_turn(_prose(luck, 8), luck, [{"id": call.id, "name": name, "arguments": call.arguments, "problem": made.problem, "result": made.message or result}]))
+        turns.append(
+            _turn(
+                _prose(luck, 8),
+                luck,
+                [
+                    {
+                        "id": call.id,
+                        "name": name,
+                        "arguments": call.arguments,
+                        "problem": made.problem,
+                        "result": made.message or result,
+                    }
+                ],
+            )
+        )
     turns.append(_turn(_prose(luck, 25), luck, []))
     return replace(record, turns=tuple(turns), ended_by="answer", raw_output="\n\n".join(turn["text"] for turn in turns),
                    tool_outcome="valid" if record.objective_pass else "wrong_tool", tool_use_success=bool(record.objective_pass))  # fmt: skip

@@ -70,7 +70,11 @@ def _machines(inventory: JsonObject) -> Iterator[list[str]]:
     here = _object(inventory.get("host")).get("name") or DASH
     for name, facts in {here: inventory, **_object(inventory.get("hosts"))}.items():
         told = _object(facts)
-        cpu, host, memory = (_object(told.get("cpu")), _object(told.get("host")), told.get("memory_total_bytes"))
+        cpu, host, memory = (
+            _object(told.get("cpu")),
+            _object(told.get("host")),
+            told.get("memory_total_bytes"),
+        )
         gpus = [_object(gpu) for gpu in told.get("gpus") or ()] if isinstance(told.get("gpus"), list) else []
         yield [
             one_line(str(name), _WIDTH),

@@ -6,13 +6,13 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.reports.html.island import TextPool
 from pytest_openclaw.schema import to_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_openclaw.records import JsonObject, Record, Target
+    from pytest_openclaw.reports.html.island import TextPool
     from pytest_openclaw.reports.html.shown import Shown, ShownCall, ShownTurn
 
 DETAILS_PER_CHUNK = 100
@@ -21,9 +21,9 @@ PASSED, MISSED, UNJUDGED, SILENT, FAULT, UNAVAILABLE = range(6)
 # Told elsewhere in the panel, or the same in every row of it.
 _TOLD = frozenset(
     {
-        "record_type", "schema_version", "run_id", "provider", "model", "thinking_level", "suite", "prompt_id",
-        "prompt_name", "category", "repeat", "raw_output", "turns", "tool_call_details", "objective_pass",
-        "success", "violation", "fault_message", "failure_type", "tool_outcome",
+        "record_type", "schema_version", "run_id", "provider", "model", "thinking_level", "suite",
+        "prompt_id", "prompt_name", "category", "repeat", "raw_output", "turns", "tool_call_details",
+        "objective_pass", "success", "violation", "fault_message", "failure_type", "tool_outcome",
     }
 )  # fmt: skip
 
@@ -109,9 +109,9 @@ def verdict_of(record: Record) -> int:
 
 
 def change_of(before: Record, after: Record) -> int | None:
-    """Return 1 if a cell passes that did not before, -1 if it passes no longer, else 0; None if one is no answer.
+    """Return 1 if a cell passes that did not before, -1 if it passes no longer, else 0.
 
-    Silence is a miss, where there is a verdict to reach.
+    None if one of them is no answer, or is not judged. Silence is a miss.
     """
     told = [_counts_as(record) for record in (before, after)]
     if None in told:

@@ -16,7 +16,18 @@ if TYPE_CHECKING:
     from pytest_openclaw.records import Target
     from pytest_openclaw.reports.html.shown import Earlier, Shown, ShownRun
 
-_HEAD = ("target", "paired", "better", "worse", "same", "no verdict", "only now", "only before", "p50 before", "p50 now")
+_HEAD = (
+    "target",
+    "paired",
+    "better",
+    "worse",
+    "same",
+    "no verdict",
+    "only now",
+    "only before",
+    "p50 before",
+    "p50 now",
+)
 
 
 def changes_section(run: ShownRun) -> Section | None:
@@ -25,7 +36,9 @@ def changes_section(run: ShownRun) -> Section | None:
     if run.earlier:
         targets = [group.target for group in run.summary.groups]
         rows = [_row(target, run.cells, run.earlier) for target in targets]
-        tables.append(Table(caption=f"Cell by cell against {one_line(run.earlier.run_id, 60)}", head=_HEAD, rows=rows))
+        tables.append(
+            Table(caption=f"Cell by cell against {one_line(run.earlier.run_id, 60)}", head=_HEAD, rows=rows)
+        )
     if run.comparison:
         tables += _told(run.comparison)
     if not tables:
@@ -55,7 +68,7 @@ def _median(values: Sequence[int]) -> str:
 
 
 def _told(comparison: Mapping[str, Any]) -> Iterator[Table]:
-    """Show the comparison as `summary.json` has it: a table of its targets, a column for each thing it tells."""
+    """Show the comparison as `summary.json` has it: its targets, a column for each thing it tells."""
     baseline = one_line(str(comparison.get("baseline") or DASH), 60)
     targets = [one for one in comparison.get("targets") or () if isinstance(one, dict)]
     if targets:
@@ -67,7 +80,9 @@ def _told(comparison: Mapping[str, Any]) -> Iterator[Table]:
     if apart:
         head = list(dict.fromkeys(name for one in apart for name in one))
         rows = [[_shown(one.get(name)) for name in head] for one in apart]
-        yield Table(caption="Set aside", head=[name.replace("_", " ") for name in head], rows=rows, n_words=len(head))
+        yield Table(
+            caption="Set aside", head=[name.replace("_", " ") for name in head], rows=rows, n_words=len(head)
+        )
 
 
 def _shown(value: Any) -> str:
@@ -78,7 +93,9 @@ def _shown(value: Any) -> str:
     if isinstance(value, dict) and value.keys() == {"low", "high"}:
         return f"{_shown(value['low'])} to {_shown(value['high'])}"
     if isinstance(value, dict):
-        return "; ".join(f"{key.replace('_', ' ')} {_shown(one)}" for key, one in value.items() if one is not None)
+        return "; ".join(
+            f"{key.replace('_', ' ')} {_shown(one)}" for key, one in value.items() if one is not None
+        )
     if isinstance(value, list):
         return ", ".join(map(_shown, value)) or DASH
     return one_line(value if isinstance(value, str) else json.dumps(value), 120)

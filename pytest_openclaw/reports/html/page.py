@@ -9,9 +9,10 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.reports.html.cells import cell_data
-from pytest_openclaw.reports.html.charts import bundle
+from pytest_openclaw.reports.html.header import header_of
 from pytest_openclaw.reports.html.island import TextPool, element, fill
-from pytest_openclaw.reports.html.sections import header_of, sections_of
+from pytest_openclaw.reports.html.library import bundle
+from pytest_openclaw.reports.html.sections import sections_of
 
 if TYPE_CHECKING:
     from pytest_openclaw.reports.html.shown import ShownRun

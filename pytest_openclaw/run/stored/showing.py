@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pytest_openclaw.records import JsonObject, Record
-    from pytest_openclaw.run.stored.parts import Part, PromptKey
+    from pytest_openclaw.run.stored.parts import Part
     from pytest_openclaw.toolcalls import Tool
 
 SUMMARY = "summary.json"
@@ -145,9 +145,7 @@ def _calls(calls: Iterable[Mapping[str, Any]], tools: tuple[Tool, ...] | None) -
 def _earlier(part: Part, baseline: Part | None) -> Earlier | None:
     if baseline is None:
         return None
-    return Earlier(
-        run_id=baseline.run.run_id, gone=[key for key in baseline.rows if key not in part.rows]
-    )
+    return Earlier(run_id=baseline.run.run_id, gone=[key for key in baseline.rows if key not in part.rows])
 
 
 def _written_summary(part: Part) -> JsonObject:

@@ -46,14 +46,16 @@ function tip(handler, event, item, value) {
 function chart(data) {
   const box = make('div', { class: 'chart', role: 'img', 'aria-label': data.description });
   drawn.set(box, data.spec);
-  return make('figure', null, make('figcaption', null, data.title), box);
+  if (!data.min_px) return make('figure', null, make('figcaption', null, data.title), box);
+  box.style.minWidth = data.min_px + 'px';
+  return make('figure', null, make('figcaption', null, data.title), scroller(data.title, box));
 }
 
 async function drawCharts() {
   const config = look();
   for (const [box, spec] of drawn) {
     if (box.view) box.view.finalize();
-    box.view = await vegaEmbed(box, spec, { ast: true, renderer: 'svg', actions: false, defaultStyle: false, tooltip: tip, config });
+    box.view = await vegaEmbed(box, spec, { ast: true, renderer: 'svg', actions: false, defaultStyle: false, tooltip: tip, logLevel: 1, config });
     await new Promise((go) => { setTimeout(go, 0); });
   }
   document.body.dataset.charts = 'drawn';

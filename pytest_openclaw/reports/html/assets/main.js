@@ -1,11 +1,22 @@
 // The page from top to bottom.
 
+// What is told under the same word stands together, and does not fill the page.
+const SHOWN = 5;
+
+function notes(list) {
+  const byWord = new Map();
+  for (const [word, text] of list) byWord.set(word, [...(byWord.get(word) || []), text]);
+  return make('dl', { class: 'notes' }, [...byWord].map(([word, texts]) =>
+    make('div', null, make('dt', null, worded(word)), texts.slice(0, SHOWN).map((text) => make('dd', null, text)),
+      texts.length > SHOWN ? make('dd', null, make('details', null, make('summary', null, (texts.length - SHOWN) + ' more'), texts.slice(SHOWN).map((text) => make('p', null, text)))) : null)));
+}
+
 function sectionOf(data) {
   const section = make('section', { id: data.id, 'aria-labelledby': data.id + '-title' }, make('h2', { id: data.id + '-title' }, data.title));
   if (data.intro) section.append(make('p', { class: 'intro' }, data.intro));
   if (data.charts.length) section.append(make('div', { class: 'charts n' + data.charts.length }, data.charts.map(chart)));
   section.append(...data.tables.flatMap((one) => [data.tables.length > 1 ? make('h3', null, one.caption) : null, table(one)].filter(Boolean)));
-  if (data.notes.length) section.append(make('dl', { class: 'notes' }, data.notes.map(([word, text]) => make('div', null, make('dt', null, worded(word)), make('dd', null, text)))));
+  if (data.notes.length) section.append(notes(data.notes));
   for (const one of data.more) section.append(make('details', { class: 'more' }, make('summary', null, data.charts.length ? 'The figures: ' + one.caption.toLowerCase() : one.caption), table(one)));
   return section;
 }

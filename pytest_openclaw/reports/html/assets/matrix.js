@@ -68,21 +68,27 @@ function drawAll() {
   matrix.box.setAttribute('aria-colcount', String(matrix.shown.length + 1));
   matrix.body.style.height = matrix.items.length * ROW + 'px';
   matrix.head.textContent = '';
-  matrix.head.append(make('div', { role: 'columnheader', class: 'corner', 'aria-colindex': '1' }, 'prompt'), ...matrix.shown.map(columnHead));
+  const all = tallies();
+  matrix.head.append(make('div', { role: 'columnheader', class: 'corner', 'aria-colindex': '1' }, 'prompt'), ...matrix.shown.map((target, place) => columnHead(target, place, all[target])));
   matrix.box.classList.toggle('nothing', !matrix.items.length);
   drawVisible();
 }
 
-function columnHead(target, place) {
-  const { provider, model, level, label } = targets[target];
-  let passed = 0;
-  let judged = 0;
+// Of the cells that are shown, how many passed on each target.
+function tallies() {
+  const all = targets.map(() => ({ passed: 0, judged: 0 }));
   for (let cell = 0; cell < N; cell += 1) {
-    if (found[cell] && columns.target[cell] === target && [0, 1, 3].includes(columns.verdict[cell])) {
-      judged += 1;
-      passed += columns.verdict[cell] === 0 ? 1 : 0;
+    const verdict = columns.verdict[cell];
+    if (found[cell] && (verdict === 0 || verdict === 1 || verdict === 3)) {
+      all[columns.target[cell]].judged += 1;
+      all[columns.target[cell]].passed += verdict === 0 ? 1 : 0;
     }
   }
+  return all;
+}
+
+function columnHead(target, place, { passed, judged }) {
+  const { provider, model, level, label } = targets[target];
   return make('div', { role: 'columnheader', 'aria-colindex': String(place + 2), title: plain(label) },
     make('span', { class: 'provider' }, provider + '/'), make('span', { class: 'model' }, model + (level ? '@' + level : '')),
     make('span', { class: 'passed' }, judged ? passed + '/' + judged + ' passed' : 'nothing judged'));
@@ -122,7 +128,7 @@ function drawRow(number) {
   row.style.top = number * ROW + 'px';
   if (item.prompt === undefined) {
     row.append(make('div', { role: 'rowheader', 'aria-colindex': '1', 'aria-colspan': String(matrix.shown.length + 1) },
-      make('span', null, item.suite), make('span', { class: 'n' }, ' ' + item.n + (item.n === 1 ? ' prompt' : ' prompts'))));
+      make('span', null, item.suite, make('span', null, ' ' + item.n + (item.n === 1 ? ' prompt' : ' prompts')))));
     return row;
   }
   const prompt = prompts[item.prompt];
@@ -162,7 +168,7 @@ function told(cells) {
     return { word: cells.length > 1 ? word + ' ' + cells.length + ' times' : word, glyph: cells.length > 1 ? glyph + cells.length : glyph, kind: 'v' + kinds[0] };
   }
   const passed = cells.filter((cell) => columns.verdict[cell] === 0).length;
-  return { word: passed + ' of ' + cells.length + ' passed', glyph: passed + '/' + cells.length, kind: 'mixed' };
+  return { word: passed + ' of ' + cells.length + ' passed', glyph: passed + '/' + cells.length, kind: passed ? 'mixed' : 'v1' };
 }
 
 function valueOf(cells) {

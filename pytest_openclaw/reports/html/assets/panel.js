@@ -100,6 +100,14 @@ function facts(row) {
   return { list, parsed: known.get('parsed_output') };
 }
 
+function gist(row) {
+  const of = (name) => row[page.fields.indexOf(name)];
+  const known = (value, say) => (value === null || value === undefined ? null : say(value));
+  return [known(of('e2e_ms'), time), known(of('ttft_ms'), (ms) => 'first token ' + time(ms)), known(of('tokens_per_s'), (speed) => speed.toFixed(0) + ' tokens/s'),
+    known(of('input_tokens'), (n) => n.toLocaleString('en') + ' tokens in'), known(of('output_tokens'), (n) => n.toLocaleString('en') + ' out'),
+    of('attempts') === 1 ? null : known(of('attempts'), (n) => n + ' attempts')].filter(Boolean).join(' · ');
+}
+
 function neighbours(cell) {
   const button = (label, rows, cols) => {
     const to = step(rows, cols);
@@ -143,7 +151,7 @@ function panelOf(cell) {
       make('p', { class: 'badges' }, verdictBadge(columns.verdict[cell]), detail.failure ? badge(worded(detail.failure)) : null,
         columns.outcome[cell] ? badge(worded(columns.outcome[cell])) : null, columns.change[cell] ? badge(columns.change[cell] > 0 ? '▲ better than before' : '▼ worse than before') : null),
       why ? quoted('Why', why, 'why') : null,
-      list,
+      make('p', { class: 'gist' }, gist(detail.row)),
       part('Prompt', prompt.prompt ? quoted('Prompt', textOf(prompt.prompt)) : make('p', { class: 'empty' }, '(its definition is not in config.json)')),
       prompt.system ? part('System', quoted('System prompt', textOf(prompt.system))) : null,
       prompt.tools ? part('Tools offered', make('p', { class: 'names' }, textOf(prompt.tools))) : null,
@@ -151,7 +159,8 @@ function panelOf(cell) {
       before(detail),
       part('Rule', prompt.rule ? quoted('Validator', textOf(prompt.rule), 'arguments') : make('p', { class: 'empty' }, '(not in config.json)'),
         parsed ? make('h4', null, 'What it found') : null, parsed ? quoted('Found', JSON.stringify(parsed, null, 2), 'arguments') : null,
-        prompt.world ? folded('The world of the exchange', prompt.world, 'arguments') : null)),
+        prompt.world ? folded('The world of the exchange', prompt.world, 'arguments') : null),
+      part('Measured', list)),
   ];
 }
 
@@ -166,12 +175,19 @@ function showCell(cell, { focus }) {
   if (!panel.open) {
     if (narrow.matches) panel.showModal();
     else panel.show();
-    document.body.classList.add('with-panel');
+    inPlace(() => document.body.classList.add('with-panel'));
   }
   panel.querySelector('.body').scrollTop = 0;
   for (const one of [was, cell]) if (one !== null) redraw(one);
   if (focus || narrow.matches) byId('panel-title').focus({ preventScroll: true });
   else elementOf(columns.prompt[cell], columns.target[cell])?.focus({ preventScroll: true });
+}
+
+// The cells stay where they are on the screen, whatever becomes of what is above them.
+function inPlace(change) {
+  const was = matrix.box.getBoundingClientRect().top;
+  change();
+  scrollBy({ top: matrix.box.getBoundingClientRect().top - was, behavior: 'instant' });
 }
 
 function redraw(cell) {
@@ -198,7 +214,7 @@ function closePanel() {
   const was = open.cell;
   open.cell = null;
   panel.close();
-  document.body.classList.remove('with-panel');
+  inPlace(() => document.body.classList.remove('with-panel'));
   redraw(was);
   drawVisible();
   elementOf(matrix.active.prompt, matrix.active.target)?.focus({ preventScroll: true });
