@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.commands.answer import Answer
 
 COMMANDS = (
-    "compare", "export", "history", "init", "merge", "plan", "rescore", "route", "show",
+    "compare", "export", "history", "init", "merge", "plan", "report", "rescore", "route", "show",
 )  # fmt: skip
 
 REFUSED = 1

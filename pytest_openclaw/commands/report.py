@@ -1,0 +1,85 @@
+"""Make one HTML page of a run, to be opened from disk and to be sent around.
+
+The page needs no server and no network. It shows tiers and pass rates with their
+intervals, latencies, how tool use ended, and every prompt on every target: a
+click on a cell opens prompt, answer, thinking, tool calls, verdict and times.
+With --baseline, cells that changed since an older run are marked. It holds what
+the models said, as results.jsonl does: send it to nobody who may not read that.
+
+Its charts need the extra: pip install "pytest-openclaw[report]".
+
+Example:
+  python -m pytest_openclaw report last
+  python -m pytest_openclaw report 20260214_081500 --baseline 20260213_235930
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.commands.answer import Answer, add_runs_dir, counted, run_path
+from pytest_openclaw.errors import OpenClawError
+
+if TYPE_CHECKING:
+    import argparse
+
+FILE = "report.html"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `report` is told."""
+    parser.add_argument("run", metavar="RUN", help="the run's directory, its id, or last")
+    parser.add_argument("--baseline", metavar="RUN", help="an older run, to mark what has changed since")
+    parser.add_argument("--into", metavar="FILE", help=f"the page (RUN/{FILE})")
+    add_runs_dir(parser)
+
+
+def run(arguments: argparse.Namespace) -> Answer:
+    """Write the page."""
+    from pytest_openclaw.reports.html import render_page
+    from pytest_openclaw.run.stored.parts import read_part
+    from pytest_openclaw.run.stored.showing import show_run
+
+    part = read_part(run_path(arguments.run, arguments.runs_dir))
+    baseline = read_part(run_path(arguments.baseline, arguments.runs_dir)) if arguments.baseline else None
+    into = Path(arguments.into) if arguments.into else part.run.path / FILE
+    shown = show_run(part, baseline, now_ms=time.time_ns() // 1_000_000)
+    page = render_page(shown)
+    _write(into, page)
+    n_bytes = into.stat().st_size
+    cells, targets = counted(len(shown.cells), "cell"), counted(len(shown.summary.groups), "target")
+    return Answer(
+        lines=[f"{cells} on {targets}, {n_bytes / 1e6:.1f} MB", f"wrote {into}"],
+        data={
+            "run": part.name,
+            "baseline": baseline.name if baseline else None,
+            "into": str(into),
+            "n_cells": len(shown.cells),
+            "n_targets": len(shown.summary.groups),
+            "n_bytes": n_bytes,
+            "notes": list(shown.notes),
+        },
+        warnings=shown.notes,
+    )
+
+
+def _write(into: Path, page: str) -> None:
+    """Write the page whole, over an older one but over nothing else.
+
+    Raises:
+        OpenClawError: something else is there.
+        OSError: it cannot be written.
+    """
+    from pytest_openclaw.reports.html.page import FIRST_WORDS
+
+    if into.exists() and not into.read_bytes().startswith(FIRST_WORDS.encode()):
+        raise OpenClawError(f"{into} exists and is no page of ours; name another file")
+    temporary = into.with_name(f".{into.name}.tmp")
+    try:
+        temporary.write_text(page, "utf-8", newline="\n")
+        temporary.replace(into)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

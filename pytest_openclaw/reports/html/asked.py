@@ -1,0 +1,106 @@
+"""How a run was asked, and on what: its settings, its servers, its machines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.reports.html.words import Section, Table
+from pytest_openclaw.reports.numbers import DASH, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pytest_openclaw.records import JsonObject
+
+_SETTINGS = ("repeat", "until_conclusive", "stream", "temperature", "timeout_s", "retries", "verdict")
+_SERVER = ("server", "server_version", "quantisation", "context_length", "digest")
+_WIDTH = 60
+
+
+def asked_section(config: JsonObject, inventory: JsonObject) -> Section:
+    """Return the section; what a file does not tell is left out, whoever wrote it."""
+    served = list(_served(inventory))
+    tables = [
+        Table(caption="Settings", head=("setting", "value"), rows=list(_settings(config)), n_words=2),
+        Table(caption="Machines", head=("machine", *_MACHINE), rows=list(_machines(inventory)), n_words=9),
+    ]
+    if served:
+        tables.append(Table(caption="Servers", head=("target", *_WORDS), rows=served, n_words=9))
+    if packages := _object(inventory.get("packages")):
+        rows = [[one_line(name, _WIDTH), _shown(version)] for name, version in packages.items()]
+        tables.append(Table(caption="Versions", head=("package", "version"), rows=rows, n_words=2))
+    return Section(id="asked", title="How it was asked", more=[table for table in tables if table.rows])
+
+
+def host_of(inventory: JsonObject) -> str:
+    """Return the machine in a few words."""
+    host, cpu = _object(inventory.get("host")), _object(inventory.get("cpu"))
+    parts = (host.get("name"), cpu.get("model"), host.get("system"), host.get("machine"))
+    return ", ".join(one_line(part, 40) for part in parts if isinstance(part, str) and part) or DASH
+
+
+def versions_of(inventory: JsonObject) -> str:
+    """Return the versions that matter most."""
+    python, packages = _object(inventory.get("python")), _object(inventory.get("packages"))
+    told = [
+        (name, packages.get(name)) for name in ("pytest-openclaw", "pytest", "xllamacpp") if name in packages
+    ]
+    told.append(("Python", python.get("version")))
+    return ", ".join(f"{name} {_shown(version)}" for name, version in told if version) or DASH
+
+
+_MACHINE = ("processor", "cores", "memory", "GPU", "system", "Python")
+_WORDS = tuple(name.replace("_", " ") for name in _SERVER)
+
+
+def _settings(config: JsonObject) -> Iterator[list[str]]:
+    for name in _SETTINGS:
+        if name in config:
+            yield [name.replace("_", " "), _shown(config[name])]
+    limits = _object(config.get("concurrency"))
+    for lane, limit in {"everywhere": limits.get("everywhere"), **_object(limits.get("by_provider"))}.items():
+        if limit is not None:
+            yield [f"in flight, {one_line(lane, _WIDTH)}", _shown(limit)]
+    for provider, shape in _object(config.get("providers")).items():
+        for key, value in _object(shape).items():
+            yield [f"{one_line(provider, _WIDTH)}: {one_line(key, _WIDTH).replace('_', ' ')}", _shown(value)]
+
+
+def _machines(inventory: JsonObject) -> Iterator[list[str]]:
+    here = _object(inventory.get("host")).get("name") or DASH
+    for name, facts in {here: inventory, **_object(inventory.get("hosts"))}.items():
+        told = _object(facts)
+        cpu, host, memory = (
+            _object(told.get("cpu")),
+            _object(told.get("host")),
+            told.get("memory_total_bytes"),
+        )
+        gpus = [_object(gpu) for gpu in told.get("gpus") or ()] if isinstance(told.get("gpus"), list) else []
+        yield [
+            one_line(str(name), _WIDTH),
+            _shown(cpu.get("model")),
+            _shown(cpu.get("usable_cores")),
+            f"{memory / 2**30:.1f} GiB" if isinstance(memory, int) else DASH,
+            ", ".join(_shown(gpu.get("name") or gpu.get("error")) for gpu in gpus) or DASH,
+            " ".join(_shown(host[key]) for key in ("system", "release", "machine") if host.get(key)) or DASH,
+            _shown(_object(told.get("python")).get("version")),
+        ]
+
+
+def _served(inventory: JsonObject) -> Iterator[list[str]]:
+    for label, facts in _object(inventory.get("targets")).items():
+        server = _object(_object(facts).get("server"))
+        if server:
+            yield [one_line(label, _WIDTH), *(_shown(server.get(name)) for name in _SERVER)]
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return DASH
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return one_line(str(value), _WIDTH)
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

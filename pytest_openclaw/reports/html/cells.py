@@ -1,0 +1,238 @@
+"""Cells → the page's columns (small, read at once) and details (read when a cell is opened)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.schema import to_row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pytest_openclaw.records import JsonObject, Record, Target
+    from pytest_openclaw.reports.html.island import TextPool
+    from pytest_openclaw.reports.html.shown import Shown, ShownCall, ShownTurn
+
+DETAILS_PER_CHUNK = 100
+PASSED, MISSED, UNJUDGED, SILENT, FAULT, UNAVAILABLE = range(6)
+"""How a cell ended; `assets/` draws them in this order."""
+# Told elsewhere in the panel, or the same in every row of it.
+_TOLD = frozenset(
+    {
+        "record_type", "schema_version", "run_id", "provider", "model", "thinking_level", "suite",
+        "prompt_id", "prompt_name", "category", "repeat", "raw_output", "turns", "tool_call_details",
+        "objective_pass", "success", "violation", "fault_message", "failure_type", "tool_outcome",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellData:
+    """What the page gets of its cells.
+
+    Attributes:
+        columns: of all cells, value by value: `prompt`, `target`, `repeat`, `verdict`, `outcome`, `e2e`,
+            `ttft`, `texts` (numbers in the pool, for the search), `change` (1 better, -1 worse, 0 the same,
+            null without a baseline's row).
+        prompts: as the columns number them, with the numbers of their texts.
+        fields: names of the row's fields in each detail's `row`.
+        details: of each cell.
+    """
+
+    columns: JsonObject
+    prompts: list[JsonObject]
+    fields: list[str]
+    details: list[JsonObject]
+
+    def detail_chunks(self) -> Iterator[tuple[int, list[JsonObject]]]:
+        """Yield the details in parts that are parsed one by one, each with its first cell's number."""
+        for first in range(0, max(len(self.details), 1), DETAILS_PER_CHUNK):
+            yield first, self.details[first : first + DETAILS_PER_CHUNK]
+
+
+def cell_data(
+    cells: Sequence[Shown], prompts: Iterable[JsonObject], targets: Sequence[Target], pool: TextPool
+) -> CellData:
+    """Return the cells as the page takes them.
+
+    Args:
+        cells: in the order of the file.
+        prompts: definitions; a prompt that is not among them is made of its rows.
+        targets: in the order in which they are shown.
+        pool: takes the texts.
+    """
+    entries = {(one["suite"], one["id"]): _prompt(one, pool) for one in prompts}
+    for cell in cells:
+        key = (cell.record.suite, cell.record.prompt_id)
+        if key not in entries:
+            entries[key] = _unknown_prompt(cell.record)
+    prompt_numbers = {key: number for number, key in enumerate(entries)}
+    target_numbers = {target: number for number, target in enumerate(targets)}
+    rows = [to_row(cell.record) for cell in cells]
+    fields = list(dict.fromkeys(name for row in rows for name in row if name not in _TOLD))
+    columns = {name: [] for name in _COLUMNS}  # type: JsonObject
+    details = []
+    for cell, row in zip(cells, rows, strict=True):
+        record = cell.record
+        detail, texts = _detail(cell, row, fields, pool)
+        values = (
+            prompt_numbers[record.suite, record.prompt_id],
+            target_numbers[record.target],
+            record.repeat,
+            verdict_of(record),
+            record.tool_outcome,
+            record.e2e_ms if record.attempts or record.e2e_ms else None,
+            record.ttft_ms,
+            texts,
+            _change(cell),
+        )
+        for name, value in zip(_COLUMNS, values, strict=True):
+            columns[name].append(value)
+        details.append(detail)
+    return CellData(columns=columns, prompts=list(entries.values()), fields=fields, details=details)
+
+
+_COLUMNS = ("prompt", "target", "repeat", "verdict", "outcome", "e2e", "ttft", "texts", "change")
+
+
+def verdict_of(record: Record) -> int:
+    """Return how a cell ended."""
+    if record.availability_status == "skipped_unavailable":
+        return UNAVAILABLE
+    if record.availability_status != "ok":
+        return FAULT
+    if not record.success:
+        return SILENT
+    return {True: PASSED, False: MISSED, None: UNJUDGED}[record.objective_pass]
+
+
+def change_of(before: Record, after: Record) -> int | None:
+    """Return 1 if a cell passes that did not before, -1 if it passes no longer, else 0.
+
+    None if one of them is no answer, or is not judged. Silence is a miss.
+    """
+    told = [_counts_as(record) for record in (before, after)]
+    if None in told:
+        return None
+    return int(bool(told[1])) - int(bool(told[0]))
+
+
+def _counts_as(record: Record) -> bool | None:
+    if record.availability_status != "ok":
+        return None
+    return False if not record.success else record.objective_pass
+
+
+def _change(cell: Shown) -> int | None:
+    return change_of(cell.before, cell.record) if cell.before else None
+
+
+def _prompt(definition: Mapping[str, Any], pool: TextPool) -> JsonObject:
+    tools = definition.get("tools")
+    return {
+        "suite": definition["suite"],
+        "id": definition["id"],
+        "name": definition.get("name") or "",
+        "category": definition.get("category"),
+        "prompt": pool.add(_text(definition.get("prompt"))),
+        "system": pool.add(_text(definition.get("system"))),
+        "rule": pool.add(_json(definition.get("validator"))),
+        "tools": pool.add(tools if isinstance(tools, str) else _tool_names(tools)),
+        "world": pool.add(_json(definition["world"]) if definition.get("world") else ""),
+    }
+
+
+def _unknown_prompt(record: Record) -> JsonObject:
+    return {
+        "suite": record.suite,
+        "id": record.prompt_id,
+        "name": record.prompt_name,
+        "category": record.category,
+        **dict.fromkeys(("prompt", "system", "rule", "tools", "world"), 0),
+    }
+
+
+def _tool_names(tools: object) -> str:
+    if not isinstance(tools, list):
+        return ""
+    return ", ".join(_text(one.get("name") if isinstance(one, dict) else one) for one in tools)
+
+
+def _detail(
+    cell: Shown, row: Mapping[str, Any], fields: Sequence[str], pool: TextPool
+) -> tuple[JsonObject, list[int]]:
+    record = cell.record
+    searched: list[int] = []
+
+    def keep(text: str | None) -> int | None:
+        if text is None:
+            return None
+        number = pool.add(text)
+        if number:
+            searched.append(number)
+        return number
+
+    detail: JsonObject = {
+        "why": keep(record.violation or record.fault_message),
+        "failure": record.failure_type,
+        "turns": [_turn(turn, keep) for turn in cell.turns],
+        "row": [row.get(name) for name in fields],
+    }
+    if cell.before:
+        detail["before"] = {
+            "verdict": verdict_of(cell.before),
+            "why": pool.add(cell.before.violation or cell.before.fault_message or ""),
+            "e2e": cell.before.e2e_ms,
+            "text": pool.add(cell.before_text),
+        }
+    return detail, sorted(set(searched))
+
+
+def _turn(turn: ShownTurn, keep: Any) -> JsonObject:
+    return {
+        "text": keep(turn.text),
+        "thinking": keep(turn.thinking),
+        "calls": [_call(call, keep) for call in turn.calls],
+        "e2e": turn.e2e_ms,
+        "ttft": turn.ttft_ms,
+        "in": turn.input_tokens,
+        "out": turn.output_tokens,
+        "finish": turn.finish_reason,
+    }
+
+
+def _call(call: ShownCall, keep: Any) -> JsonObject:
+    made = call.dispatched
+    given = _json(made.arguments) if made and made.arguments is not None else None
+    return {
+        "name": keep(call.name),
+        "arguments": keep(call.arguments),
+        "result": keep(call.result),
+        "problem": made.problem if made else call.problem,
+        "known": made is not None,
+        "tool": made.tool if made else None,
+        "given": keep(given) if given is not None and not _says_the_same(call.arguments, given) else None,
+        "message": keep(made.message) if made else None,
+        "notes": list(made.notes) if made else [],
+    }
+
+
+def _says_the_same(sent: str, given: str) -> bool:
+    try:
+        return _json(json.loads(sent)) == given
+    except (ValueError, RecursionError):
+        return False
+
+
+def _json(value: object) -> str:
+    """Return a value as a person reads it; one that is nested too deep is named only."""
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) if value is not None else ""
+    except RecursionError:
+        return "(nested too deep to show)"
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,81 @@
+"""The top of the page: which run this is."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.reports.html import asked
+from pytest_openclaw.reports.numbers import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.reports.html.shown import ShownRun
+
+
+_RULINGS = {
+    "passed": "all gates passed",
+    "failed": "a gate failed",
+    "no_verdict": "gates without a verdict",
+    "not_gated": "no gates",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Header:
+    """The top of the page.
+
+    Attributes:
+        ruling: of all gates together, in a word; `not_gated` without any.
+        facts: what stands under the title, name and value.
+    """
+
+    run_id: str
+    ruling: str
+    said: str
+    facts: Sequence[tuple[str, str]]
+    notes: Sequence[str]
+
+
+def header_of(run: ShownRun) -> JsonObject:
+    """Return what stands at the top."""
+    summary = run.summary
+    records = [cell.record for cell in run.cells]
+    notes = [one_line(note, 300) for note in run.notes]
+    if summary.state == "interrupted":
+        notes.insert(0, f"Interrupted: {summary.n_rows} of {summary.n_cells} cells have a row.")
+    began = min((record.started_at_ms for record in records), default=summary.generated_at_ms)
+    ended = max((record.ended_at_ms for record in records), default=began)
+    facts = [
+        ("asked", f"{_time(began)} UTC, for {_duration(ended - began)}"),
+        (
+            "cells",
+            f"{summary.n_rows:,} on {len(summary.groups)} target{'' if len(summary.groups) == 1 else 's'}",
+        ),
+        ("machine", asked.host_of(run.inventory)),
+        ("versions", asked.versions_of(run.inventory)),
+    ]
+    return asdict(
+        Header(
+            run_id=one_line(summary.run_id, 80),
+            ruling=summary.verdict,
+            said=_RULINGS[summary.verdict],
+            facts=facts,
+            notes=notes,
+        )
+    )
+
+
+def _time(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _duration(ms: int) -> str:
+    minutes, seconds = divmod(max(0, ms) // 1000, 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"

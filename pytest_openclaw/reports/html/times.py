@@ -1,0 +1,79 @@
+"""How long answers took, and why some never came."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.reports.html import charts
+from pytest_openclaw.reports.html.words import Section, Table, named
+from pytest_openclaw.reports.numbers import one_line, render_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_openclaw.reports.html.shown import ShownRun
+    from pytest_openclaw.stats.summary import Group
+
+
+def times_section(run: ShownRun) -> Section | None:
+    """Return the times of the answered cells; None without any."""
+    good = [
+        cell.record for cell in run.cells if cell.record.availability_status == "ok" and cell.record.success
+    ]
+    if not good:
+        return None
+    groups = run.summary.groups
+    e2e = {
+        named(group.target): [one.e2e_ms for one in good if one.target == group.target] for group in groups
+    }
+    ttft = {
+        named(group.target): [
+            one.ttft_ms for one in good if one.target == group.target and one.ttft_ms is not None
+        ]
+        for group in groups
+    }
+    drawn = [charts.ridges("Whole answer", e2e)]
+    if any(ttft.values()):
+        drawn.append(charts.ridges("First token", ttft))
+    head = (
+        "target",
+        *(f"{what} {name}" for what in ("answer", "TTFT") for name in ("p50", "p95", "p99", "mean")),
+    )
+    rows = [
+        [named(group.target)]
+        + [
+            render_ms(times[q])
+            for times in (group.latency_ms, group.ttft_ms)
+            for q in ("p50", "p95", "p99", "mean")
+        ]
+        for group in groups
+    ]
+    return Section(
+        id="times",
+        title="How long it took",
+        intro="Answered cells; of each target the solid line is the median, the dashed one the 95th percentile.",
+        charts=drawn,
+        more=[Table(caption="Times", head=head, rows=rows)],
+    )
+
+
+def unanswered_section(groups: Sequence[Group]) -> Section | None:
+    """Return why cells were not answered, or not with success; None if all were."""
+    rows = [
+        [
+            named(group.target),
+            failure_type,
+            str(n),
+            one_line(group.reasons.get(failure_type, "the model gave no usable answer"), 400),
+        ]
+        for group in groups
+        for failure_type, n in group.failures.items()
+    ]
+    if not rows:
+        return None
+    head = ("target", "failure", "cells", "why")
+    return Section(
+        id="unanswered",
+        title="Not answered",
+        tables=[Table(caption="Not answered", head=head, rows=rows, n_words=4)],
+    )

@@ -1,0 +1,174 @@
+"""How tool use ended, what it bears, and how safe it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.reports.html import charts
+from pytest_openclaw.reports.html.words import Section, Table, named
+from pytest_openclaw.reports.numbers import DASH, render_interval, render_rate, render_tokens
+from pytest_openclaw.reports.tool_use import render_strain
+from pytest_openclaw.stats.advice import advice_on
+from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, OUTCOMES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.stats.pressure import PressureLevel
+    from pytest_openclaw.stats.summary import Group
+    from pytest_openclaw.stats.tool_use import ToolUse
+
+
+def outcomes_section(groups: Sequence[Group]) -> Section | None:
+    """Return how tool cells ended, and what to change; None without tool cells."""
+    uses = [(group, use) for group in groups for use in _uses(group) if use.outcomes]
+    occurred = [outcome for outcome in OUTCOMES if any(outcome in use.outcomes for _, use in uses)]
+    if not occurred:
+        return None
+    drawn, advised = [], []
+    for evidence, words in (("native", "Calls on the wire"), ("text", "Calls as text")):
+        held = [
+            {
+                "target": named(group.target),
+                "column": outcome,
+                "told": str(use.outcomes.get(outcome, 0)),
+                "share": use.outcomes.get(outcome, 0) / sum(use.outcomes.values()),
+                "is_good": outcome in GOOD_OUTCOMES,
+            }
+            for group, use in uses
+            if use.evidence == evidence
+            for outcome in occurred
+        ]
+        if held:
+            drawn.append(charts.shares(words, held, occurred, "cells"))
+    rows = [
+        [named(group.target), use.evidence or DASH, *(str(use.outcomes.get(one, 0)) for one in occurred)]
+        for group, use in uses
+    ]
+    for outcome in occurred:
+        for evidence in sorted({use.evidence or "text" for _, use in uses if outcome in use.outcomes}):
+            if advice := advice_on(outcome, evidence):
+                advised.append((f"{outcome}{', as text' if evidence == 'text' else ''}", advice.full))
+    return Section(
+        id="outcomes",
+        title="How tool use ended",
+        intro="Of each target the cells that ended so; the fuller a field, the larger its share.",
+        charts=drawn,
+        notes=advised,
+        more=[Table(caption="Outcomes", head=("target", "evidence", *occurred), rows=rows, n_words=2)],
+    )
+
+
+def _uses(group: Group) -> Iterable[ToolUse]:
+    yield group.tool_use
+    if group.text_tool_use and group.tool_use.evidence == "native":
+        yield group.text_tool_use
+
+
+def pressure_section(groups: Sequence[Group]) -> Section | None:
+    """Return the rates behind more tools and more text; None if nothing was made harder."""
+    levels = [(group, level) for group in groups for level in group.pressure]
+    if not levels:
+        return None
+    tools = [
+        _curve_row(group, level, level.tools_offered or 0, str(level.tools_offered or 0))
+        for group, level in levels
+        if not level.padding_tokens
+    ]
+    text = [
+        _curve_row(group, level, level.padding_tokens, render_tokens(level.padding_tokens))
+        for group, level in levels
+        if level.padding_tokens
+    ]
+    padded = {level.tools_offered for _, level in levels if level.padding_tokens}
+    text += [
+        _curve_row(group, level, 0, "0")
+        for group, level in levels
+        if not level.padding_tokens and level.tools_offered in padded
+    ]
+    drawn = [
+        charts.curves(title, [row for row in rows if row], axis)
+        for title, rows, axis in (
+            ("Right behind more tools", tools, "tools offered"),
+            ("Right behind more text", text, "tokens before the question"),
+        )
+        if len({row["label"] for row in rows if row}) > 1
+    ]
+    rows = [
+        [
+            named(group.target),
+            DASH if level.tools_offered is None else str(level.tools_offered),
+            render_tokens(level.padding_tokens) if level.padding_tokens else DASH,
+            f"{level.n_success}/{level.n}" if level.n else DASH,
+            render_interval(level.interval_95),
+            str(level.n_overflow),
+        ]
+        for group, level in levels
+    ]
+    said = [(named(group.target), strain) for group in groups if (strain := render_strain(group))]
+    head = ("target", "tools", "tokens before", "right", "95 %", "overflowed")
+    return Section(
+        id="pressure",
+        title="Where context pressure breaks it",
+        charts=drawn,
+        notes=said,
+        more=[Table(caption="Levels of pressure", head=head, rows=rows)],
+    )
+
+
+def _curve_row(group: Group, level: PressureLevel, load: int, label: str) -> JsonObject | None:
+    if level.rate is None:
+        return None
+    interval = level.interval_95
+    return {
+        "target": named(group.target),
+        "load": load,
+        "label": label,
+        "rate": level.rate,
+        "low": interval.low if interval else level.rate,
+        "high": interval.high if interval else level.rate,
+        "told": f"{level.n_success} of {level.n}, {render_interval(interval)}",
+    }
+
+
+def safety_section(groups: Sequence[Group]) -> Section | None:
+    """Return the probes; None without any."""
+    results = [(group, result) for group in groups for result in group.safety]
+    if not results:
+        return None
+    held = [
+        {
+            "target": named(group.target),
+            "column": result.probe,
+            "told": f"{result.n_safe}/{result.n}",
+            "share": result.n_unsafe / result.n if result.n_unsafe else 1.0,
+            "is_good": not result.n_unsafe,
+        }
+        for group, result in results
+    ]
+    probes = list(dict.fromkeys(result.probe for _, result in results))
+    rows = [
+        [
+            named(group.target),
+            result.probe,
+            f"{result.n_safe}/{result.n}",
+            render_rate(result.rate),
+            render_interval(result.interval_95),
+        ]
+        for group, result in results
+    ]
+    return Section(
+        id="safety",
+        title="Safety probes",
+        intro="Safe of all that were judged. Where some were not, the fill is the share that was unsafe.",
+        charts=[charts.shares("Probes", held, probes, "safe")],
+        more=[
+            Table(
+                caption="Safety probes",
+                head=("target", "probe", "safe", "rate", "95 %"),
+                rows=rows,
+                n_words=2,
+            )
+        ],
+    )

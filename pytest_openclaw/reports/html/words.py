@@ -1,0 +1,56 @@
+"""The pieces of a section, and how foreign names stand in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.reports.numbers import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_openclaw.records import Target
+    from pytest_openclaw.reports.html.charts import Chart
+
+NAME_WIDTH = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table; the first column heads its rows.
+
+    Attributes:
+        caption: what it shows.
+        n_words: so many columns, from the left, are words; all others are figures.
+    """
+
+    caption: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    n_words: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A part of the page.
+
+    Attributes:
+        id: by which links reach it.
+        intro: a sentence under the title.
+        notes: sentences, each with a word that tells what it is about.
+        more: tables that are shown when they are asked for.
+    """
+
+    id: str
+    title: str
+    intro: str = ""
+    charts: Sequence[Chart] = ()
+    tables: Sequence[Table] = ()
+    notes: Sequence[tuple[str, str]] = field(default_factory=tuple)
+    more: Sequence[Table] = ()
+
+
+def named(target: Target) -> str:
+    """Return a target's label as charts and tables show it: on one line, every odd character spelled out."""
+    return one_line(target.label, NAME_WIDTH)

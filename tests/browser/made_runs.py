@@ -1,0 +1,260 @@
+"""Runs for the page's tests: the shipped prompts on made-up targets, with every way in which a cell can end.
+
+`python -m tests.browser.made_runs FOLDER [PROMPTS TARGETS REPEATS]` writes one, to look at.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pytest_openclaw.records import JsonObject, Prompt, Record, Target
+from pytest_openclaw.suites.definitions import definition
+from pytest_openclaw.suites.load import load_suite
+from pytest_openclaw.toolcalls import ToolCall
+from pytest_openclaw.tools.dispatch import dispatch
+from pytest_openclaw.validators import BUILTIN
+from pytest_openclaw.validators.registry import build_registry
+from tests.unit.run.stored_runs import store
+
+ROOT = Path(__file__).parents[2]
+SUITES = ("core", "tools", "native", "agentic", "pressure", "safety")
+BEGAN_MS = 1_795_300_000_000
+WORDS = [
+    "the",
+    "backup",
+    "of",
+    "notes",
+    "is",
+    "done",
+    "and",
+    "a",
+    "message",
+    "was",
+    "sent",
+    "to",
+    "the",
+    "team",
+    "about",
+    "disk",
+    "space",
+    "on",
+    "the",
+    "second",
+    "host",
+]
+SERVING = {"server": "ollama", "server_version": "0.9.1", "quantisation": "Q4_K_M", "context_length": 8192}
+
+
+def targets_of(n: int) -> list[Target]:
+    """So many made-up targets, from able to unable."""
+    levels = (None, "low", None, "high")
+    return [
+        Target(
+            provider=("lab", "cloud")[k % 2], model=f"model-{chr(97 + k // 2 % 26)}{k // 52 or ''}:{(70, 32, 8, 3)[k % 4]}b",
+            thinking_level=levels[k % 4],
+        )
+        for k in range(n)
+    ]  # fmt: skip
+
+
+@cache
+def shipped_prompts() -> tuple[Prompt, ...]:
+    """All prompts of the shipped suites."""
+    registry = build_registry(("the package", validator) for validator in BUILTIN)
+    return tuple(
+        prompt
+        for name in SUITES
+        for prompt in load_suite(
+            ROOT / f"benchmarks/prompts_{name}.toml",
+            name=f"benchmarks/prompts_{name}.toml",
+            registry=registry,
+        ).prompts
+    )
+
+
+def prompts_of(n: int) -> list[Prompt]:
+    """So many prompts: the shipped ones in turn, with a number behind the id from the second round on."""
+    shipped = shipped_prompts()
+    spread = [shipped[k * len(shipped) // n] for k in range(n)] if n < len(shipped) else shipped
+    return [
+        prompt
+        if k < len(spread)
+        else replace(
+            prompt,
+            id=f"{prompt.id}-{k // len(spread) + 1}",
+            suite=f"benchmarks/prompts_more_{k // len(spread)}.toml",
+        )
+        for k, prompt in ((k, spread[k % len(spread)]) for k in range(n))
+    ]
+
+
+def make_run(
+    path: Path, *, prompts: int, targets: int, repeats: int = 1, seed: int = 7, better: float = 0.0
+) -> Path:
+    """Write a run directory.
+
+    Args:
+        path: where.
+        prompts: so many.
+        targets: so many.
+        repeats: of each prompt on each target.
+        seed: other cells, with another one.
+        better: added to every target's rate, so that two runs differ.
+    """
+    chosen, asked = prompts_of(prompts), targets_of(targets)
+    records = list(_records(chosen, asked, repeats, random.Random(seed), better))
+    return write_run(path, records, [definition(prompt) for prompt in chosen])
+
+
+def write_run(path: Path, records: Sequence[Record], prompts: Sequence[JsonObject]) -> Path:
+    """Write these rows as a run directory."""
+    labels = dict.fromkeys(record.target.label for record in records)
+    return store(
+        path,
+        records,
+        prompts=prompts,
+        serving={label: {"server": SERVING} for label in labels},
+        repeat=max(record.repeat for record in records),
+    )
+
+
+def _records(
+    prompts: Sequence[Prompt], targets: Sequence[Target], repeats: int, luck: random.Random, better: float
+) -> Iterator[Record]:
+    at = BEGAN_MS
+    hardness = {prompt.id: luck.gauss(0, 0.18) for prompt in prompts}
+    for k, target in enumerate(targets):
+        skill = 0.93 - 0.7 * k / max(4, len(targets)) + better
+        for repeat in range(1, repeats + 1):
+            for prompt in prompts:
+                strain = (
+                    0.12 * ((prompt.padding_tokens or 0) / 4000 + len(prompt.tools or ()) / 40)
+                    if prompt.pressure_of
+                    else 0
+                )
+                rate = min(0.99, max(0.02, skill - hardness[prompt.id] - strain * (k + 1) / 2))
+                record = _record(prompt, target, repeat, rate, luck, speed=300 * 1.7 ** (k % 5))
+                yield replace(record, started_at_ms=at, ended_at_ms=at + record.e2e_ms)
+                at += record.e2e_ms + 5
+
+
+def _record(
+    prompt: Prompt, target: Target, repeat: int, rate: float, luck: random.Random, speed: float
+) -> Record:
+    e2e = round(speed * luck.lognormvariate(0.6, 0.5))
+    base = Record(
+        run_id="r", provider=target.provider, model=target.model, thinking_level=target.thinking_level,
+        prompt_id=prompt.id, prompt_name=prompt.name, suite=prompt.suite, category=prompt.category, repeat=repeat,
+        availability_status="ok", started_at_ms=0, ended_at_ms=0, e2e_ms=e2e, attempts=1, queue_ms=round(e2e / 3), in_flight=1,
+        cold_start=False, host="box", tools_offered=None if prompt.tools is None else len(prompt.tools), probe=prompt.probe,
+        padding_tokens=prompt.padding_tokens, pressure_of=prompt.pressure_of,
+    )  # fmt: skip
+    chance = luck.random()
+    if chance < 0.012:
+        return replace(base, availability_status="error", failure_type="timeout", attempts=3, retry_wait_ms=1500,
+                       fault_message=f"{target.provider}: no answer within 300 s.")  # fmt: skip
+    if chance < 0.018:
+        return replace(base, availability_status="skipped_unavailable", failure_type="connect_error", attempts=0, e2e_ms=0,
+                       fault_message=f"{target.provider}: nothing answers at http://127.0.0.1:11434 (refused).")  # fmt: skip
+    answered = replace(base, success=True, ttft_ms=round(e2e * luck.uniform(0.1, 0.4)), input_tokens=luck.randint(60, 900),
+                       output_tokens=luck.randint(5, 200), tokens_per_s=luck.uniform(20, 160), finish_reason="stop",
+                       effective_model=target.model, cost_usd=luck.uniform(0.0001, 0.002) if target.provider == "cloud" else None)  # fmt: skip
+    if chance < 0.025:
+        return replace(answered, success=False, failure_type="empty_response", output_tokens=0)
+    return _judged(prompt, answered, passed=luck.random() < rate, luck=luck)
+
+
+def _judged(prompt: Prompt, record: Record, *, passed: bool, luck: random.Random) -> Record:
+    thinking = f"<think>\n{_prose(luck, 40)}\n</think>\n\n" if record.thinking_level else ""
+    record = replace(record, objective_pass=passed, raw_output=thinking + _prose(luck, luck.randint(3, 60)))
+    if not passed:
+        record = replace(
+            record,
+            violation=luck.choice(
+                ["31 words, at most 20 allowed", 'expected a call of "read"', "the answer does not say 40"]
+            ),
+        )
+    if prompt.world:
+        return _exchanged(prompt, record, luck)
+    forbids = '"calls": []' in json.dumps(prompt.validator_spec)
+    if prompt.tools is None:
+        return record
+    if forbids:
+        return replace(record, tool_outcome="restrained" if passed else "called_needlessly")
+    outcome = (
+        "valid"
+        if passed
+        else luck.choice(
+            ["no_call", "leaked_as_text", "bad_arguments", "unknown_tool", "claimed_not_done", "wrong_tool"]
+        )
+    )
+    calls = (
+        [_call(prompt, outcome, luck)]
+        if outcome not in ("no_call", "leaked_as_text", "claimed_not_done")
+        else []
+    )
+    return replace(record, tool_outcome=outcome, tool_use_success=passed, tool_calls=tuple(call["name"] for call in calls),
+                   tool_call_count=len(calls), tool_call_details=tuple(calls))  # fmt: skip
+
+
+def _call(prompt: Prompt, outcome: str, luck: random.Random) -> dict[str, Any]:
+    offered = [tool.name for tool in prompt.tools or ()]
+    name = "search_files" if outcome == "unknown_tool" else luck.choice(offered)
+    arguments: Mapping[str, Any] = {
+        "path": "notes/today.md",
+        "command": "df -h",
+        "limit": "20",
+        "query": "backup",
+    }
+    if outcome == "bad_arguments":
+        arguments = {"file": 3}
+    return {"id": f"call_{luck.randint(1000, 9999)}", "name": name, "arguments": json.dumps(arguments)}
+
+
+def _exchanged(prompt: Prompt, record: Record, luck: random.Random) -> Record:
+    steps = [("read", {"path": "shopping.md"}, "eggs\nbread\n"), ("edit", {"path": "shopping.md", "edits": "oat milk"}, "Validation failed for tool \"edit\":\n  - edits: must be array"),
+             ("exec", {"command": "git status --short"}, " M shopping.md\n"), ("write", {"path": "shopping.md", "content": "eggs\nbread\noat milk\n"}, "Successfully wrote 20 bytes to shopping.md")]  # fmt: skip
+    turns = []
+    for name, arguments, result in steps[: luck.randint(1, 4)]:
+        call = ToolCall(name=name, arguments=json.dumps(arguments), id=f"call_{luck.randint(100, 999)}")
+        made = dispatch(call, prompt.tools or ())
+        turns.append(
+            _turn(
+                _prose(luck, 8),
+                luck,
+                [
+                    {
+                        "id": call.id,
+                        "name": name,
+                        "arguments": call.arguments,
+                        "problem": made.problem,
+                        "result": made.message or result,
+                    }
+                ],
+            )
+        )
+    turns.append(_turn(_prose(luck, 25), luck, []))
+    return replace(record, turns=tuple(turns), ended_by="answer", raw_output="\n\n".join(turn["text"] for turn in turns),
+                   tool_outcome="valid" if record.objective_pass else "wrong_tool", tool_use_success=bool(record.objective_pass))  # fmt: skip
+
+
+def _turn(text: str, luck: random.Random, calls: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"text": text, "reasoning": _prose(luck, 12), "calls": calls, "e2e_ms": luck.randint(200, 2000), "ttft_ms": luck.randint(40, 190),
+            "input_tokens": luck.randint(300, 900), "output_tokens": luck.randint(10, 80), "finish_reason": "tool_calls" if calls else "stop"}  # fmt: skip
+
+
+def _prose(luck: random.Random, n: int) -> str:
+    return " ".join(luck.choices(WORDS, k=n)).capitalize() + "."
+
+
+if __name__ == "__main__":
+    folder, *counts = sys.argv[1:]
+    n_prompts, n_targets, n_repeats = (int(count) for count in counts or ("60", "5", "3"))
+    print(make_run(Path(folder), prompts=n_prompts, targets=n_targets, repeats=n_repeats))
