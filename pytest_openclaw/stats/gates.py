@@ -138,7 +138,7 @@ def _gates(gates: Gates) -> Iterator[_Gate]:
             name="max-p95-ms",
             wanted=limit,
             conclusive=conclusive,
-            look=lambda group: look_at_p95(group, limit),
+            look=lambda group: look_at_p95(group, limit, conclusive=conclusive),
             what=TIMED,
         )
 

@@ -73,13 +73,30 @@ def look_at_tier(use: ToolUse, wanted: int) -> Look:
     return Look(holds=holds, found=use.tier, text=text, short=short)
 
 
-def look_at_p95(group: Group, wanted: float) -> Look:
-    """Hold the 95th percentile of the latencies against a limit."""
-    p95 = group.latency_ms["p95"]
+def look_at_p95(group: Group, wanted: float, *, conclusive: bool) -> Look:
+    """Hold the 95th percentile of the latencies, or the upper end of its interval, against a limit."""
+    p95, interval = group.latency_ms["p95"], group.latency_intervals_95["p95"]
     if p95 is None:
         return Look(holds=None)
     there, limit = f"p95 {_ms(p95)} of {group.n_success} {TIMED}", f"{wanted:.10g} ms"
-    return Look(holds=p95 <= wanted, found=p95, text=f"{there}, at most {limit} wanted", short=_ms(p95))
+    if not conclusive:
+        text = f"{there}, at most {limit} wanted"
+        return Look(holds=p95 <= wanted, found=p95, text=text, short=_ms(p95))
+    holds = interval is not None and interval.high <= wanted
+    prefix = _NOT_CONCLUSIVE if p95 <= wanted and not holds else ""
+    if interval is None:
+        between, high = group.interval_notes["latency_ms.p95"], "no interval"
+    else:
+        between, high = (
+            f"95 % interval {_ms(interval.low)} to {_ms(interval.high)}",
+            f"to {_ms(interval.high)}",
+        )
+    return Look(
+        holds=holds,
+        found=p95,
+        text=f"{prefix}{there} ({between}), an upper end of {limit} at most wanted",
+        short=f"{_ms(p95)} ({high})",
+    )
 
 
 def _ends(interval: Interval) -> str:

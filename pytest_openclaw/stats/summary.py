@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.repeats import Repeats
 
 # Summary format history, newest first:
-# 3: percentiles have intervals, or the reason why not (`interval_notes`); `repeats`,
-#    `known_failures`, `unmatched_gates`, `budget`.
+# 3: percentiles have intervals, or the reason why not (`interval_notes`); `repeats`; whether gates are
+#    `conclusive`, `unmatched_gates`, `known_failures`, `budget`, `comparison`.
 # 2: `tool_use` is native where it can be and tells its `evidence`, what would settle it and what caps it;
 #    `text_tool_use`, `n_native_unanswered`, `pressure`, `holds_to`, `breaks_at`, `safety`;
 #    intervals heed repeats, and tell the `n_effective` that they are of.

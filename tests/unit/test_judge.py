@@ -1,17 +1,27 @@
 """A reply becomes a judgement: the answer, the tools, the verdict and what they mean."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.judge import conclude, expected_tools_of, judge, prepare, strip_thinking
+from pytest_openclaw.judge import (
+    conclude,
+    expected_tools_of,
+    judge,
+    prepare,
+    strip_thinking,
+    tool_demand_of,
+)
 from pytest_openclaw.records import Prompt, Reply, Verdict
+from pytest_openclaw.suites import load_suite
 from pytest_openclaw.toolcalls import ToolCall
 from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
 
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 REGISTRY = build_registry(("pytest-openclaw", validator) for validator in BUILTIN)
 FREE = {"type": "tool_invocation", "expected_tools": ["free"]}
 ANY_TOOL = {"type": "tool_invocation", "expected_tools": []}
@@ -235,3 +245,33 @@ def test_every_reply_is_judged(text):
 
     assert judgement.outcome.success == (judgement.verdict.passed is not None)
     assert judgement.reply.text == strip_thinking(text)
+
+
+DEMANDS = {"call": "no_call", "restraint": "restrained", "none": None}
+"""How silence ends a cell, by what its prompt wants of tools."""
+
+
+@pytest.mark.parametrize("path", sorted(BENCHMARKS.glob("prompts_*.toml")), ids=lambda path: path.stem)
+def test_what_a_prompt_wants_of_tools_is_what_its_cells_are_judged_by(path):
+    """Of a cell without an answer it is known so how it would have counted."""
+    prompts = load_suite(path, name=path.name, registry=REGISTRY).prompts
+
+    demands = {prompt.id: tool_demand_of(prompt) for prompt in prompts}
+
+    outcomes = {prompt.id: conclude(prompt, Reply(), Verdict(passed=None)).tool_outcome for prompt in prompts}
+    assert {key: DEMANDS[demand] for key, demand in demands.items()} == outcomes
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected", "demand"),
+    [
+        pytest.param(FREE, None, "call", id="call"),
+        pytest.param(OK, ("free",), "call", id="call-beside-the-validator"),
+        pytest.param(NO_TOOL, None, "restraint", id="restraint"),
+        pytest.param(all_of(OK, NO_TOOL), ("free",), "restraint", id="restraint-goes-first"),
+        pytest.param(OK, None, "none", id="nothing"),
+    ],
+)
+def test_what_a_prompt_wants_of_tools(spec, expected, demand):
+    """A call, restraint, or nothing."""
+    assert tool_demand_of(make_prompt(spec, expected)) == demand

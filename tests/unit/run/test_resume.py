@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.gate_lines import parse_gate_line
 from pytest_openclaw.records import CellKey, Record, Target
 from pytest_openclaw.run.directory import RunDirectory
 from pytest_openclaw.run.resume import (
@@ -297,6 +298,24 @@ def test_the_command_line_goes_before_the_run() -> None:
 
     assert settings.gates == Gates(min_pass_rate=0.5, min_tool_rate=None, require_tier=3)
     assert (settings.verdict, settings.stream, settings.fail_unavailable) == ("cells", True, False)
+
+
+def test_gates_by_target_are_those_of_the_run() -> None:
+    """Its lines count, the ini's of today do not; an option goes before them, for every target."""
+    began = Gates(min_pass_rate=0.5, by_target=(parse_gate_line("p/*: max-p95-ms=50 conclusive=on"),))
+    now = Gates(max_p95_ms=9.0, conclusive=True, by_target=(parse_gate_line("*: require-tier=1"),))
+    kept = config(gates=json.loads(json.dumps(asdict(began))))
+
+    assert settings_of(kept, Settings(gates=now), given=()).gates == began
+    said = settings_of(kept, Settings(gates=now), given={"max-p95-ms"}).gates
+    assert said.of_target("p/a") == Gates(min_pass_rate=0.5, max_p95_ms=9.0, conclusive=True)
+    assert said.of_target("q/a") == Gates(min_pass_rate=0.5, max_p95_ms=9.0)
+
+
+def test_gates_that_are_none_are_told() -> None:
+    """A run whose config.json tells no gates cannot be gone on with."""
+    with pytest.raises(OpenClawError, match=r"config\.json tells no gates \(min_pass_rate is 'high'\)"):
+        settings_of(config(gates={"min_pass_rate": "high"}), Settings(), given=())
 
 
 @pytest.mark.parametrize("targets", [None, [{"model": "a"}], "all"])

@@ -109,6 +109,13 @@ SLOW = {"e2e_ms": 101}
         pytest.param([*passes(35), *faults(1)], 0, replace(MOST, conclusive=True), "no_verdict", "35 of 36 (from 85.8%)", id="the-fault-might-be-a-doubt"),
         pytest.param([*passes(60), *faults(1)], 0, replace(MOST, conclusive=True), "passed", "60 of 61 (from 91.2%)", id="conclusive-with-a-fault-as-a-miss"),
         pytest.param([*passes(30), *faults(1)], 0, replace(MOST, conclusive=True), "failed", "even with 1 cell without an answer for it: 31 of 31 (from 88.9%)", id="no-proof-with-it-either"),
+        pytest.param([*passes(80)], 0, replace(FAST, conclusive=True), "passed", "p95 100 ms of 80 successful cells (95 % interval 100 ms to 100 ms), an upper end of 100 ms at most wanted", id="conclusively-fast"),
+        pytest.param([*passes(78), *misses(2, **SLOW)], 0, replace(FAST, conclusive=True), "failed", "not conclusive: p95 100 ms of 80 successful cells (95 % interval 100 ms to 101 ms)", id="not-conclusively-fast"),
+        pytest.param([*passes(70), *misses(10, **SLOW)], 0, replace(FAST, conclusive=True), "failed", "p95 101 ms of 80 successful cells (95 % interval 101 ms to 101 ms)", id="slow-anyhow"),
+        pytest.param([*passes(40)], 0, replace(FAST, conclusive=True), "failed", "not conclusive: p95 100 ms of 40 successful cells (p95 takes 59 values, there are 40)", id="too-few-for-an-interval"),
+        pytest.param([*passes(58), *faults(1)], 0, replace(FAST, conclusive=True), "no_verdict", "59 cells have no answer: 100 ms (to never) to 100 ms (to 100 ms)", id="the-fault-might-make-it-enough"),
+        pytest.param([*passes(80), *faults(1)], 0, replace(FAST, conclusive=True), "no_verdict", "100 ms (to never) to 100 ms (to 100 ms)", id="the-fault-might-be-slow"),
+        pytest.param([*passes(300), *faults(1)], 0, replace(FAST, conclusive=True), "passed", "p95 100 ms of 300 successful cells (95 % interval 100 ms to 100 ms)", id="conclusively-fast-with-a-fault"),
     ],
 )  # fmt: skip
 def test_one_gate_on_one_target(

@@ -24,7 +24,7 @@ from pytest_openclaw.run.stored.merging import Merged, merge_parts
 from pytest_openclaw.run.stored.parts import read_part
 from pytest_openclaw.run.stored.rewriting import write_run
 from pytest_openclaw.schema import load_schema, to_row
-from pytest_openclaw.settings import Gates
+from pytest_openclaw.settings import GateLine, Gates
 from pytest_openclaw.stats.summarising import summarise_run
 from pytest_openclaw.stats.summary import summary_to_json
 from tests.unit.reports.summaries import tool_cells
@@ -279,6 +279,21 @@ def test_gates_are_held_over_the_whole(tmp_path: Path) -> None:
 
     assert load(_write(_merge(one), tmp_path / "half"), "summary.json")["verdict"] == "failed"
     assert load(_write(_merge(one, two), tmp_path), "summary.json")["verdict"] == "passed"
+
+
+def test_gates_by_target_are_held_over_the_whole(tmp_path: Path) -> None:
+    """A line of the ini file goes with the run; an older run, which knew none, has other gates then."""
+    gates = Gates(min_pass_rate=0.9, by_target=(GateLine(target="lab/b*", changes={"min_pass_rate": None}),))
+    one = store(tmp_path / "one", [row(A, "P1"), row(B, "P1", objective_pass=False)], gates=asdict(gates))
+    two = store(tmp_path / "two", [row(A, "P2")], gates=asdict(gates))
+    older = {"min_pass_rate": 0.9, "min_tool_rate": None, "require_tier": None}
+    three = store(tmp_path / "three", [row(A, "P3")], gates=older)
+
+    whole = load(_write(_merge(one, two), tmp_path), "summary.json")
+
+    assert [(gate["target"], gate["ruling"]) for gate in whole["gates"]] == [("lab/a", "passed")]
+    assert _merge(three).new.gates == Gates(min_pass_rate=0.9)
+    assert "the gates differ, so that none is held over the whole" in _merge(one, three).notes
 
 
 def test_different_gates_are_none(tmp_path: Path) -> None:
