@@ -51,6 +51,7 @@ def test_a_summary_has_the_published_fields() -> None:
         *pressed("1t", 1, 1, tools=1),
         record(prompt_id="S1", probe="secret"),
         missed(),
+        missed(prompt_id="K1", known_failure="too small"),
         fault(),
     ]
     written = summary_to_json(summary_of(rows, gates=Gates(min_pass_rate=0.5, require_tier=1)))
