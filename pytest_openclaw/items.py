@@ -71,7 +71,7 @@ class CellItem(pytest.Item):
         super().__init__(**kwargs)
         self.stash[CELL] = cell
         self.add_marker(pytest.mark.openclaw)
-        if (known := _known_failure_of(cell)) is not None:
+        if cell.prompt.known_failures and (known := _known_failure_of(cell)) is not None:
             self.add_marker(known)
 
     def setup(self) -> None:

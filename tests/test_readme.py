@@ -35,6 +35,7 @@ def test_the_suite_loads() -> None:
 
     assert [[prompt.id for prompt in suite.prompts] for suite in suites] == [
         ["P1", "T1"],
+        ["P7"],
         ["N1-11t", "N1-54t", "N1-2k"],
         ["W1"],
     ]

@@ -262,3 +262,23 @@ def test_a_flaky_prompt_may_pass_now_and_then(project: Any, prompt: str, outcome
     session.outcomes(**outcomes)
     if "failed" in outcomes:
         assert '[XPASS(strict)] flaky (pass = "4 of 5": r1, r2, r3, r4 passed)' in session.text
+
+
+def test_a_rescored_run_expects_what_the_suite_expects_today(plain_project: Any) -> None:
+    """A failure that has become known since is no surprise any more, and one that is mended was known."""
+    write(plain_project, {"prompt": "say no"}, {"prompt": "say yes", "xfail": {"reason": "too hard"}})
+    plain_project.run("--openclaw-run-id=r")
+    write(plain_project, {"prompt": "say no", "xfail": {"reason": "known now"}}, {"prompt": "say yes"})
+
+    done = plain_project.pytester.run("python", "-m", "pytest_openclaw", "rescore", "r", timeout=60)
+
+    assert done.ret == 0
+    done.stdout.fnmatch_lines(["known failures*1 as expected"])
+    folder = plain_project.folder / "runs/r-rescored"
+    rows = map(json.loads, (folder / "results.jsonl").read_text().splitlines())
+    assert [row["known_failure"] for row in rows] == ["known now", None]
+    config = json.loads((folder / "config.json").read_text())
+    assert [prompt["xfail"] and prompt["xfail"][0]["reason"] for prompt in config["prompts"]] == [
+        "known now",
+        None,
+    ]

@@ -354,11 +354,11 @@ def test_a_resumed_run_may_ask_the_others_more_often(project: Any) -> None:
 
 
 def test_shards_of_repeats_are_merged(plain_project: Any) -> None:
-    """A merged run knows how many cells each prompt has; an unfinished part owes its own."""
-    write(plain_project, {"prompt": "say yes", "repeat": 3}, {"prompt": "say yes"})
-    run(plain_project, "--openclaw-run-id=s", "-k", "P2")
-    run(plain_project, "--openclaw-run-id=r", "-k", "P1")
-    cut(plain_project, 1)
+    """A merged run knows how many cells each prompt has: an unfinished part owes those, and no others."""
+    write(plain_project, {"prompt": "say yes"}, {"prompt": "say yes", "repeat": 3})
+    run(plain_project, "--openclaw-run-id=s", "-k", "P1")
+    run(plain_project, "--openclaw-run-id=r")
+    cut(plain_project, 2)
 
     done = plain_project.pytester.run(
         "python", "-m", "pytest_openclaw", "merge", "r", "s", "--into", "whole", timeout=60
@@ -366,7 +366,7 @@ def test_shards_of_repeats_are_merged(plain_project: Any) -> None:
 
     assert done.ret == 0
     summary = json.loads((plain_project.folder / "runs/whole/summary.json").read_text())
-    assert (summary["n_cells"], summary["n_rows"]) == (4, 2)
+    assert (summary["n_cells"], summary["n_rows"]) == (4, 2)  # P1 is answered, P2 owes two repeats
 
 
 # --- until it is settled ------------------------------------------------------------------------

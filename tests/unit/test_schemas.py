@@ -53,6 +53,7 @@ def test_a_summary_has_the_published_fields() -> None:
         record(prompt_id="S1", probe="secret"),
         missed(),
         record(repeat=2),
+        missed(prompt_id="K1", known_failure="too small"),
         fault(),
     ]
     written = summary_to_json(summary_of(rows, gates=Gates(min_pass_rate=0.5, require_tier=1)))

@@ -93,3 +93,16 @@ def test_waiting_ends_when_the_session_does() -> None:
     repeats.await_turn(second, gives_up=lambda: True)
 
     assert repeats.permit(second) == "wait"
+
+
+def test_what_is_asked_anyway_waits_for_nothing() -> None:
+    """A prompt's own number is neither ended by a settled tier nor held up, and puts no order out of joint."""
+    repeats, (first, second, third) = Repeats(), _cells(3)
+    own = [replace(one, prompt=replace(one.prompt, repeat=3)) for one in (third, first, second)]
+    repeats.plan([*own, first, second, third])
+
+    repeats.hear(_decision(1, "it is settled"))
+
+    assert [repeats.permit(one) for one in own] == ["ask"] * 3
+    assert [repeats.why_left_out(one) for one in own] == [None] * 3
+    assert [repeats.permit(one) for one in (first, second)] == ["ask", "leave_out"]

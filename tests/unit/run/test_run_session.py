@@ -326,6 +326,25 @@ def test_a_settled_target_lacks_nothing(directory: RunDirectory) -> None:
     assert (summary.n_cells, summary.n_rows, summary.state) == (5 + 12, 5, "interrupted")
 
 
+def test_a_settled_target_owes_what_is_asked_anyway(directory: RunDirectory) -> None:
+    """Prompts with a number of their own are cells of the run, but for those that a mark leaves out."""
+    prompts = ({"suite": "s", "id": "F1", "repeat": 4},)
+    anyway = {(A, repeat): 1 for repeat in (1, 2, 3, 4)}
+    by_repeat = {(A, 1): 5, (A, 2): 5, (A, 3): 5, (A, 4): 1}
+    plan = Plan(n_selected={A: 16}, prompts=prompts, providers={}, by_repeat=by_repeat, anyway=anyway)
+    session = RunSession(directory, Settings(repeat=3, until_conclusive=True), plan)
+    for row in [*_missed_tools(A, 1), record(A, prompt_id="F1", repeat=1)]:
+        session.add(_payload(row))
+    session.add(_payload(record(A, prompt_id="F1", repeat=2)))
+
+    session.leave_out({"left_out": A.label, "repeat": 4, "anyway": True})
+    session.leave_out({"left_out": A.label, "repeat": 2, "anyway": False})
+
+    summary = session.finish()
+    assert (summary.n_cells, summary.n_rows, summary.state) == (7, 6, "interrupted")
+    assert [plan.n_up_to(A, n) for n in (1, 2, 3)] == [8, 12, 16]
+
+
 def test_so_many_repeats_are_so_many(directory: RunDirectory) -> None:
     """Without the wish to end when a tier is settled, nothing is decided."""
     session = _repeated(directory, until=False)

@@ -117,3 +117,21 @@ def test_each_target_is_decided_on_for_itself() -> None:
 
     assert _decisions(settling, [_row(1, 1, used=True, target=B)]) == []
     assert _decisions(settling, [_row(1, 1, used=True)]) == [(1, None)]
+
+
+def test_what_is_asked_anyway_is_awaited_and_decided_on_by_nobody() -> None:
+    """Its rows belong to their repeats; where nothing else would be left out there is nothing to decide."""
+    settling = Settling({(A, 1): N + 1, (A, 2): N + 1, (A, 3): 1}, {(A, n): 1 for n in (1, 2, 3)})
+    own = [record(A, prompt_id="F1", repeat=n) for n in (1, 2, 3)]
+
+    assert _decisions(settling, _repeat(1, n_used=6)) == []
+    assert _decisions(settling, own[:1]) == [(1, None)]
+    assert _decisions(settling, [*_repeat(2, n_used=6), *own[1:]]) == []
+    assert settling.ended == {}
+
+
+def test_a_target_with_nothing_but_numbers_of_its_own_is_never_ended() -> None:
+    """All its cells are asked in any case."""
+    settling = Settling({(A, 1): N, (A, 2): N}, {(A, 1): N, (A, 2): N})
+
+    assert _decisions(settling, [*_repeat(1), *_repeat(2)]) == []

@@ -11,7 +11,7 @@ import pytest
 from pytest_openclaw.records import Record, Target
 from pytest_openclaw.schema import from_row, load_schema, to_row
 from pytest_openclaw.settings import Gates
-from pytest_openclaw.stats.findings import missed_by_all, slowest
+from pytest_openclaw.stats.findings import known_failures, missed_by_all, slowest
 from pytest_openclaw.stats.gates import check_gates, overall
 from pytest_openclaw.stats.intervals import Interval
 from pytest_openclaw.stats.summary import (
@@ -212,6 +212,35 @@ def test_missed_by_all_wants_every_target_to_fail() -> None:
     ]
 
     assert [(missed.prompt_id, missed.violation) for missed in missed_by_all(records)] == [("B", "y")]
+
+
+def test_a_known_failure_is_not_missed_by_all() -> None:
+    """Unless a target missed it of which nobody expected that; its violation is the one shown."""
+    records = [
+        _record(prompt_id="A", objective_pass=False, known_failure="too small"),
+        _record(prompt_id="B", objective_pass=False, known_failure="too small", violation="x"),
+        _record(prompt_id="B", model="n", objective_pass=False, violation="y"),
+    ]
+
+    assert [(missed.prompt_id, missed.violation) for missed in missed_by_all(records)] == [("B", "y")]
+
+
+def test_known_failures_are_counted_by_prompt_and_target() -> None:
+    """One is as expected as long as any answered repeat was missed; faults tell nothing."""
+    known = {"known_failure": "too small"}
+    records = [
+        _record(prompt_id="A", objective_pass=True, **known),
+        _record(prompt_id="A", repeat=2, objective_pass=False, **known),
+        _record(prompt_id="B", objective_pass=True, **known),
+        _record(prompt_id="C", success=False, objective_pass=None, failure_type="refusal", **known),
+        _record(prompt_id="D", objective_pass=None, **known),
+        _record(prompt_id="E", availability_status="error", success=False, objective_pass=None, **known),
+        _record(prompt_id="F", objective_pass=False),
+    ]
+
+    found = [(one.prompt_id, one.n, one.n_missed, one.is_as_expected) for one in known_failures(records)]
+
+    assert found == [("A", 2, 1, True), ("B", 1, 0, False), ("C", 1, 1, True), ("D", 1, 0, False)]
 
 
 def test_slowest_is_a_successful_row() -> None:

@@ -76,6 +76,36 @@ def test_what_bears_on_no_tier_may_come_once(changes, n):
     assert len(build_cells([prompt], targets("a"), 3, of_tools_alone=True)) == n
 
 
+@pytest.mark.parametrize(
+    ("own", "repeats", "of_tools_alone", "ids"),
+    [
+        pytest.param(3, 1, False, ["-r1", "-r2", "-r3"], id="more-than-the-others"),
+        pytest.param(1, 3, False, [""], id="fewer-than-the-others"),
+        pytest.param(2, 10, True, ["-r1", "-r2"], id="though-it-bears-on-no-tier"),
+        pytest.param(None, 2, False, ["-r1", "-r2"], id="nothing-of-its-own"),
+    ],
+)
+def test_a_prompts_own_number_goes_first(own, repeats, of_tools_alone, ids):
+    """A prompt may say itself how often it is asked, and its ids tell repeats only if it has some."""
+    (prompt,) = prompts("P1")
+    prompt = replace(prompt, repeat=own, validator=Noop())
+
+    cells = build_cells([prompt], targets("a"), repeats, of_tools_alone=of_tools_alone)
+
+    assert [cell.repeat_suffix for cell in cells] == ids
+
+
+def test_numbers_of_their_own_keep_the_order():
+    """Whatever each prompt's number is, no repeat comes before the one before it of all the others."""
+    p1, p2, p3 = prompts("P1", "P2", "P3")
+
+    cells = build_cells([replace(p1, repeat=1), replace(p2, repeat=3), replace(p3, repeat=2)], targets("a"))
+
+    assert [(cell.prompt.id, cell.repeat) for cell in cells] == [
+        ("P1", 1), ("P2", 1), ("P3", 1), ("P2", 2), ("P3", 2), ("P2", 3),
+    ]  # fmt: skip
+
+
 @given(
     ids=st.lists(st.sampled_from("ABCDEF"), unique=True),
     models=st.lists(st.sampled_from("abcd"), unique=True),
