@@ -15,8 +15,8 @@ from tests.simulation.coverage import (
     Coverage,
     coverage_of_percentiles,
     coverage_of_rates,
-    passed_rate,
     rows_of,
+    summarise,
 )
 from tests.simulation.models import REPEATS, Design, Latencies, draw_counts
 from tests.simulation.tables import PROMPTS, SEED
@@ -53,7 +53,7 @@ def test_rates_of_repeats_that_resemble_each_other(repeats: str) -> None:
     source = np.random.default_rng(SEED)
     found = [
         coverage_of_rates(source, Design(n_prompts=n_prompts, repeats=repeats, resemblance=some), n_runs)
-        for n_prompts, n_runs in ((30, 100), (100, 25))
+        for n_prompts, n_runs in ((30, 150), (100, 50))
         for some in RESEMBLANCES
     ]
 
@@ -75,7 +75,7 @@ def test_the_models_are_what_they_are_said_to_be() -> None:
     """Simulated rows have the rate, and repeats of a prompt the correlation, that the truth is taken from."""
     design = Design(n_prompts=2000, repeats="5", resemblance=0.5)
     (counts,) = draw_counts(np.random.default_rng(SEED), design, 0.3, 1).tolist()
-    rate = passed_rate(rows_of(counts, design.sizes.tolist()))
+    rate = summarise(rows_of(counts, design.sizes.tolist())).passed
 
     assert rate.rate == pytest.approx(0.3, abs=0.03)
     # 10,000 cells by a design effect of 1 + 4 * 0.5.
