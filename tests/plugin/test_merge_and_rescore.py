@@ -73,7 +73,17 @@ def _load(project: Any, run: str, name: str) -> Any:
 
 def _figures(summary: dict[str, Any]) -> dict[str, Any]:
     """A summary without times and ids."""
-    timed = {"latency_ms", "ttft_ms", "wall_clock_ms", "tokens_per_s", "resources_before", "resources_after"}
+    timed = {
+        "latency_intervals_95",
+        "ttft_intervals_95",
+        "tokens_per_s_interval_95",
+        "latency_ms",
+        "ttft_ms",
+        "wall_clock_ms",
+        "tokens_per_s",
+        "resources_before",
+        "resources_after",
+    }
     groups = [{key: value for key, value in group.items() if key not in timed} for group in summary["groups"]]
     rest = {key: value for key, value in summary.items() if key not in {"run_id", "generated_at_ms"}}
     return {**rest, "groups": groups}
