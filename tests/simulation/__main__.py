@@ -1,0 +1,36 @@
+"""The tables of `docs/statistics.md`: `python -m tests.simulation [--runs N] [--into docs/statistics.md]`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.simulation.tables import percentile_table, rate_table
+
+MARKER = "<!-- The rest is written by `python -m tests.simulation --into docs/statistics.md`. -->"
+
+
+def main() -> None:
+    """Simulate, print, and write the tables into the page if asked for."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("--runs", type=int, default=300, help="runs for each true rate (%(default)s)")
+    parser.add_argument("--timed-runs", type=int, default=6000, help="runs for each percentile (%(default)s)")
+    parser.add_argument("--into", type=Path, help="a page whose text after the marker is replaced")
+    given = parser.parse_args()
+
+    def lines() -> Iterator[str]:
+        yield from rate_table(given.runs)
+        yield ""
+        yield from percentile_table(given.timed_runs)
+
+    written = []
+    for line in lines():
+        print(line, flush=True)
+        written.append(line)
+    if given.into:
+        before = given.into.read_text("utf-8").split(MARKER)[0]
+        given.into.write_text(f"{before}{MARKER}\n\n" + "\n".join(written) + "\n", "utf-8")
+
+
+main()

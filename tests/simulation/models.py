@@ -1,0 +1,94 @@
+"""Synthetic models: how many repeats of each prompt pass, and how long they take, with known truths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+Generator = np.random.Generator
+
+REPEATS = {
+    "1": (1,),
+    "3": (3,),
+    "5": (5,),
+    "10": (10,),
+    "1, 3, 5, 10 mixed": (1, 3, 5, 10, 1, 1),
+    "10 for every tenth": (10, 1, 1, 1, 1, 1, 1, 1, 1, 1),
+}
+"""How often the prompts are asked, in turn."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """A run to be simulated.
+
+    Attributes:
+        resemblance: the intraclass correlation of a prompt's repeats; 1 makes them equal.
+    """
+
+    n_prompts: int
+    repeats: str
+    resemblance: float
+
+    @property
+    def sizes(self) -> np.ndarray[Any, Any]:
+        """How often each prompt is asked."""
+        return np.resize(REPEATS[self.repeats], self.n_prompts)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the prompts that pass are all there is to know, so that nothing need be simulated."""
+        return len(REPEATS[self.repeats]) == 1 and (self.repeats == "1" or self.resemblance == 1)
+
+
+def draw_counts(source: Generator, design: Design, rate: float, n_runs: int) -> np.ndarray[Any, Any]:
+    """Return for each run and prompt how many of its repeats passed.
+
+    The own rates of the prompts have a Beta distribution with that mean, so that the counts are
+    beta-binomial and the intraclass correlation is the resemblance.
+    """
+    shape = (n_runs, design.n_prompts)
+    if design.resemblance == 0:
+        own = np.full(shape, rate)
+    elif design.resemblance == 1:
+        own = (source.random(shape) < rate).astype(float)
+    else:
+        spread = 1 / design.resemblance - 1
+        own = source.beta(rate * spread, (1 - rate) * spread, shape)
+    return source.binomial(design.sizes, own)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Latencies:
+    """How long replies take; the body is lognormal, `heavy` ones have Pareto's tail instead.
+
+    Attributes:
+        resemblance: the correlation of a prompt's repeats, before they are made long-tailed.
+        tick_ms: times are whole multiples of it; a coarse one makes ties.
+    """
+
+    resemblance: float
+    heavy: bool = False
+    tick_ms: int = 1
+
+    def truth(self, share: float) -> float:
+        """The percentile of one reply of one prompt, as it would be measured."""
+        return float(self._measured(np.array(NormalDist().inv_cdf(share))))
+
+    def draw(self, source: Generator, design: Design) -> list[list[int]]:
+        """The times of each prompt's repeats."""
+        prompts = source.standard_normal((design.n_prompts, 1))
+        noise = source.standard_normal((design.n_prompts, int(design.sizes.max())))
+        scores = np.sqrt(self.resemblance) * prompts + np.sqrt(1 - self.resemblance) * noise
+        times = self._measured(scores).astype(int).tolist()
+        return [of_prompt[:n] for of_prompt, n in zip(times, design.sizes.tolist(), strict=True)]
+
+    def _measured(self, score: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        # Pareto's tail is so long that its variance is infinite.
+        pareto, lognormal = 200 * stats.norm.sf(score) ** (-1 / 1.5), 800 * np.exp(0.6 * score)
+        times = pareto if self.heavy else lognormal
+        return np.ceil(times / self.tick_ms) * self.tick_ms

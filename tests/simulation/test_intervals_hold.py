@@ -1,0 +1,107 @@
+"""Intervals hold the truth as often as they say, on simulated runs through the shipped summary.
+
+The runs here are as many as a test may take, so each figure has its sampling error; `python -m tests.simulation`
+takes more of them. The worst cases are printed (`-rP` shows them).
+"""
+
+from __future__ import annotations
+
+from statistics import fmean
+
+import numpy as np
+import pytest
+
+from tests.simulation.coverage import (
+    Coverage,
+    coverage_of_percentiles,
+    coverage_of_rates,
+    rows_of,
+    summarise,
+)
+from tests.simulation.models import REPEATS, Design, Latencies, draw_counts
+from tests.simulation.tables import PROMPTS, SEED
+
+pytestmark = pytest.mark.once
+
+LOWEST, HIGHEST = 0.94, 0.97
+REPEATED = [repeats for repeats in REPEATS if repeats != "1"]
+RESEMBLANCES = (0.0, 0.2, 0.5, 0.8)
+
+
+def _assert_held(coverage: Coverage) -> None:
+    rate, share = coverage.worst
+    print(f"{coverage.design}: {coverage.mean:.2%}, worst {share:.1%} at {rate:g}")
+    # Three standard errors: of a thousand such assertions two would fail by chance at the very limit.
+    assert LOWEST - 3 * coverage.error <= coverage.mean <= HIGHEST + 3 * coverage.error
+
+
+@pytest.mark.parametrize("n_prompts", PROMPTS)
+@pytest.mark.parametrize(("repeats", "resemblance"), [("1", 0.0), ("5", 1.0), ("10", 1.0)])
+def test_rates_of_independent_cells(n_prompts: int, repeats: str, resemblance: float) -> None:
+    """Without repeats, and where they are equal, the coverage is computed exactly; 94 to 97 % over the rates."""
+    design = Design(n_prompts=n_prompts, repeats=repeats, resemblance=resemblance)
+    coverage = coverage_of_rates(np.random.default_rng(SEED), design, 0)
+
+    assert coverage.n_runs is None
+    _assert_held(coverage)
+    assert coverage.worst[1] > 0.92
+
+
+@pytest.mark.parametrize("repeats", REPEATED)
+def test_rates_of_repeats_that_resemble_each_other(repeats: str) -> None:
+    """However much they do, and however often each prompt is asked: 94 to 97 % over the rates."""
+    source = np.random.default_rng(SEED)
+    found = [
+        coverage_of_rates(source, Design(n_prompts=n_prompts, repeats=repeats, resemblance=some), n_runs)
+        for n_prompts, n_runs in ((30, 150), (100, 50))
+        for some in RESEMBLANCES
+    ]
+
+    for coverage in found:
+        _assert_held(coverage)
+    assert LOWEST < fmean(coverage.mean for coverage in found) < HIGHEST
+
+
+def test_more_repeats_than_anybody_asks() -> None:
+    """Thirty prompts asked forty times each still hold what they promise."""
+    design = Design(n_prompts=30, repeats="40", resemblance=0.5)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(REPEATS, "40", (40,))
+        _assert_held(coverage_of_rates(np.random.default_rng(SEED), design, 40))
+
+
+def test_the_models_are_what_they_are_said_to_be() -> None:
+    """Simulated rows have the rate, and repeats of a prompt the correlation, that the truth is taken from."""
+    design = Design(n_prompts=2000, repeats="5", resemblance=0.5)
+    (counts,) = draw_counts(np.random.default_rng(SEED), design, 0.3, 1).tolist()
+    rate = summarise(rows_of(counts, design.sizes.tolist())).passed
+
+    assert rate.rate == pytest.approx(0.3, abs=0.03)
+    # 10,000 cells by a design effect of 1 + 4 * 0.5.
+    assert rate.n_effective == pytest.approx(10_000 / 3, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    "latencies",
+    [
+        pytest.param(Latencies(resemblance=0.0), id="unlike"),
+        pytest.param(Latencies(resemblance=0.3, heavy=True), id="heavy-tail"),
+        pytest.param(Latencies(resemblance=0.6, tick_ms=200), id="ties"),
+        pytest.param(Latencies(resemblance=0.9), id="alike"),
+    ],
+)
+@pytest.mark.parametrize(("n_prompts", "repeats"), [(300, "1"), (60, "5"), (40, "10")])
+def test_percentiles(n_prompts: int, repeats: str, latencies: Latencies) -> None:
+    """Whatever the distribution, and however much repeats resemble each other: at least 95 %."""
+    design = Design(n_prompts=n_prompts, repeats=repeats, resemblance=latencies.resemblance)
+    n_runs = 300
+
+    shares = coverage_of_percentiles(np.random.default_rng(SEED), design, latencies, n_runs)
+
+    print(design, latencies, shares)
+    assert [name for name, share in shares.items() if share is None] == (
+        [] if n_prompts >= 299 else ["p99"] if n_prompts >= 59 else ["p95", "p99"]
+    )
+    error = (0.05 * 0.95 / n_runs) ** 0.5
+    assert all(share >= 0.95 - 3 * error for share in shares.values() if share is not None)
