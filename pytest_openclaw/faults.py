@@ -41,7 +41,7 @@ FAILURE_TYPES: Mapping[str, str] = {
 """
 
 BUDGET_SPENT = "budget_spent"
-UNPRICED = frozenset({"timeout", "stream_error", "malformed_response", "cli_error", "context_overflow"})
+UNPRICED = frozenset({"timeout", "stream_error", "malformed_response", "cli_error"})
 """Faults after which a server may charge for what it has generated, though it did not say how much."""
 RETRYABLE_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 STATUSES: tuple[AvailabilityStatus, ...] = get_args(AvailabilityStatus)

@@ -70,11 +70,7 @@ class Prices:
         """
         if self.is_free(target):
             return 0.0
-        usages = result.usage
-        if isinstance(result, Reply):
-            usages = usages or (_usage_of(result),)
-        else:
-            usages = tuple(map(_as_far_as_told, usages))
+        usages = usages_of(result) if isinstance(result, Reply) else map(_as_far_as_told, result.usage)
         return _sum([self._one_usd(target, usage, at_ms) for usage in usages])
 
     def estimate_usd(self, target: Target, usage: Usage) -> float | None:
@@ -98,6 +94,17 @@ class Prices:
         return None if where is None else _at_list_price(where, usage.model or target.model, usage, at_ms)
 
 
+def usages_of(reply: Reply) -> tuple[Usage, ...]:
+    """Return what was counted of each request that a reply took."""
+    counted = Usage(
+        model=reply.effective_model,
+        input_tokens=reply.input_tokens,
+        output_tokens=reply.output_tokens,
+        cached_tokens=reply.cached_tokens,
+    )
+    return reply.usage or (counted,)
+
+
 def total_usd(attempts: Iterable[tuple[Reply | Fault, float | None]]) -> float | None:
     """Return what several attempts cost together.
 
@@ -117,15 +124,6 @@ def has_list() -> bool:
 def _sum(parts: Sequence[float | None]) -> float | None:
     known = [usd for usd in parts if usd is not None]
     return round(fsum(known), _DIGITS) if known and len(known) == len(parts) else None
-
-
-def _usage_of(reply: Reply) -> Usage:
-    return Usage(
-        model=reply.effective_model,
-        input_tokens=reply.input_tokens,
-        output_tokens=reply.output_tokens,
-        cached_tokens=reply.cached_tokens,
-    )
 
 
 def _as_far_as_told(usage: Usage) -> Usage:

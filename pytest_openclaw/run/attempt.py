@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw import faults
 from pytest_openclaw.clock import epoch_ms
 from pytest_openclaw.errors import CallFailed, OpenClawError
+from pytest_openclaw.prices import usages_of
 from pytest_openclaw.records import Fault, Reply, Timing
 from pytest_openclaw.run.cutting import cut_prompt
 from pytest_openclaw.text import valid_text
@@ -36,7 +37,8 @@ async def ask_once(provider: Provider, request: Request) -> tuple[Reply | Fault,
     result: Reply | Fault
     try:
         reply = _tidy(await within(_patience_s(provider, request), provider.ask(request)))
-        result = cut_prompt(provider.setup.name, request, reply) or reply
+        cut = cut_prompt(provider.setup.name, request, reply)
+        result = reply if cut is None else replace(cut, usage=usages_of(reply))  # which is charged for
     except CallFailed as failed:
         fault = faults.checked(failed.fault)
         result = replace(fault, message=valid_text(fault.message), raw=valid_text(fault.raw))

@@ -12,6 +12,7 @@ NOOP = {"type": "noop"}
 
 # Every call is written down and costs a dollar, at the ini's price; `MACHINE` lets a worker be elsewhere.
 TILL = """
+import asyncio
 import os
 import pathlib
 import pytest_openclaw.run.inventory
@@ -28,6 +29,8 @@ class Till(Provider):
     async def ask(self, request):
         with open(FOLDER / "asked.txt", "a") as file:
             file.write(request.prompt + "\\n")
+        if "MACHINE" in os.environ:
+            await asyncio.sleep(0.5)
         return Reply(text="hi", input_tokens=1, output_tokens=0)
 
 
@@ -158,9 +161,9 @@ def test_other_machines_are_told(plain_project: Any) -> None:
         models="till/m",
     )
 
-    # Each machine has one call at a time; a report may be on its way while the other asks on.
+    # Each machine has one call at a time, and alone would make ten. A report takes a moment to arrive.
     n = n_asked(project)
-    assert 10 <= n <= 20
+    assert 10 <= n <= 16
     assert kinds(session) == {"answered": n, "budget_spent": 40 - n}
     assert session.summary["budget"]["spent_usd"] == n
 

@@ -186,3 +186,22 @@ def test_any_text_is_an_address_or_an_error(text):
         except TargetError:
             continue
         assert parse_address(address.base_url, source="x").base_url == address.base_url
+
+
+@pytest.mark.parametrize(
+    ("url", "public"),
+    [
+        ("https://api.openai.com/v1", True),
+        ("https://93.184.216.34/v1", True),
+        ("http://127.0.0.1:11434/v1", False),
+        ("http://localhost:11434/v1", False),
+        ("http://ollama.localhost/v1", False),
+        ("http://[::1]:8000/v1", False),
+        ("http://192.168.1.20:8000/v1", False),
+        ("http://[fe80::1]:8000/v1", False),
+        ("http://gpu-box:8000/v1", False),
+    ],
+)
+def test_is_public(url, public):
+    """Only a server that anybody could mean may stand in a list of prices."""
+    assert parse_address(url, source="test").is_public is public

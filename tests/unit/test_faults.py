@@ -28,6 +28,7 @@ MAKERS: dict[str, Fault] = {
     "quota_exhausted": _refused(status=429, code="insufficient_quota"),
     "model_not_found": _refused(status=404, code="model_not_found"),
     "not_installed": faults.not_installed("p", "install it"),
+    "budget_spent": faults.budget_spent("p", 5.0),
     "connect_error": faults.unreachable("p", "u", "refused"),
     "timeout": faults.timed_out("p", 3.0),
     "stream_error": faults.stream_broken("p", "cut"),

@@ -146,6 +146,7 @@ def test_a_warm_up_is_paid_too(tmp_path: Path) -> None:
             3.0,
             id="broken-and-counted",
         ),
+        pytest.param(costs(1, 2), "context_overflow", 5.0, 5.0, id="cut-and-counted"),
         pytest.param(
             fails(faults.refused_by_server("fake", "m", faults.WireError(status=400, message="bad"))),
             "http_400",
@@ -160,7 +161,9 @@ def test_what_is_taken_out(
     tmp_path: Path, answer: Answer, how: str, cost: float | None, spent_usd: float
 ) -> None:
     """The row tells what is known; the purse holds to the worst of what is not."""
-    told = endings(fetch(tmp_path, Fake(answer), {}, budget_usd=1e9))
+    request = {"prompt": "hi " * 300} if how == "context_overflow" else {}
+
+    told = endings(fetch(tmp_path, Fake(answer), request, budget_usd=1e9))
 
     assert told == [(how, 1, cost)]
     assert Purse(tmp_path, 1e9).spent_usd == pytest.approx(spent_usd)
