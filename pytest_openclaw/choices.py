@@ -73,7 +73,7 @@ def load_settings(
         resume=resume,
         verdict=_read(config, "verdict", _verdict, "cells"),
         gates=_gates(config),
-        baseline=_read(config, "baseline", str, ""),
+        baseline=_baseline(config),
         across=_read(config, "across", _across, frozenset()),
         fail_unavailable=bool(lookup(config, "fail-unavailable")[0]),
         endpoints=endpoints,
@@ -152,6 +152,14 @@ def _gate_lines(config: pytest.Config) -> Iterator[GateLine]:
                 yield parse_gate_line(line)
         except ValueError as error:
             raise pytest.UsageError(f"openclaw_gates: {error}") from None
+
+
+def _baseline(config: pytest.Config) -> str:
+    """The name as it was given, or the directory that the ini file names from where it stands."""
+    value, where = lookup(config, "baseline")
+    name = str(value or "").strip()
+    beside = base_dir(config) / Path(name).expanduser()
+    return str(beside) if Path(name).name != name and not where.startswith("--") and beside.is_dir() else name
 
 
 def _across(text: str) -> frozenset[str]:

@@ -34,7 +34,7 @@ def find_baseline(name: str, runs_dir: Path, *, besides: Path | None = None) -> 
     Raises:
         OpenClawError: there is none, or it is still under way.
     """
-    if name == LAST and not Path(name).is_dir():
+    if name == LAST:
         found = [
             results
             for results in runs_dir.glob(f"*/{RESULTS}")
@@ -48,10 +48,9 @@ def find_baseline(name: str, runs_dir: Path, *, besides: Path | None = None) -> 
         if newest is None:
             raise OpenClawError(f"there is no other run in {runs_dir}")
         return newest.parent
-    path = Path(name).expanduser()
-    if not path.is_dir():
-        path = runs_dir / name
-    if not (path / CONFIG).is_file():
+    places = (Path(name).expanduser(), runs_dir / name)
+    path = next((place for place in places if (place / CONFIG).is_file()), None)
+    if path is None:
         raise OpenClawError(f"there is no run {name}, neither here nor in {runs_dir}")
     if besides and path.resolve() == besides.resolve():
         raise OpenClawError(f"{path.name} is the run that goes on; name the one to compare it with")

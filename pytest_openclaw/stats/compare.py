@@ -106,7 +106,14 @@ def compare_records(
 
 def comparison_to_json(compared: ComparedRuns | None) -> JsonObject | None:
     """Return the comparison as in `summary.json`."""
-    return None if compared is None else asdict(compared)
+    if compared is None:
+        return None
+    return {
+        "baseline": compared.baseline,
+        "targets": [{**asdict(one), "notes": list(one.notes)} for one in compared.targets],
+        "set_aside": [{**asdict(one), "prompts": list(one.prompts)} for one in compared.set_aside],
+        "notes": list(compared.notes),
+    }
 
 
 def _conditions(pairs: Sequence[Pair]) -> Iterator[str]:

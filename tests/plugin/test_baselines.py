@@ -70,15 +70,19 @@ def test_a_changed_prompt_is_set_aside(plain_project: Any) -> None:
     assert "9 cells the prompt has changed" in session.text
 
 
-def test_the_ini_file_can_name_a_baseline(plain_project: Any) -> None:
-    """Its keys are the options'."""
+def test_the_ini_file_can_name_a_baseline(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its keys are the options', and its paths begin where it stands."""
     _suite(plain_project, n_bad=0)
     _run(plain_project, "before")
+    (plain_project.folder / "kept").mkdir()
+    (plain_project.folder / "runs" / "before").rename(plain_project.folder / "kept" / "before")
     plain_project.pytester.makeini(
-        "[pytest]\nopenclaw_baseline = before\nopenclaw_fail_on = regression\nopenclaw_across = serving"
+        "[pytest]\nopenclaw_baseline = kept/before\nopenclaw_fail_on = regression\nopenclaw_across = serving"
     )
 
-    session = _run(plain_project, "after")
+    monkeypatch.chdir(plain_project.folder / "benchmarks")
+
+    session = _run(plain_project, "after", target=".")
 
     assert session.status == 0
     assert "gate passed" in session.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, get_args
 
 import jsonschema
@@ -10,9 +11,12 @@ import pytest
 from pytest_openclaw.records import THINKING_LEVELS, AvailabilityStatus
 from pytest_openclaw.schema import from_row, load_schema, to_row
 from pytest_openclaw.settings import Gates
+from pytest_openclaw.stats.pairing import Reason
 from pytest_openclaw.stats.summary import summary_to_json
+from pytest_openclaw.stats.verdict_changes import Word
 from pytest_openclaw.toolcalls import ToolDemand, ToolOutcome
 from tests.unit.reports.summaries import TARGET, fault, missed, pressed, record, summary_of, tool_cells
+from tests.unit.stats.compared import compare
 
 ROW = load_schema("row")
 SUMMARY = load_schema("summary")
@@ -80,6 +84,35 @@ def test_a_summary_has_the_published_fields() -> None:
     ):
         assert set(published["properties"]) == set(published["required"]) == set(place)
     assert set(SUMMARY["properties"]["gates"]["items"]["properties"]) == set(written["gates"][0])
+
+
+def test_a_comparison_has_the_published_fields() -> None:
+    """The schema names every field of what a baseline brings, and nothing that could be compared too."""
+    rows = [record(prompt_id=f"P{n}", cost_usd=0.1) for n in range(8)]
+    compared = compare(rows[:7], rows[1:])
+    summary = replace(summary_of(rows, gates=Gates(fail_on_regression=True)), comparison=compared)
+
+    written = summary_to_json(summary)
+
+    jsonschema.validate(written, SUMMARY)
+    published = SUMMARY["properties"]["comparison"]["anyOf"][1]
+    found = written["comparison"]
+    (target,) = found["targets"]
+    shared = SUMMARY["$defs"]
+    target_published = published["properties"]["targets"]["items"]
+    for place, schema in (
+        (found, published),
+        (target, target_published),
+        (target["verdicts"], shared["verdict_change"]),
+        (target["cost"], shared["ratio_change"]["anyOf"][1]),
+        (found["set_aside"][0], published["properties"]["set_aside"]["items"]),
+    ):
+        assert set(schema["properties"]) == set(schema["required"]) == set(place)
+    reasons = published["properties"]["set_aside"]["items"]["properties"]["reason"]["enum"]
+    assert tuple(reasons) == get_args(Reason)
+    assert tuple(shared["verdict_change"]["properties"]["word"]["enum"]) == get_args(Word)
+    nothing = summary_to_json(replace(summary, comparison=compare([], [record()])))
+    jsonschema.validate(nothing, SUMMARY)
 
 
 def test_a_summary_without_any_answer_is_valid() -> None:

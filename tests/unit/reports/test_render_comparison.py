@@ -13,7 +13,7 @@ from pytest_openclaw.reports.numbers import columns
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.stats.pairing import Obstacle, Obstacles
 from tests.unit.reports.summaries import TARGET, fault, record, summary_of
-from tests.unit.stats.test_compare import cells, compare
+from tests.unit.stats.compared import cells, compare
 
 
 @pytest.mark.parametrize(

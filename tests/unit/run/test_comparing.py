@@ -164,6 +164,19 @@ def test_two_models_are_not_served_alike(compared: Any) -> None:
     assert result.targets[0].verdicts.n_worse == 1
 
 
+def test_named_targets_are_not_served_alike_either(tmp_path: Path) -> None:
+    """Nor does it matter then that the baseline's target is served otherwise in the candidate."""
+    runs = [
+        read_measured(store(tmp_path / name, [row(A, "P1"), row(B, "P1")], **_server(digest=name)))
+        for name in ("before", "after")
+    ]
+
+    result = compare_runs(runs[0], runs[1], targets=[(A, B)])
+
+    assert [one.reason for one in result.set_aside] == ["only_in_baseline", "only_in_candidate"]
+    assert result.targets[0].verdicts.n_cells == 1
+
+
 def test_targets_can_be_named(tmp_path: Path) -> None:
     """A target of the one run against a target of the other, by their labels."""
     run = read_measured(store(tmp_path / "r", [row(A, "P1"), row(B, "P1")]))

@@ -11,38 +11,11 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from pytest_openclaw.records import Record, Target
-from pytest_openclaw.stats.compare import ComparedRuns, Comparison, compare_records
 from pytest_openclaw.stats.pairing import Obstacle, Obstacles
-from tests.unit.reports.summaries import TARGET, fault, missed, record
+from tests.unit.reports.summaries import TARGET, record
+from tests.unit.stats.compared import cells, compare, only
 
 OTHER = Target(provider="ollama_openai", model="other")
-
-
-def cells(marks: str, target: Target = TARGET, *, repeat: int = 1, **changes: Any) -> list[Record]:
-    """A row for each mark, of a prompt of its own: + passed, - missed, ? not answered, o no validator."""
-    made = []
-    for number, mark in enumerate(marks, 1):
-        make = {"+": record, "o": record, "-": missed, "?": fault}[mark]
-        given = {"objective_pass": None} if mark == "o" else {}
-        made.append(make(target, prompt_id=f"P{number}", repeat=repeat, **{**given, **changes}))
-    return made
-
-
-def compare(
-    base: Sequence[Record],
-    candidate: Sequence[Record],
-    targets: Sequence[tuple[Target, Target]] = ((TARGET, TARGET),),
-    **more: Any,
-) -> ComparedRuns:
-    """Compare two runs of these rows."""
-    obstacles = more.pop("obstacles", Obstacles())
-    return compare_records(base, candidate, targets, obstacles, baseline="before", **more)
-
-
-def only(base: Sequence[Record], candidate: Sequence[Record], **more: Any) -> Comparison:
-    """Compare the one target that they have."""
-    (one,) = compare(base, candidate, **more).targets
-    return one
 
 
 # --- verdicts -----------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from pytest_openclaw.settings import Gates
 from pytest_openclaw.stats.gates import GateResult
 from pytest_openclaw.stats.summarising import summarise_run
 from tests.unit.reports.summaries import TARGET
-from tests.unit.stats.test_compare import cells, compare
+from tests.unit.stats.compared import cells, compare
 
 GATES = Gates(fail_on="regression")
 

@@ -1,0 +1,69 @@
+"""What docs/comparison.md shows is what there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pytest_openclaw.commands import main
+from pytest_openclaw.options import OPTIONS
+from pytest_openclaw.records import Record, Target
+from pytest_openclaw.reports.comparison import ACROSS, REASONS
+from pytest_openclaw.settings import ACROSS as DIFFERENCES
+from tests.unit.run.stored_runs import A, B, definition, row, store
+
+PAGE = (Path(__file__).parent.parent / "docs" / "comparison.md").read_text("utf-8")
+
+
+def _shown(command: str) -> str:
+    block = PAGE.split(f"$ {command}\n")[1].split("```")[0]
+    return block.strip()
+
+
+def _rows(target: Target, *, failing: int, step: int, in_flight: int) -> list[Record]:
+    def passes(n: int) -> bool:
+        return n % 6 != 0 and n > failing
+
+    return [
+        row(target, f"P{n}", objective_pass=passes(n), e2e_ms=1000 + step * n, in_flight=in_flight)
+        for n in range(1, 37)
+    ]
+
+
+def test_the_comparison_is_what_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two stored runs, compared by the command."""
+    monkeypatch.chdir(tmp_path)
+    changed = [definition(f"P{n}", **({"system": "x"} if n in (3, 4) else {})) for n in range(1, 37)]
+    for name, failing, step, in_flight, version in (
+        ("20260213_235930", 0, 0, 1, "0.5.1"),
+        ("20260214_101500", 15, 40, 4, "0.6.0"),
+    ):
+        rows = [
+            one for target in (A, B) for one in _rows(target, failing=failing, step=step, in_flight=in_flight)
+        ]
+        prompts = changed if failing else [definition(f"P{n}") for n in range(1, 37)]
+        serving = {B.label: {"server": {"server_version": version}}}
+        # The candidate was not asked the last one of its cells.
+        store(tmp_path / "runs" / name, rows[: len(rows) - bool(failing)], prompts=prompts, serving=serving)
+
+    assert main(["compare", "20260213_235930", "last"]) == 0
+
+    assert capsys.readouterr().out.strip() == _shown("python -m pytest_openclaw compare 20260213_235930 last")
+
+
+def test_the_plan_is_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """By the command."""
+    main(["plan", "--detect", "0.1"])
+
+    assert capsys.readouterr().out.strip() == _shown("python -m pytest_openclaw plan --detect 0.1")
+
+
+def test_every_reason_and_option_is_told() -> None:
+    """The table misses none; every option that is named is one."""
+    assert all(words in PAGE for words in REASONS.values())
+    assert set(ACROSS.values()) == set(DIFFERENCES) == set(re.findall(r"`--across=(\w+)` \|", PAGE))
+    assert set(re.findall(r"--openclaw-[a-z-]+[a-z]", PAGE)) <= {option.flag for option in OPTIONS}

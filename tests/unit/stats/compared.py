@@ -1,0 +1,38 @@
+"""Rows of two runs in a few marks, and their comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_openclaw.records import Record, Target
+from pytest_openclaw.stats.compare import ComparedRuns, Comparison, compare_records
+from pytest_openclaw.stats.pairing import Obstacles
+from tests.unit.reports.summaries import TARGET, fault, missed, record
+
+
+def cells(marks: str, target: Target = TARGET, *, repeat: int = 1, **changes: Any) -> list[Record]:
+    """A row for each mark, of a prompt of its own: + passed, - missed, ? not answered, o no validator."""
+    made = []
+    for number, mark in enumerate(marks, 1):
+        make = {"+": record, "o": record, "-": missed, "?": fault}[mark]
+        given = {"objective_pass": None} if mark == "o" else {}
+        made.append(make(target, prompt_id=f"P{number}", repeat=repeat, **{**given, **changes}))
+    return made
+
+
+def compare(
+    base: Sequence[Record],
+    candidate: Sequence[Record],
+    targets: Sequence[tuple[Target, Target]] = ((TARGET, TARGET),),
+    **more: Any,
+) -> ComparedRuns:
+    """Compare two runs of these rows."""
+    obstacles = more.pop("obstacles", Obstacles())
+    return compare_records(base, candidate, targets, obstacles, baseline="before", **more)
+
+
+def only(base: Sequence[Record], candidate: Sequence[Record], **more: Any) -> Comparison:
+    """Compare the one target that they have."""
+    (one,) = compare(base, candidate, **more).targets
+    return one
