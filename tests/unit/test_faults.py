@@ -37,7 +37,6 @@ MAKERS: dict[str, Fault] = {
     "cli_error": faults.cli_failed("p", "it said so"),
     "harness_error": faults.broke("p", "bug"),
     "content_filter": _refused(status=400, code="content_filter"),
-    "budget_spent": faults.budget_spent("p", 5.0),
 }
 ANSWERS: dict[str, Reply] = {
     "empty_response": Reply(text=" \n"),
