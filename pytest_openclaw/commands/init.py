@@ -1,9 +1,9 @@
 """Begin: a suite, settings and a workflow for a project of your own.
 
 Written are benchmarks/prompts_mine.toml (four prompts to change),
-.github/workflows/openclaw.yml, and which models are asked: into pyproject.toml
-if it says nothing of pytest yet, else into a new pytest.ini. Where pytest is
-configured already, what to add is printed instead. Nothing is ever overwritten.
+.github/workflows/openclaw.yml, and which models are asked: behind what stands in
+pyproject.toml, or without one into a new pytest.ini. Where pytest is configured
+already, what to add is printed instead. Nothing is ever overwritten.
 
 Then `pytest benchmarks/` asks the embedded model, or what --models names.
 
