@@ -66,6 +66,8 @@ def load_project(root: Path, suites: Sequence[Path]) -> Project:
             pytest.main(words, plugins=[stop])
     except SystemExit as error:
         stop.error = pytest.UsageError(f"something there called sys.exit({error.code!r})")
+    except Exception as error:  # whatever the project's own hooks raise
+        stop.error = pytest.UsageError(f"{type(error).__name__}: {error}")
     if stop.project is None:
         said = str(stop.error or told.getvalue()).strip()
         raise OpenClawError(f"pytest cannot load the project in {root}: {said}")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import argparse
 
     from pytest_openclaw.records import JsonObject
-    from pytest_openclaw.run.stored.history import Entry
+    from pytest_openclaw.reports.history import Entry
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

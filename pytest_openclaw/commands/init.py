@@ -1,9 +1,9 @@
 """Begin: a suite, settings and a workflow for a project of your own.
 
 Written are benchmarks/prompts_mine.toml (four prompts to change),
-.github/workflows/openclaw.yml, and which models are asked: into pyproject.toml
-if it says nothing of pytest yet, else into a new pytest.ini. Where pytest is
-configured already, what to add is printed instead. Nothing is ever overwritten.
+.github/workflows/openclaw.yml, and which models are asked: behind what stands
+in pyproject.toml, or without one into a new pytest.ini. Where pytest is
+configured already, what to add is printed instead. Nothing is overwritten.
 
 Then `pytest benchmarks/` asks the embedded model, or what --models names.
 
@@ -39,8 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--models",
         default=EMBEDDED_TARGET,
-        metavar="SPEC[,SPEC…]",
-        help=f"what is asked, as for --openclaw-models ({EMBEDDED_TARGET})",
+        metavar="SPEC",
+        help=f"what is asked, as for --openclaw-models, commas between ({EMBEDDED_TARGET})",
     )
 
 

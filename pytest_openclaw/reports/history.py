@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_openclaw.reports.columns import WIDTH, render_columns
 from pytest_openclaw.reports.numbers import (
@@ -22,30 +23,38 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.records import Target
 
+State = Literal["finished", "interrupted", "under way"]
+Kind = Literal["measured", "merged", "rescored"]
+
 RUN_WIDTH = 24
 HEADERS = ("run", "ended", "pass", "", "p50", "tok/s", "tier", "", "")
 ON_THE_LEFT = (True, True, False, False, False, False, True, False, True)
 OTHER_PROMPTS = "* other prompts or validators than in the run before it"
 
 
-class Shown(Protocol):
-    """What is shown of a target in a run."""
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A target in a run.
 
-    @property
-    def path(self) -> Path: ...  # noqa: D102 - told by its class
-    @property
-    def ended_at_ms(self) -> int: ...  # noqa: D102
-    @property
-    def state(self) -> str: ...  # noqa: D102
-    @property
-    def kind(self) -> str: ...  # noqa: D102
-    @property
-    def group(self) -> Mapping[str, Any]: ...  # noqa: D102
-    @property
-    def has_other_prompts(self) -> bool | None: ...  # noqa: D102
+    Attributes:
+        ended_at_ms: when the run ended, or wrote its last row.
+        kind: where its rows come from.
+        group: the figures, as in `summary.json`.
+        prompts: tells two selections of prompts apart.
+        has_other_prompts: whether they are others than in the target's run before; None in its first.
+    """
+
+    path: Path
+    ended_at_ms: int
+    state: State
+    kind: Kind
+    target: Target
+    group: Mapping[str, Any]
+    prompts: str
+    has_other_prompts: bool | None = None
 
 
-def render_history(entries: Mapping[Target, Sequence[Shown]]) -> Iterator[str]:
+def render_history(entries: Mapping[Target, Sequence[Entry]]) -> Iterator[str]:
     """Yield a block a target, a line a run."""
     if not entries:
         yield "no run has such a target"
@@ -59,7 +68,7 @@ def render_history(entries: Mapping[Target, Sequence[Shown]]) -> Iterator[str]:
         yield OTHER_PROMPTS
 
 
-def _row(run: Shown) -> tuple[str, ...]:
+def _row(run: Entry) -> tuple[str, ...]:
     passed, use = run.group["passed"], run.group["tool_use"]
     interval = passed["interval_95"]
     words = [word for word in (run.kind, run.state) if word not in {"measured", "finished"}]

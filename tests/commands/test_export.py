@@ -83,6 +83,15 @@ def test_a_line_a_cell(runs: Path) -> None:
     assert [r["raw_output"] for r in _exported("--prompt", "P2")] == ["second"]
 
 
+def test_a_row_that_was_replaced_never_counts(runs: Path) -> None:
+    """A cell that missed and then passed is no failed one."""
+    store(runs / "again", [row(A, "P1", **MISS), row(A, "P1", ended_at_ms=9), row(A, "P2", **MISS)])
+
+    assert main(["export", "again", "--failed", "--into", "rows.csv"]) == 0
+
+    assert [r["prompt_id"] for r in _read(Path("rows.csv").read_bytes().decode())] == ["P2"]
+
+
 @pytest.mark.parametrize(
     ("words", "prompts"),
     [

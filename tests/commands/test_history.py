@@ -282,6 +282,7 @@ def test_a_run_that_cannot_be_read_is_told(
         pytest.param({"passed": {"n": "2", "n_success": 1, "rate": 1, "interval_95": None}}, id="text"),
         pytest.param({"latency_ms": {"p50": "fast"}}, id="latency-as-text"),
         pytest.param({"tool_use": {"n": 1, "n_success": 1, "tier": "one"}}, id="tier-as-text"),
+        pytest.param({"tool_use": {"n": 1, "n_success": 1, "rate": 1, "tier": 1}}, id="key-missing"),
         pytest.param({"thinking_level": "deep"}, id="no-target"),
     ],
 )

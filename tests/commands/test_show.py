@@ -10,6 +10,7 @@ import pytest
 
 from pytest_openclaw.commands import main
 from pytest_openclaw.records import Target
+from pytest_openclaw.reports.cells import Opened, render_cell
 from pytest_openclaw.run.directory import RunDirectory
 from tests.unit.run.stored_runs import SUITE, A, B, definition, files_of, load, row, store
 
@@ -271,6 +272,20 @@ def test_a_hostile_answer_is_spelled_out(runs: Path, capsys: pytest.CaptureFixtu
         assert not set("\x1b\r\u202e\u2028\x85") & set(shown)
     assert "a\\x1b[2Jb\\rc\\u202ed\\u2028e\\x85f" in shown
     assert _json(capsys, "bad", "P\x1b")["answer"] == hostile
+
+
+def test_no_line_of_a_cell_holds_what_a_terminal_would_obey() -> None:
+    """Whoever prints them: prompt, answer, calls and results are spelled out already."""
+    bad = "\x1b[2J\r\u202e"
+    call = {"name": bad, "arguments": bad, "result": bad, "problem": None, "told": bad}
+    turn = {"text": bad, "reasoning": bad, "calls": [call]}
+    prompt = definition("P1", prompt=bad, system=bad, validator={"type": bad})
+    texts = {"prompt_name": bad, "violation": bad, "finish_reason": bad, "host": bad, "tool_calls": (bad,)}
+    opened = Opened(thinking=bad, answer=bad, calls=[call])
+
+    for turns in (None, (turn,)):
+        lines = render_cell(bad, row(A, bad, suite=bad, turns=turns, **texts), prompt, opened)
+        assert not set("\x1b\r\u202e") & set("".join(lines))
 
 
 def test_a_cell_without_a_definition(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -317,9 +317,20 @@ def test_a_merge_writes_the_reports_and_leaves_the_rows(stored: Any) -> None:
     assert (runs / "two/results.jsonl").read_bytes() == (runs / "one/results.jsonl").read_bytes()
 
 
-def test_a_merge_needs_no_project(stored: Any, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("1 / 0", id="raises"),
+        pytest.param("import sys; sys.exit(3)", id="sys.exit"),
+        pytest.param("import pytest; pytest.exit('no')", id="pytest.exit"),
+        pytest.param("def pytest_openclaw_reports(): 1 / 0", id="hook-raises"),
+        pytest.param("def pytest_openclaw_reports(): return [7]", id="no-report"),
+        pytest.param("def pytest_addoption(parser): 1 / 0", id="no-options"),
+    ],
+)
+def test_a_merge_needs_no_project(stored: Any, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A conftest that cannot be loaded costs its reports, and is told."""
-    (stored.folder / "conftest.py").write_text("1 / 0")
+    (stored.folder / "conftest.py").write_text(text)
 
     assert main(["merge", "one", "--into", "two"]) == 0
 

@@ -6,9 +6,10 @@ import hashlib
 import json
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.reports.history import Entry
 from pytest_openclaw.run.directory import RESULTS, is_living, is_unbegun
 from pytest_openclaw.run.reading import CONFIG, load_config
 from pytest_openclaw.run.stored.parts import is_finished, target_of
@@ -19,31 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_openclaw.records import JsonObject, Target
-
-State = Literal["finished", "interrupted", "under way"]
-Kind = Literal["measured", "merged", "rescored"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """A target in a run.
-
-    Attributes:
-        ended_at_ms: when the run ended, or wrote its last row.
-        kind: where its rows come from.
-        group: the figures, as in `summary.json`.
-        prompts: tells two selections of prompts apart.
-        has_other_prompts: whether they are others than in the target's run before; None in its first.
-    """
-
-    path: Path
-    ended_at_ms: int
-    state: State
-    kind: Kind
-    target: Target
-    group: Mapping[str, Any]
-    prompts: str
-    has_other_prompts: bool | None = None
+    from pytest_openclaw.reports.history import Kind, State
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +137,8 @@ def _checked(group: Mapping[str, Any]) -> Mapping[str, Any]:
         for key in keys:
             if not isinstance(holder[key], int | float):
                 raise TypeError(f"{key} is {holder[key]!r}")
-    for value in (group["latency_ms"]["p50"], group["tokens_per_s"], use["tier"], passed["rate"]):
+    figures = (group["latency_ms"]["p50"], group["tokens_per_s"], passed["rate"], use["rate"], use["tier"])
+    for value in (*figures, use["conclusive"], group["n_total"], group["n_ok"]):
         if not isinstance(value, int | float | None):
             raise TypeError(f"{value!r} is no number")
     return group
