@@ -44,8 +44,9 @@ function tip(handler, event, item, value) {
 }
 
 function chart(data) {
-  const box = make('div', { class: 'chart', role: 'img', 'aria-label': data.description });
-  drawn.set(box, data.spec);
+  const inner = make('div', { class: 'drawing' }); // the library gives it a role of its own
+  const box = make('div', { class: 'chart', role: 'img', 'aria-label': data.description }, inner);
+  drawn.set(inner, data.spec);
   if (!data.min_px) return make('figure', null, make('figcaption', null, data.title), box);
   box.style.minWidth = data.min_px + 'px';
   return make('figure', null, make('figcaption', null, data.title), scroller(data.title, box));
@@ -55,7 +56,7 @@ async function drawCharts() {
   const config = look();
   for (const [box, spec] of drawn) {
     if (box.view) box.view.finalize();
-    box.view = await vegaEmbed(box, spec, { ast: true, renderer: 'svg', actions: false, defaultStyle: false, tooltip: tip, logLevel: 1, config });
+    box.view = await vegaEmbed(box, spec, { ast: true, renderer: 'svg', actions: false, defaultStyle: false, tooltip: tip, config });
     await new Promise((go) => { setTimeout(go, 0); });
   }
   document.body.dataset.charts = 'drawn';
