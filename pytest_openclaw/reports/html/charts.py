@@ -215,7 +215,7 @@ def curves(title: str, rows: Sequence[Mapping[str, Any]], axis_title: str) -> Ch
     offset = alt.XOffset("target:N", sort=targets, scale=alt.Scale(domain=targets, padding=1))
     axis = alt.Axis(format="%", title=None, values=[0, 0.25, 0.5, 0.75, 1])
     y = alt.Y("rate:Q", scale=alt.Scale(domain=[0, 1]), axis=axis)
-    legend = alt.Legend(title=None, orient="bottom", columns=3, labelLimit=300)
+    legend = alt.Legend(title=None, orient="bottom", columns=3, labelLimit=300, symbolLimit=0)
     scale = alt.Scale(domain=targets)
     tooltip = [
         alt.Tooltip("target:N"),
