@@ -1,10 +1,11 @@
 """Make one HTML page of a run, to be opened from disk and to be sent around.
 
 The page needs no server and no network. It shows tiers and pass rates with
-their intervals, latencies, how tool use ended, and every prompt on every target:
-a click on a cell opens prompt, answer, thinking, tool calls, verdict and times.
-With --baseline, cells that changed since an older run are marked. It holds what
-the models said, as results.jsonl does: send it to nobody who may not read that.
+their intervals, latencies, how tool use ended, and every prompt on every
+target: a click on a cell opens prompt, answer, thinking, tool calls, verdict
+and times. With --baseline, cells that changed since an older run are marked.
+It holds what the models said, as results.jsonl does: send it to nobody who may
+not read that.
 
 Its charts need the extra: pip install "pytest-openclaw[report]".
 

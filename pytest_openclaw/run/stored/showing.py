@@ -150,8 +150,8 @@ def _earlier(part: Part, baseline: Part | None) -> Earlier | None:
 
 def _written_summary(part: Part) -> JsonObject:
     """Return `summary.json`; an empty one if a killed run left none."""
-    try:
-        summary = json.loads((part.run.path / SUMMARY).read_bytes())
-    except (FileNotFoundError, ValueError):  # the figures are computed from the rows anyway
+    path = part.run.path / SUMMARY
+    if not path.exists():
         return {}
+    summary = json.loads(path.read_bytes())  # `read_part` has refused one that is no JSON
     return summary if isinstance(summary, dict) else {}
