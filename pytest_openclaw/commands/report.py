@@ -60,9 +60,9 @@ def run(arguments: argparse.Namespace) -> Answer:
             "n_cells": len(shown.cells),
             "n_targets": len(shown.summary.groups),
             "n_bytes": n_bytes,
-            "notes": list(shown.notes),
+            "notes": part.shortcomings,
         },
-        warnings=shown.notes,
+        warnings=part.shortcomings,
     )
 
 

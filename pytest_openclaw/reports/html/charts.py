@@ -119,11 +119,7 @@ def ridges(title: str, values: Mapping[str, Sequence[float]]) -> Chart:
             tooltip=[whose, alt.Tooltip("told:N", title="time"), alt.Tooltip("n:Q", title="cells")],
         )
     )
-    dash = alt.StrokeDash(
-        "q:N",
-        scale=alt.Scale(domain=["p50", "p95"], range=[[1, 0], [3, 2]]),
-        legend=alt.Legend(title=None, orient="top-right"),
-    )
+    dash = alt.StrokeDash("q:N", scale=alt.Scale(domain=["p50", "p95"], range=[[1, 0], [3, 2]]), legend=None)
     marked = (
         alt.Chart(alt.InlineData(values=ticks))
         .mark_rule(style="percentile")

@@ -18,7 +18,7 @@ function look() {
   return {
     background: 'transparent', font, padding: { left: 0, right: 4, top: 2, bottom: 2 }, view: { stroke: null },
     axis: { labelColor: soft, titleColor: soft, titleFontWeight: 'normal', labelFontSize: 12, titleFontSize: 12, gridColor: line, domainColor: line, tickColor: line, labelLimit: Math.max(90, Math.min(240, innerWidth * 0.3)) },
-    axisY: { labelColor: ink }, axisTop: { labelColor: soft },
+    axisY: { labelColor: ink, labelPadding: 9 }, axisTop: { labelColor: soft },
     legend: { labelColor: ink, labelFontSize: 12, symbolStrokeColor: soft, symbolSize: 160 },
     range: { category: series },
     style: {
