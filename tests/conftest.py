@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import signal
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
@@ -46,3 +48,22 @@ def require_claude() -> str:
         return shlex.quote(str(binary))
     where = f"in {folder}" if folder else "(OPENCLAW_TEST_CLAUDE or OPENCLAW_TEST_CLAUDE_DIR names it)"
     skip_or_fail("claude", f"there is no Claude CLI {where}; tests/e2e/install_claude.py installs one")
+
+
+def require_browser() -> str:
+    """Return the path of Chromium; without it, or what drives it, skip the test, or fail it where CI requires it.
+
+    OPENCLAW_TEST_CHROMIUM is its path, if it is not on PATH.
+    """
+    missing = [
+        name
+        for name in ("playwright", "axe_playwright_python", "altair", "vl_convert")
+        if not find_spec(name)
+    ]
+    if missing:
+        skip_or_fail("browser", f"{missing[0]} is not installed; it is in the dependency group `browser`")
+    named = os.environ.get("OPENCLAW_TEST_CHROMIUM")
+    found = named or shutil.which("chromium") or shutil.which("chromium-browser")
+    if not found:
+        skip_or_fail("browser", "there is no chromium on PATH (OPENCLAW_TEST_CHROMIUM names another)")
+    return found

@@ -1,10 +1,11 @@
 """Make one HTML page of a run, to be opened from disk and to be sent around.
 
-The page needs no server and no network. It shows tiers and pass rates with their
-intervals, latencies, how tool use ended, and every prompt on every target: a
-click on a cell opens prompt, answer, thinking, tool calls, verdict and times.
-With --baseline, cells that changed since an older run are marked. It holds what
-the models said, as results.jsonl does: send it to nobody who may not read that.
+The page needs no server and no network. It shows tiers and pass rates with
+their intervals, latencies, how tool use ended, and every prompt on every
+target: a click on a cell opens prompt, answer, thinking, tool calls, verdict
+and times. With --baseline, cells that changed since an older run are marked.
+It holds what the models said, as results.jsonl does: send it to nobody who may
+not read that.
 
 Its charts need the extra: pip install "pytest-openclaw[report]".
 
@@ -31,7 +32,7 @@ FILE = "report.html"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `report` is told."""
     parser.add_argument("run", metavar="RUN", help="the run's directory, its id, or last")
-    parser.add_argument("--baseline", metavar="RUN", help="an older run, to mark what has changed since")
+    parser.add_argument("--baseline", metavar="RUN", help="an older run, to mark what has changed")
     parser.add_argument("--into", metavar="FILE", help=f"the page (RUN/{FILE})")
     add_runs_dir(parser)
 
@@ -59,9 +60,9 @@ def run(arguments: argparse.Namespace) -> Answer:
             "n_cells": len(shown.cells),
             "n_targets": len(shown.summary.groups),
             "n_bytes": n_bytes,
-            "notes": list(shown.notes),
+            "notes": part.shortcomings,
         },
-        warnings=shown.notes,
+        warnings=part.shortcomings,
     )
 
 

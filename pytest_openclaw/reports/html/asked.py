@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _SETTINGS = ("repeat", "until_conclusive", "stream", "temperature", "timeout_s", "retries", "verdict")
 _SERVER = ("server", "server_version", "quantisation", "context_length", "digest")
+# A page is sent around; where a server stands is nobody's concern.
+_PRIVATE = frozenset({"base_url", "key_env"})
 _WIDTH = 60
 
 
@@ -63,6 +65,8 @@ def _settings(config: JsonObject) -> Iterator[list[str]]:
             yield [f"in flight, {one_line(lane, _WIDTH)}", _shown(limit)]
     for provider, shape in _object(config.get("providers")).items():
         for key, value in _object(shape).items():
+            if key in _PRIVATE:
+                continue
             yield [f"{one_line(provider, _WIDTH)}: {one_line(key, _WIDTH).replace('_', ' ')}", _shown(value)]
 
 

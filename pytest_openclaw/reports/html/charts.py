@@ -63,7 +63,9 @@ def rates(title: str, rows: Sequence[Mapping[str, Any]], *, marks: Sequence[floa
         alt.Chart(data).mark_rule(style="interval").encode(y=y, x=x, x2="high:Q", tooltip=tooltip),
         alt.Chart(data).mark_point(style="value").encode(y=y, x="rate:Q", tooltip=tooltip),
     ]
-    spec = alt.layer(*layers[0 if marks else 1 :]).properties(width="container", height=alt.Step(ROW_PX))
+    spec = alt.layer(*layers[0 if marks else 1 :]).properties(
+        width="container", height=ROW_PX * _n_targets(rows)
+    )
     return Chart(
         title=title,
         description=f"{title}: a point with its 95 % interval for each target.",
@@ -117,11 +119,7 @@ def ridges(title: str, values: Mapping[str, Sequence[float]]) -> Chart:
             tooltip=[whose, alt.Tooltip("told:N", title="time"), alt.Tooltip("n:Q", title="cells")],
         )
     )
-    dash = alt.StrokeDash(
-        "q:N",
-        scale=alt.Scale(domain=["p50", "p95"], range=[[1, 0], [3, 2]]),
-        legend=alt.Legend(title=None, orient="top-right"),
-    )
+    dash = alt.StrokeDash("q:N", scale=alt.Scale(domain=["p50", "p95"], range=[[1, 0], [3, 2]]), legend=None)
     marked = (
         alt.Chart(alt.InlineData(values=ticks))
         .mark_rule(style="percentile")
@@ -182,7 +180,7 @@ def shares(title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]
         .mark_text(style="told")
         .encode(x=x, y=y, text="told:N", tooltip=tooltip)
     )
-    spec = alt.layer(*fills, texts).properties(width="container", height=alt.Step(ROW_PX + 4))
+    spec = alt.layer(*fills, texts).properties(width="container", height=(ROW_PX + 4) * _n_targets(rows))
     return Chart(
         title=title,
         description=f"{title}: {row_title} for each target and kind.",
@@ -213,7 +211,7 @@ def curves(title: str, rows: Sequence[Mapping[str, Any]], axis_title: str) -> Ch
     offset = alt.XOffset("target:N", sort=targets, scale=alt.Scale(domain=targets, padding=1))
     axis = alt.Axis(format="%", title=None, values=[0, 0.25, 0.5, 0.75, 1])
     y = alt.Y("rate:Q", scale=alt.Scale(domain=[0, 1]), axis=axis)
-    legend = alt.Legend(title=None, orient="bottom", columns=3, labelLimit=300)
+    legend = alt.Legend(title=None, orient="bottom", columns=3, labelLimit=300, symbolLimit=0)
     scale = alt.Scale(domain=targets)
     tooltip = [
         alt.Tooltip("target:N"),
@@ -241,6 +239,10 @@ def _rows(alt: Any, rows: Sequence[Mapping[str, Any]]) -> Any:
     targets = list(dict.fromkeys(row["target"] for row in rows))
     axis = alt.Axis(domain=False, ticks=False)
     return alt.Y("target:N", sort=targets, scale=alt.Scale(domain=targets), title=None, axis=axis)
+
+
+def _n_targets(rows: Sequence[Mapping[str, Any]]) -> int:
+    return len({row["target"] for row in rows})
 
 
 def _plain(chart: Any) -> JsonObject:

@@ -12,7 +12,7 @@ INSTALL = 'pip install "pytest-openclaw[report]"'
 
 @cache
 def bundle() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script.
+    """Return Vega, Vega-Lite and Vega-Embed as one script, which leaves the global `vegaEmbed`.
 
     Raises:
         OpenClawError: the extra is not installed.
@@ -22,7 +22,7 @@ def bundle() -> str:
     except ImportError as error:
         raise _missing(error) from None
     version = "v" + ".".join(altair().SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    script: str = vl_convert.javascript_bundle(vl_version=version)
+    script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version)
     # Line ends as a browser reads them before it takes the hash.
     script = script.replace("\r\n", "\n").replace("\r", "\n")
     if "</script" in script.lower() or "<!--" in script:

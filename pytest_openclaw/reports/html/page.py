@@ -13,6 +13,7 @@ from pytest_openclaw.reports.html.header import header_of
 from pytest_openclaw.reports.html.island import TextPool, element, fill
 from pytest_openclaw.reports.html.library import bundle
 from pytest_openclaw.reports.html.sections import sections_of
+from pytest_openclaw.reports.numbers import one_line
 
 if TYPE_CHECKING:
     from pytest_openclaw.reports.html.shown import ShownRun
@@ -35,7 +36,7 @@ def render_page(run: ShownRun) -> str:
         {
             "first_words": FIRST_WORDS,
             "policy": _policy([script, library], style),
-            "title": html.escape(f"{run.summary.run_id} · OpenClaw benchmark"),
+            "title": html.escape(f"{one_line(run.summary.run_id, 80)} · OpenClaw benchmark"),
             "style": style,
             "islands": "\n".join(_islands(run)),
             "script": script,

@@ -51,7 +51,7 @@ def times_section(run: ShownRun) -> Section | None:
     return Section(
         id="times",
         title="How long it took",
-        intro="Answered cells; of each target the solid line is the median, the dashed one the 95th percentile.",
+        intro="Answered cells; the solid line is a target's median, the dashed one its 95th percentile.",
         charts=drawn,
         more=[Table(caption="Times", head=head, rows=rows)],
     )

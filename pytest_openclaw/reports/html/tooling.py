@@ -26,7 +26,7 @@ def outcomes_section(groups: Sequence[Group]) -> Section | None:
     occurred = [outcome for outcome in OUTCOMES if any(outcome in use.outcomes for _, use in uses)]
     if not occurred:
         return None
-    drawn, advised = [], []
+    drawn = []
     for evidence, words in (("native", "Calls on the wire"), ("text", "Calls as text")):
         held = [
             {
@@ -46,10 +46,12 @@ def outcomes_section(groups: Sequence[Group]) -> Section | None:
         [named(group.target), use.evidence or DASH, *(str(use.outcomes.get(one, 0)) for one in occurred)]
         for group, use in uses
     ]
-    for outcome in occurred:
-        for evidence in sorted({use.evidence or "text" for _, use in uses if outcome in use.outcomes}):
-            if advice := advice_on(outcome, evidence):
-                advised.append((f"{outcome}{', as text' if evidence == 'text' else ''}", advice.full))
+    advised = [
+        (f"{outcome}{', as text' if evidence == 'text' else ''}", advice.full)
+        for outcome in occurred
+        for evidence in sorted({use.evidence or "text" for _, use in uses if outcome in use.outcomes})
+        if (advice := advice_on(outcome, evidence))
+    ]
     return Section(
         id="outcomes",
         title="How tool use ended",

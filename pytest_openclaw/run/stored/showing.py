@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.toolcalls import Tool
 
 SUMMARY = "summary.json"
+TORN = "The last line of the rows was torn when the run was killed, and is left out."
 _OPEN, _CLOSE = "<think>\n", "\n</think>\n\n"
 """How a row holds a separate reasoning channel."""
 
@@ -64,7 +65,7 @@ def show_run(part: Part, baseline: Part | None, *, now_ms: int) -> ShownRun:
         inventory=part.run.inventory,
         earlier=_earlier(part, baseline),
         comparison=comparison if isinstance(comparison, dict) else None,
-        notes=part.shortcomings,
+        notes=[TORN] if part.run.torn else [],
     )
 
 
@@ -150,8 +151,8 @@ def _earlier(part: Part, baseline: Part | None) -> Earlier | None:
 
 def _written_summary(part: Part) -> JsonObject:
     """Return `summary.json`; an empty one if a killed run left none."""
-    try:
-        summary = json.loads((part.run.path / SUMMARY).read_bytes())
-    except (FileNotFoundError, ValueError):  # the figures are computed from the rows anyway
+    path = part.run.path / SUMMARY
+    if not path.exists():
         return {}
+    summary = json.loads(path.read_bytes())  # `read_part` has refused one that is no JSON
     return summary if isinstance(summary, dict) else {}

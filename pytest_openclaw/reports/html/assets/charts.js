@@ -18,7 +18,7 @@ function look() {
   return {
     background: 'transparent', font, padding: { left: 0, right: 4, top: 2, bottom: 2 }, view: { stroke: null },
     axis: { labelColor: soft, titleColor: soft, titleFontWeight: 'normal', labelFontSize: 12, titleFontSize: 12, gridColor: line, domainColor: line, tickColor: line, labelLimit: Math.max(90, Math.min(240, innerWidth * 0.3)) },
-    axisY: { labelColor: ink }, axisTop: { labelColor: soft },
+    axisY: { labelColor: ink, labelPadding: 9 }, axisTop: { labelColor: soft },
     legend: { labelColor: ink, labelFontSize: 12, symbolStrokeColor: soft, symbolSize: 160 },
     range: { category: series },
     style: {
@@ -44,8 +44,9 @@ function tip(handler, event, item, value) {
 }
 
 function chart(data) {
-  const box = make('div', { class: 'chart', role: 'img', 'aria-label': data.description });
-  drawn.set(box, data.spec);
+  const inner = make('div', { class: 'drawing' }); // the library gives it a role of its own
+  const box = make('div', { class: 'chart', role: 'img', 'aria-label': data.description }, inner);
+  drawn.set(inner, data.spec);
   if (!data.min_px) return make('figure', null, make('figcaption', null, data.title), box);
   box.style.minWidth = data.min_px + 'px';
   return make('figure', null, make('figcaption', null, data.title), scroller(data.title, box));
@@ -55,7 +56,7 @@ async function drawCharts() {
   const config = look();
   for (const [box, spec] of drawn) {
     if (box.view) box.view.finalize();
-    box.view = await vegaEmbed(box, spec, { ast: true, renderer: 'svg', actions: false, defaultStyle: false, tooltip: tip, logLevel: 1, config });
+    box.view = await vegaEmbed(box, spec, { ast: true, renderer: 'svg', actions: false, defaultStyle: false, tooltip: tip, config });
     await new Promise((go) => { setTimeout(go, 0); });
   }
   document.body.dataset.charts = 'drawn';

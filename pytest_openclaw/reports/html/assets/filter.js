@@ -50,12 +50,8 @@ function applyFilter() {
   return n;
 }
 
-function options(values, all) {
-  return [make('option', { value: '' }, all), ...values.map((value) => {
-    const option = make('option', null, worded(value) || 'none');
-    option.value = value;
-    return option;
-  })];
+function options(values, all, name) {
+  return pairs([['', all], ...values.map((value) => [value, name(value)])]);
 }
 
 function select(name, label, entries) {
@@ -122,9 +118,9 @@ function buildFilter() {
   form.append(...[
     make('label', { class: 'search' }, make('span', null, 'Search'), search),
     targetBoxes(),
-    select('suite', 'Suite', options(unique(prompts.map((prompt) => prompt.suite)), 'All suites')),
-    select('category', 'Category', options(unique(prompts.map((prompt) => prompt.category || '')).filter(Boolean).sort(), 'All categories')),
-    select('outcome', 'Tool outcome', options(unique(columns.outcome).filter(Boolean).sort(), 'Any')),
+    select('suite', 'Suite', options(unique(prompts.map((prompt) => prompt.suite)), 'All suites', (suite) => suiteOf({ suite }))),
+    select('category', 'Category', options(unique(prompts.map((prompt) => prompt.category || '')).filter(Boolean).sort(), 'All categories', (category) => category)),
+    select('outcome', 'Tool outcome', options(unique(columns.outcome).filter(Boolean).sort(), 'Any', worded)),
     page.baseline === null ? null : select('change', 'Since the baseline', pairs([['', 'Any'], ['-1', 'worse'], ['1', 'better'], ['0', 'the same']])),
     select('order', 'Order', pairs([['suite', 'as in the suites'], ['missed', 'most missed first'], ['slow', 'slowest first'], ['split', 'targets disagree most']])),
     select('tell', 'Cells tell', pairs([['time', 'time'], ['ttft', 'first token'], ['outcome', 'tool outcome'], ['', 'verdict alone']])),

@@ -198,7 +198,7 @@ function activate(prompt, target, { focus }) {
   const element = elementOf(prompt, target);
   element.setAttribute('tabindex', '0');
   if (focus) element.focus({ preventScroll: true });
-  element.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  element.scrollIntoView({ block: 'nearest', inline: 'nearest', behavior: 'instant' });
 }
 
 function reveal(place) {

@@ -7,7 +7,8 @@ function spelled(text) {
   for (const character of text) {
     const code = character.codePointAt(0);
     const hex = code.toString(16);
-    if (code < 0x100) told += '\\x' + hex.padStart(2, '0');
+    if (character === '\r') told += '\\r';
+    else if (code < 0x100) told += '\\x' + hex.padStart(2, '0');
     else if (code < 0x10000) told += '\\u' + hex.padStart(4, '0');
     else told += '\\U' + hex.padStart(8, '0');
   }

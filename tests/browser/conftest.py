@@ -1,0 +1,96 @@
+"""Pages in a real Chromium: without a network, and whatever it complains of fails the test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_openclaw.commands import main
+from tests.browser.made_runs import make_run
+from tests.conftest import require_browser
+
+if TYPE_CHECKING:
+    from playwright.sync_api import BrowserContext, Page
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PATIENCE_MS = 60_000
+
+Opener = Callable[..., "Page"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever stands in this folder needs the browser."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker("browser")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The browser's path."""
+    return require_browser()
+
+
+@pytest.fixture(scope="session")
+def context(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext]:
+    """A browser with a profile of its own."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        context = playwright.chromium.launch_persistent_context(
+            tmp_path_factory.mktemp("profile"),
+            executable_path=chromium,
+            args=ARGUMENTS,
+            viewport={"width": 1280, "height": 900},
+        )
+        context.set_default_timeout(PATIENCE_MS)
+        yield context
+        context.close()
+
+
+@pytest.fixture
+def open_page(context: BrowserContext) -> Iterator[Opener]:
+    """Opens a file and waits until its charts stand; at the end nothing may have gone wrong in it."""
+    complaints: list[str] = []
+    pages: list[Page] = []
+
+    def open_(path: Path, **look: Any) -> Page:
+        page = context.new_page()
+        pages.append(page)
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: request.url == path.as_uri() or complaints.append(request.url))
+        page.set_viewport_size({"width": look.pop("width", 1280), "height": 900})
+        page.emulate_media(color_scheme=look.pop("colours", "light"), **look)
+        page.goto(path.as_uri())
+        page.wait_for_selector("body[data-charts]")
+        return page
+
+    yield open_
+    for page in pages:
+        page.close()
+    assert complaints == []
+
+
+@pytest.fixture(scope="session")
+def made_run(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of 60 prompts on 3 targets, twice each, with its page."""
+    return reported(make_run(tmp_path_factory.mktemp("runs") / "one", prompts=60, targets=3, repeats=2))
+
+
+def reported(run: Path, *words: str) -> Path:
+    """Write a run's page, and return the run."""
+    assert main(["report", str(run), *words]) == 0
+    return run

@@ -1,0 +1,119 @@
+"""What a model, a server or a suite may say to break out of a page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pytest_openclaw.records import JsonObject, Record, Target
+from tests.unit.reports.summaries import record
+from tests.unit.run.stored_runs import definition, store
+
+TEXTS = {
+    "script": "<script>window.pwned = 1</script>",
+    "end-of-script": "</script><script>window.pwned = 2</script>",
+    "end-in-any-case": "</ScRiPt\t><img src=x onerror='window.pwned = 3'>",
+    "comment": "<!--<script>window.pwned = 4</script>-->",
+    "half-a-comment": "<!-- <script",
+    "image": "<img src=x onerror=\"window.pwned = 5\">",
+    "svg": "<svg onload=window.pwned=6><a href=javascript:window.pwned=7>x</a></svg>",
+    "template": "{{script}} {{library}} ${window.pwned=8}",
+    "entities": "&lt;b&gt; &amp;amp; &#x3c;i&#x3e; &nbsp;",
+    "quotes": "\" onfocus=\"window.pwned=9\" x='` \\",
+    "markup": "<b>bold</b><style>body{display:none}</style><base href=//x.example>",
+    "directions": "user\u202egpj.exe\u2066\u2069 \u200f\u200e\u061c",
+    "invisible": "ze\u200bro \ufeffwi\u2060dth soft\u00adhyphen \U000e0041tag",
+    "controls": "bell\x07 escape\x1b[31mred\x1b[0m null\x00 c1\x9b31m del\x7f",
+    "line-ends": "one\u2028two\u2029three\x85four\rfive\x0bsix\x0cseven",
+    "odd-code-points": "\ufffe\uffff\ufff9\ufffb \U0010ffff \U0001f468\u200d\U0001f469\u200d\U0001f467",
+    "combining": "Z" + "͑̓ͤͣ" * 200,
+    "arabic": "مرحبا بالعالم, then English",
+    "prototype": "__proto__ constructor toString",
+    "json": '{"a": "</script>", "__proto__": {"x": 1}}',
+}  # fmt: skip
+LONG_LINE = "a<b>&" * 13_107  # 64 KiB
+
+
+def spelled(text: str) -> str:
+    """The text as the page must show it: what could hide or turn it round by name."""
+    from pytest_openclaw.reports.numbers import printable
+
+    return printable(text)
+
+
+def hostile_run(path: Path) -> Path:
+    """Write a run in which each text stands wherever somebody else can say something.
+
+    Each is a prompt of its own on a target of its own, in the order of `TEXTS`, asked four times: a plain
+    answer, one with thinking and a call, an exchange, a fault.
+    """
+    texts = list(TEXTS.values())
+    serving = {f"lab/{text}": {"server": {"server": text}} for text in texts}
+    return store(
+        path,
+        [row for text in texts for row in _rows(text)],
+        prompts=[_prompt(text) for text in texts],
+        host="".join(texts)[:500],
+        serving=serving,
+        repeat=4,
+    )
+
+
+def _prompt(text: str) -> JsonObject:
+    return definition(
+        text,
+        suite=text,
+        name=text,
+        prompt=text,
+        system=text,
+        category=text,
+        tags=[text],
+        validator={"type": "contains", "value": text},
+        tools=[text, {"name": text}],
+        tools_sha256="0",
+        world={"files": {text: text}},
+    )
+
+
+def _rows(text: str) -> list[Record]:
+    base = record(
+        Target(provider="lab", model=text),
+        prompt_id=text,
+        prompt_name=text,
+        suite=text,
+        category=text,
+        run_id=text,
+        violation=text,
+        objective_pass=False,
+        finish_reason=text,
+        effective_model=text,
+        host=text,
+        tools_offered=2,
+        parsed_output={text: text},
+        tool_notes=(text,),
+        tool_calls=(text,),
+        extra={"later_field": text},
+    )
+    call: dict[str, Any] = {
+        "id": text,
+        "name": text,
+        "arguments": text,
+        "result": text,
+        "problem": "unknown_tool",
+    }
+    turn: dict[str, Any] = {"text": text, "reasoning": text, "calls": [call], "finish_reason": text}
+    turn |= dict.fromkeys(("e2e_ms", "ttft_ms", "input_tokens", "output_tokens"), 1)
+    thought = f"<think>\n{text}\n</think>\n\n{text}"
+    fault: dict[str, Any] = {
+        "availability_status": "error",
+        "success": False,
+        "objective_pass": None,
+        "violation": None,
+    }
+    return [
+        replace(base, raw_output=text),
+        replace(base, repeat=2, raw_output=thought, tool_call_details=(call,), tool_outcome="unknown_tool"),
+        replace(base, repeat=3, turns=(turn, turn), ended_by="answer", tool_outcome="wrong_tool"),
+        replace(base, repeat=4, failure_type="timeout", fault_message=text, raw_output=text, **fault),
+    ]

@@ -1,0 +1,161 @@
+"""A reply is hostile input: whatever it holds, the page shows it as text and runs none of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.browser.conftest import Opener, reported
+from tests.browser.hostile import LONG_LINE, TEXTS, hostile_run, spelled
+from tests.unit.reports.summaries import record
+from tests.unit.run.stored_runs import definition, store
+
+if TYPE_CHECKING:
+    from playwright.sync_api import BrowserContext, Locator, Page
+
+OURS = {
+    "HTML", "HEAD", "META", "TITLE", "STYLE", "BODY", "A", "HEADER", "DIV", "P", "H1", "H2", "H3", "H4", "H5", "H6", "SPAN", "B",
+    "BUTTON", "DL", "DT", "DD", "NAV", "MAIN", "NOSCRIPT", "SECTION", "FORM", "LABEL", "INPUT", "SELECT", "OPTION", "DETAILS",
+    "SUMMARY", "FIGURE", "FIGCAPTION", "TABLE", "CAPTION", "THEAD", "TBODY", "TR", "TH", "TD", "KBD", "DIALOG", "PRE", "CODE", "SCRIPT",
+    "svg", "g", "path", "rect", "line", "text", "tspan", "defs", "clipPath",
+}  # fmt: skip
+HOSTILE = pytest.mark.parametrize("name", TEXTS)
+
+
+@pytest.fixture(scope="module")
+def hostile_page(context: BrowserContext, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """The page of the hostile run, with everything unfolded that is folded."""
+    run = reported(hostile_run(tmp_path_factory.mktemp("hostile") / "one"))
+    complaints: list[str] = []
+    page = context.new_page()
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("dialog", lambda dialog: complaints.append(dialog.message))
+    page.goto((run / "report.html").as_uri())
+    page.wait_for_selector("body[data-charts]")
+    page.evaluate(
+        "for (const one of document.querySelectorAll('main section:not(#cells) details')) one.open = true"
+    )
+    yield page
+    page.close()
+    assert complaints == []
+
+
+def _open(page: Page, name: str, repeat: int) -> Locator:
+    """Open a cell of the text of that name, and unfold everything in it."""
+    n = list(TEXTS).index(name)
+    page.locator("#grid").evaluate("(grid, top) => { grid.scrollTop = top; }", n * 60)
+    page.locator(f'[data-prompt="{n}"][data-target="{n}"]').click()
+    panel = page.locator("#panel")
+    panel.get_by_role("group", name="Repeats").locator("button").nth(repeat - 1).click()
+    panel.locator("details").evaluate_all("list => { for (const one of list) one.open = true; }")
+    page.wait_for_timeout(30)  # what is unfolded is filled in its event
+    return panel
+
+
+def _check_nothing_ran(page: Page) -> None:
+    assert page.evaluate("window.pwned") is None
+    assert page.evaluate("document.title").endswith(" · OpenClaw benchmark")
+    assert page.evaluate("getComputedStyle(document.body).display") == "block"
+    tags = set(page.evaluate("[...document.querySelectorAll('*')].map(one => one.tagName)"))
+    assert tags <= OURS
+    assert page.evaluate("document.querySelectorAll('script:not([type])').length") == 2
+    assert page.evaluate("document.querySelectorAll('a:not([href^=\"#\"])').length") == 0
+    active = "[...document.querySelectorAll('*')].flatMap(one => [...one.attributes]).map(one => one.name)"
+    assert [one for one in page.evaluate(active) if one.startswith(("on", "src"))] == []
+
+
+@HOSTILE
+@pytest.mark.parametrize("repeat", [1, 2, 3, 4], ids=["answer", "thinking-and-call", "exchange", "fault"])
+def test_foreign_text_stays_text(hostile_page: Page, name: str, repeat: int) -> None:
+    """It is shown letter by letter, what could hide spelled out; and nothing of it is markup."""
+    panel = _open(hostile_page, name, repeat)
+
+    _check_nothing_ran(hostile_page)
+    texts = panel.locator("pre").evaluate_all("list => list.map(one => one.textContent)")
+    # Violation or fault, prompt, system and answer; then thinking, and each call's arguments and result.
+    assert (
+        texts.count(spelled(TEXTS[name]))
+        >= {1: 4, 2: 5, 3: 9, 4: 4}[repeat] - _not_raw(name) * (repeat in (2, 3)) * 2
+    )
+    assert hostile_page.evaluate(ODD_CHARACTERS) == []
+
+
+def _not_raw(name: str) -> bool:
+    """Whether arguments of that text are JSON, which is shown indented."""
+    return name == "json"
+
+
+ODD_CHARACTERS = """() => {
+  const found = [];
+  const odd = /(?![\\n\\t])[\\p{Cc}\\p{Cf}\\p{Cs}\\p{Zl}\\p{Zp}]/u;
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode;
+    if (node.parentNode.tagName !== 'SCRIPT' && odd.test(node.data)) found.push(node.parentNode.outerHTML.slice(0, 200));
+  }
+  for (const one of document.querySelectorAll('*')) for (const { name, value } of one.attributes) {
+    if (name !== 'value' && odd.test(value)) found.push(one.tagName + ' ' + name);
+  }
+  return found;
+}"""
+"""Where a text or an attribute, labels of charts included, holds a control or direction character."""
+
+
+def test_a_line_of_64_kib_is_all_there(open_page: Opener, tmp_path: Path) -> None:
+    """It is broken to fit, does not widen the page, and can be read to its end."""
+    rows = [
+        record(prompt_id="P1", suite="s", raw_output=LONG_LINE, violation=LONG_LINE, objective_pass=False)
+    ]
+    run = store(tmp_path / "one", rows, prompts=[definition("P1", suite="s", prompt=LONG_LINE)])
+    page = open_page(reported(run) / "report.html", width=800)
+    page.locator("[role=gridcell]").first.click()
+
+    answer = page.locator("#panel").get_by_role("region", name="Answer")
+    assert answer.evaluate("one => one.textContent") == LONG_LINE
+    assert answer.evaluate("one => one.scrollWidth <= one.clientWidth")
+    assert answer.evaluate("one => one.scrollHeight > one.clientHeight && one.tabIndex === 0")
+    assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+
+
+def test_the_same_text_is_kept_once(tmp_path: Path, chromium: str) -> None:
+    """Thousands of equal answers make no larger a page than one does."""
+    answer = "the same words " * 400
+    rows = [record(prompt_id=f"P{n}", suite="s", raw_output=answer) for n in range(300)]
+    run = store(tmp_path / "one", rows, prompts=[])
+    page = (reported(run) / "report.html").read_text("utf-8")
+
+    assert page.count(answer) == 1
+
+
+def test_the_policy_lets_nothing_else_run(context: BrowserContext, tmp_path: Path) -> None:
+    """Even markup that got into the page could run no script, load nothing and send nothing."""
+    run = store(tmp_path / "one", [record(prompt_id="P1", suite="s")], prompts=[])
+    page = context.new_page()
+    page.goto((reported(run) / "report.html").as_uri())
+    policy = page.locator("meta[http-equiv=Content-Security-Policy]").get_attribute("content") or ""
+
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
+    assert all(word.startswith("'sha256-") for word in f"{rules['script-src']} {rules['style-src']}".split())
+    blocked = page.evaluate(
+        """async () => {
+          const told = [];
+          document.addEventListener('securitypolicyviolation', (event) => told.push(event.effectiveDirective));
+          const script = document.createElement('script');
+          script.textContent = 'window.pwned = 1';
+          document.body.append(script);
+          const box = document.createElement('div');
+          box.innerHTML = '<img src="data:image/png;base64,x" onerror="window.pwned = 2"><style>body{display:none}</style>';
+          document.body.append(box);
+          await fetch('http://127.0.0.1:9/').catch(() => told.push('fetch failed'));
+          await new Promise((go) => { setTimeout(go, 200); });
+          return [...new Set(told)];
+        }"""
+    )
+    assert page.evaluate("window.pwned") is None
+    assert {"script-src-elem", "img-src", "style-src-elem", "connect-src", "fetch failed"} <= set(blocked)
+    page.close()

@@ -1,0 +1,374 @@
+"""The page of a run as a person meets it: what it shows, by mouse and by keyboard."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.browser.conftest import Opener, reported
+from tests.browser.made_runs import make_run
+
+
+def expect(locator: Any) -> Any:
+    """Playwright's own, which waits until it holds."""
+    from playwright.sync_api import expect as expecting
+
+    return expecting(locator)
+
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+FOUND = "#found"
+ALL = "360 cells, 60 prompts"
+CELLS = "[role=gridcell]:not(.none)"
+
+
+def rows_of(run: Path) -> list[dict[str, Any]]:
+    """The rows of a run."""
+    return [json.loads(line) for line in (run / "results.jsonl").read_text("utf-8").splitlines()]
+
+
+def page_of(open_page: Opener, run: Path, **look: Any) -> Page:
+    """The page of a run."""
+    return open_page(run / "report.html", **look)
+
+
+def cell(page: Page, prompt_id: str, target: str) -> Any:
+    """The cell of a prompt on a target."""
+    return page.locator(f'[role=gridcell][aria-label^="{prompt_id} "][aria-label*="{target}:"]').first
+
+
+# --- what stands there --------------------------------------------------------------------------
+
+
+def test_the_page_tells_the_run(open_page: Opener, made_run: Path) -> None:
+    """Run, targets with tier and interval, and a section for each thing that the run has measured."""
+    page = page_of(open_page, made_run)
+
+    assert page.locator("h1").inner_text() == "one"
+    assert page.locator("#facts").inner_text().split("\n")[:2] == [
+        "asked",
+        "2026-11-21 22:26 UTC, for " + _span(made_run),
+    ]
+    assert page.locator("main > div > section > h2, #cells > h2").all_inner_texts() == [
+        "Which model may hold the tools?",
+        "What stands out",
+        "Every prompt on every target",
+        "How long it took",
+        "How tool use ended",
+        "Where context pressure breaks it",
+        "Safety probes",
+        "Not answered",
+        "How it was asked",
+    ]
+    heads = page.locator("#targets tbody th").all_inner_texts()
+    assert heads == ["lab/model-a:70b", "cloud/model-a:32b@low", "lab/model-b:8b"]
+
+
+def _span(run: Path) -> str:
+    rows = rows_of(run)
+    seconds = (max(row["ended_at_ms"] for row in rows) - min(row["started_at_ms"] for row in rows)) // 1000
+    return f"{seconds // 60} min {seconds % 60} s"
+
+
+def test_each_chart_has_its_words_and_its_figures(open_page: Opener, made_run: Path) -> None:
+    """A chart is drawn, says what it shows, and the same figures stand in a table of its section."""
+    page = page_of(open_page, made_run)
+    charts = page.locator("[role=img].chart")
+
+    assert charts.count() == 8
+    for chart in charts.all():
+        assert len(chart.get_attribute("aria-label") or "") > 30
+        assert chart.locator("svg path, svg rect").count() > 3
+        section = chart.locator("xpath=ancestor::section")
+        assert section.locator("table tbody tr").count() >= 3
+
+
+def test_the_matrix_shows_every_cell(open_page: Opener, made_run: Path) -> None:
+    """A column for each target, a row for each prompt, repeats together."""
+    page = page_of(open_page, made_run)
+
+    assert page.locator(FOUND).inner_text() == ALL
+    assert page.locator("#grid").get_attribute("aria-colcount") == "4"
+    assert page.locator("#grid").get_attribute("aria-rowcount") == str(1 + 60 + 6)
+    prompts = {row["prompt_id"]: None for row in rows_of(made_run)}
+    seen: set[str] = set()
+    for _ in range(20):
+        seen |= set(page.locator(".row:not(.suite) [role=rowheader] b").all_inner_texts())
+        page.locator("#grid").evaluate("grid => grid.scrollBy(0, 300)")
+        page.wait_for_timeout(60)
+    assert seen == set(prompts)
+
+
+def test_a_click_opens_a_cell_in_full(open_page: Opener, made_run: Path) -> None:
+    """Prompt, answer, verdict with its violation, times and tokens; the repeats are a click away."""
+    page = page_of(open_page, made_run)
+    prompt_id = "P0"
+    rows = [
+        row for row in rows_of(made_run) if row["prompt_id"] == prompt_id and row["model"] == "model-b:8b"
+    ]
+    cell(page, prompt_id, "lab/model-b:8b").click()
+    panel = page.locator("#panel")
+
+    for row in rows:
+        panel.get_by_role("group", name="Repeats").locator("button").nth(row["repeat"] - 1).click()
+        told = panel.inner_text()
+        assert row["prompt_name"] in told
+        assert panel.get_by_role("region", name="Answer").inner_text() == row["raw_output"]
+        assert (row["violation"] or "passed") in told
+        assert f"{row['output_tokens']} out" in told
+    definition = json.loads((made_run / "config.json").read_text("utf-8"))["prompts"][0]
+    assert panel.get_by_role("region", name="Prompt", exact=True).inner_text() == definition["prompt"].rstrip(
+        "\n"
+    )
+
+
+def test_thinking_is_told_from_the_answer(open_page: Opener, made_run: Path) -> None:
+    """It is folded away until it is asked for."""
+    page = page_of(open_page, made_run)
+    row = next(row for row in rows_of(made_run) if row["raw_output"].startswith("<think>"))
+    thinking, _, answer = row["raw_output"].removeprefix("<think>\n").partition("\n</think>\n\n")
+    cell(page, row["prompt_id"], "cloud/model-a:32b@low").click()
+    panel = page.locator("#panel")
+    panel.get_by_role("group", name="Repeats").locator("button").first.click()
+
+    assert panel.get_by_role("region", name="Answer").inner_text() == answer
+    assert thinking not in panel.inner_text()
+    panel.locator("summary", has_text="Thinking").click()
+    assert panel.get_by_role("region", name="Thinking").inner_text() == thinking
+
+
+def test_an_exchange_is_told_turn_by_turn(open_page: Opener, made_run: Path) -> None:
+    """Each call with its arguments, what dispatch made of it, and what it was answered."""
+    page = page_of(open_page, made_run)
+    row = next(
+        row for row in rows_of(made_run)
+        if row["turns"] and row["model"] == "model-a:70b" and row["repeat"] == 1
+        and any(call["problem"] for turn in row["turns"] for call in turn["calls"])
+    )  # fmt: skip
+    page.locator("input[type=search]").fill(row["prompt_name"])
+    expect(page.locator(FOUND)).not_to_have_text(ALL)
+    cell(page, row["prompt_id"], "lab/model-a:70b").click()
+    panel = page.locator("#panel")
+    panel.get_by_role("group", name="Repeats").locator("button").first.click()
+
+    assert panel.locator(".turn > h4").count() == len(row["turns"])
+    blocks = panel.locator(".call").all()
+    calls = [call for turn in row["turns"] for call in turn["calls"]]
+    assert len(blocks) == len(calls)
+    for block, call in zip(blocks, calls, strict=True):
+        told = block.inner_text()
+        assert call["name"] in told
+        assert json.loads(block.locator(".arguments").first.inner_text()) == json.loads(call["arguments"])
+        assert (call["problem"].replace("_", " ") if call["problem"] else "carried out") in told
+        assert call["result"].strip() in told
+
+
+def test_what_a_fault_was_is_told(open_page: Opener, made_run: Path) -> None:
+    """A cell without an answer says why."""
+    page = page_of(open_page, made_run)
+    row = next(row for row in rows_of(made_run) if row["failure_type"] == "timeout")
+    page.get_by_role("button", name="fault").click()
+    page.locator(CELLS).first.click()
+
+    told = page.locator("#panel").inner_text()
+    assert row["fault_message"] in told
+    assert "timeout" in told
+
+
+# --- finding ------------------------------------------------------------------------------------
+
+
+def _choose(page: Page, name: str, value: str) -> None:
+    page.locator(f"select[name={name}]").select_option(value)
+
+
+@pytest.mark.parametrize(
+    ("act", "fits"),
+    [
+        pytest.param(lambda page: page.get_by_role("button", name="missed").click(), lambda row: row["success"] and row["objective_pass"] is False, id="verdict"),
+        pytest.param(lambda page: _choose(page, "suite", "benchmarks/prompts_native.toml"), lambda row: row["suite"] == "benchmarks/prompts_native.toml", id="suite"),
+        pytest.param(lambda page: _choose(page, "category", "files"), lambda row: row["category"] == "files", id="category"),
+        pytest.param(lambda page: _choose(page, "outcome", "unknown_tool"), lambda row: row["tool_outcome"] == "unknown_tool", id="outcome"),
+        pytest.param(lambda page: page.locator("input[type=search]").fill("Team About"), lambda row: "team about" in json.dumps([row["raw_output"], row["turns"]]).lower(), id="text-of-an-answer"),
+        pytest.param(lambda page: page.locator("input[type=search]").fill("search_files"), lambda row: any(call["name"] == "search_files" for call in row["tool_call_details"]), id="name-of-a-call"),
+        pytest.param(lambda page: page.locator("input[type=search]").fill("no such words"), lambda row: False, id="nothing"),
+    ],
+)  # fmt: skip
+def test_cells_are_found(open_page: Opener, made_run: Path, act: Any, fits: Any) -> None:
+    """By verdict, suite, category, outcome and text; Reset shows them all again."""
+    page = page_of(open_page, made_run)
+    fitting = [row for row in rows_of(made_run) if fits(row)]
+
+    act(page)
+    n_prompts = len({(row["suite"], row["prompt_id"]) for row in fitting})
+    expect(page.locator(FOUND)).not_to_have_text(ALL)
+
+    plural = "prompt" if n_prompts == 1 else "prompts"
+    assert page.locator(FOUND).inner_text() == f"{len(fitting)} of 360 cells, {n_prompts} {plural}"
+    page.get_by_role("button", name="Reset").click()
+    expect(page.locator(FOUND)).to_have_text(ALL)
+
+
+def test_targets_can_be_chosen(open_page: Opener, made_run: Path) -> None:
+    """Only the chosen ones keep their column."""
+    page = page_of(open_page, made_run)
+    page.locator("summary", has_text="All targets").click()
+    page.get_by_role("checkbox", name="lab/model-b:8b").check()
+
+    assert page.locator(FOUND).inner_text() == "120 of 360 cells, 60 prompts"
+    assert page.locator("#grid .head .model").all_inner_texts() == ["model-b:8b"]
+
+
+def test_the_order_is_chosen(open_page: Opener, made_run: Path) -> None:
+    """The prompts that are missed most come first, without their suites between them."""
+    page = page_of(open_page, made_run)
+    _choose(page, "order", "missed")
+    tally: dict[str, list[bool]] = {}
+    for row in rows_of(made_run):
+        if row["availability_status"] == "ok":
+            tally.setdefault(row["prompt_id"], []).append(bool(row["objective_pass"]))
+    worst = min(
+        tally,
+        key=lambda prompt_id: (sum(tally[prompt_id]) / len(tally[prompt_id]), list(tally).index(prompt_id)),
+    )
+
+    rows = page.locator("#grid .row")
+    first = min(rows.all(), key=lambda row: int(row.get_attribute("aria-rowindex") or 0))
+    assert first.locator("[role=rowheader] b").inner_text() == worst
+    assert page.locator("#grid .row.suite").count() == 0
+
+
+# --- by keyboard --------------------------------------------------------------------------------
+
+
+def _focus(page: Page) -> str:
+    return page.evaluate("document.activeElement.getAttribute('aria-label') || document.activeElement.id")
+
+
+def test_the_keyboard_does_what_the_mouse_does(open_page: Opener, made_run: Path) -> None:
+    """One stop in the tab order, arrows within it; Enter opens, Escape closes and goes back to the cell."""
+    page = page_of(open_page, made_run)
+    assert page.locator("[role=gridcell][tabindex='0']").count() == 1
+    page.locator("[role=gridcell][tabindex='0']").focus()
+    first = _focus(page)
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    there = _focus(page)
+
+    assert (first.split(" ")[0], there.split(" ")[0]) == ("P0", "P2")
+    assert "cloud/model-a:32b@low" in there
+    page.keyboard.press("Enter")
+    assert _focus(page) == "panel-title"
+    assert page.locator("#panel-title").inner_text().startswith("P2 ")
+    page.keyboard.press("Escape")
+    assert not page.locator("#panel").is_visible()
+    assert _focus(page) == there
+
+
+def test_the_far_end_is_a_key_away(open_page: Opener, made_run: Path) -> None:
+    """A row that is not drawn yet is drawn when the keyboard goes there."""
+    page = page_of(open_page, made_run)
+    page.locator("[role=gridcell][tabindex='0']").focus()
+    page.keyboard.press("Control+End")
+
+    last = rows_of(made_run)[-1]
+    assert _focus(page).startswith(f"{last['prompt_id']} ")
+    box, grid = (page.locator(name).bounding_box() for name in ("[role=gridcell]:focus", "#grid"))
+    assert box is not None
+    assert grid is not None
+    assert grid["y"] < box["y"] < grid["y"] + grid["height"]
+
+
+def test_an_open_cell_follows_the_arrows(open_page: Opener, made_run: Path) -> None:
+    """With the panel open, a step in the matrix shows the next cell, and the focus stays there."""
+    page = page_of(open_page, made_run)
+    cell(page, "P0", "lab/model-a:70b").click()
+    page.keyboard.press("ArrowDown")
+
+    assert page.locator("#panel-title").inner_text().startswith("P2 ")
+    assert _focus(page).startswith("P2 ")
+
+
+def test_a_slash_goes_to_the_search(open_page: Opener, made_run: Path) -> None:
+    """As on many pages; in a field it is a slash."""
+    page = page_of(open_page, made_run)
+    page.keyboard.press("/")
+    page.keyboard.type("a/b")
+
+    assert page.locator("input[type=search]").input_value() == "a/b"
+
+
+def test_the_first_tab_skips_to_the_cells(open_page: Opener, made_run: Path) -> None:
+    """Nobody has to walk through the page to come to what it is about."""
+    page = page_of(open_page, made_run)
+    page.keyboard.press("Tab")
+    assert page.locator(":focus").inner_text() == "Skip to the cells"
+    page.keyboard.press("Enter")
+
+    assert page.evaluate("document.activeElement.id") == "cells"
+
+
+# --- the baseline -------------------------------------------------------------------------------
+
+
+def test_what_changed_since_the_baseline_is_marked(open_page: Opener, made_run: Path, tmp_path: Path) -> None:
+    """Cells are better or worse, can be filtered by it, and show the earlier answer beside the new one."""
+    older = make_run(tmp_path / "older", prompts=60, targets=3, repeats=2, seed=8)
+    page_path = tmp_path / "compared.html"
+    reported(made_run, "--baseline", str(older), "--into", str(page_path))
+    before = {_key(row): row for row in rows_of(older)}
+    after = {_key(row): row for row in rows_of(made_run)}
+    worse = [key for key, row in after.items() if _passed(before[key]) is True and _passed(row) is False]
+    page = open_page(page_path)
+
+    assert page.locator("#changes tbody tr").count() == 3
+    counts = page.locator("#changes tbody td:nth-of-type(3)").all_inner_texts()
+    assert sum(map(int, counts)) == len(worse)
+    _choose(page, "change", "-1")
+    assert page.locator(FOUND).inner_text().startswith(f"{len(worse)} of 360 cells")
+    page.locator(CELLS).first.click()
+    told = page.locator("#panel").inner_text()
+    assert "worse than before" in told
+    assert page.locator("#panel").get_by_role("region", name="Answer in the baseline").inner_text() in {
+        row["raw_output"].split("</think>\n\n")[-1] for row in before.values()
+    } | {row["turns"][-1]["text"] for row in before.values() if row["turns"]}
+
+
+def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(
+        row[name] for name in ("suite", "prompt_id", "provider", "model", "thinking_level", "repeat")
+    )
+
+
+def _passed(row: dict[str, Any]) -> bool | None:
+    if row["availability_status"] != "ok":
+        return None
+    return False if not row["success"] else row["objective_pass"]
+
+
+def test_a_comparison_that_the_run_has_made_is_shown(open_page: Opener, tmp_path: Path) -> None:
+    """What `summary.json` says of its baseline stands in the page, whatever it tells of each target."""
+    run = make_run(tmp_path / "one", prompts=8, targets=1)
+    told = {
+        "baseline": "20260213_235930",
+        "targets": [
+            {
+                "target": "lab/model-a:70b",
+                "word": "worse",
+                "p": 0.0213,
+                "interval_95": {"low": -0.4, "high": -0.05},
+            }
+        ],
+        "set_aside": [{"reason": "prompt changed", "n": 2}],
+    }
+    (run / "summary.json").write_text(json.dumps({"comparison": told}))
+    page = page_of(open_page, reported(run))
+
+    words = page.locator("#changes").inner_text()
+    for word in ("20260213_235930", "worse", "0.0213", "-0.4 to -0.05", "prompt changed"):
+        assert word in words

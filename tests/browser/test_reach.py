@@ -1,0 +1,141 @@
+"""The page is for everybody: axe finds no serious fault, both colour schemes hold, a small screen is enough."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.browser.conftest import Opener, reported
+from tests.browser.made_runs import make_run
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+
+def _faults(page: Page) -> list[str]:
+    from axe_playwright_python.sync_playwright import Axe
+
+    told = Axe().run(page).response["violations"]
+    return [
+        f"{one['impact']}: {one['id']}: {node['html'][:160]} {node['failureSummary'][:300]}"
+        for one in told
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"][:3]
+    ]
+
+
+def _open_cell(page: Page) -> None:
+    page.locator("[role=gridcell].v1").first.click()
+    page.locator("#panel details").evaluate_all("list => { for (const one of list) one.open = true; }")
+
+
+@pytest.mark.parametrize(("width", "colours"), [(1280, "light"), (390, "dark")], ids=["desk", "telephone"])
+@pytest.mark.parametrize(
+    "act",
+    [
+        pytest.param(lambda page: None, id="closed"),
+        pytest.param(_open_cell, id="cell-open"),
+        pytest.param(
+            lambda page: page.evaluate(
+                "for (const one of document.querySelectorAll('main details')) one.open = true"
+            ),
+            id="unfolded",
+        ),
+        pytest.param(lambda page: page.get_by_role("button", name="missed").click(), id="filtered"),
+    ],
+)
+def test_axe_finds_no_serious_fault(
+    open_page: Opener, made_run: Path, act: Any, width: int, colours: str
+) -> None:
+    """Names, roles, contrasts, order of headings, focus: in both colour schemes, on a desk and on a telephone."""
+    page = open_page(made_run / "report.html", width=width, colours=colours, reduced_motion="reduce")
+    act(page)
+    page.wait_for_timeout(100)
+
+    assert _faults(page) == []
+
+
+def _colours(page: Page) -> tuple[str, str]:
+    return (
+        page.evaluate("getComputedStyle(document.body).backgroundColor"),
+        page.locator("#targets .chart svg path[fill^=rgb]").first.get_attribute("fill") or "",
+    )
+
+
+def test_the_system_chooses_the_colours_until_the_reader_does(open_page: Opener, made_run: Path) -> None:
+    """The switch beats the system's scheme, charts included, and Auto gives it back."""
+    page = open_page(made_run / "report.html", colours="light")
+    light = _colours(page)
+
+    def redrawn(act: Any) -> tuple[str, str]:
+        page.evaluate("delete document.body.dataset.charts")
+        act()
+        page.wait_for_selector("body[data-charts]")
+        return _colours(page)
+
+    dark = redrawn(lambda: page.get_by_role("button", name="Dark").click())
+    assert dark[0] != light[0]
+    assert dark[1] != light[1]
+    assert redrawn(lambda: page.emulate_media(color_scheme="dark")) == dark
+    assert redrawn(lambda: page.get_by_role("button", name="Light").click()) == light
+    assert redrawn(lambda: page.get_by_role("button", name="Auto").click()) == dark
+
+
+def test_a_telephone_is_wide_enough(open_page: Opener, made_run: Path) -> None:
+    """Nothing but tables, charts of many columns and the matrix scrolls sideways; an open cell fills the screen."""
+    page = open_page(made_run / "report.html", width=390)
+    assert page.evaluate("document.scrollingElement.scrollWidth") == 390
+    page.locator("[role=gridcell].v1").first.click()
+
+    box = page.locator("#panel").bounding_box()
+    assert box is not None
+    assert (box["x"], box["width"]) == (0, 390)
+    assert page.evaluate("document.querySelector('#panel .body').scrollWidth") <= 390
+    page.keyboard.press("Escape")
+    assert not page.locator("#panel").is_visible()
+
+
+@pytest.mark.parametrize(
+    ("n_prompts", "n_targets", "n_repeats"),
+    [
+        pytest.param(200, 10, 1, id="2000-cells"),
+        pytest.param(1000, 10, 1, id="10000-cells"),
+        pytest.param(40, 50, 1, id="50-targets"),
+    ],
+)
+def test_many_cells_stay_quick(
+    open_page: Opener, tmp_path: Path, n_prompts: int, n_targets: int, n_repeats: int
+) -> None:
+    """Few are in the document at once, and a search is done before a reader notices."""
+    n = n_prompts * n_targets * n_repeats
+    run = reported(make_run(tmp_path / "one", prompts=n_prompts, targets=n_targets, repeats=n_repeats))
+    page = open_page(run / "report.html")
+
+    assert page.locator("#found").inner_text() == f"{n:,} cells, {n_prompts:,} prompts"
+    assert page.evaluate("document.querySelectorAll('#grid *').length") < 6000
+    took = page.evaluate(SEARCH)
+    assert took["found"].endswith(" prompts")
+    assert max(took["ms"]) < 3000  # some 70 on an idle desk, of which a test on a busy machine knows nothing
+    page.locator("[role=gridcell][tabindex='0']").focus()
+    page.keyboard.press("Control+End")
+    row = page.locator("[role=gridcell]:focus").locator("xpath=..")
+    assert row.get_attribute("aria-rowindex") == page.locator("#grid").get_attribute("aria-rowcount")
+
+
+SEARCH = """async () => {
+  const input = document.querySelector('input[type=search]');
+  const found = document.getElementById('found');
+  const told = { ms: [] };
+  for (const text of ['disk space', 'disk space on', 'the']) {
+    input.value = text;
+    const before = found.textContent;
+    const began = performance.now();
+    input.dispatchEvent(new Event('input'));
+    while (found.textContent === before) await new Promise((go) => { setTimeout(go, 5); });
+    told.ms.push(performance.now() - began);
+    told.found = found.textContent;
+  }
+  return told;
+}"""

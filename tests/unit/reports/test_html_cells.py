@@ -1,0 +1,121 @@
+"""Rows → the page's columns and details."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.records import Record
+from pytest_openclaw.reports.html.cells import (
+    FAULT,
+    MISSED,
+    PASSED,
+    SILENT,
+    UNAVAILABLE,
+    UNJUDGED,
+    cell_data,
+    change_of,
+    verdict_of,
+)
+from pytest_openclaw.reports.html.island import TextPool
+from pytest_openclaw.reports.html.shown import Shown, ShownCall, ShownTurn
+from pytest_openclaw.toolcalls import Dispatched, ToolCall
+from tests.unit.reports.summaries import TARGET, fault, missed, record
+from tests.unit.run.stored_runs import definition
+
+SILENCE: dict[str, Any] = {"success": False, "objective_pass": None, "failure_type": "empty_response"}
+
+
+@pytest.mark.parametrize(
+    ("row", "verdict"),
+    [
+        pytest.param(record(), PASSED, id="passed"),
+        pytest.param(missed(), MISSED, id="missed"),
+        pytest.param(record(objective_pass=None), UNJUDGED, id="no-validator"),
+        pytest.param(record(**SILENCE), SILENT, id="silent"),
+        pytest.param(fault(availability_status="error", failure_type="timeout"), FAULT, id="fault"),
+        pytest.param(fault(availability_status="rate_limited"), FAULT, id="rate-limited"),
+        pytest.param(fault(), UNAVAILABLE, id="unavailable"),
+    ],
+)
+def test_a_cell_ends_in_one_way(row: Record, verdict: int) -> None:
+    """A fault of the network is not a miss of the model."""
+    assert verdict_of(row) == verdict
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "change"),
+    [
+        pytest.param(missed(), record(), 1, id="better"),
+        pytest.param(record(), missed(), -1, id="worse"),
+        pytest.param(record(), record(), 0, id="the-same"),
+        pytest.param(record(), record(**SILENCE), -1, id="silence-is-a-miss"),
+        pytest.param(record(**SILENCE), missed(), 0, id="a-miss-as-before"),
+        pytest.param(record(), fault(), None, id="no-answer-now"),
+        pytest.param(fault(), record(), None, id="no-answer-before"),
+        pytest.param(record(objective_pass=None), record(), None, id="not-judged-before"),
+    ],
+)
+def test_a_cell_changes(before: Record, after: Record, change: int | None) -> None:
+    """Only what was judged both times is better or worse."""
+    assert change_of(before, after) == change
+
+
+def _data(*cells: Shown, pool: TextPool | None = None) -> Any:
+    return cell_data(
+        cells, [definition("P1", suite="s", prompt="the question")], [TARGET], pool or TextPool()
+    )
+
+
+def _texts(pool: TextPool) -> list[str]:
+    return [text for _, chunk in pool.chunks() for text in chunk]
+
+
+def test_everything_said_can_be_searched() -> None:
+    """Answer, thinking, violation, names, arguments and results of calls; each kept once."""
+    pool = TextPool()
+    call = ShownCall(name="read", arguments='{"path": "a"}', result="not there")
+    turns = [ShownTurn(text="the answer", thinking="a thought", calls=[call]), ShownTurn(text="the answer")]
+    data = _data(Shown(record=missed(), turns=turns), pool=pool)
+
+    said = {_texts(pool)[number] for number in data.columns["texts"][0]}
+    assert said == {"too long", "the answer", "a thought", "read", '{"path": "a"}', "not there"}
+    assert _texts(pool).count("the answer") == 1
+
+
+def test_a_prompt_that_nobody_defines_is_shown_by_its_rows() -> None:
+    """Such as one of a run whose config was written by somebody else."""
+    data = _data(Shown(record=record(prompt_id="P9", prompt_name="nine"), turns=[]))
+
+    assert [prompt["id"] for prompt in data.prompts] == ["P1", "P9"]
+    assert data.columns["prompt"] == [1]
+
+
+def test_fields_of_later_versions_are_shown() -> None:
+    """A row may hold more than this version knows."""
+    data = _data(Shown(record=record(extra={"known_failure": "a bug"}), turns=[]))
+
+    told = dict(zip(data.fields, data.details[0]["row"], strict=True))
+    assert told["known_failure"] == "a bug"
+    assert told["output_tokens"] == 9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "given", "shown"),
+    [
+        pytest.param('{"limit":  2}', {"limit": 2}, None, id="as-sent"),
+        pytest.param('{"limit": "2"}', {"limit": 2}, '{\n  "limit": 2\n}', id="converted"),
+        pytest.param("{", None, None, id="no-json"),
+    ],
+)
+def test_converted_arguments_are_shown(arguments: str, given: Any, shown: str | None) -> None:
+    """What the tool gets stands beside what was sent, if it is not the same."""
+    pool = TextPool()
+    call = ToolCall(name="read", arguments=arguments)
+    made = Dispatched(call=call, tool="read", arguments=given, message="told", notes=("forgiven",))
+    turn = ShownTurn(text="", calls=[ShownCall(name="read", arguments=arguments, dispatched=made)])
+    told = _data(Shown(record=record(), turns=[turn]), pool=pool).details[0]["turns"][0]["calls"][0]
+
+    assert (told["given"] and _texts(pool)[told["given"]]) == shown
+    assert (told["tool"], told["notes"], _texts(pool)[told["message"]]) == ("read", ["forgiven"], "told")

@@ -1,0 +1,67 @@
+"""Data inside a page: no text in it can end its element, and none is changed by it."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.reports.html.island import CHUNK_CHARS, TextPool, element, fill, island
+from pytest_openclaw.text import valid_value
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(value=VALUES)
+def test_an_island_is_the_value_and_no_markup(value: object) -> None:
+    """Whatever it holds: no tag, no entity, no character that could not be seen; JSON gives it back."""
+    written = island(value)
+
+    assert not re.search("[<>&\x00-\x1f\x7f-\x9f\u2028\u2029\u202e]", written)
+    assert json.loads(written) == valid_value(value)
+
+
+@pytest.mark.parametrize(
+    "text", ["</script>", "<!--", "]]>", "\ud800 alone", "\ud83d\ude00 a pair", "a\x00b"]
+)
+def test_an_element_ends_where_it_should(text: str) -> None:
+    """Its own end tag is the only one in it."""
+    written = element("page", [text], first=3)
+
+    assert written.startswith('<script type="application/json" class="page" data-first="3">[')
+    assert written.count("</script>") == 1
+    assert written.count("<") == 2
+
+
+@given(texts=st.lists(st.text(max_size=20), max_size=30))
+def test_a_text_has_one_number(texts: list[str]) -> None:
+    """Equal texts share it, and the chunks give each text back under its number."""
+    pool = TextPool()
+    numbers = [pool.add(text) for text in texts]
+    kept = {first + n: text for first, chunk in pool.chunks() for n, text in enumerate(chunk)}
+
+    assert [kept[number] for number in numbers] == texts
+    assert len(kept) == len({"", *texts})
+
+
+def test_chunks_are_small() -> None:
+    """A reader waits for one of them, not for all texts."""
+    pool = TextPool()
+    for n in range(10):
+        pool.add(f"{n}" * (CHUNK_CHARS // 3))
+
+    chunks = list(pool.chunks())
+    assert len(chunks) > 3
+    assert all(sum(map(len, texts)) <= CHUNK_CHARS for _, texts in chunks)
+
+
+def test_what_fills_a_template_is_not_filled_itself() -> None:
+    """A style that holds the name of another place stays as it is."""
+    assert fill({"a": "{{b}}", "b": "x{{a}}"}, "{{a}} {{b}}") == "{{b}} x{{a}}"
