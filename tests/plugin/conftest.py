@@ -19,6 +19,7 @@ import pytest_openclaw
 from pytest_openclaw import CallFailed, ProviderSetup, Request
 from pytest_openclaw.providers import BUILTIN
 from pytest_openclaw.schema import load_schema
+from tests.conftest import NO_OTHER_PLUGINS
 
 
 def _import_everything() -> None:
@@ -229,8 +230,7 @@ def _emptied(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None
             monkeypatch.delenv(name)
     for name in ("GITHUB_STEP_SUMMARY", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
-    # The pytest plugins of other packages, which no session here needs, take a fifth of a process's start.
-    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:anyio")
+    monkeypatch.setenv("PYTEST_ADDOPTS", NO_OTHER_PLUGINS)
     pytester.makeconftest(PROVIDER)
 
 
