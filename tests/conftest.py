@@ -19,6 +19,8 @@ from tests.e2e.install_claude import VERSION, find_binary
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# For sessions of ours, in PYTEST_ADDOPTS: the plugins of other packages take a fifth of a process's start.
+NO_OTHER_PLUGINS = "-p no:hypothesispytest -p no:anyio"
 REQUIRED = os.environ.get("OPENCLAW_TEST_REQUIRE", "").split()
 
 

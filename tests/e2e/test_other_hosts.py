@@ -16,7 +16,8 @@ import pytest
 from tests.e2e.other_hosts import LABS, Host, Lab, lay_project
 from tests.e2e.processes import children, wait_until
 
-pytestmark = pytest.mark.workers
+# Each test starts many processes: in a row.
+pytestmark = [pytest.mark.workers, pytest.mark.xdist_group("hosts")]
 
 N = 16
 SECONDS = 0.1

@@ -19,6 +19,7 @@ import pytest_openclaw
 from pytest_openclaw import CallFailed, ProviderSetup, Request
 from pytest_openclaw.providers import BUILTIN
 from pytest_openclaw.schema import load_schema
+from tests.conftest import NO_OTHER_PLUGINS
 
 
 def _import_everything() -> None:
@@ -192,14 +193,25 @@ class Project:
         self.pytester._monkeypatch.setenv("PYTHONPATH", str(self.folder))
 
     def run(
-        self, *args: str | Path, models: str | None = "scripted/m", target: str = "benchmarks"
+        self,
+        *args: str | Path,
+        models: str | None = "scripted/m",
+        target: str = "benchmarks",
+        apart: bool = False,
     ) -> Session:
-        """Run pytest on the benchmarks."""
+        """Run pytest on the benchmarks.
+
+        Args:
+            args: words of the command line.
+            models: what `--openclaw-models` names; None leaves the option out.
+            target: what is run.
+            apart: in a process of its own. Inside this one a session, or under xdist its controller, starts
+                much faster, but passes a Ctrl-C on.
+        """
         chosen = [f"--openclaw-models={models}"] if models else []
         named = [target] if target else []
         words = [*named, *chosen, *self.mode, *args]
-        # xdist's workers take their command line from the process, so only a plain session can be inside.
-        if self.mode or "-n" in words:
+        if apart:
             result = self.pytester.runpytest_subprocess(*words, timeout=120)
         else:
             result = self.pytester.runpytest_inprocess(*words)
@@ -216,8 +228,9 @@ def _emptied(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None
             ("OLLAMA", "OPENAI", "ANTHROPIC", "CLAUDE")
         ):
             monkeypatch.delenv(name)
-    for name in ("GITHUB_STEP_SUMMARY", "PYTEST_ADDOPTS", "COLUMNS"):
+    for name in ("GITHUB_STEP_SUMMARY", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PYTEST_ADDOPTS", NO_OTHER_PLUGINS)
     pytester.makeconftest(PROVIDER)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import psutil
 
+from tests.conftest import NO_OTHER_PLUGINS
 from tests.e2e.processes import children, is_gone, wait_until
 from tests.e2e.sessions import KEPT
 from tests.plugin.bad_servers import ModelServer
@@ -103,6 +104,7 @@ class Lab:
         environ = kept | {
             "HOME": str(folder / "home"),
             "TMPDIR": str(folder / "tmp"),
+            "PYTEST_ADDOPTS": NO_OTHER_PLUGINS,
             "OLLAMA_OPENAI_BASE": server.url,
             "OPENAI_BASE_URL": server.url,
             "OPENAI_API_KEY": "dummy-key",

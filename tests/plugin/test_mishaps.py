@@ -191,7 +191,7 @@ def test_ctrl_c_while_a_worker_is_replaced(plain_project: Any) -> None:
     (plain_project.folder / "benchmarks" / "test_dies.py").write_text(DIES)
     plain_project.extend_conftest(INTERRUPTS)
 
-    session = plain_project.run("-n", "2")
+    session = plain_project.run("-n", "2", apart=True)
 
     assert session.status == pytest.ExitCode.INTERRUPTED
     assert "KeyboardInterrupt" in session.text

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 NOOP = {"type": "noop"}
 
 
@@ -127,6 +129,7 @@ def test_hostile_answers_make_valid_rows(project: Any) -> None:
     assert "\\x1b[31m" in session.text
 
 
+@pytest.mark.once
 def test_a_hostile_pattern_ends_in_bounded_time(project: Any) -> None:
     """A catastrophic expression is a fault of the benchmark, not a hang."""
     project.suite({"P1": ("say " + "a" * 60 + "!", {"type": "regex_fullmatch", "pattern": "(a+)+b|(a|a)*c"})})

@@ -266,6 +266,7 @@ def test_no_secret_is_written_when_judging_breaks(
         pytest.param(("--openclaw-stream=off",), id="not-streamed"),
     ],
 )
+@pytest.mark.once
 def test_no_style_of_traceback_tells_a_secret(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch, server: ModelServer, options: tuple[str, ...]
 ) -> None:

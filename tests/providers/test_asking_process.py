@@ -165,6 +165,7 @@ def test_one_that_is_stopped_is_waited_for_with_a_bound(
 ) -> None:
     """A process that does nothing any more, and does not end either, is ended."""
     monkeypatch.setattr(executor_module, "SILENCE_S", -19.0)  # beyond the attempt's 20 s
+    monkeypatch.setattr(hosts, "CLOSING_S", 1.0)
     answering(server, lambda prompt: STUCK)
     cells = expect(opened, "stuck")
     process = child()

@@ -136,6 +136,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("unit", [pytest.param(unit, id=name) for name, unit in HOSTILE.items()])
+@pytest.mark.once
 def test_long_hostile_replies(unit):
     """A long reply of what tempts a scanner to go back and forth reaches every verdict.
 
