@@ -110,8 +110,8 @@ SUITE = {
 
 def timeless(value: Any) -> Any:
     """A summary without what no two runs share: times, figures of the machine, the run's id."""
-    names = {"run_id", "generated_at_ms", "wall_clock_ms", "latency_ms", "ttft_ms", "tokens_per_s", "latency_intervals_95", "ttft_intervals_95", "tokens_per_s_interval_95",
-             "resources_before", "resources_after"}  # fmt: skip
+    names = {"run_id", "generated_at_ms", "wall_clock_ms", "latency_ms", "ttft_ms", "tokens_per_s",
+             "latency_intervals_95", "ttft_intervals_95", "tokens_per_s_interval_95", "resources_before", "resources_after"}  # fmt: skip
     if isinstance(value, dict):
         return {key: timeless(item) for key, item in value.items() if key not in names}
     return [timeless(item) for item in value] if isinstance(value, list) else value

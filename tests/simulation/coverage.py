@@ -78,12 +78,14 @@ def summarise(rows: Sequence[Record]) -> Group:
     return summarise_group(TARGET, rows, Snapshots())
 
 
-def coverage_of_rates(source: Generator, design: Design, n_runs: int) -> Coverage:
+def coverage_of_rates(
+    source: Generator, design: Design, n_runs: int, rates: Sequence[float] = RATES
+) -> Coverage:
     """Return how often the intervals of `passed` and `tool_use` hold the true rate."""
     if design.is_exact:
         return _exact(design)
     shares = {}
-    for rate in RATES:
+    for rate in rates:
         counts = draw_counts(source, design, rate, n_runs).tolist()
         held = [_holds(_interval(run, design, whole=n % CHECKED == 0), rate) for n, run in enumerate(counts)]
         shares[rate] = float(np.mean(held))

@@ -90,7 +90,7 @@ def test_a_comparison_has_the_published_fields() -> None:
     """The schema names every field of what a baseline brings, and nothing that could be compared too."""
     rows = [record(prompt_id=f"P{n}", cost_usd=0.1) for n in range(8)]
     compared = compare(rows[:7], rows[1:])
-    summary = replace(summary_of(rows, gates=Gates(fail_on_regression=True)), comparison=compared)
+    summary = replace(summary_of(rows, gates=Gates(fail_on="regression")), comparison=compared)
 
     written = summary_to_json(summary)
 
