@@ -109,8 +109,8 @@ SUITE = {
 
 
 def timeless(value: Any) -> Any:
-    """A summary without what no two runs share: times, figures of the machine, the run's id."""
-    names = {"run_id", "generated_at_ms", "wall_clock_ms", "latency_ms", "ttft_ms", "tokens_per_s",
+    """A summary without what no two runs share: times and what hangs on them, the machine, the run's id."""
+    names = {"run_id", "generated_at_ms", "wall_clock_ms", "latency_ms", "ttft_ms", "tokens_per_s", "interval_notes",
              "latency_intervals_95", "ttft_intervals_95", "tokens_per_s_interval_95", "resources_before", "resources_after"}  # fmt: skip
     if isinstance(value, dict):
         return {key: timeless(item) for key, item in value.items() if key not in names}

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.plugin.conftest import validator_of
+from tests.plugin.school import timeless
 
 NOOP = {"type": "noop"}
 YES = {"type": "exact", "value": "yes"}
@@ -71,24 +72,6 @@ def _load(project: Any, run: str, name: str) -> Any:
     return json.loads((project.folder / "runs" / run / name).read_text("utf-8"))
 
 
-def _figures(summary: dict[str, Any]) -> dict[str, Any]:
-    """A summary without times and ids."""
-    timed = {
-        "latency_ms",
-        "ttft_ms",
-        "wall_clock_ms",
-        "tokens_per_s",
-        "latency_intervals_95",
-        "ttft_intervals_95",
-        "tokens_per_s_interval_95",
-        "resources_before",
-        "resources_after",
-    }
-    groups = [{key: value for key, value in group.items() if key not in timed} for group in summary["groups"]]
-    rest = {key: value for key, value in summary.items() if key not in {"run_id", "generated_at_ms"}}
-    return {**rest, "groups": groups}
-
-
 def _forget_order(summary: dict[str, Any]) -> None:
     """Workers' rows come in any order, and with them prompts that were missed and violations as frequent."""
     summary["missed_by_all"].sort(key=lambda missed: missed["prompt_id"])
@@ -112,7 +95,7 @@ def test_two_shards_are_the_whole_run(project: Any) -> None:
     if project.mode:
         _forget_order(merged)
         _forget_order(whole)
-    assert _figures(merged) == _figures(whole)
+    assert timeless(merged) == timeless(whole)
     assert (merged["n_cells"], merged["state"], merged["verdict"]) == (22, "finished", whole["verdict"])
     assert told.startswith("merged 2 runs: 22 of 22 cells, 2 targets\n\ntarget")
     lines = {

@@ -20,11 +20,11 @@ patch = MonkeyPatch()
 whole = {owner}.{method}
 done = []
 
-def full(self, *args):
+def full(self, *args, **named):
     done.append(args)
     if len(done) > {after}:
         raise OSError(errno.ENOSPC, "No space left on device")
-    return whole(self, *args)
+    return whole(self, *args, **named)
 
 def pytest_configure():
     patch.setattr({owner}, "{method}", full)
