@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_openclaw.records import Record
 from tests.browser.conftest import Opener, reported
 from tests.browser.made_runs import make_run
+from tests.unit.reports.summaries import fault, record
+from tests.unit.run.stored_runs import A, definition, store
 
 
 def expect(locator: Any) -> Any:
@@ -178,6 +181,27 @@ def test_what_a_fault_was_is_told(open_page: Opener, made_run: Path) -> None:
     told = page.locator("#panel").inner_text()
     assert row["fault_message"] in told
     assert "timeout" in told
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param([], id="none"),
+        pytest.param([fault(A, prompt_id="P1", suite="s")], id="a-fault"),
+        pytest.param(
+            [record(A, prompt_id="P1", suite="s", objective_pass=None)], id="one-without-a-validator"
+        ),
+    ],
+)
+def test_a_run_of_hardly_anything_has_a_page(open_page: Opener, tmp_path: Path, rows: list[Record]) -> None:
+    """Such as one that was killed before its first answer: what there is, and that it is not all."""
+    run = store(tmp_path / "one", rows, n_selected={A: 2}, prompts=[definition("P1", suite="s")])
+    page = page_of(open_page, reported(run))
+
+    assert f"{len(rows)} of 2 cells" in page.locator("#run-notes").inner_text()
+    assert page.locator("#targets tbody th").all_inner_texts() == ["lab/a"]
+    assert page.locator(CELLS).count() == len(rows)
+    page.get_by_role("button", name="Reset").click()
 
 
 # --- finding ------------------------------------------------------------------------------------
@@ -377,6 +401,7 @@ def test_a_comparison_that_the_run_has_made_is_shown(open_page: Opener, tmp_path
     (run / "summary.json").write_text(json.dumps({"comparison": told}))
     page = page_of(open_page, reported(run))
 
+    page.locator("#changes details").evaluate_all("list => { for (const one of list) one.open = true; }")
     rows = [row.inner_text().split("\t") for row in page.locator("#changes tbody tr").all()]
     name = "lab/model-z:70b → lab/model-a:70b"
     assert rows == [
@@ -384,6 +409,6 @@ def test_a_comparison_that_the_run_has_made_is_shown(open_page: Opener, tmp_path
         [name, "answer", "slower", "1.43", "–", "30", "< 0.0001"],
         ["lab/model-a:70b", "prompt changed", "–", "2", "P1, P2"],
     ]
-    assert "20260213_235930" in page.locator("#changes h3").first.inner_text()
+    assert "20260213_235930" in page.locator("#changes caption").first.inner_text()
     assert "host: a -> b" in page.locator("#changes").inner_text()
     assert page.locator("#changes .chart svg path").count() > 3

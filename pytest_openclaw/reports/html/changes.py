@@ -30,6 +30,12 @@ _HEAD = (
 )
 
 
+_INTRO = (
+    "A cell is better if it passes now and did not before, worse if it passes no longer. "
+    "The filter “since the baseline” shows which."
+)
+
+
 def changes_section(run: ShownRun) -> Section | None:
     """Return the section; None without a baseline."""
     tables = []
@@ -41,17 +47,17 @@ def changes_section(run: ShownRun) -> Section | None:
         )
     compared = comparison_of(run.comparison) if run.comparison else None
     if compared:
-        tables = [*compared.tables, *tables]
+        tables = [*compared.tables[:1], *tables]
     if not tables:
         return None
     return Section(
         id="changes",
         title="Against the baseline",
-        intro="A cell is better if it passes now and did not before, worse if it passes no longer. "
-        "The filter “since the baseline” shows which.",
+        intro=_INTRO if run.earlier else "",
         charts=compared.charts if compared else (),
         notes=compared.notes if compared else (),
         tables=tables,
+        more=compared.tables[1:] if compared else (),
     )
 
 
