@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_openclaw.records import Record
 from tests.browser.conftest import Opener, reported
 from tests.browser.made_runs import make_run
+from tests.unit.reports.summaries import fault, record
+from tests.unit.run.stored_runs import A, definition, store
 
 
 def expect(locator: Any) -> Any:
@@ -178,6 +181,27 @@ def test_what_a_fault_was_is_told(open_page: Opener, made_run: Path) -> None:
     told = page.locator("#panel").inner_text()
     assert row["fault_message"] in told
     assert "timeout" in told
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param([], id="none"),
+        pytest.param([fault(A, prompt_id="P1", suite="s")], id="a-fault"),
+        pytest.param(
+            [record(A, prompt_id="P1", suite="s", objective_pass=None)], id="one-without-a-validator"
+        ),
+    ],
+)
+def test_a_run_of_hardly_anything_has_a_page(open_page: Opener, tmp_path: Path, rows: list[Record]) -> None:
+    """Such as one that was killed before its first answer: what there is, and that it is not all."""
+    run = store(tmp_path / "one", rows, n_selected={A: 2}, prompts=[definition("P1", suite="s")])
+    page = page_of(open_page, reported(run))
+
+    assert f"{len(rows)} of 2 cells" in page.locator("#run-notes").inner_text()
+    assert page.locator("#targets tbody th").all_inner_texts() == ["lab/a"]
+    assert page.locator(CELLS).count() == len(rows)
+    page.get_by_role("button", name="Reset").click()
 
 
 # --- finding ------------------------------------------------------------------------------------
@@ -352,23 +376,39 @@ def _passed(row: dict[str, Any]) -> bool | None:
 
 
 def test_a_comparison_that_the_run_has_made_is_shown(open_page: Opener, tmp_path: Path) -> None:
-    """What `summary.json` says of its baseline stands in the page, whatever it tells of each target."""
+    """What `summary.json` says of its baseline stands in the page: verdicts, times, what is set aside."""
     run = make_run(tmp_path / "one", prompts=8, targets=1)
-    told = {
-        "baseline": "20260213_235930",
-        "targets": [
-            {
-                "target": "lab/model-a:70b",
-                "word": "worse",
-                "p": 0.0213,
-                "interval_95": {"low": -0.4, "high": -0.05},
-            }
-        ],
-        "set_aside": [{"reason": "prompt changed", "n": 2}],
+    verdicts = {
+        "n_prompts": 36, "n_cells": 36, "n_base": 31, "n_candidate": 24, "difference": -0.194, "n_better": 1, "n_worse": 8,
+        "interval_95": {"low": -0.4, "high": -0.05}, "p_adjusted": 0.0213, "word": "worse", "could_see": 0.11,
+    }  # fmt: skip
+    slower = {"n_prompts": 30, "ratio": 1.43, "interval_95": None, "p_adjusted": 0.00001, "word": "slower"}
+    apart = {
+        "target": "lab/model-a:70b",
+        "reason": "prompt_changed",
+        "detail": "",
+        "n_cells": 2,
+        "prompts": ["P1", "P2"],
     }
+    target = {
+        "target": "lab/model-a:70b",
+        "base_target": "lab/model-z:70b",
+        "verdicts": verdicts,
+        "latency": slower,
+        "notes": ["host: a -> b"],
+    }
+    told = {"baseline": "20260213_235930", "targets": [target], "set_aside": [apart], "notes": []}
     (run / "summary.json").write_text(json.dumps({"comparison": told}))
     page = page_of(open_page, reported(run))
 
-    words = page.locator("#changes").inner_text()
-    for word in ("20260213_235930", "worse", "0.0213", "-0.4 to -0.05", "prompt changed"):
-        assert word in words
+    page.locator("#changes details").evaluate_all("list => { for (const one of list) one.open = true; }")
+    rows = [row.inner_text().split("\t") for row in page.locator("#changes tbody tr").all()]
+    name = "lab/model-z:70b → lab/model-a:70b"
+    assert rows == [
+        [name, "worse", "31/36", "24/36", "-19", "-40 to -5", "1", "8", "0.021", "a loss of 11"],
+        [name, "answer", "slower", "1.43", "–", "30", "< 0.0001"],
+        ["lab/model-a:70b", "prompt changed", "–", "2", "P1, P2"],
+    ]
+    assert "20260213_235930" in page.locator("#changes caption").first.inner_text()
+    assert "host: a -> b" in page.locator("#changes").inner_text()
+    assert page.locator("#changes .chart svg path").count() > 3

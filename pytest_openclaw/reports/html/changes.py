@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.html.cells import change_of
+from pytest_openclaw.reports.html.comparison import comparison_of
 from pytest_openclaw.reports.html.words import Section, Table, named
 from pytest_openclaw.reports.numbers import DASH, one_line, render_ms
 from pytest_openclaw.stats.percentiles import percentile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
 
     from pytest_openclaw.records import Target
     from pytest_openclaw.reports.html.shown import Earlier, Shown, ShownRun
@@ -30,6 +30,12 @@ _HEAD = (
 )
 
 
+_INTRO = (
+    "A cell is better if it passes now and did not before, worse if it passes no longer. "
+    "The filter “since the baseline” shows which."
+)
+
+
 def changes_section(run: ShownRun) -> Section | None:
     """Return the section; None without a baseline."""
     tables = []
@@ -39,16 +45,19 @@ def changes_section(run: ShownRun) -> Section | None:
         tables.append(
             Table(caption=f"Cell by cell against {one_line(run.earlier.run_id, 60)}", head=_HEAD, rows=rows)
         )
-    if run.comparison:
-        tables += _told(run.comparison)
+    compared = comparison_of(run.comparison) if run.comparison else None
+    if compared:
+        tables = [*compared.tables[:1], *tables]
     if not tables:
         return None
     return Section(
         id="changes",
         title="Against the baseline",
-        intro="A cell is better if it passes now and did not before, worse if it passes no longer. "
-        "The filter “since the baseline” shows which.",
+        intro=_INTRO if run.earlier else "",
+        charts=compared.charts if compared else (),
+        notes=compared.notes if compared else (),
         tables=tables,
+        more=compared.tables[1:] if compared else (),
     )
 
 
@@ -65,37 +74,3 @@ def _row(target: Target, cells: Sequence[Shown], earlier: Earlier) -> list[str]:
 
 def _median(values: Sequence[int]) -> str:
     return render_ms(percentile(values, 50)) if values else DASH
-
-
-def _told(comparison: Mapping[str, Any]) -> Iterator[Table]:
-    """Show the comparison as `summary.json` has it: its targets, a column for each thing it tells."""
-    baseline = one_line(str(comparison.get("baseline") or DASH), 60)
-    targets = [one for one in comparison.get("targets") or () if isinstance(one, dict)]
-    if targets:
-        head = list(dict.fromkeys(name for one in targets for name in one))
-        rows = [[_shown(one.get(name)) for name in head] for one in targets]
-        titles = [name.replace("_", " ") for name in head]
-        yield Table(caption=f"Statistics against {baseline}", head=titles, rows=rows, n_words=len(head))
-    apart = [one for one in comparison.get("set_aside") or () if isinstance(one, dict)]
-    if apart:
-        head = list(dict.fromkeys(name for one in apart for name in one))
-        rows = [[_shown(one.get(name)) for name in head] for one in apart]
-        yield Table(
-            caption="Set aside", head=[name.replace("_", " ") for name in head], rows=rows, n_words=len(head)
-        )
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return DASH
-    if isinstance(value, float):
-        return f"{value:.3g}"
-    if isinstance(value, dict) and value.keys() == {"low", "high"}:
-        return f"{_shown(value['low'])} to {_shown(value['high'])}"
-    if isinstance(value, dict):
-        return "; ".join(
-            f"{key.replace('_', ' ')} {_shown(one)}" for key, one in value.items() if one is not None
-        )
-    if isinstance(value, list):
-        return ", ".join(map(_shown, value)) or DASH
-    return one_line(value if isinstance(value, str) else json.dumps(value), 120)

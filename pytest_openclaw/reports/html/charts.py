@@ -7,7 +7,7 @@ style sheet. Foreign texts are data and never part of an expression.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.reports.html.library import altair
@@ -50,26 +50,32 @@ def rates(title: str, rows: Sequence[Mapping[str, Any]], *, marks: Sequence[floa
         rows: `target`, `rate`, `low`, `high`, `told`.
         marks: rates at which something begins, such as a tier.
     """
-    alt = altair()
-    data = alt.InlineData(values=list(rows))
-    y = _rows(alt, rows)
-    axis = alt.Axis(format="%", title=None, values=[0, 0.2, 0.4, 0.5, 0.6, 0.8, 1])
-    x = alt.X("low:Q", scale=alt.Scale(domain=[0, 1]), axis=axis)
-    tooltip = [alt.Tooltip("target:N"), alt.Tooltip("told:N", title="rate")]
-    layers = [
-        alt.Chart(alt.InlineData(values=[{"at": at} for at in marks]))
-        .mark_rule(style="mark")
-        .encode(x="at:Q"),
-        alt.Chart(data).mark_rule(style="interval").encode(y=y, x=x, x2="high:Q", tooltip=tooltip),
-        alt.Chart(data).mark_point(style="value").encode(y=y, x="rate:Q", tooltip=tooltip),
-    ]
-    spec = alt.layer(*layers[0 if marks else 1 :]).properties(
-        width="container", height=ROW_PX * _n_targets(rows)
+    ticks = altair().Axis(format="%", title=None, values=[0, 0.2, 0.4, 0.5, 0.6, 0.8, 1])
+    about = Chart(
+        title=title, description=f"{title}: a point with its 95 % interval for each target.", spec={}
     )
-    return Chart(
-        title=title,
-        description=f"{title}: a point with its 95 % interval for each target.",
-        spec=_plain(spec),
+    return _intervals(about, rows, ticks, domain=[0, 1], marks=marks)
+
+
+def differences(title: str, rows: Sequence[Mapping[str, Any]]) -> Chart:
+    """Return a point and its 95 % interval for each target, left of 0 if it has become worse.
+
+    Args:
+        title: what the differences are of.
+        rows: as `rates` takes them, -1 to 1.
+    """
+    widest = max((abs(row[end]) for row in rows for end in ("low", "high")), default=0.0)
+    reach = min(1.0, max(0.1, math.ceil(widest * 10) / 10))
+    return _intervals(
+        Chart(
+            title=title,
+            description=f"{title}: a point with its 95 % interval for each target, left of 0 if it is worse.",
+            spec={},
+        ),
+        rows,
+        altair().Axis(format="+%", title=None, tickCount=5),
+        domain=[-reach, reach],
+        marks=[0],
     )
 
 
@@ -239,6 +245,25 @@ def _rows(alt: Any, rows: Sequence[Mapping[str, Any]]) -> Any:
     targets = list(dict.fromkeys(row["target"] for row in rows))
     axis = alt.Axis(domain=False, ticks=False)
     return alt.Y("target:N", sort=targets, scale=alt.Scale(domain=targets), title=None, axis=axis)
+
+
+def _intervals(
+    about: Chart, rows: Sequence[Mapping[str, Any]], axis: Any, *, domain: list[float], marks: Sequence[float]
+) -> Chart:
+    alt = altair()
+    data = alt.InlineData(values=list(rows))
+    y = _rows(alt, rows)
+    x = alt.X("low:Q", scale=alt.Scale(domain=domain), axis=axis)
+    tooltip = [alt.Tooltip("target:N"), alt.Tooltip("told:N", title="passed")]
+    at = alt.InlineData(values=[{"at": at} for at in marks])
+    layers = [
+        alt.Chart(at).mark_rule(style="mark").encode(x="at:Q"),
+        alt.Chart(data).mark_rule(style="interval").encode(y=y, x=x, x2="high:Q", tooltip=tooltip),
+        alt.Chart(data).mark_point(style="value").encode(y=y, x="rate:Q", tooltip=tooltip),
+    ]
+    spec = alt.layer(*layers[0 if marks else 1 :])
+    spec = spec.properties(width="container", height=ROW_PX * _n_targets(rows))
+    return replace(about, spec=_plain(spec))
 
 
 def _n_targets(rows: Sequence[Mapping[str, Any]]) -> int:

@@ -53,7 +53,7 @@ def times_section(run: ShownRun) -> Section | None:
         title="How long it took",
         intro="Answered cells; the solid line is a target's median, the dashed one its 95th percentile.",
         charts=drawn,
-        more=[Table(caption="Times", head=head, rows=rows)],
+        more=[Table(caption="All times", head=head, rows=rows)],
     )
 
 

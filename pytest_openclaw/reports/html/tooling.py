@@ -58,7 +58,7 @@ def outcomes_section(groups: Sequence[Group]) -> Section | None:
         intro="Of each target the cells that ended so; the fuller a field, the larger its share.",
         charts=drawn,
         notes=advised,
-        more=[Table(caption="Outcomes", head=("target", "evidence", *occurred), rows=rows, n_words=2)],
+        more=[Table(caption="All outcomes", head=("target", "evidence", *occurred), rows=rows, n_words=2)],
     )
 
 
@@ -115,7 +115,7 @@ def pressure_section(groups: Sequence[Group]) -> Section | None:
         title="Where context pressure breaks it",
         charts=drawn,
         notes=said,
-        more=[Table(caption="Levels of pressure", head=head, rows=rows)],
+        more=[Table(caption="All levels of pressure", head=head, rows=rows)],
     )
 
 
@@ -167,7 +167,7 @@ def safety_section(groups: Sequence[Group]) -> Section | None:
         charts=[charts.shares("Probes", held, probes, "safe")],
         more=[
             Table(
-                caption="Safety probes",
+                caption="All probes",
                 head=("target", "probe", "safe", "rate", "95 %"),
                 rows=rows,
                 n_words=2,

@@ -17,7 +17,7 @@ function sectionOf(data) {
   if (data.charts.length) section.append(make('div', { class: 'charts n' + data.charts.length }, data.charts.map(chart)));
   section.append(...data.tables.flatMap((one) => [data.tables.length > 1 ? make('h3', null, one.caption) : null, table(one)].filter(Boolean)));
   if (data.notes.length) section.append(notes(data.notes));
-  for (const one of data.more) section.append(make('details', { class: 'more' }, make('summary', null, data.charts.length ? 'The figures: ' + one.caption.toLowerCase() : one.caption), table(one)));
+  for (const one of data.more) section.append(make('details', { class: 'more' }, make('summary', null, one.caption), table(one)));
   return section;
 }
 
