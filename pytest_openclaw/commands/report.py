@@ -33,6 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `report` is told."""
     parser.add_argument("run", metavar="RUN", help="the run's directory, its id, or last")
     parser.add_argument("--baseline", metavar="RUN", help="an older run, to mark what has changed")
+    parser.add_argument(
+        "--across",
+        default="",
+        metavar="WHAT[,WHAT…]",
+        help="compare also what differs in prompt, validator, serving or settings",
+    )
     parser.add_argument("--into", metavar="FILE", help=f"the page (RUN/{FILE})")
     add_runs_dir(parser)
 
@@ -40,13 +46,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> Answer:
     """Write the page."""
     from pytest_openclaw.reports.html import render_page
+    from pytest_openclaw.run.baseline import read_measured
+    from pytest_openclaw.run.comparing import compare_runs, parse_across
     from pytest_openclaw.run.stored.parts import read_part
     from pytest_openclaw.run.stored.showing import show_run
+    from pytest_openclaw.stats.compare import comparison_to_json
 
     part = read_part(run_path(arguments.run, arguments.runs_dir))
     baseline = read_part(run_path(arguments.baseline, arguments.runs_dir)) if arguments.baseline else None
     into = Path(arguments.into) if arguments.into else part.run.path / FILE
-    shown = show_run(part, baseline, now_ms=time.time_ns() // 1_000_000)
+    comparison = None
+    if baseline:
+        runs = (read_measured(one.run.path) for one in (baseline, part))
+        comparison = comparison_to_json(compare_runs(*runs, across=parse_across(arguments.across)))
+    shown = show_run(part, baseline, now_ms=time.time_ns() // 1_000_000, comparison=comparison)
     page = render_page(shown)
     _write(into, page)
     n_bytes = into.stat().st_size

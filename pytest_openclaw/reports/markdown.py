@@ -20,7 +20,7 @@ from pytest_openclaw.reports.numbers import (
     render_unsure,
     render_with_interval,
 )
-from pytest_openclaw.reports.repeats import SHOWN_KS, render_flaky
+from pytest_openclaw.reports.repeats import REPEATS_HEAD, flips_of, repeats_rows
 from pytest_openclaw.reports.tool_use import (
     EVIDENCE,
     render_cap,
@@ -155,27 +155,12 @@ def _latency(groups: Sequence[Group]) -> Iterable[str]:
 
 
 def _repeats(groups: Sequence[Group]) -> Iterable[str]:
-    repeated = [(group, group.repeats) for group in groups if group.repeats]
-    if not repeated:
+    rows = [[_cell(text) for text in row] for row in repeats_rows(groups)]
+    if not rows:
         return
-    rows = [
-        [
-            _cell(group.target.label),
-            str(at.k),
-            f"{render_rate(at.pass_at_k)} ({render_interval(at.pass_at_k_interval_95)})",
-            f"{render_rate(at.pass_hat_k)} ({render_interval(at.pass_hat_k_interval_95)})",
-            str(at.n_prompts),
-        ]
-        for group, repeats in repeated
-        for at in repeats.k
-        if at.k in SHOWN_KS or at is repeats.k[-1]
-    ]
-    yield _table(rows, ["Target", "k", "pass@k: one of k passes", "pass^k: all k pass", "prompts"])
+    yield _table(rows, REPEATS_HEAD)
     yield ""
-    for group, repeats in repeated:
-        flips = f"{render_rate(repeats.flip_rate)} ({render_interval(repeats.flip_interval_95)})"
-        flaky = f" Flakiest: {_cell(render_flaky(repeats))}." if repeats.flakiest else ""
-        yield f"- {_cell(group.target.label)}: two repeats of a prompt disagree in {flips} of pairs.{flaky}"
+    yield from (f"- {_cell(label)}: {_cell(told)}" for label, told in flips_of(groups))
 
 
 def _noted(group: Group) -> Iterable[str]:

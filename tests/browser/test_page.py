@@ -62,6 +62,7 @@ def test_the_page_tells_the_run(open_page: Opener, made_run: Path) -> None:
         "What stands out",
         "Every prompt on every target",
         "How long it took",
+        "Asked again",
         "How tool use ended",
         "Where context pressure breaks it",
         "Safety probes",
@@ -350,9 +351,12 @@ def test_what_changed_since_the_baseline_is_marked(open_page: Opener, made_run: 
     worse = [key for key, row in after.items() if _passed(before[key]) is True and _passed(row) is False]
     page = open_page(page_path)
 
-    assert page.locator("#changes tbody tr").count() == 3
-    counts = page.locator("#changes tbody td:nth-of-type(3)").all_inner_texts()
+    counted = page.locator("#changes table").first
+    assert counted.locator("tbody tr").count() == 3
+    counts = counted.locator("tbody td:nth-of-type(3)").all_inner_texts()
     assert sum(map(int, counts)) == len(worse)
+    verdicts = page.locator("#changes table", has=page.get_by_text("Verdicts against", exact=False)).first
+    assert verdicts.locator("tbody tr").count() == 3
     _choose(page, "change", "-1")
     assert page.locator(FOUND).inner_text().startswith(f"{len(worse)} of 360 cells")
     page.locator(CELLS).first.click()

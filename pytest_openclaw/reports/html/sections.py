@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.reports.html.asked import asked_section
 from pytest_openclaw.reports.html.changes import changes_section
 from pytest_openclaw.reports.html.overview import findings_section, targets_section
-from pytest_openclaw.reports.html.times import times_section, unanswered_section
+from pytest_openclaw.reports.html.times import repeats_section, times_section, unanswered_section
 from pytest_openclaw.reports.html.tooling import outcomes_section, pressure_section, safety_section
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def sections_of(run: ShownRun) -> list[JsonObject]:
         findings_section(run.summary),
         changes_section(run),
         times_section(run),
+        repeats_section(groups),
         outcomes_section(groups),
         pressure_section(groups),
         safety_section(groups),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.html import charts
-from pytest_openclaw.reports.html.words import Section, Table, named
-from pytest_openclaw.reports.numbers import one_line, render_ms
+from pytest_openclaw.reports.html.words import NAME_WIDTH, Section, Table, named
+from pytest_openclaw.reports.numbers import one_line, render_ms, render_with_interval
+from pytest_openclaw.reports.repeats import REPEATS_HEAD, flips_of, repeats_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,18 +43,39 @@ def times_section(run: ShownRun) -> Section | None:
     rows = [
         [named(group.target)]
         + [
-            render_ms(times[q])
-            for times in (group.latency_ms, group.ttft_ms)
-            for q in ("p50", "p95", "p99", "mean")
+            text
+            for times, sure in (
+                (group.latency_ms, group.latency_intervals_95),
+                (group.ttft_ms, group.ttft_intervals_95),
+            )
+            for text in (
+                *(render_with_interval(times[q], sure[q], render_ms) for q in ("p50", "p95", "p99")),
+                render_ms(times["mean"]),
+            )
         ]
         for group in groups
     ]
     return Section(
         id="times",
         title="How long it took",
-        intro="Answered cells; the solid line is a target's median, the dashed one its 95th percentile.",
+        intro="Answered cells; the solid line is a target's median, the dashed one its 95th percentile. "
+        "In the table a 95 % interval stands behind a percentile, or ? where too few cells tell one.",
         charts=drawn,
         more=[Table(caption="All times", head=head, rows=rows)],
+    )
+
+
+def repeats_section(groups: Sequence[Group]) -> Section | None:
+    """Return what repeats of a prompt come to; None without any."""
+    rows = [[one_line(label, NAME_WIDTH), *figures] for label, *figures in repeats_rows(groups)]
+    if not rows:
+        return None
+    return Section(
+        id="repeats",
+        title="Asked again",
+        intro="Chances for a prompt of this kind, with their 95 % intervals.",
+        tables=[Table(caption="Repeats", head=REPEATS_HEAD, rows=rows)],
+        notes=[(one_line(label, NAME_WIDTH), one_line(told, 400)) for label, told in flips_of(groups)],
     )
 
 

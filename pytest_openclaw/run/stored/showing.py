@@ -28,12 +28,15 @@ _OPEN, _CLOSE = "<think>\n", "\n</think>\n\n"
 """How a row holds a separate reasoning channel."""
 
 
-def show_run(part: Part, baseline: Part | None, *, now_ms: int) -> ShownRun:
+def show_run(
+    part: Part, baseline: Part | None, *, now_ms: int, comparison: JsonObject | None = None
+) -> ShownRun:
     """Return the run with its cells taken apart, and its figures computed anew from its rows.
 
     Args:
         part: the run.
         baseline: an older run, whose rows stand beside those of the same cells.
+        comparison: with that baseline; None shows the one that the run has made at its end, if any.
         now_ms: for a run that was killed before it wrote its summary.
     """
     rows = part.rows_in_order
@@ -49,7 +52,7 @@ def show_run(part: Part, baseline: Part | None, *, now_ms: int) -> ShownRun:
     )
     tools = {key: offered_tools(definition) for key, definition in part.prompts.items()}
     before = baseline.rows if baseline else {}
-    comparison = written.get("comparison")
+    comparison = comparison or written.get("comparison")
     return ShownRun(
         summary=summary,
         cells=[
