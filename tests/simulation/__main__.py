@@ -20,7 +20,7 @@ def main() -> None:
         default=300,
         help="runs of 100 prompts for each true rate (%(default)s); of 200 half as many",
     )
-    parser.add_argument("--timed-runs", type=int, default=5000, help="runs for each percentile (%(default)s)")
+    parser.add_argument("--timed-runs", type=int, default=3000, help="runs for each percentile (%(default)s)")
     parser.add_argument("--into", type=Path, help="a page whose text after the marker is replaced")
     given = parser.parse_args()
 
