@@ -127,7 +127,7 @@ def test_a_server_that_does_not_say(server, script):
 
 def test_a_server_that_is_silent(server, monkeypatch):
     """What it has said counts; after a question that it leaves open it is asked nothing more."""
-    monkeypatch.setattr(module, "QUESTION_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(module, "QUESTION_TIMEOUT_S", 1.0)
     server.on("/api/version", Script.answer({"version": "0.12.0"}))
     server.on("/api/show", Script.of(Hang()))
 

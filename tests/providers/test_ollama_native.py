@@ -499,7 +499,7 @@ def test_the_first_token_is_a_thought(server):
     """The first token counts on any channel; the first of the answer is text, not thinking."""
     server.enqueue(
         answer(
-            Pause(0.05), lines(said(thinking="Hm")), Pause(0.1), lines(said("Hi.")), Pause(0.1), lines(done())
+            Pause(0.05), lines(said(thinking="Hm")), Pause(0.3), lines(said("Hi.")), Pause(0.3), lines(done())
         )
     )
 
@@ -513,7 +513,7 @@ def test_the_first_token_is_a_thought(server):
 def test_a_call_is_the_answers_first_token(server):
     """A model that only calls has its first token of an answer there; empty content before it is none."""
     call = lines(said(tool_calls=calling(("ls", {}))))
-    server.enqueue(answer(lines(said()), Pause(0.1), call, Pause(0.1), lines(done())))
+    server.enqueue(answer(lines(said()), Pause(0.1), call, Pause(0.3), lines(done())))
 
     timing = ask(native(server.origin)).timing
 
@@ -977,7 +977,7 @@ def test_a_server_that_does_not_say(server, script):
 
 def test_a_server_that_is_silent(server, monkeypatch):
     """After a question that it leaves open it is asked nothing more."""
-    monkeypatch.setattr(fingerprint, "QUESTION_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(fingerprint, "QUESTION_TIMEOUT_S", 1.0)
     server.on("/api/version", Script.answer({"version": "0.33.3"}))
     server.on("/api/show", Script.of(Hang()))
 
