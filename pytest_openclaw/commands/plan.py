@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from pytest_openclaw.stats.flips import Flips
+    from pytest_openclaw.stats.repeats import Repeats
 
 USUAL_FLIPS = 0.2
 REPEATS = (1, 2, 3, 5, 10)
@@ -98,13 +98,13 @@ def run(arguments: argparse.Namespace) -> Answer:
             line = f"{_times(repeats):<16}{seen}, {n_prompts * repeats} calls"
             if arguments.detect is not None:
                 each["power"] = power(n_prompts, repeats, flips, arguments.detect, n_targets=n_targets)
-                line += f"; one of {_points(arguments.detect)} points in {each['power']:.0%} of cases"
+                line += f"; one of {_points(arguments.detect)} points in {_percent(each['power'])} of cases"
         lines.append(line)
         found.append(each)
     over = f" of all {n_targets} targets" if n_targets > 1 else ""
     lines += [
         "",
-        f"a loss that is there is seen in {wanted:.0%} of cases, one that is not in at most 2.5 %{over};",
+        f"a loss that is there is seen in {_percent(wanted)} of cases, one that is not in at most 2.5 %{over};",
     ]
     lines += ["calls are those of one target in one run, and both runs need as many"]
     data = {"detect": arguments.detect, "power": wanted, "flips": flips, "targets": n_targets, "plans": found}
@@ -114,23 +114,28 @@ def run(arguments: argparse.Namespace) -> Answer:
 def _flips(arguments: argparse.Namespace) -> tuple[float, str]:
     if not arguments.source:
         flips = USUAL_FLIPS if arguments.flips is None else arguments.flips
-        return flips, f"two askings of a prompt differ in {flips:.1%} of cases"
+        return flips, f"two askings of a prompt differ in {_percent(flips)} of cases"
     from pytest_openclaw.run.baseline import read_measured
-    from pytest_openclaw.stats.flips import flips_of
+    from pytest_openclaw.stats.rates import is_judged
+    from pytest_openclaw.stats.repeats import repeats_of
 
     source = read_measured(run_path(arguments.source, arguments.runs_dir))
-    found: dict[str, Flips | None] = {
-        target.label: flips_of(record for record in source.records if record.target == target)
+    judged = [record for record in source.records if is_judged(record)]
+    found: dict[str, Repeats | None] = {
+        target.label: repeats_of(record for record in judged if record.target == target)
         for target in source.targets
     }
-    known = {label: flips for label, flips in found.items() if flips}
+    known = {label: repeats for label, repeats in found.items() if repeats}
     if not known:
         raise OpenClawError(
             f"{source.run_id} asked no prompt twice; measure with --openclaw-repeat=5, or give --flips"
         )
-    label, most = max(known.items(), key=lambda item: item[1].rate)
-    of = f"of {most.n_prompts} prompts on {label}" + (", the unsteadiest target" if len(known) > 1 else "")
-    return most.rate, f"two askings of a prompt differ in {most.rate:.1%} of cases, by the repeats {of}"
+    label, most = max(known.items(), key=lambda item: item[1].flip_rate)
+    of = f"of {len(most.prompts)} prompts on {label}" + (", the unsteadiest target" if len(known) > 1 else "")
+    return (
+        most.flip_rate,
+        f"two askings of a prompt differ in {_percent(most.flip_rate)} of cases, by the repeats {of}",
+    )
 
 
 def _times(repeats: int) -> str:
@@ -139,6 +144,10 @@ def _times(repeats: int) -> str:
 
 def _points(rate: float) -> str:
     return f"{rate * 100:.3g}"
+
+
+def _percent(rate: float) -> str:
+    return f"{_points(rate)} %"
 
 
 def _checked(parse: Callable[[str], Any], fits: Callable[[Any], bool], mend: str) -> Callable[[str], Any]:

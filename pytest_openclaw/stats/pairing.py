@@ -89,11 +89,6 @@ class Paired:
     set_aside: tuple[SetAside, ...]
 
 
-def cluster_of(record: Record) -> PromptKey:
-    """Return what the cells of one prompt have in common; its harder forms are counted with it."""
-    return record.suite, record.pressure_of or record.prompt_id
-
-
 def pair_cells(
     base: Sequence[Record],
     candidate: Sequence[Record],

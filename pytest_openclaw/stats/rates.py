@@ -45,6 +45,11 @@ def cluster_of(record: Record) -> tuple[str, str]:
     return record.suite, record.pressure_of or record.prompt_id
 
 
+def is_judged(record: Record) -> bool:
+    """Whether a cell was answered and has a verdict to reach; an empty or refused answer has missed it."""
+    return record.availability_status == "ok" and (record.objective_pass is not None or not record.success)
+
+
 def rate_of(records: Iterable[Record], succeeded: Callable[[Record], bool]) -> Rate:
     """Count the successes; repeats of a prompt, and its harder forms, are one cluster."""
     counted: dict[tuple[str, str], list[int]] = {}

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import comb, exp, log, sqrt
+from math import exp, log
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.stats.intervals import Interval
-from pytest_openclaw.stats.pairing import cluster_of
+from pytest_openclaw.stats.percentiles import percentile_interval
+from pytest_openclaw.stats.rates import cluster_of
 from pytest_openclaw.stats.significance import LEVEL, Difference, adjusted, sign_test
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_openclaw.records import Record
+    from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.stats.pairing import Pair, Paired, PromptKey
 
 NO_DIFFERENCE = "no difference seen"
-FEWEST_FOR_MEDIAN = 6
-"""With fewer values not even the whole range holds the median 19 times out of 20."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +27,7 @@ class RatioChange:
 
     Attributes:
         n_prompts: that have it on both sides; a prompt's own ratio is that of its cells' geometric means.
-        interval_95: None under 6 prompts.
+        interval_95: of that median, as of every percentile; None under 6 prompts.
         word: which way, or `no difference seen`.
     """
 
@@ -67,7 +66,7 @@ def ratio_changes(paired: Sequence[Paired], measure: Measure) -> list[RatioChang
         RatioChange(
             n_prompts=len(each),
             ratio=exp(median(each)),
-            interval_95=_median_interval([exp(one) for one in each]),
+            interval_95=percentile_interval(([exp(one)] for one in each), 50).interval,
             p=found[place].p,
             p_adjusted=ps[place],
             word=_ratio_word(found[place], ps[place], measure),
@@ -92,21 +91,3 @@ def _logs(pairs: Iterable[Pair], measure: Measure) -> list[float]:
         if base.success and candidate.success and before and after:
             logs.setdefault(cluster_of(base), []).append(log(after / before))
     return [fmean(each) for each in logs.values()]
-
-
-def _median_interval(values: Sequence[float]) -> Interval | None:
-    """Return the order statistics between which the median lies, 19 times out of 20 or more often.
-
-    Exact for any distribution, by the binomial: Conover (1999), "Practical Nonparametric Statistics", 3.2.
-    """
-    n = len(values)
-    if n < FEWEST_FOR_MEDIAN:
-        return None
-    if n > 1000:  # where the binomial is normal to the last rank
-        cut = int((n - 1.96 * sqrt(n)) / 2)
-    else:
-        tail, cut = 0, 0
-        while 2 * (tail := tail + comb(n, cut)) <= 0.05 * 2**n:
-            cut += 1
-    ordered = sorted(values)
-    return Interval(low=ordered[cut - 1], high=ordered[n - cut])

@@ -98,18 +98,3 @@ def _holm(ps: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (len(ps) - rank) * ps[place]))
         result[place] = largest
     return result
-
-
-def student_975(freedom: int) -> float:
-    """Return the 97.5th percentile of Student's t, within 0.5 % from 4 degrees of freedom on.
-
-    The expansion of Cornish & Fisher: Abramowitz & Stegun, "Handbook of Mathematical Functions", 26.7.5.
-    """
-    z: float = _NORMAL.inv_cdf(0.975)
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    return z + sum(term / float(freedom) ** power for power, term in enumerate(terms, 1))

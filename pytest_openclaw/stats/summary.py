@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pytest_openclaw.stats.compare import comparison_to_json
 from pytest_openclaw.stats.distributions import distribution_of
 from pytest_openclaw.stats.pressure import Load, PressureLevel, pressure_levels, strain_of
-from pytest_openclaw.stats.rates import Rate, rate_of
+from pytest_openclaw.stats.rates import Rate, is_judged, rate_of
 from pytest_openclaw.stats.repeats import repeats_of
 from pytest_openclaw.stats.safety import ProbeResult, probe_results
 from pytest_openclaw.stats.tool_use import ToolUse, stands_apart, text_tool_use_of, tool_use_of
@@ -172,7 +172,7 @@ def summarise_group(target: Target, records: Sequence[Record], snapshots: Snapsh
     successes = [record for record in answered if record.success]
     succeeded = rate_of(answered, lambda record: record.success)
     objective = rate_of((record for record in successes if record.objective_pass is not None), _has_passed)
-    judged = [record for record in answered if record.objective_pass is not None or not record.success]
+    judged = [record for record in answered if is_judged(record)]
     pressure = pressure_levels(records)
     strain = strain_of(pressure)
     latency = distribution_of(successes, lambda record: record.e2e_ms)

@@ -7,10 +7,10 @@ from math import sqrt
 from statistics import fmean
 from typing import TYPE_CHECKING, Literal
 
-from pytest_openclaw.stats.intervals import Interval
-from pytest_openclaw.stats.pairing import cluster_of
+from pytest_openclaw.stats.intervals import Interval, student_t_95
 from pytest_openclaw.stats.power import smallest_loss
-from pytest_openclaw.stats.significance import LEVEL, Difference, adjusted, sign_flip, student_975
+from pytest_openclaw.stats.rates import cluster_of, is_judged
+from pytest_openclaw.stats.significance import LEVEL, Difference, adjusted, sign_flip
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -163,9 +163,7 @@ def _n_open(paired: Paired) -> int:
 
 def _passed(record: Record) -> bool | None:
     """Whether an answered cell has passed, as in `Group.passed`; None if it has no verdict to reach."""
-    if record.objective_pass is None and record.success:
-        return None
-    return record.objective_pass is True
+    return record.objective_pass is True if is_judged(record) else None
 
 
 def _interval(tallies: Sequence[_Tally], found: Difference) -> Interval | None:
@@ -182,7 +180,7 @@ def _interval(tallies: Sequence[_Tally], found: Difference) -> Interval | None:
     units = [(float(tally.total), float(tally.n)) for tally in tallies] + [(size, size), (-size, size)]
     weight = n + 2 * size
     centre = sum(total for total, _ in units) / weight
-    half = student_975(len(units) - 1) * sqrt(sum((t - centre * m) ** 2 for t, m in units)) / weight
+    half = student_t_95(len(units) - 1) * sqrt(sum((t - centre * m) ** 2 for t, m in units)) / weight
     low, high = max(-1.0, centre - half), min(1.0, centre + half)
     if found.p >= LEVEL:
         low, high = min(low, 0.0), max(high, 0.0)

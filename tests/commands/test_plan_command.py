@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.commands import main
-from pytest_openclaw.stats.flips import flips_of
 from pytest_openclaw.stats.power import fewest_prompts, power, smallest_loss
+from pytest_openclaw.stats.rates import is_judged
+from pytest_openclaw.stats.repeats import repeats_of
 from tests.unit.reports.summaries import fault, missed, record
 from tests.unit.run.stored_runs import A, B, row, store
 
@@ -25,7 +26,7 @@ def test_how_many_prompts_see_a_loss(capsys: pytest.CaptureFixture[str]) -> None
     assert main(["plan", "--detect=0.1"]) == 0
 
     shown = capsys.readouterr().out.splitlines()
-    assert shown[0] == "two askings of a prompt differ in 20.0% of cases"
+    assert shown[0] == "two askings of a prompt differ in 20 % of cases"
     assert shown[2] == "asked once      231 prompts, 231 calls"
     assert [line.split()[1] for line in shown[2:7]] == ["once", "2", "3", "5", "10"]
     told = _plan(capsys, "--detect=0.1", "--power=0.9", "--flips=0.1", "--targets=2")
@@ -114,5 +115,7 @@ def test_flips_count_pairs_of_repeats() -> None:
         *(fault(prompt_id="E", repeat=n) for n in (1, 2)),
     ]
 
-    assert flips_of(rows) == (pytest.approx((2 / 3 + 4 / 10) / 2), 2)
-    assert flips_of([record()]) is None
+    found = repeats_of(filter(is_judged, rows))
+
+    assert found is not None
+    assert (found.flip_rate, len(found.prompts)) == (pytest.approx((2 / 3 + 4 / 10) / 2), 2)
