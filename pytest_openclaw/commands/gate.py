@@ -5,8 +5,8 @@ given here changes them, for every target; `off` switches one off, and --gates
 takes a line of the ini key openclaw_gates, for some targets. Each gate gets a
 line with its reason.
 
-With --write, summary.json and the reports of the run (summary.md, comment.md and
-your own) are written anew with gates and comparison; its rows stay as they are.
+With --write, summary.json and the reports of the run (summary.md and others) are
+written anew with gates and comparison; its rows stay as they are.
 
 Exit status: 0 passed, 1 failed, 10 no verdict (as pytest has it, and never a
 pass), 2 refused.
@@ -22,7 +22,6 @@ from __future__ import annotations
 import argparse
 import time
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.commands.answer import Answer, add_rootdir, add_run, add_runs_dir, run_path
@@ -32,6 +31,7 @@ from pytest_openclaw.settings import GATE_OPTIONS, Gates, firm_gates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from pytest_openclaw.run.stored.parts import Part
     from pytest_openclaw.stats.summary import Summary
@@ -170,7 +170,7 @@ def _told(summary: Summary, wrote: Path | None) -> Iterator[str]:
         if apart := reasons_in_short(compared):
             yield f"set aside   {apart}"
     if wrote:
-        yield f"wrote       {wrote / 'summary.md'}, comment.md beside it"
+        yield f"wrote       {wrote / 'summary.md'}"
     yield ""
     yield f"{'no verdict' if summary.verdict == 'no_verdict' else summary.verdict}"
 
