@@ -24,11 +24,14 @@ if TYPE_CHECKING:
     from pytest_openclaw.commands.answer import Answer
 
 COMMANDS = (
-    "compare", "export", "history", "init", "merge", "plan", "report", "rescore", "route", "show",
+    "compare", "export", "gate", "history", "init", "merge", "plan", "report", "rescore", "route", "show",
 )  # fmt: skip
 
 REFUSED = 1
-"""Exit status if a command could not do what it was asked; argparse's own, for usage, is 2."""
+"""Exit status if a command could not do what it was asked; argparse's own, for usage, is 2.
+
+A command whose 1 means something else has a `REFUSED` of its own.
+"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -38,11 +41,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command is None:
         parser.print_help()
         return 0
+    command = import_module(f"{__name__}.{arguments.command}")
     try:
-        answer: Answer = import_module(f"{__name__}.{arguments.command}").run(arguments)
+        answer: Answer = command.run(arguments)
     except (OpenClawError, OSError) as error:
         print(f"{parsers[arguments.command].prog}: {_in_words(error)}", file=sys.stderr)  # noqa: T201
-        return REFUSED
+        return int(getattr(command, "REFUSED", REFUSED))
     for warning in answer.warnings:
         print(f"{parsers[arguments.command].prog}: {_printable(warning)}", file=sys.stderr)  # noqa: T201
     try:

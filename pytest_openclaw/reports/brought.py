@@ -41,7 +41,19 @@ class SummaryPage:
         return render_markdown(summary)
 
 
-BUILTIN: tuple[type[Report], ...] = (SummaryPage,)
+class CommentPage:
+    """`comment.md`."""
+
+    name = "comment.md"
+
+    def render(self, summary: Summary) -> str:
+        """Return a page of the size of a comment."""
+        from pytest_openclaw.reports.comment import render_comment
+
+        return render_comment(summary)
+
+
+BUILTIN: tuple[type[Report], ...] = (SummaryPage, CommentPage)
 
 
 @dataclass(frozen=True, kw_only=True)

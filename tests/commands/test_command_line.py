@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from importlib import import_module
@@ -71,7 +72,7 @@ def test_an_example_can_be_parsed(name: str) -> None:
     """The words of every example are words that the command knows."""
     text = import_module(f"pytest_openclaw.commands.{name}").__doc__ or ""
     examples = [
-        line.split()[3:] for line in text.splitlines() if line.startswith("  python -m pytest_openclaw")
+        shlex.split(line)[3:] for line in text.splitlines() if line.startswith("  python -m pytest_openclaw")
     ]
 
     parsed = [commands._parsers()[0].parse_args(words) for words in examples]

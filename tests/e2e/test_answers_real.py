@@ -224,7 +224,15 @@ def test_every_file_is_there_and_nothing_else(session: Ended) -> None:
     snapshots = [f"resources_{name}__smollm2_135m_{when}.txt" for name in ALL for when in ("after", "before")]
 
     assert session.run.files == sorted(
-        ["config.json", "inventory.json", "results.jsonl", "summary.json", "summary.md", *snapshots]
+        [
+            "comment.md",
+            "config.json",
+            "inventory.json",
+            "results.jsonl",
+            "summary.json",
+            "summary.md",
+            *snapshots,
+        ]
     )
 
 

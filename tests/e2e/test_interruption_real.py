@@ -20,7 +20,7 @@ MODES = [
     pytest.param((), id="plain"),
     pytest.param(("-n", "2"), id="workers", marks=pytest.mark.workers),
 ]
-KEPT = ["config.json", "inventory.json", "results.jsonl", "summary.json", "summary.md"]
+KEPT = ["comment.md", "config.json", "inventory.json", "results.jsonl", "summary.json", "summary.md"]
 ANSWER = {
     "object": "chat.completion",
     "model": "m",

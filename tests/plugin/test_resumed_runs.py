@@ -66,7 +66,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(plain_school: Any, n: int) ->
     assert again.load("config.json") == config
     assert (again.status, again.result.parseoutcomes()) == (whole.status, whole.result.parseoutcomes())
     assert sorted(path.name for path in again.run_dir.iterdir()) == sorted(
-        ["config.json", "inventory.json", "results.jsonl", "summary.json", "summary.md"]
+        ["comment.md", "config.json", "inventory.json", "results.jsonl", "summary.json", "summary.md"]
         + [
             f"resources_teacher__{name}_{when}.txt"
             for name in ("a", "b__low")

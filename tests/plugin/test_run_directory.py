@@ -17,6 +17,7 @@ def test_every_file_of_the_seed_is_there(project: Any) -> None:
     session = project.run(models="scripted/llama3.2:3b,scripted/b@low")
 
     assert sorted(path.name for path in session.run_dir.iterdir()) == [
+        "comment.md",
         "config.json",
         "inventory.json",
         "resources_scripted__b__low_after.txt",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 IDENTITY = ("schema_version", "run_id", "models", "targets", "prompts", "providers", "parts", "rescored")
 MAY_DIFFER = (
     "repeat", "until_conclusive", "retries", "concurrency", "verdict", "gates", "fail_unavailable",
-    "baseline", "across",
+    "baseline", "across", "budget_usd",
 )  # fmt: skip
 # Of a provider: each machine reaches its own server, by its own way in. What is served there stands in
 # the inventory; a difference is told.

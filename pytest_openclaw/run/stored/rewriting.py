@@ -89,9 +89,7 @@ def _fill(directory: RunDirectory, new: NewRun, now_ms: int, guests: Guests) -> 
         for number, snapshot in [*enumerate(before, 1), *enumerate(after, 1)]:
             file = f"resources_{name}_{snapshot.moment}{'' if number == 1 else f'_{number}'}.txt"
             directory.write_text(file, render_snapshot(target.label, snapshot.moment, snapshot.values))
-        snapshots[target] = Snapshots(
-            before=before[0].values if before else None, after=after[0].values if after else None
-        )
+        snapshots[target] = snapshots_of(new.snapshots, target)
     summary = summarise_run(
         _in_order(new),
         new.n_selected,
@@ -119,6 +117,12 @@ def _in_order(new: NewRun) -> list[Record]:
         return targets.get(record.target, len(targets)), prompt, record.repeat
 
     return sorted((row.record for row in new.rows), key=place)
+
+
+def snapshots_of(snapshots: Sequence[Snapshot], target: Target) -> Snapshots:
+    """Return the machine before and after a target, as a single run would show it."""
+    before, after = (_by_weight(snapshots, target, moment) for moment in ("before", "after"))
+    return Snapshots(before=before[0].values if before else None, after=after[0].values if after else None)
 
 
 def _by_weight(snapshots: Sequence[Snapshot], target: Target, moment: str) -> list[Snapshot]:

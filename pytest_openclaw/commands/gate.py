@@ -1,0 +1,191 @@
+"""Hold a stored run against gates, for example one that was merged from shards.
+
+Without a gate here, the run's own are taken: those it was begun with. What is
+given here changes them, for every target; `off` switches one off, and --gates
+takes a line of the ini key openclaw_gates, for some targets. Each gate gets a
+line with its reason.
+
+With --write, summary.json and the reports of the run (summary.md and others) are
+written anew with gates and comparison; its rows stay as they are.
+
+Exit status: 0 passed, 1 failed, 10 no verdict (as pytest has it, and never a
+pass), 2 refused.
+
+Example:
+  python -m pytest_openclaw gate last --min-pass-rate 0.9 --require-tier 1
+  python -m pytest_openclaw gate whole --baseline main --fail-on regression --write
+  python -m pytest_openclaw gate whole --gates "*qwen*: max-p95-ms=5000"
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.commands.answer import Answer, add_rootdir, add_run, add_runs_dir, run_path
+from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.gate_lines import GATES, parse_gate, parse_gate_line
+from pytest_openclaw.settings import GATE_OPTIONS, Gates, firm_gates
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pytest_openclaw.run.stored.parts import Part
+    from pytest_openclaw.stats.summary import Summary
+
+REFUSED = 2
+"""1 is a gate that failed."""
+STATUS = {"passed": 0, "failed": 1, "no_verdict": 10}
+HELP = {
+    "min-pass-rate": ("RATE", "each target passes this share of its judged cells: 0.9"),
+    "min-tool-rate": ("RATE", "each target is right in this share of its tool cells"),
+    "require-tier": ("TIER", "each target earns this tier or a better one, conclusively: 1, 2 or 3"),
+    "max-p95-ms": ("MS", "the 95th percentile of each target's latencies is this at most"),
+    "fail-on": ("regression", "no target passes fewer cells than the baseline, beyond chance"),
+}
+_FOR_EXAMPLE = "for example --min-pass-rate 0.9, or --baseline RUN --fail-on regression"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `gate` is told."""
+    add_run(parser)
+    for name, (value, text) in HELP.items():
+        parser.add_argument(
+            f"--{name}", type=_reader(name), default=argparse.SUPPRESS, metavar=value, help=f"{text}; or off"
+        )
+    parser.add_argument(
+        "--gate-conclusive",
+        dest="conclusive",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="a rate or p95 gate passes only if its whole 95 %% interval does",
+    )
+    parser.add_argument(
+        "--gates",
+        action="append",
+        type=_told_wrong(parse_gate_line),
+        default=[],
+        metavar="LINE",
+        help='other gates for some targets, "GLOB: min-pass-rate=0.9 require-tier=off"; may be repeated',
+    )
+    parser.add_argument("--baseline", metavar="RUN", help="the run to compare with")
+    parser.add_argument(
+        "--across",
+        default="",
+        metavar="WHAT[,WHAT…]",
+        help="compare also what differs in prompt, validator, serving or settings",
+    )
+    parser.add_argument(
+        "--write", action="store_true", help="write the run's summary and reports anew, with the gates"
+    )
+    add_rootdir(parser, "with --write: the project's root folder, whose reports are written too")
+    add_runs_dir(parser)
+
+
+def run(arguments: argparse.Namespace) -> Answer:
+    """Hold the run, and show each gate."""
+    from pytest_openclaw.run.baseline import find_baseline, read_measured
+    from pytest_openclaw.run.comparing import parse_across
+    from pytest_openclaw.run.stored.holding import hold
+    from pytest_openclaw.run.stored.parts import read_part
+    from pytest_openclaw.stats.compare import comparison_to_json
+
+    across = parse_across(arguments.across)
+    path = run_path(arguments.run, arguments.runs_dir)
+    part = read_part(path)
+    gates = _gates(arguments, part)
+    named = arguments.baseline
+    baseline = read_measured(find_baseline(named, arguments.runs_dir, besides=path)) if named else None
+    summary = hold(part, gates, baseline, across, now_ms=time.time_ns() // 1_000_000)
+    if not summary.gates:
+        globs = ", ".join(summary.unmatched_gates)
+        raise OpenClawError(f"{part.name}: no gate holds for any of its targets ({globs}); {_FOR_EXAMPLE}")
+    warnings = _write(part, summary, arguments.rootdir) if arguments.write else []
+    return Answer(
+        lines=[*_told(summary, part.run.path if arguments.write else None)],
+        data={
+            "run": part.name,
+            "verdict": summary.verdict,
+            "gates": [asdict(gate) for gate in summary.gates],
+            "unmatched_gates": list(summary.unmatched_gates),
+            "comparison": comparison_to_json(summary.comparison),
+            "wrote": arguments.write,
+            "notes": part.shortcomings,
+        },
+        status=STATUS[summary.verdict],
+        warnings=[*part.shortcomings, *warnings],
+    )
+
+
+def _gates(arguments: argparse.Namespace, part: Part) -> Gates:
+    """Return the run's own gates, changed by what is given.
+
+    Raises:
+        OpenClawError: there are none.
+    """
+    given = {name: getattr(arguments, name) for name in GATE_OPTIONS if hasattr(arguments, name)}
+    own = part.gates or Gates()
+    own = replace(own, by_target=(*own.by_target, *arguments.gates))
+    gates = firm_gates(own, Gates(**given), {GATE_OPTIONS[name] for name in given})
+    sets = [one for all_of in gates.all_there_are for one in _set_in(all_of)]
+    if not sets and part.gates is None:
+        raise OpenClawError(f"{part.name}: its parts had different gates; name what counts, {_FOR_EXAMPLE}")
+    if not sets:
+        raise OpenClawError(f"{part.name}: it has no gate of its own; name one, {_FOR_EXAMPLE}")
+    if "regression" in sets and not arguments.baseline:
+        raise OpenClawError("--fail-on regression needs the run to compare with: --baseline RUN, or last")
+    return gates
+
+
+def _set_in(gates: Gates) -> Iterator[Any]:
+    for name in GATES:
+        if (value := getattr(gates, name.replace("-", "_"))) is not None:
+            yield value
+
+
+def _write(part: Part, summary: Summary, root: Path) -> list[str]:
+    """Write the run's files anew, and return what went wrong with the project's own."""
+    from pytest_openclaw.commands.guests import guests_of
+    from pytest_openclaw.run.stored.holding import write_held
+
+    guests, warnings = guests_of(root)
+    write_held(part, summary, guests)
+    return [*warnings, *guests.complaints]
+
+
+def _told(summary: Summary, wrote: Path | None) -> Iterator[str]:
+    from pytest_openclaw.reports.comparison import in_short, name_of, reasons_in_short
+
+    words = {"passed": "passed", "failed": "FAILED", "no_verdict": "NO VERDICT"}
+    for gate in summary.gates:
+        yield f"{words[gate.ruling]:<11} {gate.gate} {gate.wanted:.10g}, {gate.target}: {gate.reason}"
+    for glob in summary.unmatched_gates:
+        yield f"no target   {glob} fits none of this run"
+    if compared := summary.comparison:
+        for one in compared.targets:
+            yield f"compared    {name_of(one)} with {compared.baseline}: {one.verdicts.word}; {in_short(one)}"
+        if apart := reasons_in_short(compared):
+            yield f"set aside   {apart}"
+    if wrote:
+        yield f"wrote       {wrote / 'summary.md'}"
+    yield ""
+    yield f"{'no verdict' if summary.verdict == 'no_verdict' else summary.verdict}"
+
+
+def _reader(name: str) -> Callable[[str], Any]:
+    return _told_wrong(lambda text: parse_gate(name, text))
+
+
+def _told_wrong(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Let argparse tell what a value may be."""
+
+    def parse(text: str) -> Any:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return parse

@@ -1,0 +1,156 @@
+"""The summary as `comment.md`: the size of a comment on a pull request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.reports.comment_page import Page, code
+from pytest_openclaw.reports.comparison import details_of, in_short, name_of, set_aside_in_words
+from pytest_openclaw.reports.money import render_usd
+from pytest_openclaw.reports.numbers import (
+    DASH,
+    render_count,
+    render_interval,
+    render_ms,
+    render_rate,
+    render_tier,
+    render_unsure,
+)
+from pytest_openclaw.reports.repeats import render_flaky
+from pytest_openclaw.reports.tool_use import (
+    render_cap,
+    render_cells,
+    render_miss,
+    render_settling,
+    render_strain,
+    render_unsafe,
+)
+from pytest_openclaw.stats.advice import advice_on
+from pytest_openclaw.stats.findings import most_frequent_miss
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_openclaw.stats.gates import GateResult
+    from pytest_openclaw.stats.summary import Group, Summary
+
+MARKER = "<!-- pytest-openclaw -->"
+"""The first line, by which a workflow finds the comment that it is to change."""
+TITLES = {
+    "passed": "gates passed",
+    "failed": "gates failed",
+    "no_verdict": "no verdict",
+    "not_gated": "no gate was set",
+}
+SIGNS = {"passed": "✅ passed", "failed": "❌ **failed**", "no_verdict": "⚠️ **no verdict**"}
+MOST_GATES = 12
+MOST_TARGETS = 12
+MOST_FINDINGS = 12
+LABEL_WIDTH = 80
+HEADERS = ("target", "passed", "95 %", "p50", "p95", "TTFT", "tok/s", "tier", "tool use", "cost")
+
+
+def render_comment(summary: Summary) -> str:
+    """Return the page: gates, targets, comparison, findings, and folded away what is longer."""
+    page = Page(MARKER, f"### OpenClaw benchmark: {TITLES[summary.verdict]}")
+    page.add([_measured(summary)])
+    gates = sorted(summary.gates, key=lambda gate: ["failed", "no_verdict", "passed"].index(gate.ruling))
+    page.table(("gate", "target", "ruling", "why"), [_gate(gate) for gate in gates], MOST_GATES, "gates")
+    page.add([f"- No target of this run fits {code(glob)}." for glob in summary.unmatched_gates])
+    page.table(HEADERS, [_target(group) for group in summary.groups], MOST_TARGETS, "targets")
+    _add_comparison(page, summary)
+    findings = [*_findings(summary)]
+    page.add(findings[:MOST_FINDINGS])
+    page.fold(f"{len(findings) - MOST_FINDINGS} more findings", findings[MOST_FINDINGS:])
+    missed = [f"- {code(one.prompt_id)} {code(one.violation or '')}" for one in summary.missed]
+    if summary.n_answered:
+        page.fold(f"Prompts missed by all targets: {len(missed)}", missed)
+    violations = [
+        f"- {_label(group)}: {n} × {code(text)}" for group in summary.groups for text, n in group.violations
+    ]
+    page.fold("Most frequent violations", violations)
+    return page.text
+
+
+def _measured(summary: Summary) -> str:
+    targets = "1 target" if len(summary.groups) == 1 else f"{len(summary.groups)} targets"
+    n_rows, n_cells = summary.n_rows, summary.n_cells
+    asked = render_cells(n_cells) if n_rows == n_cells else f"only {n_rows} of {render_cells(n_cells)}"
+    return f"{asked} on {targets}, run {code(summary.run_id)}"
+
+
+def _gate(gate: GateResult) -> list[str]:
+    wanted = f"{gate.gate} {gate.wanted:.10g}"
+    return [wanted, code(gate.target, LABEL_WIDTH), SIGNS[gate.ruling], code(gate.reason, 300)]
+
+
+def _target(group: Group) -> list[str]:
+    use, passed = group.tool_use, group.passed
+    return [
+        _label(group),
+        f"{passed.n_success}/{passed.n} ({render_rate(passed.rate)})" if passed.n else DASH,
+        render_interval(passed.interval_95),
+        render_unsure(render_ms(group.latency_ms["p50"]), group.latency_intervals_95["p50"]),
+        render_unsure(render_ms(group.latency_ms["p95"]), group.latency_intervals_95["p95"]),
+        render_unsure(render_ms(group.ttft_ms["p50"]), group.ttft_intervals_95["p50"]),
+        render_count(group.tokens_per_s),
+        render_tier(use.tier, use.conclusive),
+        f"{use.n_success}/{use.n}" if use.n else DASH,
+        DASH if group.cost_usd is None else render_usd(group.cost_usd),
+    ]
+
+
+def _label(group: Group) -> str:
+    return code(group.target.label, LABEL_WIDTH)
+
+
+def _add_comparison(page: Page, summary: Summary) -> None:
+    compared = summary.comparison
+    if compared is None:
+        return
+    head = [f"Compared with {code(compared.baseline, LABEL_WIDTH)}:", ""]
+    lines = [
+        f"- {code(name_of(one), LABEL_WIDTH)}: **{one.verdicts.word}**; {in_short(one)}"
+        for one in compared.targets
+    ]
+    page.add(lines or ["- No target is in both runs."], head=head)
+    details = [
+        f"- {code(name_of(one), LABEL_WIDTH)}, {title}: {code(text)}"
+        for one in compared.targets
+        for title, text in details_of(one)
+    ]
+    aside = [f"- set aside: {code(set_aside_in_words(one, '--across'), 400)}" for one in compared.set_aside]
+    notes = [f"- {code(note)}" for note in compared.notes]
+    page.fold("The comparison in full", [*details, *aside, *notes])
+
+
+def _findings(summary: Summary) -> Iterator[str]:
+    """What is most useful to know, the worst first."""
+    if (budget := summary.budget) is not None and budget.n_not_asked:
+        yield f"- {render_cells(budget.n_not_asked)} not asked: the budget was spent"
+    for group in summary.groups:
+        for failure_type, n in group.failures.items():
+            reason = group.reasons.get(failure_type, "the model gave no usable answer")
+            yield f"- {_label(group)}: {n} × {failure_type}: {code(reason)}"
+        if group.effective_models:
+            yield f"- {_label(group)} was answered by {code(', '.join(group.effective_models))}"
+    if passing := [known for known in summary.known_failures if not known.is_as_expected]:
+        yield f"- known failures that pass now: {code(', '.join(known.prompt_id for known in passing))}"
+    for group in summary.groups:
+        yield from (f"- {_label(group)}: {text}" for text in _of_tool_use(group))
+
+
+def _of_tool_use(group: Group) -> Iterator[str]:
+    use = group.tool_use
+    if outcome := most_frequent_miss(use):
+        advice = advice_on(outcome, use.evidence)
+        yield f"{outcome}, {render_miss(use, outcome)}{f'; {advice.short}' if advice else ''}"
+    told = [
+        render_cap(use),
+        render_settling(use, f"tier {use.tier}"),
+        render_strain(group),
+        render_unsafe(group),
+    ]
+    yield from (code(text) for text in told if text)
+    if group.repeats and (flaky := render_flaky(group.repeats)):
+        yield f"flaky: {code(flaky)}"

@@ -1,0 +1,176 @@
+"""`gate`: a stored run held against gates, and what is written of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.commands import main
+from pytest_openclaw.settings import GateLine, Gates
+from tests.plugin.conftest import validator_of
+from tests.unit.run.stored_runs import A, B, files_of, load, row, store
+
+UNAVAILABLE = {
+    "availability_status": "skipped_unavailable",
+    "success": False,
+    "objective_pass": None,
+    "failure_type": "unreachable",
+    "fault_message": "nothing answers there",
+}
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Runs of 10 cells, good and bad, with gates of their own and without."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "runs"
+
+    def rows(n_passed: int, *targets: Any, **changes: Any) -> list[Any]:
+        return [
+            row(target, f"P{n}", **{"objective_pass": n < n_passed, **changes})
+            for target in targets
+            for n in range(10)
+        ]
+
+    lines = (GateLine(target="lab/b*", changes={"min_pass_rate": None}),)
+    store(folder / "good", rows(9, A))
+    store(folder / "bad", rows(1, A))
+    store(folder / "own", rows(9, A, B), gates=asdict(Gates(min_pass_rate=0.95, by_target=lines)))
+    store(folder / "began-with-a-baseline", rows(9, A), gates=asdict(Gates(fail_on="regression")))
+    store(folder / "different", rows(9, A), gates=None)
+    store(folder / "away", rows(0, A, **UNAVAILABLE))
+    store(folder / "torn", rows(10, A)[:8], n_selected={A: 10})
+    return folder
+
+
+TABLE = [
+    pytest.param(["good", "--min-pass-rate=0.9"], 0, "passed      min-pass-rate 0.9, lab/a: 9 of 10 judged cells passed (90.0%), 90.0% wanted", id="passed"),
+    pytest.param(["bad", "--min-pass-rate=0.9"], 1, "FAILED      min-pass-rate 0.9, lab/a: 1 of 10 judged cells passed (10.0%), 90.0% wanted", id="failed"),
+    pytest.param(["good", "--min-pass-rate=0.85", "--gate-conclusive"], 1, "FAILED      min-pass-rate 0.85, lab/a: ", id="not-its-whole-interval"),
+    pytest.param(["away", "--min-pass-rate=0.9"], 10, "NO VERDICT  min-pass-rate 0.9, lab/a: nothing was answered: nothing answers there", id="nothing-answered"),
+    pytest.param(["torn", "--min-pass-rate=0.5"], 10, "NO VERDICT  min-pass-rate 0.5, lab/a: 8 of 8 judged cells passed (100.0%), 50.0% wanted, but 2 of 10 cells were not asked", id="unfinished"),
+    pytest.param(["own"], 1, "FAILED      min-pass-rate 0.95, lab/a: 9 of 10", id="its-own"),
+    pytest.param(["own", "--min-pass-rate=0.8"], 0, "passed      min-pass-rate 0.8, lab/b@low: 9 of 10", id="given-holds-for-all"),
+    pytest.param(["own", "--min-pass-rate=off", "--max-p95-ms=60000"], 0, "passed      max-p95-ms 60000, lab/a: ", id="off"),
+    pytest.param(["different", "--min-pass-rate=0.5"], 0, "passed      min-pass-rate 0.5, lab/a: ", id="merged-of-different-gates"),
+    pytest.param(["good", "--gates=*A: min-pass-rate=0.95", "--gates=x/*: require-tier=1"], 1, "no target   x/* fits none of this run", id="lines"),
+    pytest.param(["bad", "--baseline=good", "--fail-on=regression"], 1, "FAILED      fail-on-regression 0.05, lab/a: worse: 9 -> 1 of 10 cells passed, p 0.0078", id="regression"),
+    pytest.param(["good", "--baseline=bad", "--fail-on=regression"], 0, "compared    lab/a with bad: better; 1/10 -> 9/10, p 0.008", id="better"),
+    pytest.param(["bad", "--baseline=good", "--min-pass-rate=0.1"], 0, "compared    lab/a with good: worse; 9/10 -> 1/10, p 0.008", id="told-but-no-gate"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "status", "line"), TABLE)
+def test_a_run_is_held_against_gates(
+    runs: Path, words: list[str], status: int, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line a gate, the verdict last, the same in JSON; without --write nothing in the run changes."""
+    before = files_of(runs / words[0])
+
+    assert main(["gate", *words]) == status
+
+    shown = capsys.readouterr().out.splitlines()
+    assert any(one.startswith(line) for one in shown), shown
+    verdict = {0: "passed", 1: "failed", 10: "no verdict"}[status]
+    assert shown[-1] == verdict
+    assert main(["gate", *words, "--json"]) == status
+    data = json.loads(capsys.readouterr().out)
+    assert list(data) == ["run", "verdict", "gates", "unmatched_gates", "comparison", "wrote", "notes"]
+    assert data["verdict"].replace("_", " ") == verdict
+    assert files_of(runs / words[0]) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        pytest.param(["good"], "it has no gate of its own; name one, for example --min-pass-rate 0.9", id="none"),
+        pytest.param(["good", "--min-pass-rate=off"], "it has no gate of its own", id="all-off"),
+        pytest.param(["good", "--gate-conclusive"], "it has no gate of its own", id="a-switch-is-no-gate"),
+        pytest.param(["different"], "its parts had different gates; name what counts", id="different"),
+        pytest.param(["good", "--gates=x/*: require-tier=1"], "no gate holds for any of its targets (x/*)", id="no-target"),
+        pytest.param(["good", "--fail-on=regression"], "needs the run to compare with: --baseline RUN", id="no-baseline"),
+        pytest.param(["began-with-a-baseline"], "needs the run to compare with: --baseline RUN", id="its-own-needs-one"),
+        pytest.param(["good", "--gates=*: fail-on=regression"], "needs the run to compare with", id="a-line-needs-one"),
+        pytest.param(["good", "--baseline=good", "--fail-on=regression"], "name the one to compare it with", id="itself"),
+        pytest.param(["good", "--baseline=lost", "--fail-on=regression"], "there is no run lost", id="lost"),
+        pytest.param(["lost", "--min-pass-rate=0.9"], "there is no run lost", id="no-run"),
+        pytest.param(["good", "--min-pass-rate=0.9", "--across=moon"], "'moon' is nothing to look across", id="across"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_held_is_refused(
+    runs: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Status 2, which is no verdict on the model, and a line with the mend."""
+    assert main(["gate", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        pytest.param(["--min-pass-rate=90"], "give a rate from 0 to 1, for example 0.9, or off", id="rate"),
+        pytest.param(["--require-tier=4"], "give tier 1, 2 or 3, or off", id="tier"),
+        pytest.param(["--fail-on=rain"], "give regression, or off", id="fail-on"),
+        pytest.param(["--gates=x"], "has no glob of targets before a colon", id="line"),
+    ],
+)
+def test_a_wrong_gate_is_wrong_usage(
+    runs: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The status of wrong usage is 2 as well."""
+    with pytest.raises(SystemExit, match="2"):
+        main(["gate", "good", *words])
+    assert message in capsys.readouterr().err
+
+
+def test_what_is_written_holds_gates_and_comparison(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Summary and reports are written anew; rows and config stay, and a second time tells the same."""
+    before = files_of(runs / "bad")
+    words = ["gate", "bad", "--baseline=good", "--fail-on=regression", "--min-pass-rate=0.05", "--write"]
+
+    assert main(words) == 1
+
+    after = files_of(runs / "bad")
+    assert {name: after[name] for name in before} == before
+    summary = load(runs / "bad", "summary.json")
+    validator_of("summary").validate(summary)
+    assert [(gate["gate"], gate["ruling"]) for gate in summary["gates"]] == [
+        ("min-pass-rate", "passed"),
+        ("fail-on-regression", "failed"),
+    ]
+    assert (summary["verdict"], summary["comparison"]["baseline"]) == ("failed", "good")
+    assert "- failed: fail-on-regression 0.05, lab/a: worse: 9 -&gt; 1 of 10" in after["summary.md"].decode()
+    assert main(words) == 1
+    again = load(runs / "bad", "summary.json")
+    assert {**again, "generated_at_ms": 0} == {**summary, "generated_at_ms": 0}
+
+
+def test_what_only_the_old_summary_knew_is_kept(runs: Path) -> None:
+    """A session's budget, and the machine before and after, which stands in files of its own."""
+    spent = {"budget_usd": 5.0, "spent_usd": 1.5, "n_not_asked": 0}
+    snapshots = {(A, "before"): {"taken_at_ms": 1, "load_1min": 0.5}}
+    store(runs / "dear", [row(A, "P1")], snapshots=snapshots)
+    assert main(["gate", "dear", "--min-pass-rate=0.5", "--write"]) == 0
+    summary = load(runs / "dear", "summary.json")
+    (runs / "dear/summary.json").write_text(json.dumps({**summary, "budget": spent}))
+
+    assert main(["gate", "dear", "--min-pass-rate=0.5", "--write"]) == 0
+
+    summary = load(runs / "dear", "summary.json")
+    assert summary["budget"] == spent
+    assert summary["groups"][0]["resources_before"] == snapshots[A, "before"]
+
+
+def test_runs_with_different_budgets_are_compared_and_merged(runs: Path) -> None:
+    """What a session may spend shapes no request."""
+    for name, budget in (("rich", 5.0), ("poor", None)):
+        store(runs / name, [row(A, f"{name}{n}") for n in range(3)], budget_usd=budget)
+    store(runs / "as-good", [row(A, f"P{n}", objective_pass=n < 9) for n in range(10)], budget_usd=1.0)
+    store(runs / "before", [row(A, f"P{n}", objective_pass=n < 9) for n in range(10)], budget_usd=None)
+
+    assert main(["merge", "rich", "poor", "--into", "both"]) == 0
+    assert main(["gate", "as-good", "--baseline=before", "--fail-on=regression"]) == 0

@@ -1,0 +1,448 @@
+"""The workflows, step by step on this machine: artifacts are folders, `gh` is a script that keeps what it is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.conftest import NO_OTHER_PLUGINS, require_engine
+from tests.e2e.sessions import KEPT
+
+pytestmark = pytest.mark.once
+
+ROOT = Path(__file__).parent.parent.parent
+BENCHMARKS = ROOT / ".github/workflows/benchmarks.yml"
+TESTS = ROOT / ".github/workflows/tests.yml"
+STARTER = ROOT / "pytest_openclaw/starter/openclaw.yml"
+SUITES = ("core", "tools", "native")
+N_PROMPTS = 12
+MARKER = "<!-- pytest-openclaw -->"
+BOT = "github-actions[bot]"
+SESSION_BOUND_S = 300
+
+# Knows as many answers as skill.txt says, or is not there at all.
+PROVIDER = """
+from pathlib import Path
+from pytest_openclaw import CallFailed, Provider, Reply, faults
+
+
+class Scripted(Provider):
+    name = "scripted"
+
+    async def ask(self, request):
+        skill = Path(__file__).with_name("skill.txt").read_text()
+        if skill == "away":
+            raise CallFailed(faults.unreachable("scripted", "nowhere", "refused"))
+        return Reply(text="yes" if int(request.prompt.split()[-1]) < int(skill) else "no")
+
+
+def pytest_openclaw_providers():
+    return [Scripted]
+"""
+
+# What GitHub's command line would answer; its state lies beside it.
+GH = """#!{python} -ISs
+import json, os, shutil, sys
+from pathlib import Path
+
+state, words = Path(__file__).parent / "state", sys.argv[1:]
+with (state / "calls.jsonl").open("a") as file:
+    file.write(json.dumps([os.environ.get("GH_TOKEN"), os.environ.get("GH_REPO"), *words]) + "\\n")
+
+
+def after(name):
+    return words[words.index(name) + 1]
+
+
+def load():
+    return json.loads((state / "comments.json").read_text())
+
+
+def keep(comments):
+    (state / "comments.json").write_text(json.dumps(comments))
+
+
+if words[:2] == ["run", "list"]:
+    print("\\n".join(sorted((path.name for path in (state / "runs").iterdir()), reverse=True)))
+elif words[:2] == ["run", "download"]:
+    artifact = state / "runs" / words[2] / after("--name")
+    if not artifact.is_dir():
+        sys.exit("no valid artifacts found to download")
+    shutil.copytree(artifact, after("--dir"))
+elif words[0] == "api" and "--jq" in words:
+    for comment in load():
+        if comment["login"] == "github-actions[bot]" and comment["body"].startswith("<!-- pytest-openclaw -->"):
+            print(comment["id"])
+elif words[0] == "api":
+    name, _, value = after("--field").partition("=@")
+    body, comments = Path(value).read_text("utf-8"), load()
+    if after("--method") == "POST":
+        comments.append({{"id": len(comments) + 1, "login": "github-actions[bot]", "body": body}})
+    else:
+        number = int(words[4].rpartition("/")[2])
+        (one,) = (comment for comment in comments if comment["id"] == number)
+        one["body"] = body
+    keep(comments)
+else:
+    sys.exit(f"not known: {{words}}")
+"""
+
+
+@dataclass
+class Job:
+    """A job that has ended: its failed steps with their exit status, and all output."""
+
+    failed: dict[str, int] = field(default_factory=dict)
+    text: str = ""
+
+
+class GitHub:
+    """Enough of GitHub to play a workflow's jobs, each in a workspace of its own."""
+
+    def __init__(self, folder: Path, workflow: Path, *, models: str | None = "scripted/m") -> None:
+        self.workflow: dict[Any, Any] = yaml.safe_load(workflow.read_text("utf-8"))
+        self.folder, self.models = folder, models
+        self.repository, self.artifacts = folder / "repository", folder / "artifacts"
+        self.state = folder / "bin" / "state"
+        (self.state / "runs").mkdir(parents=True)
+        (self.state / "comments.json").write_text("[]")
+        gh = folder / "bin" / "gh"
+        gh.write_text(GH.format(python=sys.executable))
+        gh.chmod(0o755)
+        self.n_jobs = 0
+
+    @property
+    def comments(self) -> list[dict[str, Any]]:
+        return json.loads((self.state / "comments.json").read_text())  # type: ignore[no-any-return]
+
+    @property
+    def calls(self) -> list[list[str]]:
+        return [json.loads(line) for line in (self.state / "calls.jsonl").read_text().splitlines()]
+
+    def say(self, login: str, body: str) -> None:
+        """Somebody writes a comment."""
+        told = self.comments
+        told.append({"id": len(told) + 1, "login": login, "body": body})
+        (self.state / "comments.json").write_text(json.dumps(told))
+
+    def main_ran(self, number: int, artifact: Path | None) -> None:
+        """A run of main has ended, and has left this artifact or none."""
+        (self.state / "runs" / str(number)).mkdir()
+        if artifact:
+            shutil.copytree(artifact, self.state / "runs" / str(number) / "whole")
+
+    def play(self) -> dict[str, Job]:
+        """Play all jobs of a new run, in their order, each part of the matrix after the other."""
+        shutil.rmtree(self.artifacts, ignore_errors=True)
+        self.artifacts.mkdir()
+        jobs = {}
+        for name, job in self.workflow["jobs"].items():
+            for suite in job.get("strategy", {}).get("matrix", {}).get("suite", [""]):
+                jobs[f"{name} {suite}".strip()] = self._play(job, suite)
+        return jobs
+
+    def _play(self, job: Mapping[str, Any], suite: str) -> Job:
+        self.n_jobs += 1
+        workspace = self.folder / f"job-{self.n_jobs}"
+        workspace.mkdir()
+        done = Job()
+        for step in job["steps"]:
+            if done.failed and not re.search(r"always\(\)|!cancelled\(\)", str(step.get("if", ""))):
+                continue
+            told = {key: _expanded(value, suite) for key, value in step.get("with", {}).items()}
+            action = step.get("uses", "run").partition("@")[0]
+            if action == "actions/checkout":
+                shutil.copytree(self.repository, workspace, dirs_exist_ok=True)
+            elif action == "actions/upload-artifact":
+                source = workspace / told["path"]
+                if not source.is_dir():
+                    done.failed[step["name"]] = 1
+                    continue
+                shutil.copytree(source, self.artifacts / told["name"], ignore=shutil.ignore_patterns(".*"))
+            elif action == "actions/download-artifact":
+                self._download(workspace, told)
+            elif action == "run" and step.get("name") != "Install":
+                self._run(
+                    step, {**self.workflow.get("env", {}), **job.get("env", {})}, suite, workspace, done
+                )
+            else:
+                assert action in {"actions/setup-python", "run"}
+        return done
+
+    def _download(self, workspace: Path, told: Mapping[str, Any]) -> None:
+        if "name" in told:
+            shutil.copytree(self.artifacts / told["name"], workspace / told["path"])
+            return
+        for artifact in self.artifacts.glob(told["pattern"]):
+            shutil.copytree(artifact, workspace / told["path"] / artifact.name)
+
+    def _run(
+        self, step: Mapping[str, Any], environ: Mapping[str, Any], suite: str, workspace: Path, done: Job
+    ) -> None:
+        values = {key: _expanded(value, suite) for key, value in {**environ, **step.get("env", {})}.items()}
+        if self.models:
+            values["MODELS"] = self.models
+        kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+        paths = [str(self.folder / "bin"), str(Path(sys.executable).parent), kept["PATH"]]
+        page = workspace / "step-summary.md"
+        result = subprocess.run(
+            ["bash", "--noprofile", "--norc", "-e", "-c", step["run"]],
+            cwd=workspace,
+            env={
+                **kept,
+                **values,
+                "PATH": os.pathsep.join(paths),
+                "HOME": str(self.folder),
+                "GITHUB_ACTIONS": "true",
+                "GITHUB_STEP_SUMMARY": str(page),
+                "GITHUB_WORKFLOW": self.workflow["name"],
+                "PYTEST_ADDOPTS": f"{NO_OTHER_PLUGINS} -p no:cacheprovider",
+            },
+            capture_output=True,
+            encoding="utf-8",
+            timeout=SESSION_BOUND_S,
+        )
+        done.text += f"--- {step['name']}\n{result.stdout}{result.stderr}"
+        if result.returncode:
+            done.failed[step["name"]] = result.returncode
+
+
+def _expanded(value: Any, suite: str) -> str:
+    known = {
+        "matrix.suite": suite,
+        "github.token": "the-token",
+        "github.repository": "our/project",
+        "github.event.pull_request.number": "7",
+    }
+    return re.sub(r"\$\{\{ ([\w.]+) \}\}", lambda found: known[found[1]], str(value))
+
+
+def _project(folder: Path, skill: str) -> None:
+    """A repository with three suites of 12 prompts, and a model that knows so many answers of each."""
+    (folder / "benchmarks").mkdir(parents=True, exist_ok=True)
+    for suite in SUITES:
+        prompts = [
+            {
+                "id": f"{suite[0].upper()}{n}",
+                "prompt": f"question {n}",
+                "validator": {"type": "exact", "value": "yes"},
+            }
+            for n in range(N_PROMPTS)
+        ]
+        (folder / f"benchmarks/prompts_{suite}.json").write_text(json.dumps(prompts))
+        # The workflow names the shipped suites, which are TOML.
+        lines = [
+            f'[[prompts]]\nid = "{one["id"]}"\nprompt = "{one["prompt"]}"\nvalidator = {{ type = "exact", value = "yes" }}\n'
+            for one in prompts
+        ]
+        (folder / f"benchmarks/prompts_{suite}.json").unlink()
+        (folder / f"benchmarks/prompts_{suite}.toml").write_text("\n".join(lines))
+    (folder / "conftest.py").write_text(PROVIDER)
+    (folder / "pytest.ini").write_text("[pytest]\nopenclaw_models = scripted/m\n")
+    (folder / "skill.txt").write_text(skill)
+
+
+@pytest.fixture(scope="module")
+def of_main(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Job]]:
+    """What main's first run leaves, with a model that knows 10 of 12 answers; and how it went."""
+    hub = GitHub(tmp_path_factory.mktemp("main"), BENCHMARKS)
+    _project(hub.repository, "10")
+    jobs = hub.play()
+    return hub.artifacts / "whole", jobs
+
+
+@pytest.fixture
+def hub(tmp_path: Path, of_main: tuple[Path, dict[str, Job]]) -> GitHub:
+    """A repository whose main has run before: lately without an artifact."""
+    hub = GitHub(tmp_path, BENCHMARKS)
+    _project(hub.repository, "10")
+    hub.main_ran(101, of_main[0])
+    hub.main_ran(102, None)
+    return hub
+
+
+def test_the_first_run_of_main_passes_without_a_baseline(of_main: tuple[Path, dict[str, Job]]) -> None:
+    """Three shards are one run of 36 cells; there is nothing to compare with, and that is told."""
+    whole, jobs = of_main
+
+    assert {name: job.failed for name, job in jobs.items() if name != "comment"} == {
+        "shard core": {},
+        "shard tools": {},
+        "shard native": {},
+        "gate": {},
+    }
+    summary = json.loads((whole / "summary.json").read_text())
+    assert (summary["n_rows"], summary["state"], summary["verdict"]) == (36, "finished", "passed")
+    assert "::notice::There is no run of main to compare with." in jobs["gate"].text
+    assert "passed      min-pass-rate 0.03, scripted/m: 30 of 36 judged cells passed" in jobs["gate"].text
+    page = next(whole.parent.parent.glob("job-4/step-summary.md")).read_text()
+    assert page.count("# OpenClaw benchmark whole") == 1
+
+
+def test_a_good_change_passes_and_its_comment_is_kept_up_to_date(hub: GitHub) -> None:
+    """The first push posts a comment, the second one changes it; others' comments stay as they are."""
+    hub.say("mallory", f"{MARKER}\nmine")
+    hub.say(BOT, "of another workflow")
+
+    first = hub.play()
+    body = hub.comments[2]["body"]
+    (hub.repository / "skill.txt").write_text("11")
+    second = hub.play()
+
+    assert not any(job.failed for job in [*first.values(), *second.values()])
+    assert [(one["login"], one["body"][:12]) for one in hub.comments[:2]] == [
+        ("mallory", MARKER[:12]),
+        (BOT, "of another w"),
+    ]
+    assert len(hub.comments) == 3
+    assert body.startswith(f"{MARKER}\n")
+    assert "30/36 (83 %)" in body
+    assert "33/36 (91 %)" in hub.comments[2]["body"]
+    assert "main" in hub.comments[2]["body"]
+    listed = next(call for call in hub.calls if call[2:4] == ["run", "list"])
+    assert listed[:2] == ["the-token", "our/project"]
+    assert shlex.join(listed[4:11]) == "--workflow benchmarks --branch main --event push --status"
+
+
+def test_a_regression_fails_and_the_comment_says_why(hub: GitHub) -> None:
+    """Every shard is green, the gate ends with 1, and summary and comment stand there all the same."""
+    (hub.repository / "skill.txt").write_text("5")
+
+    jobs = hub.play()
+
+    assert {name: job.failed for name, job in jobs.items() if job.failed} == {"gate": {"Gate": 1}}
+    assert (
+        "FAILED      fail-on-regression 0.05, scripted/m: worse: 30 -> 15 of 36 cells passed"
+        in jobs["gate"].text
+    )
+    assert "scripted/m: worse" in jobs["gate"].text.partition("--- Compare with main")[2]
+    (comment,) = hub.comments
+    assert "failed" in comment["body"].partition("\n\n")[0]
+    assert "30 -&#62; 15 of 36 cells passed" in comment["body"]
+
+
+def test_nothing_answered_has_no_verdict(hub: GitHub) -> None:
+    """The shards fail, because nobody was there; the gate ends with 10 and says so."""
+    (hub.repository / "skill.txt").write_text("away")
+
+    jobs = hub.play()
+
+    assert {name: job.failed for name, job in jobs.items() if job.failed} == {
+        **{f"shard {suite}": {"Ask": 1} for suite in SUITES},
+        "gate": {"Gate": 10},
+    }
+    (comment,) = hub.comments
+    assert "no verdict" in comment["body"].partition("\n\n")[0]
+    assert "nothing was answered" in comment["body"]
+
+
+def test_a_shard_without_a_run_is_missed(hub: GitHub) -> None:
+    """What is not there cannot be passed over: the merge names it."""
+    (hub.repository / "benchmarks/prompts_tools.toml").write_text("[[prompts]]\n")
+
+    hub.workflow["jobs"].pop("comment")  # it would find nothing
+    jobs = hub.play()
+
+    assert jobs["shard tools"].failed == {"Ask": 2, "Keep the run": 1}
+    assert jobs["gate"].failed["Merge"] == 1
+    assert "there is no run directory shards/shard-tools" in jobs["gate"].text
+    assert "--- Gate" not in jobs["gate"].text
+
+
+@pytest.mark.engine
+def test_the_embedded_model_goes_the_same_way(tmp_path: Path) -> None:
+    """As on GitHub: the real engine answers three prompts in three shards, and the whole is gated."""
+    require_engine()
+    hub = GitHub(tmp_path, BENCHMARKS, models=None)
+    (hub.repository / "benchmarks").mkdir(parents=True)
+    for suite in SUITES:
+        (hub.repository / f"benchmarks/prompts_{suite}.toml").write_text(
+            f'[[prompts]]\nid = "{suite}"\nprompt = "What is the capital of France?"\nmax_output_tokens = 32\n'
+            'validator = { type = "contains", value = "Paris" }\n'
+        )
+
+    jobs = hub.play()
+
+    assert not any(job.failed for job in jobs.values()), jobs["gate"].text
+    rows = (hub.artifacts / "whole/results.jsonl").read_text().splitlines()
+    assert [json.loads(row)["provider"] for row in rows] == ["llama_cpp"] * 3
+    assert "llama" in hub.comments[0]["body"]
+
+
+def test_the_starter_goes_the_same_way(tmp_path: Path) -> None:
+    """One job asks and compares, and the comment is the same."""
+    hub = GitHub(tmp_path, STARTER)
+    _project(hub.repository, "10")
+    first = hub.play()
+    hub.main_ran(1, hub.artifacts / "whole")
+    (hub.repository / "skill.txt").write_text("5")
+
+    second = hub.play()
+
+    assert not any(job.failed for job in [*first.values(), *second.values()])
+    assert "15/36 (41 %)" in hub.comments[0]["body"]
+    assert "worse" in hub.comments[0]["body"]
+
+
+def _steps(workflow: Path) -> list[dict[str, Any]]:
+    jobs = yaml.safe_load(workflow.read_text("utf-8"))["jobs"]
+    return [step for job in jobs.values() for step in job["steps"]]
+
+
+@pytest.mark.parametrize("workflow", [BENCHMARKS, TESTS, STARTER], ids=lambda path: path.name)
+def test_a_workflow_is_safe(workflow: Path) -> None:
+    """No foreign text becomes shell, actions are of one version, and what may write runs no foreign code."""
+    text, parsed = workflow.read_text("utf-8"), yaml.safe_load(workflow.read_text("utf-8"))
+
+    assert "pull_request_target" not in re.sub(r"#.*", "", text)
+    assert parsed["permissions"] == {"contents": "read"}
+    for step in _steps(workflow):
+        assert "${{" not in step.get("run", "")
+        assert re.fullmatch(r"actions/[a-z-]+@v\d+\.\d+\.\d+", step.get("uses", "actions/x@v1.2.3"))
+    for name, job in parsed["jobs"].items():
+        writes = "write" in job.get("permissions", {}).values()
+        assert writes == (name == "comment")
+        if writes:
+            assert job["permissions"] == {"pull-requests": "write"}
+            assert [step.get("uses", "").partition("@")[0] for step in job["steps"]] == [
+                "actions/download-artifact",
+                "",
+            ]
+            assert "github.event.pull_request.head.repo.full_name == github.repository" in job["if"]
+
+
+def test_the_starter_is_the_small_form(tmp_path: Path) -> None:
+    """What both have in common is the same, word for word."""
+    large, small = (yaml.safe_load(path.read_text("utf-8")) for path in (BENCHMARKS, STARTER))
+
+    def fetches(workflow: Any) -> Any:
+        (step,) = (
+            step for step in workflow["jobs"]["gate"]["steps"] if step.get("name") == "Fetch main's last run"
+        )
+        return step
+
+    assert small["jobs"]["comment"] == large["jobs"]["comment"]
+    assert fetches(small) == fetches(large)
+    assert small[True] == large[True]  # `on`, which YAML 1.1 takes for true
+
+
+def test_every_shard_is_merged() -> None:
+    """The matrix and the step that merges name the same suites, which are all there."""
+    jobs = yaml.safe_load(BENCHMARKS.read_text("utf-8"))["jobs"]
+    suites = jobs["shard"]["strategy"]["matrix"]["suite"]
+    (merge,) = (step["run"] for step in jobs["gate"]["steps"] if step.get("name") == "Merge")
+
+    assert re.findall(r"shards/shard-(\w+)", merge) == suites == list(SUITES)
+    assert all((ROOT / f"benchmarks/prompts_{suite}.toml").is_file() for suite in suites)
