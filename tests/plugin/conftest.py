@@ -206,7 +206,7 @@ class Project:
             models: what `--openclaw-models` names; None leaves the option out.
             target: what is run.
             apart: in a process of its own. Inside this one a session, or under xdist its controller, starts
-                much faster, but passes a Ctrl-C on.
+                much faster, but passes a Ctrl-C on and has no terminal of its own.
         """
         chosen = [f"--openclaw-models={models}"] if models else []
         named = [target] if target else []

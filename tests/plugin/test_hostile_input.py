@@ -441,8 +441,7 @@ def test_a_terminal_that_knows_ascii_alone(plain_project: Any, monkeypatch: pyte
         [{"id": "日本", "name": "é🎉", "prompt": "say 🎉", "validator": {"type": "exact", "value": "ü"}}],
     )
 
-    # `-n 0` asks for a process of its own, without workers.
-    session = plain_project.run("-n", "0", "-v", models="scripted/日本")
+    session = plain_project.run("-v", models="scripted/日本", apart=True)
 
     session.outcomes(failed=1)
     assert session.text.isascii()

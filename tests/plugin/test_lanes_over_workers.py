@@ -255,6 +255,7 @@ def test_what_a_resumed_run_asks_is_every_workers(
         results.write_text("".join(row for row in rows if int(json.loads(row)["prompt_id"][1:]) % 2), "utf-8")
         server.asked.clear()
         server.most_paused_at_once = 0
+        server.pause_s = 0.5  # a worker that starts late still meets the other
         session = plain_project.run(*words, "--openclaw-resume=last", models=None)
 
     session.outcomes(passed=16)
