@@ -104,8 +104,8 @@ def run(arguments: argparse.Namespace) -> Answer:
     over = f" of all {n_targets} targets" if n_targets > 1 else ""
     lines += [
         "",
-        f"a loss that is there is seen in {_percent(wanted)} of cases, "
-        f"one that is not in at most 2.5 %{over};",
+        f"a loss that is there is seen in {_percent(wanted)} of cases,"
+        f" one that is not in at most 2.5 %{over};",
     ]
     lines += ["calls are those of one target in one run, and both runs need as many"]
     data = {"detect": arguments.detect, "power": wanted, "flips": flips, "targets": n_targets, "plans": found}

@@ -29,7 +29,7 @@ class VerdictChange:
         n_prompts: with their harder forms and repeats; what the test is made of.
         n_cells: on each side; `n_base` and `n_candidate` of them passed.
         difference: the candidate's rate less the baseline's, -1 to 1.
-        interval_95: of the difference in all that could be asked; it holds 0 wherever `p` is not below 0.05.
+        interval_95: of the difference in all that could be asked; it reaches beyond 0 only where `p` is not below 0.05.
         n_better, n_worse: prompts of which more cells pass now, or fewer.
         p, p_adjusted: two-sided; adjusted for all targets that were compared.
         could_see: the smallest loss, 0 to 1, that four runs in five would have shown; None if none would.
@@ -171,7 +171,8 @@ def _interval(tallies: Sequence[_Tally], found: Difference) -> Interval | None:
 
     Bonett & Price (2012), "Adjusted Wald confidence interval for a difference of binomial proportions
     based on paired data", J. Educ. Behav. Stat. 37; here of whole prompts, each with the weight of its
-    cells, and with Student's t. It is made to hold 0 where the exact test sees no difference.
+    cells, and with Student's t. It is made to hold 0 where the exact test sees no difference, and to end
+    there where it sees one: that is wrong in at most one of forty cases more.
     """
     if not tallies:
         return None
@@ -184,6 +185,10 @@ def _interval(tallies: Sequence[_Tally], found: Difference) -> Interval | None:
     low, high = max(-1.0, centre - half), min(1.0, centre + half)
     if found.p >= LEVEL:
         low, high = min(low, 0.0), max(high, 0.0)
+    elif found.sign > 0:
+        low = max(low, 0.0)
+    else:
+        high = min(high, 0.0)
     return Interval(low=low, high=high)
 
 

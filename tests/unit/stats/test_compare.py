@@ -108,16 +108,32 @@ def test_the_interval_of_the_difference() -> None:
     assert verdicts.interval_95.high == pytest.approx(centre + half, abs=1e-5)
 
 
+def test_a_loss_that_is_seen_has_an_interval_of_losses() -> None:
+    """Six prompts that all pass less often of four times: p 0.03, where Student's t reaches above 0."""
+    base = [row for repeat in (1, 2, 3, 4) for row in cells("++++++", repeat=repeat)]
+    marks = ("+---++", "+---++", "----++", "------")
+    candidate = [row for repeat, each in enumerate(marks, 1) for row in cells(each, repeat=repeat)]
+
+    verdicts = only(base, candidate).verdicts
+
+    assert (verdicts.word, verdicts.p) == ("worse", 2 / 2**6)
+    assert verdicts.interval_95 is not None
+    assert verdicts.interval_95.high == 0
+
+
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(["++", "+-", "-+", "--"]), max_size=30))
 def test_interval_and_word_never_contradict(prompts: list[str]) -> None:
-    """Where no difference is seen the interval holds none; and swapping the runs mirrors everything."""
+    """Where no difference is seen the interval holds none, and else it ends there; swapped runs mirror all."""
     base, candidate = (cells("".join(prompt[side] for prompt in prompts)) for side in (0, 1))
     forth, back = only(base, candidate).verdicts, only(candidate, base).verdicts
 
     if forth.word == "no difference seen":
         assert forth.interval_95 is not None
         assert forth.interval_95.low <= 0 <= forth.interval_95.high
+    if forth.word == "worse":
+        assert forth.interval_95 is not None
+        assert forth.interval_95.high <= 0
     mirrored = {"better": "worse", "worse": "better"}
     assert back.word == mirrored.get(forth.word, forth.word)
     assert back.p == forth.p
