@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from pytest_openclaw.faults import BUDGET_SPENT
 from pytest_openclaw.stats.doubt import bounds_of
 from pytest_openclaw.stats.looks import PASSED, SUCCEEDED, TIMED, look_at_p95, look_at_rate, look_at_tier
 from pytest_openclaw.stats.significance import LEVEL
@@ -191,7 +192,8 @@ def _regression_gate(group: Group, comparison: ComparedRuns | None, doubt: str |
         elif verdicts.word == "worse":
             reason = f"worse: {counted}, but {open_cells} might have made it good"
         elif verdicts.could_see is None:
-            reason = f"{counted}, but {verdicts.n_prompts} prompts are too few to see any loss"
+            prompts = "1 prompt is" if verdicts.n_prompts == 1 else f"{verdicts.n_prompts} prompts are"
+            reason = f"{counted}, but {prompts} too few to see any loss"
         elif doubt:
             reason = f"{counted}, but {doubt}"
         elif verdicts.if_ill == "worse":
@@ -213,7 +215,8 @@ def _nothing(group: Group, what: str) -> str:
     if group.n_ok == 0:
         reason = next(iter(group.reasons.values()), "no cell was answered")
         return f"nothing was answered: {reason}"
-    return f"no answered cell counts for it (0 {what})"
+    # "0 tool cells succeeded" would read as if some had not.
+    return f"no answered cell counts for it (0 {what.removesuffix(' passed').removesuffix(' succeeded')})"
 
 
 def _beside(measured: Look, other: Look, bounds: Bounds, how: str) -> str:
@@ -226,10 +229,11 @@ def _beside(measured: Look, other: Look, bounds: Bounds, how: str) -> str:
 
 def _gap(bounds: Bounds) -> str | None:
     """Why no gate is passed: somebody was not there, or was not asked."""
-    if bounds.n_unavailable:
-        return f"{bounds.n_unavailable} of {bounds.n_cells} cells were unavailable"
-    if bounds.n_missing:
-        return f"{bounds.n_missing} of {bounds.n_cells} cells were not asked"
+    not_asked = bounds.n_missing + bounds.group.failures.get(BUDGET_SPENT, 0)
+    unavailable = bounds.n_unavailable + bounds.n_missing - not_asked
+    for n, what in ((unavailable, "unavailable"), (not_asked, "not asked")):
+        if n:
+            return f"{n} of {bounds.n_cells} cells were {what}"
     return None
 
 

@@ -61,7 +61,7 @@ class SetAside:
     """Cells of one target that are not compared.
 
     Attributes:
-        target: its label.
+        target: its label, in the run that has these cells.
         prompts: their ids, each once, in order.
     """
 
@@ -170,7 +170,10 @@ def _pair_target(
         candidate=other,
         pairs=tuple(pairs),
         open=tuple(still_open),
-        set_aside=tuple(_set_aside(other, obstacle, rows) for obstacle, rows in apart.items()),
+        set_aside=tuple(
+            _set_aside(one if obstacle.reason == "only_in_baseline" else other, obstacle, rows)
+            for obstacle, rows in apart.items()
+        ),
     )
 
 

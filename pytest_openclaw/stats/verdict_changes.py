@@ -29,7 +29,7 @@ class VerdictChange:
         n_prompts: with their harder forms and repeats; what the test is made of.
         n_cells: on each side; `n_base` and `n_candidate` of them passed.
         difference: the candidate's rate less the baseline's, -1 to 1.
-        interval_95: of the difference in all that could be asked; it reaches beyond 0 only where `p` is not below 0.05.
+        interval_95: of the difference in all that could be asked; beyond 0 only where `p` is not below 0.05.
         n_better, n_worse: prompts of which more cells pass now, or fewer.
         p, p_adjusted: two-sided; adjusted for all targets that were compared.
         could_see: the smallest loss, 0 to 1, that four runs in five would have shown; None if none would.

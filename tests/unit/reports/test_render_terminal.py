@@ -114,7 +114,7 @@ def test_no_answer_at_all_is_said_in_one_line() -> None:
         (
             Gates(min_tool_rate=0.9),
             "gate NO VERDICT",
-            "no answered cell counts for it (0 tool cells succeeded)",
+            "no answered cell counts for it (0 tool cells)",
         ),
     ],
     ids=["passed", "failed", "no-verdict"],

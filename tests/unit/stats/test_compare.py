@@ -233,6 +233,16 @@ def test_targets_of_one_run_are_told() -> None:
     ]
 
 
+def test_cells_are_told_of_the_target_that_has_them() -> None:
+    """Where two models are compared, what only the baseline has is the baseline's model's."""
+    compared = compare(cells("+++"), [*cells("+", OTHER), *cells("+", OTHER, repeat=2)], [(TARGET, OTHER)])
+
+    assert [(one.target, one.reason, one.n_cells) for one in compared.set_aside] == [
+        (TARGET.label, "only_in_baseline", 2),
+        (OTHER.label, "only_in_candidate", 1),
+    ]
+
+
 # --- ratios -------------------------------------------------------------------------------------
 
 

@@ -39,9 +39,9 @@ def faults(n: int, **changes: Any) -> list[Record]:
     return [fault(prompt_id=f"F{number}", tool_demand="none", **given) for number in range(n)]
 
 
-def away(n: int) -> list[Record]:
+def away(n: int, **changes: Any) -> list[Record]:
     """Cells that nobody was there to answer."""
-    return [fault(prompt_id=f"A{number}", tool_demand="none") for number in range(n)]
+    return [fault(prompt_id=f"A{number}", tool_demand="none", **changes) for number in range(n)]
 
 
 def ruled(rows: list[Record], gates: Gates, n_selected: int | None = None) -> GateResult:
@@ -65,7 +65,7 @@ SLOW = {"e2e_ms": 101}
         pytest.param([*passes(1), *misses(2)], 0, Gates(min_pass_rate=1 / 3), "passed", "1 of 3", id="a-third-is-a-third"),
         pytest.param([*passes(19), *misses(1)], 0, Gates(min_pass_rate=0.9505), "failed", "95.05% wanted", id="all-digits-of-what-is-wanted"),
         pytest.param([*passes(1), record(prompt_id="S", success=False, objective_pass=None)], 0, MOST, "failed", "1 of 2 judged", id="silence-is-a-miss"),
-        pytest.param([record(objective_pass=None)], 0, MOST, "no_verdict", "no answered cell counts for it (0 judged cells passed)", id="nothing-judged"),
+        pytest.param([record(objective_pass=None)], 0, MOST, "no_verdict", "no answered cell counts for it (0 judged cells)", id="nothing-judged"),
         pytest.param([*misses(5)], 0, Gates(min_pass_rate=0), "passed", "0 of 5", id="nothing-wanted"),
         # Faults: counted both ways.
         pytest.param([*passes(19), *faults(1)], 0, MOST, "passed", "19 of 19 judged cells passed (100.0%), 90.0% wanted; with 1 cell without an answer against it: 19 of 20", id="passed-with-a-fault-as-a-miss"),
@@ -84,6 +84,7 @@ SLOW = {"e2e_ms": 101}
         # Not asked: likewise.
         pytest.param([*passes(99)], 1, HALF, "no_verdict", "but 1 of 100 cells were not asked", id="not-asked-is-no-pass"),
         pytest.param([*passes(4), *misses(5)], 1, HALF, "no_verdict", "but 1 of 10 cells were not asked", id="not-asked-might-have-passed"),
+        pytest.param([*passes(7), *away(2, failure_type="budget_spent")], 1, HALF, "no_verdict", "but 3 of 10 cells were not asked", id="a-spent-budget-asks-nobody"),
         pytest.param([*passes(1), *misses(8)], 1, HALF, "failed", "even with 1 cell without an answer for it: 2 of 10", id="not-asked-saves-nobody"),
         pytest.param([], 3, Gates(min_pass_rate=0), "no_verdict", "nothing was answered: no cell was answered", id="nobody-asked"),
         pytest.param([*passes(8), *faults(1), *away(1)], 5, HALF, "no_verdict", "but 1 of 15 cells were unavailable", id="all-at-once"),

@@ -41,6 +41,7 @@ def _gate(
         pytest.param("+" * 9, "?" * 9, "no_verdict", "nothing could be compared with before", id="nothing-answered"),
         pytest.param("o" * 9, "o" * 9, "no_verdict", "nothing could be compared with before", id="nothing-judged"),
         pytest.param("+" * 5, "+" * 5, "no_verdict", "5 prompts are too few to see any loss", id="a-gate-that-could-never-fail"),
+        pytest.param("+", "+", "no_verdict", "1 prompt is too few to see any loss", id="one-prompt"),
     ],
 )  # fmt: skip
 def test_a_loss_that_is_no_chance_fails(base: str, candidate: str, ruling: str, reason: str) -> None:
