@@ -155,9 +155,11 @@ def _gate_lines(config: pytest.Config) -> Iterator[GateLine]:
 
 
 def _baseline(config: pytest.Config) -> str:
-    """The name as it was given, or the directory that the ini file names from where it stands."""
+    """The name as it was given, or the directory that the ini file names from where it stands; `off` is none."""
     value, where = lookup(config, "baseline")
     name = str(value or "").strip()
+    if name == "off":
+        return ""
     beside = base_dir(config) / Path(name).expanduser()
     return str(beside) if Path(name).name != name and not where.startswith("--") and beside.is_dir() else name
 

@@ -110,7 +110,7 @@ OPTIONS = (
     ),
     Option(
         "baseline",
-        "Compare with this run: its directory, its id, or last (the newest other one).",
+        "Compare with this run: its directory, its id, or last (the newest other one); off: with none.",
         "RUN",
     ),
     Option(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.records import Target
     from pytest_openclaw.run.fetching import Fetcher
+    from pytest_openclaw.settings import Settings
     from pytest_openclaw.state import State
 
 
@@ -78,12 +79,12 @@ def check_run_name(state: State) -> None:
 
 def read_baseline(state: State) -> None:
     """Read the run to compare with, before anybody is called; refuse a gate that has none."""
-    from pytest_openclaw.run.baseline import find_baseline, read_measured
+    from pytest_openclaw.run.baseline import LAST, find_baseline, read_measured
 
     settings = state.settings
     name, began = settings.baseline, state.resumption.path
     if not name:
-        if any(gates.fail_on for gates in settings.gates.all_there_are):
+        if _fails_on_regression(settings):
             why = f"the run {began.name} was begun with it; " if began else ""
             raise pytest.UsageError(
                 f"--openclaw-fail-on=regression: {why}name the run to compare with: --openclaw-baseline=RUN"
@@ -92,7 +93,15 @@ def read_baseline(state: State) -> None:
     try:
         state.baseline = read_measured(find_baseline(name, settings.runs_dir, besides=began))
     except (OpenClawError, OSError) as error:
-        raise pytest.UsageError(f"--openclaw-baseline={name}: {error}") from None
+        first = "--openclaw-baseline=off" + (
+            " --openclaw-fail-on=off" if _fails_on_regression(settings) else ""
+        )
+        mend = f"; a first run is measured with {first}" if name == LAST else ""
+        raise pytest.UsageError(f"--openclaw-baseline={name}: {error}{mend}") from None
+
+
+def _fails_on_regression(settings: Settings) -> bool:
+    return any(gates.fail_on for gates in settings.gates.all_there_are)
 
 
 def check_guests(state: State) -> None:
@@ -161,6 +170,7 @@ def resolve_wildcards(state: State) -> None:
 
 async def _resolve_all(state: State) -> list[Target]:
     from pytest_openclaw.run.fetching import Fetcher
+    from pytest_openclaw.settings import Settings
 
     fetcher = Fetcher(state.providers, state.settings, state.shared_path)
     try:

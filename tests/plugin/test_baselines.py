@@ -93,7 +93,9 @@ def test_the_ini_file_can_name_a_baseline(plain_project: Any, monkeypatch: pytes
     ("args", "message"),
     [
         pytest.param(["--openclaw-baseline=lost"], "--openclaw-baseline=lost: there is no run lost", id="missing"),
-        pytest.param(["--openclaw-baseline=last"], "there is no other run in", id="no-last"),
+        pytest.param(["--openclaw-baseline=last"], "a first run is measured with --openclaw-baseline=off", id="no-last"),
+        pytest.param(["--openclaw-baseline=last", "--openclaw-fail-on=regression"], "with --openclaw-baseline=off --openclaw-fail-on=off", id="no-last-and-a-gate"),
+        pytest.param(["--openclaw-baseline=off", "--openclaw-fail-on=regression"], "name the run to compare with: --openclaw-baseline=RUN", id="gate-with-baseline-off"),
         pytest.param(["--openclaw-baseline=torn"], "line 1 is no row of this format", id="unreadable"),
         pytest.param(["--openclaw-fail-on=regression"], "name the run to compare with: --openclaw-baseline=RUN", id="gate-without-baseline"),
         pytest.param(["--openclaw-fail-on=everything"], "--openclaw-fail-on=everything: give regression, or off", id="unknown-gate"),
@@ -114,6 +116,19 @@ def test_a_wrong_baseline_ends_the_session_at_its_start(project: Any, args: list
     assert session.status == 4
     assert message in session.text
     assert not (project.folder / "asked").exists()
+
+
+def test_a_first_run_needs_no_baseline(plain_project: Any) -> None:
+    """What the ini file asks of all runs to come is switched off for the one that they are compared with."""
+    _suite(plain_project, n_bad=0)
+    plain_project.pytester.makeini("[pytest]\nopenclaw_baseline = last\nopenclaw_fail_on = regression")
+
+    first = _run(plain_project, "first", "--openclaw-baseline=off", "--openclaw-fail-on=off")
+    second = _run(plain_project, "second")
+
+    assert (first.status, second.status) == (0, 0)
+    assert _summary(plain_project, "first")["comparison"] is None
+    assert _summary(plain_project, "second")["comparison"]["baseline"] == "first"
 
 
 def test_listing_reads_no_baseline(plain_project: Any) -> None:
