@@ -155,7 +155,7 @@ def _gate_lines(config: pytest.Config) -> Iterator[GateLine]:
 
 
 def _baseline(config: pytest.Config) -> str:
-    """The name as it was given, or the directory that the ini file names from where it stands; `off` is none."""
+    """The name as given, or the directory that the ini file names from where it stands; none for `off`."""
     value, where = lookup(config, "baseline")
     name = str(value or "").strip()
     if name == "off":

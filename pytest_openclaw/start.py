@@ -170,7 +170,6 @@ def resolve_wildcards(state: State) -> None:
 
 async def _resolve_all(state: State) -> list[Target]:
     from pytest_openclaw.run.fetching import Fetcher
-    from pytest_openclaw.settings import Settings
 
     fetcher = Fetcher(state.providers, state.settings, state.shared_path)
     try:
