@@ -131,7 +131,7 @@ def _findings(summary: Summary) -> Iterator[str]:
     for group in summary.groups:
         for failure_type, n in group.failures.items():
             reason = group.reasons.get(failure_type, "the model gave no usable answer")
-            yield f"- {_label(group)}: {n} × {failure_type}: {code(reason)}"
+            yield f"- {_label(group)}: {n} × {code(failure_type)}: {code(reason)}"
         if group.effective_models:
             yield f"- {_label(group)} was answered by {code(', '.join(group.effective_models))}"
     if passing := [known for known in summary.known_failures if not known.is_as_expected]:
@@ -144,7 +144,7 @@ def _of_tool_use(group: Group) -> Iterator[str]:
     use = group.tool_use
     if outcome := most_frequent_miss(use):
         advice = advice_on(outcome, use.evidence)
-        yield f"{outcome}, {render_miss(use, outcome)}{f'; {advice.short}' if advice else ''}"
+        yield f"{code(outcome)}, {render_miss(use, outcome)}{f'; {advice.short}' if advice else ''}"
     told = [
         render_cap(use),
         render_settling(use, f"tier {use.tier}"),

@@ -8,6 +8,7 @@ from typing import Any
 
 from pytest_openclaw.records import Record, Target
 from pytest_openclaw.settings import Gates
+from pytest_openclaw.stats.compare import ComparedRuns
 from pytest_openclaw.stats.summarising import summarise_run
 from pytest_openclaw.stats.summary import Summary, group_records
 from pytest_openclaw.toolcalls import ToolOutcome
@@ -110,9 +111,15 @@ def pressed(
 
 
 def summary_of(
-    records: Sequence[Record], *, n_selected: Mapping[Target, int] | None = None, gates: Gates = NO_GATES
+    records: Sequence[Record],
+    *,
+    n_selected: Mapping[Target, int] | None = None,
+    gates: Gates = NO_GATES,
+    comparison: ComparedRuns | None = None,
 ) -> Summary:
     """The summary of a run that selected as many cells as there are rows, unless it says otherwise."""
     groups_of = group_records(records)
     n_selected = n_selected or {target: len(rows) for target, rows in groups_of.items()}
-    return summarise_run(records, n_selected, gates, {}, run_id="20261121_233059", generated_at_ms=0)
+    return summarise_run(
+        records, n_selected, gates, {}, run_id="20261121_233059", generated_at_ms=0, comparison=comparison
+    )

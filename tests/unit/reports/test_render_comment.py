@@ -1,0 +1,202 @@
+"""`comment.md`: what stands where, how large it may be, and that foreign text stays text on GitHub."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import cmarkgfm
+import pytest
+from cmarkgfm.cmark import Options
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.records import Target
+from pytest_openclaw.reports.comment import MARKER, render_comment
+from pytest_openclaw.reports.comment_page import LONGEST, code
+from pytest_openclaw.settings import Gates
+from pytest_openclaw.stats.compare import compare_records
+from pytest_openclaw.stats.pairing import Obstacle, Obstacles
+from pytest_openclaw.stats.summary import Summary
+from tests.unit.reports.summaries import TARGET, fault, missed, record, summary_of
+
+pytestmark = pytest.mark.once
+
+GITHUBS_LIMIT = 65_536
+OWN_TAGS = {
+    "h3",
+    "p",
+    "table",
+    "thead",
+    "tbody",
+    "tr",
+    "th",
+    "td",
+    "ul",
+    "li",
+    "strong",
+    "code",
+    "details",
+    "summary",
+    "br",
+}
+HOSTILE = [
+    pytest.param("@octocat please", id="mention"),
+    pytest.param("closes #1, fixes octo/repo#2 and GH-3", id="issues"),
+    pytest.param("</code></td></table><script>alert(1)</script><img src=x onerror=alert(1)>", id="html"),
+    pytest.param("&lt;b&gt; &#60;i&#62; &amp;", id="entities"),
+    pytest.param("a | b || c \\| d", id="bars"),
+    pytest.param("` `` ``` ~~~ *x* _y_ **z** ~~s~~ [a](http://b.c) ![i](http://b.c/x.png)", id="markup"),
+    pytest.param("https://evil.example/x www.evil.example ftp://evil.example", id="addresses"),
+    pytest.param("one\n\n# two\n\n- three\n</details>\n<!-- pytest-openclaw -->", id="lines"),
+    pytest.param("<!-- never closed", id="comment"),
+    pytest.param("\u202eright to left\u202c \x1b[31mred\x00 \u2066x", id="control"),
+    pytest.param("$x^2$ :tada: 0123456789abcdef0123456789abcdef01234567", id="github-extras"),
+]
+
+
+class _Html(HTMLParser):
+    """Tags, attributes and the text outside `<code>`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.comments: list[str] = []
+        self.in_code: list[str] = []
+        self.prose = ""
+        self._depth = 0
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attributes
+        if tag == "code":
+            self._depth += 1
+            self.in_code.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._depth -= tag == "code"
+
+    def handle_comment(self, data: str) -> None:
+        self.comments.append(data)
+
+    def handle_data(self, data: str) -> None:
+        if self._depth:
+            self.in_code[-1] += data
+        else:
+            self.prose += data
+
+
+def _shown(page: str) -> _Html:
+    """The page as GitHub's own parser reads it, raw HTML let through."""
+    html = _Html()
+    html.feed(cmarkgfm.github_flavored_markdown_to_html(page, Options.CMARK_OPT_UNSAFE))
+    html.close()
+    return html
+
+
+def _everywhere(text: str) -> Summary:
+    """A run in which a foreign text stands wherever one can."""
+    target = Target(provider="lab", model=text, thinking_level="low")
+    other = Target(provider="lab", model=f"{text}2")
+    rows = [
+        missed(target, prompt_id=text, prompt_name=text, violation=text, effective_model=text),
+        missed(target, prompt_id=f"{text}9", known_failure=text, objective_pass=True, violation=None),
+        fault(target, prompt_id="P3", fault_message=text),
+        fault(other, prompt_id="P3", fault_message=text),
+    ]
+    changed = {("s", f"{text}9"): Obstacle("prompt_changed", text)}
+    comparison = compare_records(
+        rows, rows, [(target, target)], Obstacles(of_prompts=changed), baseline=text, notes=[text]
+    )
+    gates = Gates(min_pass_rate=0.5, fail_on="regression")
+    summary = summary_of(rows, gates=gates, comparison=comparison)
+    return replace(summary, run_id=text, unmatched_gates=[text])
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_foreign_text_stays_text(text: str) -> None:
+    """Read by GitHub's parser there are our tags alone, and all that is foreign stands in code."""
+    page = render_comment(_everywhere(text))
+    plain = _shown(render_comment(_everywhere("word")))
+
+    shown = _shown(page)
+
+    assert set(shown.tags) - {"a"} <= OWN_TAGS
+    assert [tag for tag in shown.tags if tag != "a"] == plain.tags
+    assert all(
+        name == "align" or (name == "href" and str(value).startswith("mailto:"))
+        for name, value in shown.attributes
+    )
+    assert shown.prose == plain.prose
+    assert shown.comments == [" pytest-openclaw "]
+    assert page.count(MARKER) == 1
+
+
+@given(text=st.text(max_size=300))
+def test_code_shows_what_it_was_given(text: str) -> None:
+    """Whatever the text is: one element, no line end, and the reader sees the text on one line."""
+    spelled = code(text)
+    table = _shown(f"| a | b |\n| --- | --- |\n| {spelled} | end |\n")
+
+    assert "\n" not in spelled
+    assert [tag for tag in table.tags if tag in {"tr", "td", "th"}] == ["tr", "th", "th", "tr", "td", "td"]
+    assert set(table.tags) <= {"table", "thead", "tbody", "tr", "td", "th", "code", "a"}
+    assert table.prose.split() == (["a", "b", "end"] if table.in_code else ["a", "b", "–", "end"])
+
+
+def test_gates_come_first_and_failed_ones_before_others() -> None:
+    """The title has the verdict, the first table the reasons, the second one the targets."""
+    good, bad = TARGET, Target(provider="lab", model="bad")
+    rows = [record(good, prompt_id=f"P{n}") for n in range(4)] + [
+        missed(bad, prompt_id=f"P{n}") for n in range(4)
+    ]
+
+    page = render_comment(summary_of(rows, gates=Gates(min_pass_rate=0.9)))
+
+    lines = page.splitlines()
+    assert lines[:4] == [
+        MARKER,
+        "### OpenClaw benchmark: gates failed",
+        "",
+        "8 cells on 2 targets, run <code>20261121&#95;233059</code>",
+    ]
+    gates = [line for line in lines if line.startswith("| min-pass-rate 0.9 |")]
+    assert ["**failed**" in line for line in gates] == [True, False]
+    assert "0 of 4 judged cells passed (0&#46;0%), 90&#46;0% wanted" in gates[0]
+    assert page.index("| min-pass-rate") < page.index("| target | passed") < page.index("<details>")
+
+
+@pytest.mark.parametrize(
+    ("n_targets", "n_prompts", "text"),
+    [
+        pytest.param(200, 3, "x", id="targets"),
+        pytest.param(2, 2000, "too long: |" * 60, id="prompts"),
+        pytest.param(60, 20, "\u4e2d\u0301\u0302\u0303<|@" * 100, id="wide-and-hostile"),
+    ],
+)
+def test_it_is_never_too_large(n_targets: int, n_prompts: int, text: str) -> None:
+    """Whatever the run's size is; what is left out is counted, and every fold is closed."""
+    targets = [Target(provider="lab", model=f"{n}{text}") for n in range(n_targets)]
+    rows = [
+        missed(target, prompt_id=f"P{n}", violation=f"{n} {text}")
+        for target in targets
+        for n in range(n_prompts)
+    ]
+
+    page = render_comment(summary_of(rows, gates=Gates(min_pass_rate=0.9, max_p95_ms=1.0)))
+
+    assert len(page.encode()) <= LONGEST < GITHUBS_LIMIT
+    assert re.search(r"… and \d+ more, in summary\.md", page)
+    assert page.count("<details>") == page.count("</details>")
+    assert "gates failed" in page
+    assert set(_shown(page).tags) - {"a"} <= OWN_TAGS
+
+
+def test_a_run_without_gates_and_rows() -> None:
+    """There is little to say, and that is said."""
+    page = render_comment(summary_of([], n_selected={TARGET: 3}))
+
+    assert "### OpenClaw benchmark: no gate was set\n\nonly 0 of 3 cells on 1 target" in page
+    assert "| ruling |" not in page
