@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 import yaml
 
+from pytest_openclaw.commands import _parsers
+from pytest_openclaw.options import OPTIONS
 from tests.conftest import NO_OTHER_PLUGINS, require_engine
 from tests.e2e.sessions import KEPT
 
@@ -233,21 +235,11 @@ def _project(folder: Path, skill: str) -> None:
     """A repository with three suites of 12 prompts, and a model that knows so many answers of each."""
     (folder / "benchmarks").mkdir(parents=True, exist_ok=True)
     for suite in SUITES:
-        prompts = [
-            {
-                "id": f"{suite[0].upper()}{n}",
-                "prompt": f"question {n}",
-                "validator": {"type": "exact", "value": "yes"},
-            }
+        lines = [
+            f'[[prompts]]\nid = "{suite[0].upper()}{n}"\nprompt = "question {n}"\n'
+            'validator = { type = "exact", value = "yes" }\n'
             for n in range(N_PROMPTS)
         ]
-        (folder / f"benchmarks/prompts_{suite}.json").write_text(json.dumps(prompts))
-        # The workflow names the shipped suites, which are TOML.
-        lines = [
-            f'[[prompts]]\nid = "{one["id"]}"\nprompt = "{one["prompt"]}"\nvalidator = {{ type = "exact", value = "yes" }}\n'
-            for one in prompts
-        ]
-        (folder / f"benchmarks/prompts_{suite}.json").unlink()
         (folder / f"benchmarks/prompts_{suite}.toml").write_text("\n".join(lines))
     (folder / "conftest.py").write_text(PROVIDER)
     (folder / "pytest.ini").write_text("[pytest]\nopenclaw_models = scripted/m\n")
@@ -446,3 +438,18 @@ def test_every_shard_is_merged() -> None:
 
     assert re.findall(r"shards/shard-(\w+)", merge) == suites == list(SUITES)
     assert all((ROOT / f"benchmarks/prompts_{suite}.toml").is_file() for suite in suites)
+
+
+def test_the_page_shows_commands_and_options_that_exist() -> None:
+    """What `docs/how-to/ci.md` tells can be typed, and what it quotes of a matrix is YAML."""
+    page = (ROOT / "docs/how-to/ci.md").read_text("utf-8")
+    shown = re.findall(r"^\$ python -m pytest_openclaw (.*)", page, re.MULTILINE)
+
+    assert [_parsers()[0].parse_args(shlex.split(words)).command for words in shown] == [
+        "init",
+        "merge",
+        "compare",
+        "gate",
+    ]
+    assert set(re.findall(r"--openclaw-[a-z0-9-]+[a-z0-9]", page)) <= {option.flag for option in OPTIONS}
+    assert all(yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL))
