@@ -1,29 +1,39 @@
-"""MkDocs hook: the pages under `reference/` that the code itself tells, made anew with each build."""
+"""What the code itself tells: an MkDocs hook that makes pages under `reference/`, and the validators' table.
+
+The pages are made anew with each build. The table stands in docs/reference/suites.md, so that it can be read
+without a build; `python -m tests.docs.refresh` writes it.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import json
+import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-from mkdocs.structure.files import File, Files
 
 from pytest_openclaw import faults, hookspecs
 from pytest_openclaw.commands import COMMANDS
 from pytest_openclaw.options import OPTIONS, Option
 from pytest_openclaw.schema import load_schema
+from pytest_openclaw.validators import BUILTIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+
+    from pytest_openclaw.protocols import Validator
 
 MADE = "<!-- made from the code by docs/reference.py -->"
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     """Add the pages that the code tells."""
+    from mkdocs.structure.files import File  # the tests have no MkDocs
+
     for name, page in PAGES.items():
         text = "\n".join([MADE, "", *page(), ""])
         files.append(File.generated(config, f"reference/{name}.md", content=text))
@@ -103,6 +113,30 @@ def failures() -> Iterator[str]:
     ])  # fmt: skip
 
 
+def with_validators(page: str) -> str:
+    """Return the page of suites with the validators' table of today."""
+    between = re.compile(r"(<!-- validators: .+ -->\n).*(<!-- /validators -->)", re.DOTALL)
+    table = "\n".join(validators())
+    return between.sub(lambda found: f"{found[1]}\n{table}\n\n{found[2]}", page)
+
+
+def validators() -> Iterator[str]:
+    """Every validator with its keys, by its docstring."""
+    yield from _table(
+        ("`type`", "keys", "meaning"),
+        [
+            (_code(one.type), ", ".join(_keys(one)), " ".join((inspect.getdoc(one) or "").split()))
+            for one in BUILTIN
+        ],
+    )
+
+
+def _keys(validator: type[Validator]) -> Iterator[str]:
+    for field in dataclasses.fields(validator):  # type: ignore[arg-type]
+        optional = (field.default, field.default_factory) != (dataclasses.MISSING, dataclasses.MISSING)
+        yield f"{_code(field.name)}?" if optional else _code(field.name)
+
+
 PAGES: dict[str, Callable[[], Iterator[str]]] = {
     page.__name__: page for page in (options, commands, hooks, rows, summary, failures)
 }
@@ -118,7 +152,8 @@ def _properties(properties: dict[str, Any]) -> Iterator[str]:
 def _type_of(rule: dict[str, Any]) -> str:
     if "$ref" in rule:
         name = rule["$ref"].rpartition("/")[2]
-        return f"[{name}](#{name.lower()})"
+        named = _at(rule["$ref"])
+        return f"[{name}](#{name.lower()})" if "properties" in named else _type_of(named)
     if "const" in rule:
         return _code(json.dumps(rule["const"]))
     if "enum" in rule:
@@ -127,7 +162,17 @@ def _type_of(rule: dict[str, Any]) -> str:
         return " or ".join(_type_of(option) for option in options)
     kinds = rule.get("type", "any")
     text = " or ".join(kinds) if isinstance(kinds, list) else kinds
+    if "properties" in rule:
+        return f"{text} of {', '.join(map(_code, rule['properties']))}"
     return f"{text} of {_type_of(rule['items'])}" if "array" in text and "items" in rule else text
+
+
+def _at(reference: str) -> Any:
+    """Return the part of the summary's schema that a `$ref` means; rows have none."""
+    part: Any = load_schema("summary")
+    for name in reference.removeprefix("#/").split("/"):
+        part = part[name]
+    return part
 
 
 def _flag(option: Option) -> str:

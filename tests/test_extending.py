@@ -16,11 +16,13 @@ HOOKS = {name for name in vars(hookspecs) if name.startswith("pytest_openclaw_")
 
 
 def _quoted(page: str) -> list[str]:
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL)
+    blocks = re.findall(r"```python[^\n]*\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL)
     return [block for block in blocks if "def pytest_openclaw_" in block]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/extending.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/extending.md", "docs/how-to/validator.md", "docs/how-to/provider.md"]
+)
 def test_an_extension_that_is_shown_is_an_example(page: str) -> None:
     """Word for word, so that the tests have run what a reader pastes."""
     quoted = _quoted(page)

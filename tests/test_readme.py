@@ -1,4 +1,4 @@
-"""What the README shows is what there is."""
+"""What the README, and the pages that it leads to, show is what there is."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import json
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from pytest_openclaw.options import OPTIONS
 from pytest_openclaw.providers import BUILTIN as PROVIDERS
 from pytest_openclaw.schema import load_schema
 from pytest_openclaw.suites import parse_suite
@@ -19,44 +17,51 @@ from pytest_openclaw.validators.registry import build_registry
 
 pytestmark = pytest.mark.once
 
-README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text("utf-8")
 REGISTRY = build_registry(("built-in", validator) for validator in VALIDATORS)
 
 
-def _blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+def _page(name: str) -> str:
+    return (ROOT / "docs" / f"{name}.md").read_text("utf-8")
 
 
-def test_the_suite_loads() -> None:
-    """The TOML suites in the README are suites."""
+def _blocks(language: str, page: str) -> list[str]:
+    return re.findall(rf"```{language}[^\n]*\n(.*?)```", page, re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("page", "ids"),
+    [
+        pytest.param(README, [["H1", "H2"]], id="README"),
+        pytest.param(
+            _page("reference/suites"),
+            [["P1", "T1"], ["P7"], ["N1-11t", "N1-54t", "N1-2k"], ["W1"]],
+            id="reference",
+        ),
+    ],
+)
+def test_the_suites_load(page: str, ids: list[list[str]]) -> None:
+    """The TOML suites that are shown are suites."""
     suites = [
-        parse_suite(text, format="toml", name="README.md", registry=REGISTRY) for text in _blocks("toml")
+        parse_suite(text, format="toml", name="page.md", registry=REGISTRY) for text in _blocks("toml", page)
     ]
 
-    assert [[prompt.id for prompt in suite.prompts] for suite in suites] == [
-        ["P1", "T1"],
-        ["P7"],
-        ["N1-11t", "N1-54t", "N1-2k"],
-        ["W1"],
-    ]
-
-
-def test_the_options_exist() -> None:
-    """Every option that the README names is one."""
-    named = set(re.findall(r"--openclaw-[a-z0-9-]+[a-z0-9]", README)) - {"--openclaw-x"}
-
-    assert named <= {option.flag for option in OPTIONS}
+    assert [[prompt.id for prompt in suite.prompts] for suite in suites] == ids
 
 
 def test_providers_and_validators_are_all_named() -> None:
     """The tables miss no built-in."""
-    for name in [*(provider.name for provider in PROVIDERS), *(validator.type for validator in VALIDATORS)]:
-        assert f"`{name}`" in README
+    suites = _page("reference/suites")
+
+    assert all(f"`{provider.name}`" in README for provider in PROVIDERS)
+    assert all(f"| `{validator.type}` |" in suites for validator in VALIDATORS)
+    assert f"There are {len(VALIDATORS)} validators" in README
 
 
 def test_the_row_fields_are_all_named() -> None:
     """The table of row fields is complete, and names no field that is none."""
-    table = README.split("A row has the fields of")[1].split("The JSON Schemas")[0]
+    table = _page("reference/run").split("A row has the fields of")[1].split("The JSON Schemas")[0]
     named = {
         word
         for line in table.splitlines()
@@ -75,7 +80,7 @@ def _shown(seconds: float) -> str:
 
 def test_the_table_of_hosts_is_computed_as_it_says() -> None:
     """What a million cells take follows from the measured figures that stand below the table."""
-    section = README.split("## More than one machine")[1].split("\n## ")[0]
+    section = _page("how-to/two-machines").split("## What many cells take")[1]
     collect_ms, lead_ms, work_ms = (
         float(re.search(pattern, section).group(1))  # type: ignore[union-attr]
         for pattern in (
@@ -95,7 +100,7 @@ def test_the_table_of_hosts_is_computed_as_it_says() -> None:
 
 def test_the_validator_snippet_works(pytester: pytest.Pytester) -> None:
     """The guest validator of the README judges a cell when it is pasted into a conftest."""
-    snippet = next(block for block in _blocks("python") if "MentionsTicket" in block)
+    snippet = next(block for block in _blocks("python", README) if "MentionsTicket" in block)
     provider = (
         "\nfrom pytest_openclaw import Provider, Reply\n"
         "class Parrot(Provider):\n    name = 'parrot'\n"
@@ -115,8 +120,9 @@ def test_the_validator_snippet_works(pytester: pytest.Pytester) -> None:
 
 
 def test_the_python_benchmark_works(pytester: pytest.Pytester) -> None:
-    """The Python benchmark of the README is collected once for each target."""
-    snippet: Any = next(block for block in _blocks("python") if "reads_before" in block)
+    """The Python benchmark of the page of suites is collected once for each target."""
+    blocks = _blocks("python", _page("reference/suites"))
+    snippet = next(block for block in blocks if "reads_before" in block)
     pytester.makepyfile("import pytest\n" + snippet)
 
     result = pytester.runpytest_subprocess(
@@ -157,7 +163,7 @@ def gated(pytester: pytest.Pytester) -> pytest.Pytester:
 
 
 def _gates_section() -> str:
-    return README.split("\n## Gates\n")[1].split("\n## ")[0].replace("ollama_openai/", "right/")
+    return _page("how-to/gates").replace("ollama_openai/", "right/")
 
 
 def _gates_of(pytester: pytest.Pytester) -> dict[str, list[str]]:

@@ -1,0 +1,114 @@
+"""A page's fenced blocks in their order: files to be written, and commands with the output that it shows.
+
+A file is a block with a title: ```toml title="pytest.ini". Commands stand in ```console blocks, each behind
+`$ `; what follows is its output. A comment in the line above a block says what is special about it:
+
+- `<!-- elsewhere: why -->`: it cannot be run here, and only its options are looked at;
+- `<!-- from: text -->`: the output is shown from the first line on that has this text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LEFT_OUT = "…"
+_FENCE = re.compile(r"^( *)```(\w+)(?: title=\"([^\"]+)\")?\s*$")
+_NOTE = re.compile(r"^\s*<!-- (elsewhere|from): (.+) -->\s*$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class File:
+    """A file that the reader is to write."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """A command that the reader is to type.
+
+    Attributes:
+        line: what a shell is given.
+        shown: the page's lines of its output; none if the page shows none.
+        start: the number of the first line of the output, from 0.
+        indent: the blanks in front of each line.
+        elsewhere: why it cannot be run here.
+        begins_at: the output is shown from the first line on that has this text.
+    """
+
+    line: str
+    shown: tuple[str, ...]
+    start: int
+    indent: str
+    elsewhere: str | None
+    begins_at: str | None
+
+
+def read_page(text: str) -> list[File | Command]:
+    """Return files and commands of a page, in its order."""
+    return list(_blocks(text.splitlines()))
+
+
+def commands_of(text: str) -> list[Command]:
+    """Return the commands of a page."""
+    return [block for block in read_page(text) if isinstance(block, Command)]
+
+
+def cut(output: str, begins_at: str | None) -> list[str]:
+    """Return the lines of an output that a page shows."""
+    lines = [line.rstrip() for line in output.strip("\n").splitlines()]
+    if begins_at is None:
+        return lines
+    first = next((n for n, line in enumerate(lines) if begins_at in line), None)
+    if first is None:
+        raise AssertionError(f"no line has {begins_at!r}:\n{output}")
+    return [LEFT_OUT, *lines[first:]]
+
+
+def _blocks(lines: list[str]) -> Iterator[File | Command]:
+    number = 0
+    while number < len(lines):
+        fence = _FENCE.match(lines[number])
+        if not fence:
+            number += 1
+            continue
+        note = _NOTE.match(lines[number - 1]) if number else None
+        notes = {note[1]: note[2]} if note else {}
+        first = number + 1
+        number = next(n for n in range(first, len(lines)) if lines[n] == f"{fence[1]}```")
+        if fence[3]:
+            body = [line.removeprefix(fence[1]) for line in lines[first:number]]
+            yield File(path=fence[3], text="\n".join([*body, ""]))
+        elif fence[2] == "console":
+            yield from _commands(lines[:number], first, fence[1], notes)
+        number += 1
+
+
+def _commands(lines: list[str], number: int, indent: str, notes: dict[str, str]) -> Iterator[Command]:
+    """Yield the commands of a block that goes from a line to the last one."""
+    while number < len(lines):
+        typed = lines[number].removeprefix(indent)
+        if not typed.startswith("$ "):
+            raise AssertionError(f"line {number + 1}: a console block begins with `$ `, not {typed!r}")
+        line = typed[2:]
+        number += 1
+        while line.endswith("\\"):
+            line = f"{line[:-1].rstrip()} {lines[number].strip()}"
+            number += 1
+        start = number
+        while number < len(lines) and not lines[number].startswith(f"{indent}$ "):
+            number += 1
+        yield Command(
+            line=line,
+            shown=tuple(lines[start:number]),
+            start=start,
+            indent=indent,
+            elsewhere=notes.get("elsewhere"),
+            begins_at=notes.get("from"),
+        )

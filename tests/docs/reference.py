@@ -1,0 +1,20 @@
+"""docs/reference.py, which is no package's module."""
+
+from __future__ import annotations
+
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+DOCS = Path(__file__).parent.parent.parent / "docs"
+SUITES_PAGE = DOCS / "reference" / "suites.md"
+
+
+def load_reference() -> ModuleType:
+    """Return the module that tells the reference from the code."""
+    spec = spec_from_file_location("reference", DOCS / "reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,53 @@
+"""Write true output into pages: `python -m tests.docs.refresh docs/tutorial.md README.md`.
+
+Every command of a page that is not marked `elsewhere` is run, and where the page shows an output, be it `…`
+alone, what has come stands there afterwards. The validators' table of
+docs/reference/suites.md is written anew too.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.docs.pages import Command, File, cut, read_page
+from tests.docs.reference import SUITES_PAGE, load_reference
+from tests.docs.terminal import Terminal
+
+READERS_FOLDER = "/home/you/assistant"
+
+
+def refreshed(text: str, terminal: Terminal) -> str:
+    """Return a page with the output of today."""
+    lines = text.splitlines()
+    moved = 0
+    for block in read_page(text):
+        if isinstance(block, File):
+            terminal.write(block)
+        elif not block.elsewhere:
+            output = terminal.run(block.line).stdout.replace(str(terminal.folder), READERS_FOLDER)
+            moved += _replace(lines, block, output, moved)
+    return "\n".join([*lines, ""])
+
+
+def _replace(lines: list[str], command: Command, output: str, moved: int) -> int:
+    """Put an output into the page, and return by how many lines what follows has moved."""
+    if not command.shown:
+        return 0
+    new = [f"{command.indent}{line}".rstrip() for line in cut(output, command.begins_at)]
+    start = command.start + moved
+    lines[start : start + len(command.shown)] = new
+    return len(new) - len(command.shown)
+
+
+def main(pages: list[str]) -> None:
+    """Refresh the pages that are named, and the validators' table."""
+    SUITES_PAGE.write_text(load_reference().with_validators(SUITES_PAGE.read_text("utf-8")), "utf-8")
+    for page in map(Path, pages):
+        with tempfile.TemporaryDirectory() as folder:
+            page.write_text(refreshed(page.read_text("utf-8"), Terminal(Path(folder))), "utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

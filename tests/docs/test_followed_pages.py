@@ -1,0 +1,25 @@
+"""README and tutorial, typed in as their reader would, print what they show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import require_engine
+from tests.docs.pages import read_page
+from tests.docs.terminal import Terminal, follow
+
+ROOT = Path(__file__).parent.parent.parent
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+def test_a_page_prints_what_it_shows(page: str, tmp_path: Path) -> None:
+    """Files written and commands run in their order, in a fresh folder."""
+    require_engine()
+
+    n_compared = follow(read_page((ROOT / page).read_text("utf-8")), Terminal(tmp_path))
+
+    assert n_compared >= 2

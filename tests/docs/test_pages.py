@@ -1,0 +1,218 @@
+"""What the pages name is there: commands, options, targets, keys; what they leave to other machines is well formed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from pytest_openclaw import commands
+from pytest_openclaw.options import OPTIONS
+from pytest_openclaw.providers import BUILTIN as PROVIDERS
+from pytest_openclaw.python_benchmarks import KEYS as MARK_KEYS
+from pytest_openclaw.suites import document, prompt
+from tests.docs.pages import Command, File, commands_of, cut, read_page
+from tests.docs.reference import DOCS, SUITES_PAGE, load_reference
+from tests.docs.terminal import Terminal, follow, masked
+
+pytestmark = pytest.mark.once
+
+ROOT = DOCS.parent
+# Their commands are run in their order, those with the embedded engine in test_followed_pages.py.
+FOLLOWED = {ROOT / "README.md", DOCS / "tutorial.md"}
+GUESTS = {DOCS / "how-to/validator.md", DOCS / "how-to/provider.md"}
+# What it shows is held against the commands in test_comparison_page.py.
+TESTED_APART = {DOCS / "comparison.md", DOCS / "how-to/route.md"}
+PAGES = sorted([ROOT / "README.md", *DOCS.rglob("*.md")])
+OTHER_PROGRAMS = {"export", "npm", "openclaw", "scp", "ssh"}
+LAB = """
+[pytest]
+openclaw_models = parrot/any
+openclaw_endpoints =
+    lab = ollama_openai http://127.0.0.1:9/v1
+    studio = ollama_openai http://127.0.0.1:9/v1
+    router = ollama_openai http://127.0.0.1:9/v1
+openclaw_prices = * = 1 2
+"""
+CONFTEST = (ROOT / "tests/examples/parrot_provider.py").read_text("utf-8")
+SUITE = """
+[[prompts]]
+id = "P1"
+prompt = "Say hello."
+validator = { type = "contains", value = "hello" }
+"""
+
+
+def _name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def _programs(command: Command) -> list[list[str]]:
+    """Every program that a command line starts, with its words."""
+    words = shlex.split(command.line, comments=True)
+    parts: list[list[str]] = [[]]
+    for word in words:
+        if word in {"&&", ";"}:
+            parts.append([])
+        else:
+            parts[-1].append(word.removesuffix(";"))
+            if word.endswith(";"):
+                parts.append([])
+    return parts
+
+
+# Those of the pages that are followed are left out where they are run.
+NAMED = [
+    pytest.param(words, id=f"{_name(page)}:{command.start}:{words[0]}")
+    for page in PAGES
+    for command in commands_of(page.read_text("utf-8"))
+    if command.elsewhere or page not in FOLLOWED | GUESTS
+    for words in _programs(command)
+]
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Terminal:
+    """A project with a run, in which the endpoints that the pages name are providers."""
+    terminal = Terminal(tmp_path_factory.mktemp("lab"))
+    terminal.write(File(path="pytest.ini", text=LAB))
+    terminal.write(File(path="conftest.py", text=CONFTEST))
+    terminal.write(File(path="benchmarks/prompts_a.toml", text=SUITE))
+    done = terminal.run("pytest benchmarks")
+    assert done.returncode == 0, done.stdout
+    return terminal
+
+
+@pytest.mark.parametrize("words", NAMED)
+def test_a_command_that_is_not_run_is_well_formed(words: list[str], lab: Terminal) -> None:
+    """Sessions collect with its options and targets, a command takes its options, an extra or environment exists."""
+    program, *rest = words
+    if program == "pytest":
+        done = lab.run(shlex.join([program, *rest, "--collect-only", "-q"]))
+        assert done.returncode == 0, done.stdout
+        assert "prompts_a.toml::P1[" in done.stdout
+    elif words[:3] == ["python", "-m", "pytest_openclaw"]:
+        commands._parsers()[0].parse_args(words[3:])
+    elif program == "pytest-openclaw":
+        commands._parsers()[0].parse_args(rest)
+    elif program == "pip":
+        assert rest[0] == "install"
+        extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
+            "optional-dependencies"
+        ]
+        assert set(re.findall(r"\[(\w+)\]", " ".join(rest))) <= set(extras)
+    elif program == "tox":
+        tox = (ROOT / "tox.ini").read_text("utf-8")
+        assert rest == [] or (rest[0] == "-e" and f"[testenv:{rest[1]}]" in tox)
+    else:
+        assert program in OTHER_PROGRAMS
+
+
+@pytest.mark.parametrize("page", sorted(GUESTS), ids=_name)
+def test_a_page_that_needs_no_engine_prints_what_it_shows(page: Path, tmp_path: Path) -> None:
+    """Files written and commands run in their order, in a fresh folder."""
+    assert follow(read_page(page.read_text("utf-8")), Terminal(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_no_output_is_shown_that_is_not_tested(page: Path) -> None:
+    """Only pages whose commands are run show what comes, and none that is not run shows any."""
+    shown = [command for command in commands_of(page.read_text("utf-8")) if any(command.shown)]
+
+    assert not [command.line for command in shown if command.elsewhere]
+    assert not shown or page in FOLLOWED | GUESTS | TESTED_APART
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_the_options_that_a_page_names_exist(page: Path) -> None:
+    """Options and ini keys of ours."""
+    text = page.read_text("utf-8")
+    flags = set(re.findall(r"--openclaw-[a-z0-9-]+[a-z0-9]", text)) - {"--openclaw-x"}
+    keys = set(re.findall(r"(?<![\w/.-])openclaw_[a-z0-9_]+(?= =|`)", text)) - {"openclaw_x", "openclaw_ack"}
+
+    assert flags <= {option.flag for option in OPTIONS}
+    assert keys <= {option.ini for option in OPTIONS}
+
+
+def test_the_validators_table_is_the_code_s() -> None:
+    """It is as docs/reference.py writes it."""
+    page = SUITES_PAGE.read_text("utf-8")
+
+    assert load_reference().with_validators(page) == page
+
+
+def test_every_key_of_a_suite_is_told() -> None:
+    """The table of prompts' keys, that of a file, and those of the mark."""
+    page = SUITES_PAGE.read_text("utf-8")
+    table = page.split("## Keys of a prompt")[1].split("\n## ")[0]
+    first = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    python = page.split("## Benchmarks in Python")[1].split("\n## ")[0]
+
+    assert {key for cell in first for key in re.findall(r"`(\w+)`", cell)} == prompt._KNOWN
+    assert all(f"`{key}" in page for key in document._KEYS if key != "prompts")
+    assert all(f"`{key}`" in python for key in MARK_KEYS)
+
+
+def test_providers_are_all_told() -> None:
+    """The table of targets misses no built-in."""
+    page = (DOCS / "reference/targets.md").read_text("utf-8")
+
+    assert all(f"| `{provider.name}` |" in page for provider in PROVIDERS)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_links_to_files_lead_somewhere(page: Path) -> None:
+    """Relative links, apart from pages that the build makes."""
+    made = {DOCS / f"reference/{name}.md" for name in load_reference().PAGES}
+    links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text("utf-8"))
+
+    places = [(page.parent / link).resolve() for link in links]
+    assert [str(place) for place in places if not place.exists() and place not in made] == []
+    assert page.name != "README.md" or not set(places) & made
+
+
+@pytest.mark.parametrize(
+    ("shown", "came", "same"),
+    [
+        pytest.param("p50 1.0 s  12 %", "p50   437 ms 9 %", True, id="figures-and-spacing"),
+        pytest.param("wrote runs/20260101_000000/x", "wrote runs/20261122_101112/x", True, id="run-ids"),
+        pytest.param("rootdir: /home/you/a", "rootdir: /tmp/b-c_1", True, id="paths"),
+        pytest.param("settle\ntier 3", "settle tier 3", True, id="line-breaks"),
+        pytest.param("a.toml .F", "a.toml FF", False, id="verdicts"),
+        pytest.param("tier 3?", "tier 3", False, id="doubt"),
+        pytest.param("gate passed", "gate FAILED", False, id="words"),
+        pytest.param("  reply   one\n  outcome a", "  reply   two\n  outcome a", True, id="long-replies"),
+        pytest.param("  reply   one\n  outcome a", "  reply   two\n  outcome b", False, id="behind-a-reply"),
+    ],
+)
+def test_what_varies_is_masked_and_nothing_else(shown: str, came: str, same: bool) -> None:
+    """Figures, run ids, paths and spacing differ from run to run; words do not."""
+    assert (masked(shown.split("\n")) == masked(came.split("\n"))) is same
+
+
+def test_a_page_is_read_in_its_order() -> None:
+    """Files, commands over several lines, outputs, and what a comment says of a block."""
+    page = (
+        '```ini title="a.ini"\n[x]\n```\n<!-- elsewhere: far away -->\n```console\n$ one \\\n      two\n```\n'
+        "1. Then:\n\n    <!-- from: b -->\n    ```console\n    $ three\n    …\n    b\n    ```\n"
+    )
+
+    file, first, second = read_page(page)
+
+    assert file == File(path="a.ini", text="[x]\n")
+    assert isinstance(first, Command)
+    assert isinstance(second, Command)
+    assert (first.line, first.elsewhere, first.shown) == ("one two", "far away", ())
+    assert (second.line, second.begins_at, second.shown) == ("three", "b", ("    …", "    b"))
+    assert cut("a\nb\nc\n", "b") == ["…", "b", "c"]
+
+
+def test_another_output_is_told(tmp_path: Path) -> None:
+    """A page that shows what does not come fails, with both beside each other."""
+    with pytest.raises(AssertionError, match=r"-two\n\+one"):
+        follow(read_page("```console\n$ echo one\ntwo\n```\n"), Terminal(tmp_path))
+    with pytest.raises(AssertionError, match="false"):
+        follow(read_page("```console\n$ false\n```\n"), Terminal(tmp_path))
