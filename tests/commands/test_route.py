@@ -104,6 +104,16 @@ def test_a_run_becomes_a_patch(run: Path, capsys: pytest.CaptureFixture[str]) ->
     ]
 
 
+def test_the_page_shows_what_is_printed(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In docs/how-to/route.md."""
+    page = (Path(__file__).parent.parent.parent / "docs/how-to/route.md").read_text("utf-8")
+    run.rename("runs/20261122_040737")
+
+    assert main(["route", "last"]) == 0
+
+    assert f"$ python -m pytest_openclaw route last\n{capsys.readouterr().out}```" in page
+
+
 def test_a_patch_is_written_anew(run: Path) -> None:
     """A second patch takes the place of the first; a merged run, which leaves it out, says the same."""
     assert main(["route", "one"]) == 0
