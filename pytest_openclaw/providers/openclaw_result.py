@@ -1,0 +1,146 @@
+"""What `openclaw agent exec --json` says at its end: the object found in its output, and what it means.
+
+The object has no times and no arguments of calls; those are heard on the way, by `openclaw_relay.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_openclaw import faults
+from pytest_openclaw.faults import WireError
+from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
+from pytest_openclaw.providers.wire_errors import shortened
+from pytest_openclaw.text import valid_text
+
+if TYPE_CHECKING:
+    from pytest_openclaw.records import Fault, JsonObject
+
+# Its first key in every release seen; inside a JSON string the quotes would be escaped.
+_BEGINNING = re.compile(r'\{\s*"ok"\s*:')
+_STATUS = re.compile(r"\b(?:HTTP )?([45]\d\d)\b")
+_AUTH = re.compile(r"no (api key|credentials|auth)|missing (api key|auth)|not authenticated", re.IGNORECASE)
+_NO_MODEL = re.compile(r"unknown model|model not found|no such model|not allowed: ", re.IGNORECASE)
+_NOBODY = re.compile(r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH", re.IGNORECASE)
+_LOST = re.compile(r"ECONNRESET|connection error|fetch failed|socket hang up|terminated", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """Whom OpenClaw was to ask, for the wording.
+
+    Attributes:
+        name: the provider's.
+        where: the model server's address.
+    """
+
+    name: str
+    model: str
+    where: str
+    timeout_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What the object says of a run that went well.
+
+    Attributes:
+        tools: names of the tools that were called, each once, as OpenClaw orders them.
+        calls: how many calls there were; None where it does not say.
+        failures: how many of them failed.
+    """
+
+    text: str
+    model: str | None
+    provider: str | None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    turns: int | None = None
+    tools: tuple[str, ...] = ()
+    calls: int | None = None
+    failures: int | None = None
+
+
+def find_envelope(stdout: str, stderr: str = "") -> JsonObject | None:
+    """Return the last complete object of the command's form on stdout, else on stderr; None if there is none.
+
+    Other lines may stand before it, behind it, and on its own first and last line.
+    """
+    return _last_envelope(stdout) or _last_envelope(stderr)
+
+
+def _last_envelope(text: str) -> JsonObject | None:
+    decoder, found, end = json.JSONDecoder(), None, 0
+    for match in _BEGINNING.finditer(text):
+        if match.start() < end:
+            continue  # it is part of the one before
+        try:
+            value, stop = decoder.raw_decode(text, match.start())
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict) and isinstance(value.get("ok"), bool) and text_in(value.get("status")):
+            found, end = value, stop
+    return found
+
+
+def read_envelope(envelope: JsonObject, asked: Asked) -> Told | Fault:
+    """Return what an object says, or the fault that it tells of."""
+    if envelope.get("ok") is True and envelope.get("status") == "ok":
+        return _told(envelope)
+    return _fault(envelope, asked)
+
+
+def _told(envelope: JsonObject) -> Told:
+    usage, summary = object_in(envelope.get("usage")), object_in(envelope.get("toolSummary"))
+    fresh, cached = count_in(usage.get("input")), count_in(usage.get("cacheRead"))
+    written = count_in(usage.get("cacheWrite")) or 0
+    names = summary.get("tools")
+    return Told(
+        text=valid_text(text_in(envelope.get("final"))),
+        model=text_in(envelope.get("model")) or None,
+        provider=text_in(envelope.get("provider")) or None,
+        # OpenClaw counts what came from a cache apart from the input.
+        input_tokens=None if fresh is None else fresh + (cached or 0) + written,
+        output_tokens=count_in(usage.get("output")),
+        cached_tokens=cached,
+        turns=count_in(envelope.get("assistantTurns")),
+        tools=tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else (),
+        calls=count_in(summary.get("calls")) if summary else 0,
+        failures=count_in(summary.get("failures")),
+    )
+
+
+def _fault(envelope: JsonObject, asked: Asked) -> Fault:
+    error = object_in(envelope.get("error"))
+    kind, said = text_in(error.get("kind")), shortened(valid_text(_words(envelope, error)))
+    if kind == "timeout" or envelope.get("status") == "timeout":
+        return faults.timed_out(asked.name, asked.timeout_s)
+    if kind == "context_overflow":
+        wire = WireError(code="context_length_exceeded", message=said)
+        return faults.refused_by_server(asked.name, asked.model, wire)
+    if _AUTH.search(said):
+        return faults.auth_missing(asked.name, f"OpenClaw says: {said}")
+    if _NO_MODEL.search(said):
+        return faults.refused_by_server(
+            asked.name, asked.model, WireError(code="model_not_found", message=said)
+        )
+    if found := _STATUS.search(said):
+        return faults.refused_by_server(
+            asked.name, asked.model, WireError(status=int(found[1]), message=said)
+        )
+    if _NOBODY.search(said):
+        return faults.unreachable(asked.name, asked.where, said)
+    if _LOST.search(said):
+        return faults.connection_lost(asked.name, said)
+    return faults.cli_failed(asked.name, f"OpenClaw ended with {kind or 'an error'}: {said}")
+
+
+def _words(envelope: JsonObject, error: JsonObject) -> str:
+    if said := text_in(error.get("message")):
+        return said
+    payloads = objects_in(envelope.get("payloads"))
+    return next((text_in(one.get("text")) for one in payloads if one.get("isError")), "no reason given")

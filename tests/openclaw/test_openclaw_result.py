@@ -1,0 +1,175 @@
+"""The object at the end of `openclaw agent exec --json`: found, and understood."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.providers.openclaw_result import Asked, Told, find_envelope, read_envelope
+from pytest_openclaw.records import Fault
+
+# As OpenClaw 2026.9.6 wrote them, against a model server of ours.
+CLEAN = """{
+  "ok": true,
+  "status": "ok",
+  "final": "Hi.",
+  "payloads": [
+    {
+      "text": "Hi.",
+      "mediaUrl": null
+    }
+  ],
+  "usage": {
+    "input": 11,
+    "output": 3,
+    "cacheRead": 0,
+    "cacheWrite": 0,
+    "total": 14,
+    "cost": {
+      "total": 0
+    }
+  },
+  "codeModeEngaged": false,
+  "assistantTurns": 1,
+  "bridgeCalls": {
+    "search": 0,
+    "describe": 0,
+    "call": 0
+  },
+  "model": "fake",
+  "provider": "local",
+  "sessionId": "9fd88a30-e1b8-4c10-98ec-ba362c4af616"
+}
+"""
+TOOLS = {
+    "ok": True,
+    "status": "ok",
+    "final": "Done.",
+    "payloads": [{"text": "Done.", "mediaUrl": None}],
+    "usage": {"input": 22, "output": 6, "cacheRead": 5, "cacheWrite": 2, "total": 35, "cost": {"total": 0}},
+    "assistantTurns": 2,
+    "toolSummary": {
+        "calls": 7,
+        "tools": ["write", "ls", "read"],
+        "failures": 4,
+        "unresolvedError": {"toolName": "read"},
+    },
+    "model": "fake",
+    "provider": "local",
+    "sessionId": "d1b07d12",
+}
+ASKED = Asked(name="openclaw_agent", model="local/fake", where="http://127.0.0.1:9", timeout_s=60)
+
+
+def _failed(kind: str, message: str, status: str = "error") -> dict[str, object]:
+    error = {"message": message, "kind": kind}
+    return {"ok": False, "status": status, "final": "", "payloads": [], "model": None, "error": error}
+
+
+@pytest.mark.parametrize(
+    ("stdout", "stderr"),
+    [
+        pytest.param(CLEAN, "", id="clean"),
+        pytest.param(f"[tools] read failed: no {{such}} file\n{CLEAN}", "", id="lines-before"),
+        pytest.param(f"{CLEAN}(node:7) Warning: {{x}}\n", "", id="lines-behind"),
+        pytest.param(f"Config warnings: {CLEAN.strip()} bye", "", id="on-its-own-lines"),
+        pytest.param("plugin loaded\n", f"[x] y\n{CLEAN}", id="on-stderr"),
+        pytest.param(f'{{"ok": true, "status"\n{CLEAN}', "", id="a-broken-one-before"),
+        pytest.param(f"{json.dumps(_failed('exception', 'no'))}\n{CLEAN}", "", id="the-last-one"),
+        pytest.param(f'{{"ok": "yes"}}\n{CLEAN}{{"level": "info"}}\n', "", id="other-objects"),
+        pytest.param(json.dumps(json.loads(CLEAN)), "", id="on-one-line"),
+    ],
+)
+def test_the_object_is_found_wherever_it_stands(stdout, stderr):
+    """The last complete object of the command's form is taken, whatever else was printed."""
+    assert find_envelope(stdout, stderr) == json.loads(CLEAN)
+
+
+@pytest.mark.parametrize(
+    "stdout",
+    ["", "killed", CLEAN[:-30], '{"ok": true}', "{" * 100_000, '{"ok":' * 20_000],
+    ids=["nothing", "words", "cut", "not-of-this-form", "braces", "nested"],
+)
+def test_what_is_no_such_object_is_none(stdout):
+    """Output without a complete object gives none, and takes no long time."""
+    assert find_envelope(stdout) is None
+
+
+@given(text=st.text())
+def test_a_quoted_object_in_an_answer_is_no_end(text):
+    """An answer that holds an object of the same form is part of the real one."""
+    real = TOOLS | {"final": text + CLEAN}
+
+    assert find_envelope(json.dumps(real)) == real
+
+
+def test_what_went_well_is_told():
+    """Answer, model, tokens and the summary of the tools are read; what came from a cache is input too."""
+    assert read_envelope(TOOLS, ASKED) == Told(
+        text="Done.",
+        model="fake",
+        provider="local",
+        input_tokens=29,
+        output_tokens=6,
+        cached_tokens=5,
+        turns=2,
+        tools=("write", "ls", "read"),
+        calls=7,
+        failures=4,
+    )
+
+
+def test_without_a_summary_no_tool_was_called():
+    """OpenClaw leaves the summary out where no tool ran."""
+    told = read_envelope(json.loads(CLEAN), ASKED)
+
+    assert isinstance(told, Told)
+    assert (told.calls, told.tools) == (0, ())
+
+
+@pytest.mark.parametrize(
+    ("envelope", "failure_type", "status"),
+    [
+        pytest.param(_failed("timeout", "Agent run timed out", "timeout"), "timeout", "error", id="timeout"),
+        pytest.param(
+            _failed("context_overflow", "400 request (12726 tokens) exceeds"),
+            "context_overflow",
+            "error",
+            id="context",
+        ),
+        pytest.param(_failed("agent_error", "401 Invalid API Key"), "http_401", "auth_error", id="401"),
+        pytest.param(_failed("agent_error", "HTTP 429: slow down"), "http_429", "rate_limited", id="429"),
+        pytest.param(_failed("fallback_exhausted", "503 Loading model"), "http_503", "error", id="503"),
+        pytest.param(
+            _failed("exception", 'No API key found for provider "openai".'),
+            "auth_missing",
+            "auth_error",
+            id="no-key",
+        ),
+        pytest.param(
+            _failed("exception", "Unknown model: local/other"),
+            "model_not_found",
+            "skipped_unavailable",
+            id="no-model",
+        ),
+        pytest.param(
+            _failed("error_payload", "connect ECONNREFUSED 127.0.0.1:9"),
+            "connect_error",
+            "skipped_unavailable",
+            id="refused",
+        ),
+        pytest.param(_failed("error_payload", "fetch failed"), "connect_error", "error", id="lost"),
+        pytest.param(_failed("exception", "Config invalid"), "cli_error", "error", id="its-own"),
+        pytest.param({"ok": False, "status": "error"}, "cli_error", "error", id="without-a-reason"),
+        pytest.param({"ok": True, "status": "error"}, "cli_error", "error", id="contradiction"),
+    ],
+)
+def test_what_went_wrong_has_its_failure_type(envelope, failure_type, status):
+    """OpenClaw's error kinds and words become our failure types."""
+    fault = read_envelope(envelope, ASKED)
+
+    assert isinstance(fault, Fault)
+    assert (fault.failure_type, fault.status) == (failure_type, status)
