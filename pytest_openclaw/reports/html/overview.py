@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.html import charts
 from pytest_openclaw.reports.html.words import Section, Table, named
+from pytest_openclaw.reports.money import render_usd
 from pytest_openclaw.reports.numbers import (
     DASH,
     one_line,
@@ -95,7 +96,7 @@ def _target_row(group: Group) -> list[str]:
         render_count(group.tokens_per_s),
         _thousands(group.input_tokens),
         _thousands(group.output_tokens),
-        DASH if group.cost_usd is None else f"${group.cost_usd:.4f}",
+        render_usd(group.cost_usd),
     ]
 
 

@@ -75,7 +75,7 @@ function turnBlock(turn, number, all) {
 
 const FACTS = [['e2e_ms', 'whole answer', time], ['ttft_ms', 'first token', time], ['ttfo_ms', 'first of the answer', time],
   ['tokens_per_s', 'tokens per second', (value) => value.toFixed(1)], ['input_tokens', 'tokens in'], ['output_tokens', 'tokens out'],
-  ['reasoning_tokens', 'for thinking'], ['cached_tokens', 'from a cache'], ['cost_usd', 'cost', (value) => '$' + value.toFixed(5)],
+  ['reasoning_tokens', 'for thinking'], ['cached_tokens', 'from a cache'], ['cost_usd', 'cost', (value) => value.toPrecision(3) + ' USD'],
   ['attempts', 'attempts'], ['retry_wait_ms', 'waited for retries', time], ['queue_ms', 'queued', time], ['in_flight', 'in flight'],
   ['finish_reason', 'finished by'], ['ended_by', 'ended by', worded], ['effective_model', 'answered by'], ['tools_offered', 'tools offered'],
   ['padding_tokens', 'tokens before the question'], ['pressure_of', 'a harder form of'], ['probe', 'safety probe', worded], ['host', 'host']];
