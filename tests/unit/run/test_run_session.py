@@ -16,6 +16,7 @@ from pytest_openclaw.run.inventory import collect_inventory
 from pytest_openclaw.run.resources import parse_snapshot
 from pytest_openclaw.run.resume import read_kept
 from pytest_openclaw.run.session import Earlier, Plan, RunSession
+from pytest_openclaw.run.stored.agreement import IDENTITY, MAY_DIFFER
 from pytest_openclaw.run.surroundings import file_names
 from pytest_openclaw.schema import load_schema, to_row
 from pytest_openclaw.settings import Settings
@@ -256,6 +257,15 @@ def test_another_machine_is_noted(directory: RunDirectory) -> None:
         inventory = _load(directory, "inventory.json")
 
     assert inventory == {**began, "resumed_on": [here]}
+
+
+def test_each_setting_is_known_to_shape_what_is_asked_or_not(directory: RunDirectory) -> None:
+    """A new one is decided upon: runs that differ in what shapes a request are neither merged nor compared."""
+    _session(directory, {A: 1}).add(_payload(record(A), prompt={"suite": "t.py", "id": "R1"}))
+
+    shaping = set(_load(directory, "config.json")) - {*IDENTITY, *MAY_DIFFER}
+
+    assert shaping == {"temperature", "thinking_room_tokens", "stream", "timeout_s"}
 
 
 def test_the_config_counts_what_was_selected(directory: RunDirectory) -> None:
