@@ -46,13 +46,18 @@ class Recorder:
 
     def pytest_report_header(self) -> str:
         """Say in one line what is measured."""
-        targets = ", ".join(target.label for target in self._state.settings.targets)
-        resumption = self._state.resumption
-        if resumption.path is None:
-            return f"openclaw: {targets}"
-        n_kept = len(resumption.replays)
-        kept = f"{n_kept} {'cell' if n_kept == 1 else 'cells'} kept"
-        return f"openclaw: {targets}; {resumption.path.name} goes on, {kept}"
+        from pytest_openclaw.reports.columns import WIDTH
+        from pytest_openclaw.reports.numbers import listed
+
+        resumption, goes_on = self._state.resumption, ""
+        if resumption.path is not None:
+            n_kept = len(resumption.replays)
+            kept = f"{n_kept} {'cell' if n_kept == 1 else 'cells'} kept"
+            goes_on = f"; {resumption.path.name} goes on, {kept}"
+        labels = [target.label for target in self._state.settings.targets]
+        return (
+            f"openclaw: {listed(labels, max(WIDTH // 2, WIDTH - len('openclaw: ') - len(goes_on)))}{goes_on}"
+        )
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:

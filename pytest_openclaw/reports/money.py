@@ -25,12 +25,9 @@ def render_usd(usd: float | None) -> str:
 
 
 def render_cost(groups: Sequence[Group]) -> str | None:
-    """Return what a run cost, by target if there are several; None if nothing was charged for."""
+    """Return what a run cost; None if nothing was charged for. The table has it by target."""
     charged = [group for group in groups if group.cost_usd]
     if not charged:
         return None
     total = render_usd(sum(group.cost_usd or 0.0 for group in charged))
-    if len(charged) == 1:
-        return f"{total}, {charged[0].target.label}"
-    parts = (f"{group.target.label} {render_usd(group.cost_usd)}" for group in charged)
-    return f"{total}: {', '.join(parts)}"
+    return f"{total}, {charged[0].target.label}" if len(charged) == 1 else f"{total}, {len(charged)} targets"

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pytest_openclaw.stats.intervals import Interval
 
@@ -132,6 +132,16 @@ def one_line(text: str, width: int) -> str:
     while columns(shorten(line, kept)) > width:
         kept -= 1
     return shorten(line, kept)
+
+
+def listed(names: Sequence[str], width: int) -> str:
+    """Return foreign names on one line, `a, b and 3 more`: as many as there is room for, one at least."""
+    for n in range(len(names), 0, -1):
+        rest = f" and {len(names) - n} more" if n < len(names) else ""
+        text = ", ".join(names[:n])
+        if n == 1 or columns(text) + len(rest) <= width:
+            return one_line(text, max(1, width - len(rest))) + rest
+    return ""
 
 
 def lines_of(text: str, width: int) -> list[str]:

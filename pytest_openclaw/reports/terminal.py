@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.columns import WIDTH, padded, render_columns
 from pytest_openclaw.reports.comparison import in_short, name_of, reasons_in_short
-from pytest_openclaw.reports.money import render_cost
+from pytest_openclaw.reports.money import render_cost, render_usd
 from pytest_openclaw.reports.numbers import (
     DASH,
     lines_of,
@@ -35,6 +35,7 @@ from pytest_openclaw.stats.findings import most_frequent_miss
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from pytest_openclaw.stats.gates import GateResult
     from pytest_openclaw.stats.summary import Group, Summary
 
 TITLE = "openclaw: which model may hold the tools?"
@@ -42,8 +43,11 @@ TARGET_WIDTH = 27
 LABEL_WIDTH = 18
 LONGEST_COMMAND = 4000
 LONGEST_COMPLAINT = 600
-HEADERS = ("target", "pass", "", "p50", "p95", "TTFT", "tok/s", "tier", "")
-ON_THE_LEFT = (True, False, False, False, False, False, False, True, False)
+HEADERS = ("target", "pass", "", "p50", "p95", "TTFT", "tok/s", "USD", "tier", "")
+ON_THE_LEFT = (True, False, False, False, False, False, False, False, True, False)
+COST = HEADERS.index("USD")
+RULINGS = {"failed": "gate FAILED", "no_verdict": "gate NO VERDICT", "passed": "gate passed"}
+"""Labels of gates, in the order in which they are told."""
 
 
 def render_terminal(
@@ -80,8 +84,11 @@ def render_complaints(complaints: Sequence[str]) -> list[str]:
 def _table(summary: Summary) -> Iterator[str]:
     answered = [group for group in summary.groups if group.n_ok]
     if answered:
+        # What costs nothing has no column for it.
+        columns = [n for n in range(len(HEADERS)) if n != COST or any(group.cost_usd for group in answered)]
+        rows = [[*HEADERS], *(_row(group) for group in answered)]
         yield from render_columns(
-            [[*HEADERS], *(_row(group) for group in answered)], ON_THE_LEFT, most=TARGET_WIDTH
+            [[row[n] for n in columns] for row in rows], [ON_THE_LEFT[n] for n in columns], most=TARGET_WIDTH
         )
     for group in summary.groups:
         if not group.n_ok:
@@ -102,6 +109,7 @@ def _row(group: Group) -> list[str]:
         render_unsure(render_ms(group.latency_ms["p95"]), group.latency_intervals_95["p95"]),
         render_unsure(render_ms(group.ttft_ms["p50"]), group.ttft_intervals_95["p50"]),
         render_count(group.tokens_per_s),
+        render_usd(group.cost_usd).removesuffix(" USD"),
         render_tier(use.tier, use.conclusive),
         f"{use.n_success}/{use.n}" if use.n else "",
     ]
@@ -116,12 +124,10 @@ def _findings(summary: Summary) -> Iterator[tuple[str, str]]:
             yield from _wrapped("", f"at most {calls} not recorded; a resumed run asks again", width)
     if summary.n_rows and not summary.n_answered:
         yield "no verdict", "no cell was answered"
-    for gate in summary.gates:
-        ruling = {"passed": "gate passed", "failed": "gate FAILED", "no_verdict": "gate NO VERDICT"}[
-            gate.ruling
-        ]
-        yield ruling, one_line(f"{gate.gate} {gate.wanted:.10g}, {gate.target}", width)
-        yield from _wrapped("", gate.reason, width)
+    for label, gates in _by_reason(summary.gates):
+        wanted = ", ".join(f"{gate.gate} {gate.wanted:.10g}" for gate in gates)
+        yield from _wrapped(label, f"{wanted}, {gates[0].target}", width)
+        yield from _wrapped("", gates[0].reason, width)
     for glob in summary.unmatched_gates:
         yield from _wrapped("no such target", f"openclaw_gates: {glob} fits none of this run", width)
     yield from _of_comparison(summary, width)
@@ -140,6 +146,15 @@ def _findings(summary: Summary) -> Iterator[tuple[str, str]]:
         yield from _wrapped("slowest", f"{row.prompt_id} {row.prompt_name}: {where_and_when}", width)
     if cost := render_cost(summary.groups):
         yield from _wrapped("cost", cost, width)
+
+
+def _by_reason(gates: Iterable[GateResult]) -> Iterator[tuple[str, list[GateResult]]]:
+    """Yield the gates that one reason holds for on one target, together; failed ones first."""
+    found: dict[tuple[str, str, str], list[GateResult]] = {}
+    for gate in gates:
+        found.setdefault((gate.ruling, gate.target, gate.reason), []).append(gate)
+    for ruling, label in RULINGS.items():
+        yield from ((label, together) for (said, *_), together in found.items() if said == ruling)
 
 
 def _of_comparison(summary: Summary, width: int) -> Iterator[tuple[str, str]]:

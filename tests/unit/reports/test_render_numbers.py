@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pytest_openclaw.reports.numbers import (
     columns,
     lines_of,
+    listed,
     one_line,
     printable,
     render_count,
@@ -173,3 +174,18 @@ def test_wrapping_loses_no_word() -> None:
 
     assert " ".join(lines) == text
     assert len(lines) > 1
+
+
+@pytest.mark.parametrize(
+    ("names", "width", "text"),
+    [
+        pytest.param([], 9, "", id="none"),
+        pytest.param(["ab", "cd"], 6, "ab, cd", id="just-fits"),
+        pytest.param(["ab", "cdefgh", "ij"], 13, "ab and 2 more", id="one"),
+        pytest.param(["ab", "cd", "ef"], 8, "… and 2 more", id="too-narrow"),
+        pytest.param(["abcdefghi"], 5, "ab…hi", id="long"),
+    ],
+)
+def test_listed(names: list[str], width: int, text: str) -> None:
+    """As many as there is room for, the others counted."""
+    assert listed(names, width) == text

@@ -362,3 +362,32 @@ def test_what_is_left_to_ask_has_its_command(rows: list[Record], n_cells: int, i
 
     assert (lines[-1] == f"next              {command}") is is_shown
     assert lines[-2 if is_shown else -1].startswith("wrote")
+
+
+def test_what_costs_has_a_column_for_it() -> None:
+    """A target that is charged for tells its price in its row, another one a dash or nothing spent."""
+    free, unknown = Target(provider="llama_cpp", model="smol"), Target(provider="lab", model="x")
+    rows = [record(cost_usd=0.25), record(prompt_id="P2", cost_usd=0.5)]
+    more = [record(free, cost_usd=0.0), record(unknown, cost_usd=None)]
+
+    charged, not_charged = (_lines(summary_of(some)) for some in ([*rows, *more], more))
+
+    assert charged[0].split() == ["target", "pass", "p50", "p95", "TTFT", "tok/s", "USD", "tier"]
+    assert [line.split()[-2] for line in charged[1:4]] == ["0.75", "0.00", "–"]
+    assert "cost              0.75 USD, ollama_openai/qwen3:8b" in charged
+    assert "USD" not in "\n".join(not_charged)
+
+
+def test_gates_of_one_reason_are_told_together_and_failed_ones_first() -> None:
+    """Who was not there is told once, however many gates are set."""
+    away = Target(provider="lab", model="away")
+    rows = [fault(away, fault_message="nobody is there"), record(), missed(prompt_id="P2")]
+
+    lines = _lines(summary_of(rows, gates=Gates(min_pass_rate=0.4, max_p95_ms=1)))
+
+    assert [line for line in lines if line.startswith("gate ")] == [
+        "gate FAILED       max-p95-ms 1, ollama_openai/qwen3:8b",
+        "gate NO VERDICT   min-pass-rate 0.4, max-p95-ms 1, lab/away",
+        "gate passed       min-pass-rate 0.4, ollama_openai/qwen3:8b",
+    ]
+    assert sum("nobody is there" in line for line in lines if line.startswith(" " * 18)) == 1
