@@ -1,8 +1,21 @@
-"""Text that can be written anywhere: valid UTF-8, whatever a server or a guest sent."""
+"""Text that can be written anywhere: valid UTF-8, whatever a server or a guest sent; and patterns of text."""
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
+
+_numbers = count(1)
+
+
+def atomic(pattern: str) -> str:
+    """Return a regular expression that takes all that `pattern` takes, and gives nothing of it back.
+
+    Groups that repeat possessively, `(?:…)*+`, lose their place in Python before 3.11.5, such as Debian 12's
+    (https://github.com/python/cpython/issues/106052). A look ahead is atomic in all of them.
+    """
+    name = f"atomic_{next(_numbers)}"
+    return f"(?=(?P<{name}>{pattern}))(?P={name})"
 
 
 def valid_text(text: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from pytest_openclaw.text import atomic
+
 
 @dataclass(frozen=True, kw_only=True)
 class Language:
@@ -98,8 +100,8 @@ _THING = "(?:{})".format(
         """
     )
 )
-_GREETING = (
-    r"\W*(?:(?:ok(?:ay)?|great|sure|sure thing|alright|all right|perfect|yes|certainly|got it|and)\W+)*+"
+_GREETING = r"\W*" + atomic(
+    r"(?:(?:ok(?:ay)?|great|sure|sure thing|alright|all right|perfect|yes|certainly|got it|and)\W+)*"
 )
 _NOT_BY_OTHERS = r"(?!\s+by\s+(?!me\b))"
 

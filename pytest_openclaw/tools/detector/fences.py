@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.text import atomic
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -32,8 +34,10 @@ _HEREDOC = re.compile(r"(?<!<)<<-?[ \t]*['\"]?(\w+)")
 
 _WORD = r"[a-z][a-z0-9._-]{0,63}+(?=[\s;|&<>)]|$)"
 _COMMAND = re.compile(
-    r"[ \t]*+(?:(?:if|then|else|elif|while|until|do|time|!|\{|[A-Za-z_]\w*=[^\s\"']*+)[ \t]++)*+"
-    rf"(?!(?:for|case|select|function|fi|done|esac|in|if|then|else|elif|while|until|do|rem)\b)({_WORD})"
+    r"[ \t]*+"
+    + atomic(r"(?:(?:if|then|else|elif|while|until|do|time|!|\{|[A-Za-z_]\w*=[^\s\"']*+)[ \t]++)*")
+    + r"(?!(?:for|case|select|function|fi|done|esac|in|if|then|else|elif|while|until|do|rem)\b)"
+    rf"(?P<name>{_WORD})"
 )
 
 
@@ -115,7 +119,7 @@ def _commands(body: str) -> Iterator[tuple[int, str]]:
             until = None if words.strip() == until else until
             continue
         if not continued and (command := _COMMAND.match(words)):
-            yield line.start() + command.start(1), command[1]
+            yield line.start() + command.start("name"), command["name"]
         continued = words.endswith(("\\", "|", "&&"))
         heredoc = _HEREDOC.search(words)
         until = heredoc[1] if heredoc else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.text import atomic
 from pytest_openclaw.tools.leaks.names import Leak, parameters_of, required_of
 
 if TYPE_CHECKING:
@@ -15,14 +16,17 @@ if TYPE_CHECKING:
 
 _CALL = re.compile(r"(?<![\w.\-/$\\])((?:[A-Za-z_]\w{0,40}+\.){0,3}[A-Za-z_][\w-]{0,63}+)\(")
 _TOKEN = re.compile(
-    r"\"(?:[^\"\\]|\\.)*+(?:\"|\Z)|'(?:[^'\\\n]|\\.)*+(?:'|$)|[()]",
+    r"\"(?:[^\"\\]|\\.)*(?:\"|\Z)|'(?:[^'\\\n]|\\.)*(?:'|$)|[()]",
     re.DOTALL | re.MULTILINE,
 )
 _BEFORE = re.compile(
-    r"^[ \t]*+(?:(?:[-*]|\d{1,3}[.)]|>>>|<\w{1,40}>|<\|[\w]{1,40}\|>|\[TOOL_CALLS\])[ \t]*+)*+"
-    r"(?:(?:print|await|return|result|call|Calling|Call|Action)[ \t]*+[:(]?[ \t]*+"
-    r"|[A-Za-z_]\w{0,40}[ \t]*+=[ \t]*+)*+"
-    r"[`\[(]{0,4}[ \t]*+(?:await[ \t]+)?$"
+    r"^[ \t]*+"
+    + atomic(r"(?:(?:[-*]|\d{1,3}[.)]|>>>|<\w{1,40}>|<\|[\w]{1,40}\|>|\[TOOL_CALLS\])[ \t]*+)*")
+    + atomic(
+        r"(?:(?:print|await|return|result|call|Calling|Call|Action)[ \t]*+[:(]?[ \t]*+"
+        r"|[A-Za-z_]\w{0,40}[ \t]*+=[ \t]*+)*"
+    )
+    + r"[`\[({0,4}[ \t]*+(?:await[ \t]+)?$"
 )
 _AFTER = re.compile(r"^[\s)\]`;,.]*+(?:$|#|//|</?\w|<\||\w[\w.]{0,60}\()")
 _KEYWORD = re.compile(r"\s*([A-Za-z_]\w{0,40})\s*=(?!=)")

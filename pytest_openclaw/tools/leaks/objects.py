@@ -49,10 +49,8 @@ _BESIDE = frozenset(
     {"type", "id", "call_id", "tool_call_id", "thought", "reasoning", "explanation", "description", "index"}
 )
 _HEAD = re.compile(r"\{(?=\s{0,200}+(?:[\"'\u201c]|[A-Za-z_]\w{0,40}+\s{0,9}+:))")
-_DOUBLE = re.compile(r"\"(?:[^\"\\]|\\.)*+(?:\"|\Z)|[{}]", re.DOTALL)
-_SINGLE = re.compile(
-    r"\"(?:[^\"\\]|\\.)*+(?:\"|\Z)|'(?:[^'\\\n]|\\.)*+(?:'|$)|[{}]", re.DOTALL | re.MULTILINE
-)
+_DOUBLE = re.compile(r"\"(?:[^\"\\]|\\.)*(?:\"|\Z)|[{}]", re.DOTALL)
+_SINGLE = re.compile(r"\"(?:[^\"\\]|\\.)*(?:\"|\Z)|'(?:[^'\\\n]|\\.)*(?:'|$)|[{}]", re.DOTALL | re.MULTILINE)
 _KEYED_NAME = re.compile(
     rf"[\"'\u201c]?\b({_OR.join(_NAMES)})[\"'\u201d]?\s{{0,20}}+:\s{{0,20}}+[\"'\u201c]([^\"'\n\u201d]{{1,100}})"
 )
