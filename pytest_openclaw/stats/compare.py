@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.stats.intervals import Interval
 from pytest_openclaw.stats.pairing import SetAside, left_over, pair_cells
 from pytest_openclaw.stats.ratio_changes import MEASURES, RatioChange, ratio_changes
 from pytest_openclaw.stats.verdict_changes import VerdictChange, verdict_changes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_openclaw.records import JsonObject, Record, Target
     from pytest_openclaw.stats.pairing import Obstacles, Pair
@@ -114,6 +115,30 @@ def comparison_to_json(compared: ComparedRuns | None) -> JsonObject | None:
         "set_aside": [{**asdict(one), "prompts": list(one.prompts)} for one in compared.set_aside],
         "notes": list(compared.notes),
     }
+
+
+def comparison_from_json(told: Mapping[str, Any]) -> ComparedRuns:
+    """Return the comparison that `summary.json` holds.
+
+    Raises:
+        KeyError, TypeError: it is not as a run writes it.
+    """
+    return ComparedRuns(
+        baseline=told["baseline"],
+        targets=tuple(_target_from_json(one) for one in told["targets"]),
+        set_aside=tuple(SetAside(**{**one, "prompts": tuple(one["prompts"])}) for one in told["set_aside"]),
+        notes=tuple(told["notes"]),
+    )
+
+
+def _target_from_json(told: Mapping[str, Any]) -> Comparison:
+    ratios = {name: told[name] and RatioChange(**_with_interval(told[name])) for name in MEASURES}
+    verdicts = VerdictChange(**_with_interval(told["verdicts"]))
+    return Comparison(**{**told, **ratios, "verdicts": verdicts, "notes": tuple(told["notes"])})
+
+
+def _with_interval(told: Mapping[str, Any]) -> dict[str, Any]:
+    return {**told, "interval_95": told["interval_95"] and Interval(**told["interval_95"])}
 
 
 def _conditions(pairs: Sequence[Pair]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.reports.html.shown import Earlier, Shown, ShownCall, ShownRun, ShownTurn
+from pytest_openclaw.run.stored.summaries import as_written
 from pytest_openclaw.settings import Gates
 from pytest_openclaw.stats.summarising import summarise_run
 from pytest_openclaw.suites.offered import read_tools
@@ -54,7 +55,7 @@ def show_run(
     before = baseline.rows if baseline else {}
     comparison = comparison or written.get("comparison")
     return ShownRun(
-        summary=summary,
+        summary=as_written(summary, part.run.path) if written else summary,
         cells=[
             shown_cell(
                 row.record,

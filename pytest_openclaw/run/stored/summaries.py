@@ -11,6 +11,9 @@ from pytest_openclaw.run.directory import RESULTS
 from pytest_openclaw.run.reading import StoredRow, read_rows
 from pytest_openclaw.schema import check_types
 from pytest_openclaw.settings import Gates
+from pytest_openclaw.stats.budget import Budget
+from pytest_openclaw.stats.compare import comparison_from_json
+from pytest_openclaw.stats.gates import GateResult
 from pytest_openclaw.stats.summarising import summarise_run
 from pytest_openclaw.stats.summary import (
     SUMMARY_VERSION,
@@ -58,7 +61,7 @@ def stored_summary(path: Path) -> JsonObject | None:
 def summary_of(part: Part) -> Summary:
     """Return a run's figures from its rows; the machine's snapshots are left out."""
     records = part.records
-    return summarise_run(
+    summary = summarise_run(
         records,
         part.n_selected,
         part.gates or Gates(),
@@ -66,6 +69,31 @@ def summary_of(part: Part) -> Summary:
         run_id=part.run.run_id,
         generated_at_ms=max((record.ended_at_ms for record in records), default=0),
     )
+    return as_written(summary, part.run.path)
+
+
+def as_written(summary: Summary, path: Path) -> Summary:
+    """Return a summary with what rows alone do not tell, if the run has told it of all its rows.
+
+    That is what its gates said and its comparison, which take the baseline, and what it was to spend.
+
+    Raises:
+        OpenClawError: `summary.json` is not as a run writes it.
+    """
+    written = stored_summary(path)
+    if written is None:
+        return summary
+    try:
+        return replace(
+            summary,
+            gates=tuple(GateResult(**gate) for gate in written["gates"]),
+            verdict=written["verdict"],
+            comparison=written["comparison"] and comparison_from_json(written["comparison"]),
+            budget=written["budget"] and Budget(**written["budget"]),
+        )
+    except (KeyError, TypeError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise OpenClawError(f"{path / SUMMARY} is not as a run writes it: {what}") from None
 
 
 def light_rows(path: Path) -> list[Record]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from pytest_openclaw.records import Record, Target
+from pytest_openclaw.stats.compare import comparison_from_json, comparison_to_json
 from pytest_openclaw.stats.pairing import Obstacle, Obstacles
 from tests.unit.reports.summaries import TARGET, record
 from tests.unit.stats.compared import cells, compare, only
@@ -241,6 +243,19 @@ def test_cells_are_told_of_the_target_that_has_them() -> None:
         (TARGET.label, "only_in_baseline", 2),
         (OTHER.label, "only_in_candidate", 1),
     ]
+
+
+@pytest.mark.parametrize("n", [0, 3, 8])
+def test_a_written_comparison_is_read_as_it_was(n: int) -> None:
+    """With intervals and without, with cells set aside and conditions that differ."""
+    made = compare(
+        [*cells("+" * n + "?"), *cells("+", OTHER)], cells("-" * n + "?", in_flight=3, host="b"), notes=["x"]
+    )
+
+    written = comparison_to_json(made)
+
+    assert written is not None
+    assert comparison_from_json(json.loads(json.dumps(written))) == made
 
 
 # --- ratios -------------------------------------------------------------------------------------
