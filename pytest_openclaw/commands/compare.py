@@ -83,7 +83,10 @@ def run(arguments: argparse.Namespace) -> Answer:
             f"{base.run_id} -> {candidate.run_id}",
             "",
             *render_comparison(compared),
-            *(f"gate {gate.ruling}: {gate.target}: {gate.reason}" for gate in summary.gates),
+            *(
+                f"gate {gate.ruling.replace('_', ' ')}: {gate.target}: {gate.reason}"
+                for gate in summary.gates
+            ),
         ],
         data={
             **(comparison_to_json(compared) or {}),

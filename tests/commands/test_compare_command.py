@@ -13,11 +13,12 @@ from tests.unit.run.stored_runs import A, B, files_of, row, store
 
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Three runs of a target, one worse than the others, and one of another target."""
+    """Three runs of a target, one worse than the others, one asked otherwise, and one of another target."""
     monkeypatch.chdir(tmp_path)
     for name, target, passes in (("good", A, 9), ("same", A, 9), ("bad", A, 2), ("other", B, 9)):
         rows = [row(target, f"P{n}", objective_pass=n < passes) for n in range(9)]
         store(tmp_path / "runs" / name, rows)
+    store(tmp_path / "runs" / "unlike", [row(A, "P0")], stream=False)
     return tmp_path / "runs"
 
 
@@ -26,6 +27,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         pytest.param(["good", "bad"], 0, ["good -> bad", "lab/a: worse"], id="worse-is-told"),
         pytest.param(["good", "bad", "--fail-on=regression"], 1, ["gate failed: lab/a: worse: 9 -> 2 of 9 cells passed, p 0.016"], id="worse-fails"),
+        pytest.param(["good", "unlike", "--fail-on=regression"], 10, ["gate no verdict: lab/a: nothing could be compared with good"], id="no-verdict"),
         pytest.param(["bad", "good", "--fail-on=regression"], 0, ["lab/a: better", "gate passed: lab/a: better: 2 -> 9 of 9 cells passed, p 0.016"], id="better"),
         pytest.param(["good", "same", "--fail-on=regression"], 0, ["lab/a: no difference seen"], id="the-same"),
         pytest.param(["good", "other"], 0, ["lab/a -> lab/b@low: no difference seen"], id="two-models"),
