@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.errors import OpenClawError
@@ -46,7 +47,7 @@ class Measured:
     inventory: JsonObject
     n_selected: Mapping[Target, int]
 
-    @property
+    @cached_property
     def targets(self) -> dict[Target, int]:
         """How many rows each target has, in order of the config, then of the rows."""
         counts = dict.fromkeys(self.n_selected, 0)
@@ -54,7 +55,7 @@ class Measured:
             counts[record.target] = counts.get(record.target, 0) + 1
         return counts
 
-    @property
+    @cached_property
     def unfinished(self) -> frozenset[Target]:
         """Targets of which not every cell has a row."""
         rows = self.targets

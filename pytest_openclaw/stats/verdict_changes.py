@@ -57,9 +57,12 @@ class VerdictChange:
 def verdict_changes(paired: Sequence[Paired]) -> list[VerdictChange]:
     """Compare the verdicts of each target; all of them are looked at together."""
     seen = [_tallies(one) for one in paired]
+    tests = _tests(seen)
     # What the words would be if the cells without an answer had gone one way or the other.
     well, ill = (
         [word for *_, word in _tests([_tallies(one, open_cells=passed) for one in paired])]
+        if any(map(_n_open, paired))
+        else [word for *_, word in tests]
         for passed in (True, False)
     )
     n_tested = sum(map(bool, seen))
@@ -72,7 +75,7 @@ def verdict_changes(paired: Sequence[Paired]) -> list[VerdictChange]:
             n_open=_n_open(one),
             could_see=_could_see(tallies, test[0], n_tested),
         )
-        for place, (one, tallies, test) in enumerate(zip(paired, seen, _tests(seen), strict=True))
+        for place, (one, tallies, test) in enumerate(zip(paired, seen, tests, strict=True))
     ]
 
 
