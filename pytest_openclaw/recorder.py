@@ -137,21 +137,25 @@ class Recorder:
             warnings.warn(pytest.PytestWarning(f"openclaw: CI is not told of the run: {error}"), stacklevel=1)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Show the table, the findings and the paths."""
+        """Show the table, the findings and the paths; GitHub's annotations and complaints in any case."""
         ledger = self._state.ledger
         summary, run = ledger.summary, ledger.run
         if summary is None or run is None or not (summary.n_rows or summary.gates):
             return
-        from pytest_openclaw.reports.terminal import TITLE, render_complaints, render_terminal
+        from pytest_openclaw.reports.terminal import TITLE, markup_of, render_complaints, render_terminal
         from pytest_openclaw.spending import notes_on_cost
 
         page = run.directory.path / "summary.md"
         start = self._state.config.invocation_params.dir
         where = page.relative_to(start) if page.is_relative_to(start) else page
-        terminalreporter.write_sep("=", TITLE)
-        notes = notes_on_cost(self._state, summary)
-        for line in render_terminal(summary, str(where), ledger.resume_command, notes):
-            terminalreporter.write_line(line)
+        # pytest 9 leaves it to each plugin to heed `--no-summary`; pytest 8 asks none of them then.
+        if not self._state.config.getoption("no_summary", False):
+            terminalreporter.write_sep("=", TITLE)
+            notes = notes_on_cost(self._state, summary)
+            for line in render_terminal(summary, str(where), ledger.resume_command, notes):
+                label, markup = markup_of(line)
+                terminalreporter.write(label, **markup)
+                terminalreporter.write_line(line.removeprefix(label))
         for line in ci.annotate(summary, self._state.suite_files):
             terminalreporter.write_line(line)
         for line in render_complaints(self._state.redactor.value(run.guests.complaints)):

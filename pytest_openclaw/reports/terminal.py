@@ -49,6 +49,12 @@ COST = HEADERS.index("USD")
 RULINGS = {"failed": "gate FAILED", "no_verdict": "gate NO VERDICT", "passed": "gate passed"}
 """Labels of gates, in the order in which they are told."""
 
+COLOURS = {
+    "gate FAILED": "red", "gate NO VERDICT": "yellow", "gate passed": "green",
+    "no verdict": "yellow", "worse": "red", "better": "green", "interrupted": "yellow",
+}  # fmt: skip
+"""Of labels, where pytest uses colours."""
+
 
 def render_terminal(
     summary: Summary, where: str, resume: str | None = None, notes: Iterable[tuple[str, str]] = ()
@@ -69,6 +75,12 @@ def render_terminal(
     if resume and summary.is_owing:
         findings.append(("next", one_line(resume, LONGEST_COMMAND)))
     return [*lines, "", *(f"{label:<{LABEL_WIDTH}}{text}".rstrip() for label, text in findings)]
+
+
+def markup_of(line: str) -> tuple[str, dict[str, bool]]:
+    """Return the label of a line and how it is coloured; an empty one if it has no colour."""
+    label = line[:LABEL_WIDTH].rstrip()
+    return (label, {COLOURS[label]: True}) if label in COLOURS else ("", {})
 
 
 def render_complaints(complaints: Sequence[str]) -> list[str]:

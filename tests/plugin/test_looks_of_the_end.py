@@ -1,0 +1,111 @@
+"""The section at the end of a run: as wide as a terminal, coloured and left out as pytest's own are."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+YES = {"type": "exact", "value": "yes"}
+TITLE = "openclaw: which model may hold the tools?"
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+MODELS = "scripted/a-model-with-quite-a-long-name:8b-instruct@low,scripted/another-model-with-a-long-name:3b"
+
+
+def _section(text: str) -> list[str]:
+    lines = text.splitlines()
+    start = next(n for n, line in enumerate(lines) if TITLE in line)
+    return lines[start : next(n for n, line in enumerate(lines) if line.startswith("wrote")) + 1]
+
+
+@pytest.fixture
+def busy(plain_project: Any) -> Any:
+    """A project of which there is much to tell: repeats, known failures, prices, a baseline, a fault."""
+    plain_project.suite(
+        "\n".join(
+            f'[[prompts]]\nid = "P{n}"\nname = "a_prompt_with_a_long_name_{n}"\nprompt = "say {"yes" if n < 9 else "no"}"\n'
+            f'validator = {{ type = "exact", value = "yes" }}\n'
+            + ('xfail = [{ target = "*", reason = "hard" }]\n' if n in {1, 11} else "")
+            for n in range(12)
+        )
+        + '\n[[prompts]]\nid = "F1"\nprompt = "timeout"\nvalidator = { type = "noop" }\n'
+    )
+    plain_project.pytester.makeini("[pytest]\nopenclaw_prices =\n    scripted/a-* = 3 15\n")
+    plain_project.run("--openclaw-run-id=before", models=MODELS)
+    for n in range(8):
+        path = plain_project.folder / "benchmarks/prompts_a.toml"
+        text = path.read_text()
+        path.write_text(text.replace(f'_{n}"\nprompt = "say yes"', f'_{n}"\nprompt = "say no"'))
+    return plain_project
+
+
+def _run(busy: Any, *words: str) -> str:
+    session = busy.run(
+        "--openclaw-run-id=after", "--openclaw-repeat=2", "--openclaw-retries=0", "--openclaw-min-pass-rate=0.5",
+        "--openclaw-max-p95-ms=60000", "--openclaw-baseline=before", "--openclaw-across=prompt",
+        "--openclaw-fail-on=regression", *words, models=MODELS,
+    )  # fmt: skip
+    text: str = session.text
+    return text
+
+
+def test_it_fits_80_columns_and_tells_gates_first(busy: Any) -> None:
+    """Table, gates, comparison, findings, and the path at its end; the header is one line too."""
+    text = _run(busy)
+
+    section = _section(text)
+    assert [line for line in section if len(line) > 80] == []
+    labels = [line[:18].rstrip() for line in section if not line.startswith(" ")]
+    told = ["gate FAILED", "compared with", "worse", "not answered", "known failures", "slowest", "wrote"]
+    assert [labels.index(label) for label in told] == sorted(labels.index(label) for label in told)
+    assert "gate passed" not in labels[: labels.index("gate FAILED")]
+    (header,) = (line for line in text.splitlines() if line.startswith("openclaw: scripted/"))
+    assert header == "openclaw: scripted/a-model-with-quite-a-long-name:8b-instruct@low and 1 more"
+
+
+@pytest.mark.parametrize(
+    ("words", "is_coloured"),
+    [
+        pytest.param(["--color=yes"], True, id="yes"),
+        pytest.param(["--color=no"], False, id="no"),
+        pytest.param([], False, id="auto-without-a-terminal"),
+    ],
+)
+def test_colours_are_pytests(
+    busy: Any, words: list[str], is_coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rulings and worse targets are coloured where pytest colours, and the text is the same."""
+    for name in ("FORCE_COLOR", "PY_COLORS", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+
+    text = _run(busy, *words)
+
+    plain = ESCAPE.sub("", text)
+    assert ("\x1b[31mgate FAILED\x1b[0m" in text) == is_coloured
+    assert ("\x1b[31mworse\x1b[0m" in text) == is_coloured
+    assert "gate FAILED       min-pass-rate 0.5, scripted/" in plain
+    if not is_coloured:
+        assert plain == text
+
+
+def test_no_color_is_heeded(busy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NO_COLOR takes the colours away, whatever else is set in the environment."""
+    monkeypatch.delenv("PY_COLORS", raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    assert "\x1b" not in _run(busy)
+
+
+def test_no_summary_is_heeded(busy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The section is left out, and the files are written all the same; GitHub is told too."""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+
+    text = _run(busy, "--no-summary")
+
+    assert TITLE not in text
+    assert "gate FAILED" not in text
+    assert (busy.folder / "runs/after/summary.md").is_file()
+    if tuple(int(part) for part in pytest.__version__.split(".")[:1]) >= (9,):
+        assert "::error title=min-pass-rate" in text
