@@ -5,7 +5,7 @@ given here changes them, for every target; `off` switches one off, and --gates
 takes a line of the ini key openclaw_gates, for some targets. Each gate gets a
 line with its reason.
 
-With --write, summary.json and the reports of the run (summary.md and others) are
+With --write, summary.json and the run's reports (summary.md and others) are
 written anew with gates and comparison; its rows stay as they are.
 
 Exit status: 0 passed, 1 failed, 10 no verdict (as pytest has it, and never a
@@ -13,7 +13,7 @@ pass), 2 refused.
 
 Example:
   python -m pytest_openclaw gate last --min-pass-rate 0.9 --require-tier 1
-  python -m pytest_openclaw gate whole --baseline main --fail-on regression --write
+  python -m pytest_openclaw gate last --baseline main --fail-on regression
   python -m pytest_openclaw gate whole --gates "*qwen*: max-p95-ms=5000"
 """
 
