@@ -60,7 +60,7 @@ def render_comment(summary: Summary) -> str:
     page.table(HEADERS, [_target(group) for group in summary.groups], MOST_TARGETS, "targets")
     _add_comparison(page, summary)
     findings = [*_findings(summary)]
-    page.add(findings[:MOST_FINDINGS])
+    page.add(findings[:MOST_FINDINGS], head=["Worth knowing:", ""])
     page.fold(f"{len(findings) - MOST_FINDINGS} more findings", findings[MOST_FINDINGS:])
     missed = [f"- {code(one.prompt_id)} {code(one.violation or '')}" for one in summary.missed]
     if summary.n_answered:
@@ -134,8 +134,10 @@ def _findings(summary: Summary) -> Iterator[str]:
             yield f"- {_label(group)}: {n} × {code(failure_type)}: {code(reason)}"
         if group.effective_models:
             yield f"- {_label(group)} was answered by {code(', '.join(group.effective_models))}"
-    if passing := [known for known in summary.known_failures if not known.is_as_expected]:
-        yield f"- known failures that pass now: {code(', '.join(known.prompt_id for known in passing))}"
+    if passing := dict.fromkeys(
+        known.prompt_id for known in summary.known_failures if not known.is_as_expected
+    ):
+        yield f"- known failures that pass now: {code(', '.join(passing))}"
     for group in summary.groups:
         yield from (f"- {_label(group)}: {text}" for text in _of_tool_use(group))
 

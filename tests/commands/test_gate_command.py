@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.commands import main
+from pytest_openclaw.run.directory import RunDirectory
 from pytest_openclaw.settings import GateLine, Gates
 from tests.plugin.conftest import validator_of
 from tests.unit.run.stored_runs import A, B, files_of, load, row, store
@@ -174,3 +175,12 @@ def test_runs_with_different_budgets_are_compared_and_merged(runs: Path) -> None
 
     assert main(["merge", "rich", "poor", "--into", "both"]) == 0
     assert main(["gate", "as-good", "--baseline=before", "--fail-on=regression"]) == 0
+
+
+def test_a_run_under_way_is_refused(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its last rows are still to come, and its summary is its own to write."""
+    with RunDirectory.reopen(runs / "good"):
+        assert main(["gate", "good", "--min-pass-rate=0.5", "--write"]) == 2
+
+    assert "a run is writing there now" in capsys.readouterr().err
+    assert not (runs / "good/summary.json").exists()

@@ -19,7 +19,7 @@ from pytest_openclaw.settings import Gates
 from pytest_openclaw.stats.compare import compare_records
 from pytest_openclaw.stats.pairing import Obstacle, Obstacles
 from pytest_openclaw.stats.summary import Summary
-from tests.unit.reports.summaries import TARGET, fault, missed, record, summary_of
+from tests.unit.reports.summaries import TARGET, cell, fault, missed, record, summary_of
 
 pytestmark = pytest.mark.once
 
@@ -200,3 +200,26 @@ def test_a_run_without_gates_and_rows() -> None:
 
     assert "### OpenClaw benchmark: no gate was set\n\nonly 0 of 3 cells on 1 target" in page
     assert "| ruling |" not in page
+
+
+def test_what_is_worth_knowing() -> None:
+    """Faults with their reason, known failures that pass now, how tool use ends and what to change."""
+    rows = [
+        fault(prompt_id="P1", fault_message="nobody is there"),
+        *(
+            record(target, prompt_id="K1", known_failure="hard")
+            for target in (TARGET, Target(provider="lab", model="b"))
+        ),
+        cell("T1", "no_call"),
+        cell("T2", "valid"),
+    ]
+
+    lines = render_comment(summary_of(rows)).splitlines()
+
+    label = "<code>ollama&#95;openai/qwen3&#58;8b</code>"
+    told = lines[lines.index("Worth knowing:") + 2 :]
+    assert told[:3] == [
+        f"- {label}: 1 × <code>connect&#95;error</code>: <code>nobody is there</code>",
+        "- known failures that pass now: <code>K1</code>",
+        f"- {label}: <code>no&#95;call</code>, 1 of 2 cells; no tool was offered, and text runs nothing: offer it tools",
+    ]
