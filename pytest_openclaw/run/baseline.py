@@ -39,7 +39,7 @@ def find_baseline(name: str, runs_dir: Path, *, besides: Path | None = None) -> 
             results
             for results in runs_dir.glob(f"*/{RESULTS}")
             if (results.parent / CONFIG).is_file()
-            and results.parent != besides
+            and not (besides and results.parent.resolve() == besides.resolve())
             and not is_living(results.parent)
         ]
         newest = max(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -184,3 +185,13 @@ def test_a_run_under_way_is_refused(runs: Path, capsys: pytest.CaptureFixture[st
 
     assert "a run is writing there now" in capsys.readouterr().err
     assert not (runs / "good/summary.json").exists()
+
+
+def test_the_last_run_is_never_the_run_itself(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """However it is named: `last` is the newest other one."""
+    for age, path in enumerate(sorted(runs.iterdir(), key=lambda path: path.name != "bad")):
+        os.utime(path / "results.jsonl", (2_000_000_000 - age, 2_000_000_000 - age))
+
+    for name in ("bad", str(runs / "bad")):
+        assert main(["gate", name, "--baseline=last", "--min-pass-rate=0.1", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["comparison"]["baseline"] != "bad"
