@@ -29,8 +29,12 @@ _MASKS = [
     (re.compile(r"^(platform|plugins:) .*", re.MULTILINE), r"\1"),
     (re.compile(r"\b\d{8}_\d{6}(?:_\d+)?\b"), "RUN"),
     (re.compile(r"(?<![\w.])/[\w./-]+"), "PATH"),
-    (re.compile(r"\b\d+(?:\.\d+)?(?: (?:ms|s|min|h)\b)?"), "N"),
-    (re.compile(r"[=_─-]{3,}"), " "),
+    (re.compile(r"\b\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d)?"), "DAY"),
+    (re.compile(r"(?<= in )[\d.]+s(?: \([\d:]+\))?"), "N"),
+    # Times, shares, ratios and all fractions; a count stays as it is.
+    (re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|s|min|h|%|x)(?![\w.])|\b\d+\.\d+"), "N"),
+    (re.compile(r"(N\??)\s+\d+(?=\s+(?:–|[123]))"), r"\1 N"),  # tokens per second, in front of the tier
+    (re.compile(r"(?<!\S)[=_]+(?!\S)|[=_─-]{3,}"), " "),
 ]
 
 

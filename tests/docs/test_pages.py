@@ -178,6 +178,13 @@ def test_links_to_files_lead_somewhere(page: Path) -> None:
     ("shown", "came", "same"),
     [
         pytest.param("p50 1.0 s  12 %", "p50   437 ms 9 %", True, id="figures-and-spacing"),
+        pytest.param("1/2  437 ms?  22  3?  0/1", "1/2  1.2 s?  9.5  3?  0/1", True, id="a-row-of-the-table"),
+        pytest.param("1/2  437 ms?  22  –", "1/2  1.2 s?  129  –", True, id="a-row-without-a-tier"),
+        pytest.param("= 1 passed in 3.86s =", "== 1 passed in 70.55s (0:01:10) ==", True, id="a-long-one"),
+        pytest.param("7/8 -> 0/8, p 0.02; 1.4x faster; 4x", "7/8 -> 0/8, p 0.03; 4x", True, id="speed"),
+        pytest.param("= 1 failed, 7 passed in 2s", "= 2 failed, 6 passed in 2s", False, id="counts"),
+        pytest.param("pass 7/8", "pass 8/8", False, id="counts-of-a-target"),
+        pytest.param("3 more tool cells", "4 more tool cells", False, id="counts-in-words"),
         pytest.param("wrote runs/20260101_000000/x", "wrote runs/20261122_101112/x", True, id="run-ids"),
         pytest.param("rootdir: /home/you/a", "rootdir: /tmp/b-c_1", True, id="paths"),
         pytest.param("settle\ntier 3", "settle tier 3", True, id="line-breaks"),
