@@ -6,6 +6,7 @@ import re
 import shlex
 import tomllib
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -109,6 +110,27 @@ def test_a_command_that_is_not_run_is_well_formed(words: list[str], lab: Termina
         assert rest == [] or (rest[0] == "-e" and f"[testenv:{rest[1]}]" in tox)
     else:
         assert program in OTHER_PROGRAMS
+
+
+INIS = [
+    pytest.param(dedent(text), id=f"{_name(page)}:{n}")
+    for page in PAGES
+    for n, text in enumerate(re.findall(r"```ini[^\n]*\n(.*?) *```", page.read_text("utf-8"), re.DOTALL))
+]
+
+
+@pytest.mark.parametrize("ini", INIS)
+def test_the_ini_files_of_the_pages_are_accepted(ini: str, tmp_path: Path) -> None:
+    """Endpoints, prices, gates and whatever else they say."""
+    terminal = Terminal(tmp_path)
+    terminal.write(File(path="pytest.ini", text=ini))
+    terminal.write(File(path="conftest.py", text=CONFTEST))
+    terminal.write(File(path="benchmarks/prompts_a.toml", text=SUITE))
+
+    done = terminal.run("pytest benchmarks --openclaw-models=parrot/any --collect-only -q --strict-config")
+
+    assert done.returncode == 0, done.stdout
+    assert "P1[parrot/any]" in done.stdout
 
 
 @pytest.mark.parametrize("page", sorted(GUESTS), ids=_name)
