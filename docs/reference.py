@@ -20,7 +20,7 @@ from pytest_openclaw.schema import load_schema
 from pytest_openclaw.validators import BUILTIN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
@@ -179,7 +179,7 @@ def _flag(option: Option) -> str:
     return _code(f"{option.flag}{'=' + option.metavar if option.metavar else ''}")
 
 
-def _table(head: tuple[str, ...], lines: list[tuple[str, ...]]) -> Iterator[str]:
+def _table(head: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> Iterator[str]:
     yield _line(head)
     yield _line(("---",) * len(head))
     yield from map(_line, lines)
