@@ -145,6 +145,12 @@ def takes_no_tools(name: str) -> Fault:
     return Fault(failure_type="not_installed", status="skipped_unavailable", message=message, sent=False)
 
 
+def cannot_play(name: str, why: str) -> Fault:
+    """A provider has no way of asking this one prompt; others it may."""
+    message = f"{name}: not asked: {why}"
+    return Fault(failure_type="not_installed", status="skipped_unavailable", message=message, sent=False)
+
+
 def context_too_small(
     name: str, model: str, prompt_tokens: int, context_tokens: int, *, exact: bool
 ) -> Fault:

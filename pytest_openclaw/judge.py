@@ -152,8 +152,8 @@ def _dispatched(prompt: Prompt, answer: Reply, tools: Sequence[Tool]) -> Reply:
     if not (answer.turns[-1].calls if answer.turns else made):
         made += [_promoted(dispatch(call, tools)) for call in promoted_calls(answer.text, tools)]
     calls = tuple(call.call for call in made)
-    state = None
-    if prompt.world is not None:
+    state = answer.world
+    if prompt.world is not None and state is None:
         from pytest_openclaw.tools.world import carried_out, final_state
 
         state = final_state(prompt.world, tools, carried_out(answer) if answer.turns else calls)

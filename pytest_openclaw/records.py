@@ -273,11 +273,13 @@ class Reply:
             the output, however an API counts.
         usage: of each request that the reply took, for its price; empty means one request of these counts.
         tokens_per_s: speed of generation as the server timed it; None lets our own clock tell.
+        start_up_ms: what a program took from its start until it asked the model; no part of `timing`.
         turns: of a scripted exchange, all of them; `text` is the last one's. Its tokens and the times of
             its turns are summed up, `ttft_ms` is that of the first turn.
         ended_by: how a scripted exchange ended; None if one question was asked.
         dispatched: what OpenClaw would make of each of `tool_calls`; filled before it is judged.
-        world: what is there at the end of a scripted exchange; filled before it is judged.
+        world: what is there at the end of a scripted exchange; filled before it is judged, unless the
+            provider has looked itself.
     """
 
     text: str = ""
@@ -295,6 +297,7 @@ class Reply:
     cached_tokens: int | None = None
     usage: tuple[Usage, ...] = ()
     tokens_per_s: float | None = None
+    start_up_ms: float | None = None
     turns: tuple[Turn, ...] = ()
     ended_by: EndedBy | None = None
     dispatched: tuple[Dispatched, ...] = ()

@@ -37,4 +37,5 @@ BUILTIN = (
     Builtin("openai_responses", "OpenAIResponses"),
     Builtin("claude_code_cli", "ClaudeCodeCLI"),
     Builtin("llama_cpp", "LlamaCpp"),
+    Builtin("openclaw_agent", "OpenClawAgent"),
 )

@@ -135,6 +135,10 @@ class OverHttp(Provider):
 
     # --- how ----------------------------------------------------------------------------------
 
+    def passed_on(self, path: str, body: JsonObject, *, model: str) -> Call:
+        """Return another program's request for this server, with the key that is kept from that program."""
+        return self._call(f"{self.address.base_url}{path}", body, model=model)
+
     async def send(self, request: Request, body: JsonObject) -> Reply:
         """Send one body and hear its answer.
 

@@ -1,0 +1,263 @@
+"""`openclaw_agent`: models through the real OpenClaw as it is installed, one `agent exec` per request.
+
+A model's name is `provider/model`, as OpenClaw has it. `ollama/…` and `openai/…` are asked where those
+servers are for the other providers; any other provider is the server at `OPENCLAW_AGENT_BASE_URL`, or that
+of the endpoint's line, by chat completions. OpenClaw reaches them through `openclaw_relay.py`, where times,
+calls and their results are heard; times are the model's, without the ten seconds in which OpenClaw starts.
+
+OpenClaw writes its own system prompt, and sends no temperature. Tools are those that OpenClaw has under the
+prompt's names, as it describes them itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_openclaw import faults
+from pytest_openclaw.errors import CallFailed, TargetError
+from pytest_openclaw.protocols import Provider, ProviderSetup
+from pytest_openclaw.providers import processes
+from pytest_openclaw.providers.ollama_native import OllamaNative
+from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
+from pytest_openclaw.providers.openai_responses import OpenAIResponses
+from pytest_openclaw.providers.openclaw_call import (
+    Route,
+    arguments,
+    config_of,
+    environment,
+    find_command,
+    scratch_folder,
+    why_not_askable,
+    write_config,
+)
+from pytest_openclaw.providers.openclaw_result import Asked, find_envelope, read_envelope
+from pytest_openclaw.providers.openclaw_turns import reply_of, world_at
+from pytest_openclaw.providers.processes import Program, Running
+from pytest_openclaw.providers.wire_errors import shortened
+from pytest_openclaw.records import Fault
+from pytest_openclaw.redact import Redactor
+from pytest_openclaw.text import valid_text
+
+if TYPE_CHECKING:
+    from pytest_openclaw.providers.openclaw_relay import Relay
+    from pytest_openclaw.providers.over_http import OverHttp
+    from pytest_openclaw.records import JsonObject, Reply, Request
+
+BASE_ENV = "OPENCLAW_AGENT_BASE_URL"
+KEY_ENV = "OPENCLAW_AGENT_API_KEY"
+VERSION_TIMEOUT_S = 60.0
+
+
+class OpenClawAgent(Provider):
+    """Models of any server, asked by OpenClaw's own agent."""
+
+    name = "openclaw_agent"
+    takes_tools: ClassVar[bool] = True
+    plays_worlds: ClassVar[bool] = True
+
+    def __init__(self, setup: ProviderSetup) -> None:
+        super().__init__(setup)
+        self._servers: dict[str, OverHttp] = {}
+        self._version: str | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Always: OpenClaw itself runs here, and takes a core for ten seconds of each call."""
+        return True
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The keys of all servers that it may ask."""
+        environ = self.setup.environ
+        names = (KEY_ENV, "OPENAI_API_KEY", "OLLAMA_API_KEY", self.setup.key_env)
+        keys = tuple(key for name in names if name and (key := environ.get(name, "").strip()))
+        return keys + tuple(secret for server in self._servers.values() for secret in server.secrets)
+
+    def describe(self) -> JsonObject:
+        """Where models of no known provider are asked."""
+        return {
+            "base_url": self.setup.base_url,
+            "base_env": BASE_ENV,
+            "key_env": self.setup.key_env or KEY_ENV,
+        }
+
+    async def models(self) -> tuple[str, ...]:
+        """Refuse to answer: OpenClaw may be given any model."""
+        why = f"OpenClaw may be given any model. Name one, for example {self.setup.name}/ollama/qwen3:8b."
+        raise CallFailed(faults.cli_failed(self.setup.name, why))
+
+    async def fingerprint(self, model: str) -> JsonObject:
+        """OpenClaw's version, in its own words, and the server's address."""
+        route, server = self._way_to(model)
+        if self._version is None:
+            self._version = await self._ask_version()
+        told = {"api": route.api, "base_url": server.address.base_url}
+        return {"cli_version": self._version, **told} if self._version else told
+
+    async def ask(self, request: Request) -> Reply:
+        """Run OpenClaw once, in folders of its own, and hear what it says to the model.
+
+        Raises:
+            CallFailed: there is no reply.
+        """
+        # Not sooner: with it the HTTP library is loaded, in the process that asks.
+        from pytest_openclaw.providers.openclaw_relay import Relay
+
+        command = find_command(self.setup)
+        if why := why_not_askable(request):
+            raise CallFailed(faults.cannot_play(self.setup.name, why))
+        route, server = self._way_to(request.model)
+        with scratch_folder(request.world) as scratch:
+            relay = Relay(
+                server,
+                route.model,
+                name=self.setup.name,
+                hold_calls=request.world is None,
+                most_turns=request.world.steps if request.world else 0,
+            )
+            async with relay:
+                config = config_of(request, scratch, route=route, url=relay.url, token=relay.token)
+                write_config(scratch, config)
+                program = Program(
+                    argv=(*command, *arguments(request, scratch, route=route)),
+                    env=environment(scratch, self.setup.environ),
+                    cwd=scratch.workspace,
+                    stdin=valid_text(request.prompt).encode(),
+                )
+                outcome = await self._converse(program, relay, request, server)
+            if not isinstance(outcome, Fault) and request.world is not None:
+                outcome = replace(outcome, world=world_at(scratch.workspace, request.world))
+        if isinstance(outcome, Fault):
+            message = Redactor.of((*self.secrets, relay.token)).text(outcome.message)
+            raise CallFailed(replace(outcome, message=message))
+        return outcome
+
+    async def aclose(self) -> None:
+        """Give back what was opened."""
+        for server in self._servers.values():
+            await server.aclose()
+
+    # --- how ----------------------------------------------------------------------------------
+
+    def _way_to(self, name: str) -> tuple[Route, OverHttp]:
+        """Return how OpenClaw is told to reach a model, and where it really is."""
+        provider, slash, model = name.partition("/")
+        if self.setup.base_url is not None:
+            provider, model = "endpoint", name
+        elif not (slash and model):
+            why = f"there is no OpenClaw provider in {name!r}. Name it, for example ollama/{name}."
+            raise CallFailed(faults.cannot_play(self.setup.name, why))
+        if provider not in self._servers:
+            try:
+                self._servers[provider] = self._server_of(provider)
+            except TargetError as error:
+                raise CallFailed(faults.cannot_play(self.setup.name, str(error))) from error
+        server = self._servers[provider]
+        api = {"ollama_native": "ollama", "openai_responses": "openai-responses"}.get(server.name)
+        return Route(provider=provider, model=model, api=api or "openai-completions"), server
+
+    def _server_of(self, provider: str) -> OverHttp:
+        own = self.setup
+        if own.base_url is None and provider == "ollama":
+            return OllamaNative(replace(own, name=OllamaNative.name, options={}))
+        if own.base_url is None and provider == "openai":
+            return OpenAIResponses(replace(own, name=OpenAIResponses.name))
+        base = own.base_url or own.environ.get(BASE_ENV, "").strip()
+        if not base:
+            raise TargetError(f"it is not known where {provider}'s models are. Set {BASE_ENV}.")
+        key_env = own.key_env or (KEY_ENV if own.environ.get(KEY_ENV) else None)
+        return OllamaOpenAI(replace(own, base_url=base, key_env=key_env))
+
+    async def _converse(
+        self, program: Program, relay: Relay, request: Request, server: OverHttp
+    ) -> Reply | Fault:
+        began = time.perf_counter()
+        running = await self._start(program)
+        heard = relay.heard
+        try:
+            async with asyncio.timeout(self._patience_s(request)):
+                lines = await _lines_until(running, heard.over)
+                if not heard.over.is_set():
+                    await running.exits_within(processes.DRAIN_S)
+        except TimeoutError:
+            raw = heard.exchanges[-1].raw() if heard.exchanges else ""
+            return faults.timed_out(self.setup.name, request.timeout_s, raw)
+        finally:
+            await running.stop()
+        if heard.fault is not None:  # models of another server may be there all the same
+            reach = "target" if heard.fault.reach == "lane" else heard.fault.reach
+            return replace(heard.fault, reach=reach)
+        lacking = [tool.name for tool in request.tools if tool.name not in heard.offered]
+        if heard.exchanges and lacking:
+            why = f"this OpenClaw does not offer {', '.join(lacking[:3])} without a gateway."
+            return faults.cannot_play(self.setup.name, why)
+        if heard.over.is_set():
+            return reply_of(heard, None, request, began=began)
+        envelope = find_envelope(valid_text(b"\n".join(lines).decode("utf-8", "replace")), running.stderr)
+        if envelope is None:
+            return self._without_result(running)
+        asked = Asked(
+            name=self.setup.name,
+            model=request.model,
+            where=server.address.base_url,
+            timeout_s=request.timeout_s,
+        )
+        told = read_envelope(envelope, asked)
+        return told if isinstance(told, Fault) else reply_of(heard, told, request, began=began)
+
+    def _patience_s(self, request: Request) -> float:
+        return request.timeout_s * (request.world.steps if request.world else 1)
+
+    def _without_result(self, running: Running) -> Fault:
+        words = f": {shortened(running.stderr)}" if running.stderr else "."
+        if running.flooded:
+            words = f" after more than {processes.MOST_OUTPUT_BYTES >> 20} MiB."
+        status = running.exit_status
+        return faults.cli_failed(
+            self.setup.name, f"OpenClaw ended (exit status {status}) without its JSON{words}"
+        )
+
+    async def _start(self, program: Program) -> Running:
+        try:
+            return await processes.start(program)
+        except OSError as error:
+            why = f"the command {program.argv[0]!r} cannot be started: {error.strerror or error}"
+            raise CallFailed(faults.cli_failed(self.setup.name, why)) from error
+
+    async def _ask_version(self) -> str:
+        with scratch_folder() as scratch:
+            program = Program(
+                argv=(*find_command(self.setup), "--version"),
+                env=environment(scratch, self.setup.environ),
+                cwd=scratch.workspace,
+            )
+            running = await self._start(program)
+            try:
+                async with asyncio.timeout(VERSION_TIMEOUT_S):
+                    line = await running.next_line()
+            except TimeoutError:
+                return ""
+            finally:
+                await running.stop()
+        return valid_text((line or b"").decode("utf-8", "replace").strip())
+
+
+async def _lines_until(running: Running, over: asyncio.Event) -> list[bytes]:
+    """Return the lines of a program up to its end, or until it is over by our own word."""
+    lines: list[bytes] = []
+
+    async def read() -> None:
+        while (line := await running.next_line()) is not None:
+            lines.append(line)
+
+    tasks = [asyncio.ensure_future(read()), asyncio.ensure_future(over.wait())]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return lines

@@ -1,0 +1,223 @@
+"""How OpenClaw is called for one request: its command, its config, its environment, its folders.
+
+Nothing of the user's machine is at stake. OpenClaw gets a folder of this call alone for its HOME, its state,
+its config and its workspace, an emptied environment, no gateway, and one model server: ours, on loopback. The
+tools that it may carry out are those of `CONTAINED`, which it keeps inside the workspace itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_openclaw import faults
+from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.text import valid_text
+from pytest_openclaw.tools.paths import is_inside, place_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pytest_openclaw.protocols import ProviderSetup
+    from pytest_openclaw.records import JsonObject, Request
+    from pytest_openclaw.worlds import World
+
+COMMAND_ENV = "OPENCLAW_AGENT_COMMAND"
+#: tools that OpenClaw carries out within the workspace, under `tools.fs.workspaceOnly`
+CONTAINED = frozenset({"read", "write", "edit", "apply_patch", "ls"})
+#: so much is said to fit; OpenClaw would compact a longer exchange
+CONTEXT_TOKENS = 131_072
+
+_ARGUMENTS = ("agent", "exec", "--json", "--code-mode", "direct", "--message-file", "-")
+# Nobody is told of a run, nothing is fetched, no helper outlives it.
+_SWITCHES = {
+    "OPENCLAW_NO_AUTO_UPDATE": "1",
+    "OPENCLAW_TELEMETRY_ENDPOINT": "http://127.0.0.1:9/",
+    "DO_NOT_TRACK": "1",
+    "OPENCLAW_DISABLE_BONJOUR": "1",
+    "OPENCLAW_NO_RESPAWN": "1",
+    "OPENCLAW_EXEC_SHELL_SNAPSHOT": "0",
+    "NO_COLOR": "1",
+}
+# No command of a model is run: OpenClaw's exec is never carried out. If it were, this would be its shell.
+_SHELL = "#!/bin/sh\necho 'no command is run here' >&2\nexit 126\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """How OpenClaw is told to reach a model.
+
+    Attributes:
+        provider, model: OpenClaw's name of the model is `provider/model`.
+        api: OpenClaw's word for the API.
+    """
+
+    provider: str
+    model: str
+    api: str
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """The folders and files of one call."""
+
+    folder: Path
+
+    @property
+    def workspace(self) -> Path:
+        """Where the agent works."""
+        return self.folder / "workspace"
+
+    @property
+    def config(self) -> Path:
+        """The config, which holds no key."""
+        return self.folder / "openclaw.json"
+
+    @property
+    def shell(self) -> Path:
+        """What stands in the place of a shell."""
+        return self.folder / "shell"
+
+    def lay_out(self, world: World | None) -> None:
+        """Make the folders, and the files of a world."""
+        for name in ("workspace", "home", "state", "tmp"):
+            (self.folder / name).mkdir()
+        self.shell.write_text(_SHELL, encoding="ascii")
+        self.shell.chmod(0o700)
+        for path, text in files_of(world).items():
+            file = self.workspace / place_of(path)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(valid_text(text).encode())
+
+
+def files_of(world: World | None) -> dict[str, str]:
+    """Return what stands in the workspace at the start, notes too; path → text."""
+    return {**world.memory, **world.files} if world else {}
+
+
+@contextmanager
+def scratch_folder(world: World | None = None) -> Iterator[Scratch]:
+    """Lay out the folders of a call, and remove them at the end."""
+    with tempfile.TemporaryDirectory(prefix="openclaw-", ignore_cleanup_errors=True) as folder:
+        # Resolved, because OpenClaw compares paths in their real form.
+        scratch = Scratch(Path(folder).resolve())
+        scratch.lay_out(world)
+        yield scratch
+
+
+def find_command(setup: ProviderSetup) -> tuple[str, ...]:
+    """Return OpenClaw's command, its program as an absolute path.
+
+    Raises:
+        CallFailed: there is no such program.
+    """
+    written = setup.environ.get(COMMAND_ENV, "").strip() or "openclaw"
+    try:
+        command, *rest = shlex.split(written, posix=os.name == "posix")
+    except ValueError:  # an open quote
+        command, rest = written, []
+    found = shutil.which(command, path=setup.environ.get("PATH", os.defpath))
+    if found is None:
+        mend = f"there is no command {command!r}. Install it (npm install -g openclaw), or set {COMMAND_ENV}."
+        raise CallFailed(faults.not_installed(setup.name, mend))
+    return (str(Path(found).absolute()), *rest)
+
+
+def why_not_askable(request: Request) -> str:
+    """Return why the real agent is not asked this, as a sentence; empty if it is."""
+    if request.history:
+        return "OpenClaw cannot be given turns that have happened; it has its own loop."
+    if request.system:
+        return "the prompt has a system text, and OpenClaw writes its system prompt itself."
+    if request.world is None:
+        return ""
+    if loose := [tool.name for tool in request.tools if tool.name not in CONTAINED]:
+        names = ", ".join(loose[:3]) + (", …" if len(loose) > 3 else "")
+        return (
+            f"its world offers {names}, which the real agent would carry out beyond a folder of files. "
+            "Only worlds of files are played through it."
+        )
+    if request.world.answers:
+        return "its world answers tools by a script, and the real agent carries them out."
+    if outside := [path for path in files_of(request.world) if not is_inside(place_of(path))]:
+        return f"its world has the file {outside[0]}, which is outside the workspace."
+    return ""
+
+
+def config_of(request: Request, scratch: Scratch, *, route: Route, url: str, token: str) -> JsonObject:
+    """Return the config of one call."""
+    model = {
+        "id": route.model,
+        "name": route.model,
+        "reasoning": request.thinking_level is not None,
+        "input": ["text"],
+        "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
+        "contextWindow": CONTEXT_TOKENS,
+        "maxTokens": request.max_output_tokens,
+    }
+    server = {"baseUrl": url, "apiKey": token, "api": route.api, "models": [model]}
+    names = sorted({tool.name for tool in request.tools})
+    # Who is allowed to write gets apply_patch too, unless it is denied.
+    denied = sorted(CONTAINED.difference(names))
+    policy: JsonObject = {"allow": names, "deny": denied} if names else {"deny": ["*"]}
+    return {
+        "agents": {
+            "defaults": {
+                "workspace": str(scratch.workspace),
+                "model": {"primary": f"{route.provider}/{route.model}"},
+            }
+        },
+        "models": {"mode": "replace", "providers": {route.provider: server}},
+        "tools": {
+            **policy,
+            "toolSearch": False,
+            "fs": {"workspaceOnly": True},
+            "elevated": {"enabled": False},
+        },
+        "logging": {"file": str(scratch.folder / "log.jsonl")},
+        "update": {"checkOnStart": False},
+    }
+
+
+def arguments(request: Request, scratch: Scratch, *, route: Route) -> tuple[str, ...]:
+    """Return OpenClaw's arguments; no text of the request but the model's name is among them."""
+    return (
+        *_ARGUMENTS,
+        *("--config", str(scratch.config)),
+        *("--cwd", str(scratch.workspace)),
+        *("--model", f"{route.provider}/{route.model}"),
+        *(("--thinking", request.thinking_level) if request.thinking_level else ()),
+        # Ours is the clock that counts; this one is for a process that nobody waits for any more.
+        *("--timeout", str(round(request.timeout_s) + 60)),
+    )
+
+
+def environment(scratch: Scratch, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return OpenClaw's whole environment: of the user's only PATH, on which its Node is found."""
+    home, tmp = str(scratch.folder / "home"), str(scratch.folder / "tmp")
+    kept = {"PATH": environ.get("PATH", os.defpath)}
+    kept |= {name: value for name, value in environ.items() if name.upper() == "SYSTEMROOT"}
+    own = {
+        "HOME": home,
+        "USERPROFILE": home,
+        "TMPDIR": tmp,
+        "TEMP": tmp,
+        "TMP": tmp,
+        "SHELL": str(scratch.shell),
+        "LANG": "C.UTF-8",
+        "OPENCLAW_STATE_DIR": str(scratch.folder / "state"),
+    }
+    return kept | own | _SWITCHES
+
+
+def write_config(scratch: Scratch, config: JsonObject) -> None:
+    """Write the config; nobody else may read its token."""
+    scratch.config.touch(mode=0o600)
+    scratch.config.write_text(json.dumps(config), encoding="utf-8")

@@ -1,0 +1,111 @@
+"""What was heard between OpenClaw and a model, as one reply; and what is left in the workspace."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.records import Reply, Turn
+from pytest_openclaw.tools.dispatch import dispatch
+from pytest_openclaw.tools.paths import place_of
+from pytest_openclaw.worlds import WorldState
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pytest_openclaw.providers.openclaw_relay import Heard
+    from pytest_openclaw.providers.openclaw_result import Told
+    from pytest_openclaw.records import EndedBy, Request, Timing
+    from pytest_openclaw.worlds import World
+
+MOST_FILES = 2000
+MOST_FILE_BYTES = 4_000_000
+# OpenClaw's own corner of a workspace.
+_OWN = ".openclaw"
+
+
+def reply_of(heard: Heard, told: Told | None, request: Request, *, began: float) -> Reply:
+    """Return the exchange as one reply.
+
+    Its time is that of its turns together, without what the tools took, as in a scripted exchange; what
+    OpenClaw took before its first request is `start_up_ms`.
+
+    Args:
+        heard: of the run.
+        told: what OpenClaw said at the end; None if it was ended before.
+        request: what was asked.
+        began: when OpenClaw was started, by `time.perf_counter`.
+    """
+    start_up_ms = None if heard.first_at is None else (heard.first_at - began) * 1000
+    if not heard.exchanges:  # it answered by itself
+        text = told.text if told else ""
+        return Reply(text=text, raw=text, effective_model=told.model if told else None)
+    replies = [exchange.reply() for exchange in heard.exchanges]
+    last = replies[-1]
+    text = told.text if told and told.text else last.text
+    whole = replace(
+        last,
+        text=text,
+        raw="\n\n".join(filter(None, (reply.raw for reply in replies))),
+        tool_calls=tuple(call for reply in replies for call in reply.tool_calls),
+        timing=_together([exchange.timing() for exchange in heard.exchanges]),
+        input_tokens=_total([reply.input_tokens for reply in replies]),
+        output_tokens=_total([reply.output_tokens for reply in replies]),
+        cached_tokens=_total([reply.cached_tokens for reply in replies]),
+        usage=tuple(usage for reply in replies for usage in reply.usage),
+        start_up_ms=start_up_ms,
+    )
+    if request.world is None:
+        return whole
+    turns = _turns(replies, heard.results)
+    return replace(whole, turns=turns, ended_by=_ended_by(turns, told, request))
+
+
+def world_at(workspace: Path, world: World) -> WorldState:
+    """Return what is there now: the files as they are, each a text; links and huge files are left out."""
+    start = {place_of(path): text for path, text in {**world.memory, **world.files}.items()}
+    files: dict[str, str] = {}
+    for file in sorted(workspace.rglob("*"))[:MOST_FILES]:
+        name = file.relative_to(workspace).as_posix()
+        is_ours = name.partition("/")[0] == _OWN
+        if is_ours or file.is_symlink() or not file.is_file() or file.stat().st_size > MOST_FILE_BYTES:
+            continue
+        files[name] = file.read_bytes().decode("utf-8", "replace")
+    changed = sorted(name for name in {*start, *files} if start.get(name) != files.get(name))
+    return WorldState(files=files, changed=tuple(changed))
+
+
+def _turns(replies: Sequence[Reply], results: Sequence[tuple[str, ...]]) -> tuple[Turn, ...]:
+    brought = [*results, *[()] * (len(replies) - len(results))]
+    return tuple(
+        Turn(
+            text=reply.text,
+            reasoning=reply.reasoning,
+            calls=reply.tool_calls,
+            results=result[: len(reply.tool_calls)],
+            finish_reason=reply.finish_reason,
+            timing=reply.timing,
+            input_tokens=reply.input_tokens,
+            output_tokens=reply.output_tokens,
+        )
+        for reply, result in zip(replies, brought, strict=False)
+    )
+
+
+def _ended_by(turns: Sequence[Turn], told: Told | None, request: Request) -> EndedBy:
+    if told is None:
+        return "step_limit"
+    broken = any(dispatch(call, request.tools).problem == "malformed_json" for call in turns[-1].calls)
+    return "malformed_call" if broken else "answer"
+
+
+def _together(timings: Sequence[Timing]) -> Timing:
+    e2e_ms = sum(timing.e2e_ms for timing in timings)
+    return replace(timings[0], e2e_ms=e2e_ms, ended_at_ms=timings[0].started_at_ms + round(e2e_ms))
+
+
+def _total(counts: Sequence[int | None]) -> int | None:
+    """Return the sum; None if a turn's is not known."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
