@@ -1,0 +1,58 @@
+"""Stands for OpenClaw: asks the model of its config once, and says so in OpenClaw's form, with other lines.
+
+FAKE_MODE is given as the first argument: `answer`, `silent` (no JSON), `fails` (an error of its own), `hangs`
+(with a child that would outlive it). FILE, the second, gets what it was given.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+mode, file, *arguments = sys.argv[1:]
+if "--version" in arguments:
+    print("OpenClaw 2026.9.6 (fake)")
+    sys.exit()
+config_file = Path(arguments[arguments.index("--config") + 1])
+config = json.loads(config_file.read_text("utf-8"))
+prompt = sys.stdin.buffer.read().decode()
+seen = {
+    "arguments": arguments,
+    "environ": dict(os.environ),
+    "config": config,
+    "prompt": prompt,
+    "cwd": str(Path.cwd()),
+    "mode": oct(config_file.stat().st_mode & 0o777),
+}
+if mode == "hangs":
+    seen["child"] = subprocess.Popen(["sleep", "600"]).pid
+Path(file).write_text(json.dumps(seen), encoding="utf-8")
+if mode == "hangs":
+    time.sleep(600)
+if mode == "silent":
+    print("Something went wrong", file=sys.stderr)
+    sys.exit(3)
+if mode == "fails":
+    error = {"message": "Config invalid: no such key", "kind": "exception"}
+    print(json.dumps({"ok": False, "status": "error", "final": "", "payloads": [], "error": error}))
+    sys.exit(1)
+(server,) = config["models"]["providers"].values()
+body = {"model": server["models"][0]["id"], "messages": [{"role": "user", "content": prompt}], "stream": True}
+request = urllib.request.Request(
+    server["baseUrl"] + "/chat/completions",
+    json.dumps(body).encode(),
+    {"Content-Type": "application/json", "Authorization": f"Bearer {server['apiKey']}"},
+)
+answer = urllib.request.urlopen(request, timeout=60).read().decode()
+deltas = [json.loads(line[6:]) for line in answer.splitlines() if line.startswith("data: {")]
+text = "".join(c["delta"].get("content") or "" for d in deltas for c in d["choices"])
+print("[plugins] loaded {3}")
+print(
+    json.dumps({"ok": True, "status": "ok", "final": text, "payloads": [], "model": body["model"]}, indent=2)
+)
+print("(node:1) Warning: {experimental}")

@@ -1,0 +1,274 @@
+"""The provider around OpenClaw: what it is given, how it ends, what is left; OpenClaw is played here."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+import socket
+import sys
+import tempfile
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.protocols import ProviderSetup
+from pytest_openclaw.providers.openclaw_agent import OpenClawAgent
+from pytest_openclaw.records import Request, Turn
+from pytest_openclaw.toolcalls import Tool
+from pytest_openclaw.worlds import Answer, World
+from tests.openclaw.model_server import ScriptedModel
+
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32", reason="the stand-in is called by a POSIX command line"
+)
+
+FAKE = Path(__file__).with_name("fake_openclaw.py")
+KEY = "sk-not-to-be-seen"
+
+
+@pytest.fixture(autouse=True)
+def scratch(tmp_path, monkeypatch):
+    """The folder in which scratch folders are made; each is removed when its call has ended."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield folder
+    assert list(folder.iterdir()) == []
+
+
+@pytest.fixture
+def seen(tmp_path):
+    """The file in which the stand-in writes what it was given."""
+    return tmp_path / "seen.json"
+
+
+def _provider(seen: Path, url: str, mode: str = "answer", **environ: str) -> OpenClawAgent:
+    command = shlex.join([sys.executable, str(FAKE), mode, str(seen)])
+    own = {"OPENCLAW_AGENT_COMMAND": command, "OPENCLAW_AGENT_BASE_URL": url, "OPENCLAW_AGENT_API_KEY": KEY}
+    return OpenClawAgent(ProviderSetup(name="openclaw_agent", environ=own | environ))
+
+
+async def _ask(provider: OpenClawAgent, **request):
+    try:
+        return await provider.ask(
+            Request(**{"model": "local/tiny", "prompt": "Say hi.", "timeout_s": 60.0} | request)
+        )
+    finally:
+        await provider.aclose()
+
+
+def _fault(provider: OpenClawAgent, **request):
+    with pytest.raises(CallFailed) as failed:
+        asyncio.run(_ask(provider, **request))
+    return failed.value.fault
+
+
+def test_an_answer_is_heard_between_other_lines(seen):
+    """Text, tokens and times come from the way to the model; what OpenClaw took before is told apart."""
+    with ScriptedModel("Hello there.") as model:
+        reply = asyncio.run(_ask(_provider(seen, model.url)))
+
+    assert (reply.text, reply.effective_model) == ("Hello there.", "tiny")
+    assert (reply.input_tokens, reply.output_tokens) == (11, 3)
+    assert reply.timing is not None
+    assert reply.timing.ttft_ms is not None
+    assert reply.start_up_ms > 0
+    assert reply.timing.e2e_ms < 30_000
+
+
+def test_the_key_goes_to_the_server_and_to_nobody_else(seen):
+    """OpenClaw gets neither the key nor anything else of the environment; the server gets the key."""
+    with ScriptedModel("Hi.") as model:
+        asyncio.run(_ask(_provider(seen, model.url, AWS_SECRET="hunter2", HOME="/home/me")))
+
+        assert model.keys == [f"Bearer {KEY}"]
+    told = json.loads(seen.read_text("utf-8"))
+    assert KEY not in json.dumps(told)
+    assert "hunter2" not in json.dumps(told)
+    assert told["mode"] == "0o600"
+    scratch = str(Path(told["cwd"]).parent)
+    for name in ("HOME", "TMPDIR", "OPENCLAW_STATE_DIR", "SHELL"):
+        assert told["environ"][name].startswith(scratch)
+    assert told["environ"]["OPENCLAW_NO_AUTO_UPDATE"] == told["environ"]["DO_NOT_TRACK"] == "1"
+
+
+def test_the_prompt_is_no_argument(seen):
+    """Who looks at the processes does not see what is asked."""
+    with ScriptedModel("Hi.") as model:
+        asyncio.run(_ask(_provider(seen, model.url), prompt="A quiet question, ünïcode\ntoo."))
+
+    told = json.loads(seen.read_text("utf-8"))
+    assert told["prompt"] == "A quiet question, ünïcode\ntoo."
+    assert "quiet" not in " ".join(told["arguments"])
+
+
+def test_without_tools_none_are_allowed(seen):
+    """A prompt that offers no tools is asked with all of OpenClaw's denied."""
+    with ScriptedModel("Hi.") as model:
+        asyncio.run(_ask(_provider(seen, model.url)))
+
+    tools = json.loads(seen.read_text("utf-8"))["config"]["tools"]
+    assert tools["deny"] == ["*"]
+    assert tools["fs"] == {"workspaceOnly": True}
+    assert tools["elevated"] == {"enabled": False}
+
+
+def test_nobody_else_may_use_the_way_to_the_model():
+    """Whoever lacks the call's token gets nothing passed on."""
+    from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
+    from pytest_openclaw.providers.openclaw_relay import Relay
+
+    async def knock(url: str) -> tuple[bytes, int]:
+        server = OllamaOpenAI(ProviderSetup(name="local", base_url=url))
+        async with Relay(server, "tiny", name="local") as relay:
+            host, port = relay.url.removeprefix("http://").split(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(b"POST /chat/completions HTTP/1.1\r\ncontent-length: 2\r\n\r\n{}")
+            answer = await reader.read()
+            writer.close()
+            return answer, len(relay.heard.exchanges)
+
+    with ScriptedModel("Hi.") as model:
+        answer, heard = asyncio.run(knock(model.url))
+
+        assert answer.startswith(b"HTTP/1.1 401 ")
+        assert (heard, model.asked) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("turn", "failure_type", "status", "retryable"),
+    [
+        pytest.param(401, "http_401", "auth_error", False, id="401"),
+        pytest.param(429, "http_429", "rate_limited", True, id="429"),
+        pytest.param(500, "http_500", "error", True, id="500"),
+    ],
+)
+def test_what_the_server_says_is_the_fault(seen, turn, failure_type, status, retryable):
+    """An error of the model's server is told at once, as of any provider; OpenClaw does not try it again."""
+    with ScriptedModel(turn) as model:
+        fault = _fault(_provider(seen, model.url))
+
+        assert len(model.asked) == 1
+    assert (fault.failure_type, fault.status, fault.retryable) == (failure_type, status, retryable)
+    assert fault.message.startswith("openclaw_agent: ")
+
+
+def test_nobody_at_the_address(seen):
+    """A refused connection leaves this target out, and not those of other servers."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    fault = _fault(_provider(seen, f"http://127.0.0.1:{port}/v1"))
+
+    assert (fault.failure_type, fault.status, fault.reach) == (
+        "connect_error",
+        "skipped_unavailable",
+        "target",
+    )
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        pytest.param("silent", "without its JSON: Something went wrong", id="no-json"),
+        pytest.param(
+            "fails", "OpenClaw ended with exception: Config invalid: no such key", id="its-own-error"
+        ),
+    ],
+)
+def test_what_openclaw_itself_breaks_is_told_in_its_words(seen, mode, words):
+    """An end without an answer is a cli_error."""
+    fault = _fault(_provider(seen, "http://127.0.0.1:9/v1", mode))
+
+    assert fault.failure_type == "cli_error"
+    assert words in fault.message
+
+
+def test_a_timeout_ends_all_of_it(seen):
+    """When its time is up, OpenClaw and what it has started are gone."""
+    fault = _fault(_provider(seen, "http://127.0.0.1:9/v1", "hangs"), timeout_s=3.0)
+
+    assert fault.failure_type == "timeout"
+    assert not _is_running(json.loads(seen.read_text("utf-8"))["child"])
+
+
+def test_a_cancelled_call_ends_all_of_it(seen):
+    """A run that is stopped leaves no process behind."""
+
+    async def cancelled() -> None:
+        task = asyncio.ensure_future(_ask(_provider(seen, "http://127.0.0.1:9/v1", "hangs")))
+        while not seen.exists() or not seen.read_text("utf-8"):
+            await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+
+    assert not _is_running(json.loads(seen.read_text("utf-8"))["child"])
+
+
+def _is_running(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+FILES = (Tool(name="read"), Tool(name="write"))
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        pytest.param({"system": "Be brief."}, "writes its system prompt itself", id="system"),
+        pytest.param({"history": (Turn(text="x"),)}, "turns that have happened", id="history"),
+        pytest.param(
+            {"tools": (*FILES, Tool(name="exec")), "world": World()}, "its world offers exec", id="commands"
+        ),
+        pytest.param(
+            {"tools": FILES, "world": World(answers=(Answer(tool="read", result="x"),))},
+            "by a script",
+            id="answers",
+        ),
+        pytest.param(
+            {"tools": FILES, "world": World(files={"/etc/x": ""})}, "outside the workspace", id="outside"
+        ),
+        pytest.param({"model": "tiny"}, "no OpenClaw provider in 'tiny'", id="no-provider"),
+    ],
+)
+def test_what_cannot_be_played_is_not_asked(seen, request_, words):
+    """Nothing is started, and the cell is told as unavailable, with the reason."""
+    fault = _fault(_provider(seen, "http://127.0.0.1:9/v1"), **request_)
+
+    assert (fault.status, fault.sent, seen.exists()) == ("skipped_unavailable", False, False)
+    assert words in fault.message
+
+
+def test_without_an_address_it_says_what_to_set(seen):
+    """A provider of OpenClaw's that is not known here needs an address."""
+    fault = _fault(_provider(seen, ""), model="vllm/tiny")
+
+    assert fault.message == (
+        "openclaw_agent: not asked: it is not known where vllm's models are. Set OPENCLAW_AGENT_BASE_URL."
+    )
+
+
+def test_without_openclaw_it_says_how_to_get_it(seen):
+    """A missing command is one sentence with the mend."""
+    fault = _fault(_provider(seen, "http://127.0.0.1:9/v1", OPENCLAW_AGENT_COMMAND="no-such-openclaw"))
+
+    assert (fault.failure_type, fault.reach) == ("not_installed", "lane")
+    assert "npm install -g openclaw" in fault.message
+
+
+def test_the_fingerprint_names_release_and_server(seen):
+    """A run's inventory says which OpenClaw asked, and where."""
+    with ScriptedModel("Hi.") as model:
+        told = asyncio.run(_provider(seen, model.url).fingerprint("local/tiny"))
+
+        assert told == {
+            "cli_version": "OpenClaw 2026.9.6 (fake)",
+            "api": "openai-completions",
+            "base_url": model.url,
+        }
