@@ -430,6 +430,7 @@ class Record:
     tool_notes: tuple[str, ...] = ()
     tool_demand: ToolDemand | None = None
     known_failure: str | None = None
+    start_up_ms: int | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property

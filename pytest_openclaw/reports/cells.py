@@ -143,6 +143,8 @@ def _times(record: Record) -> Iterator[str]:
     yield f"TTFT {render_ms(record.ttft_ms)}"
     if record.ttfo_ms is not None and record.ttfo_ms != record.ttft_ms:
         yield f"first of the answer {render_ms(record.ttfo_ms)}"
+    if record.start_up_ms is not None:
+        yield f"start of the program before that {render_ms(record.start_up_ms)}"
     yield f"sent {render_time(record.started_at_ms, '%Y-%m-%d %H:%M:%S')}"
 
 

@@ -132,6 +132,7 @@ def _of_reply(reply: Reply, judgement: Judgement, timing: Timing) -> dict[str, A
         "effective_model": reply.effective_model,
         "turns": tuple(_turn(turn, problems) for turn in reply.turns) or None,
         "ended_by": reply.ended_by,
+        "start_up_ms": _whole(reply.start_up_ms),
     }
 
 

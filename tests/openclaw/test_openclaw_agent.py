@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shlex
 import socket
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -19,6 +21,7 @@ from pytest_openclaw.providers.openclaw_agent import OpenClawAgent
 from pytest_openclaw.records import Request, Turn
 from pytest_openclaw.toolcalls import Tool
 from pytest_openclaw.worlds import Answer, World
+from tests.conftest import NO_OTHER_PLUGINS
 from tests.openclaw.model_server import ScriptedModel
 
 pytestmark = pytest.mark.skipif(
@@ -272,3 +275,35 @@ def test_the_fingerprint_names_release_and_server(seen):
             "api": "openai-completions",
             "base_url": model.url,
         }
+
+
+def test_a_row_tells_the_start_apart(seen, tmp_path):
+    """In a session the program's start stands in the row, beside the times of the model."""
+    (tmp_path / "prompts_hi.toml").write_text(
+        '[[prompts]]\nid = "H0"\nname = "hi"\nprompt = "Say hi."\nvalidator = { type = "exact", value = "Hi." }\n',
+        encoding="utf-8",
+    )
+    command = shlex.join([sys.executable, str(FAKE), "answer", str(seen)])
+    with ScriptedModel("Hi.") as model:
+        environ = os.environ | {"OPENCLAW_AGENT_COMMAND": command, "OPENCLAW_AGENT_BASE_URL": model.url}
+        arguments = (
+            "prompts_hi.toml",
+            "--openclaw-models=openclaw_agent/local/tiny",
+            "-p",
+            "no:cacheprovider",
+        )
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *arguments],
+            cwd=tmp_path,
+            env=environ | {"PYTEST_ADDOPTS": NO_OTHER_PLUGINS},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    (results,) = tmp_path.glob("**/results.jsonl")
+    row = json.loads(results.read_text("utf-8"))
+    assert row["start_up_ms"] > 0
+    assert row["e2e_ms"] < 30_000
+    assert (row["model"], row["effective_model"], row["input_tokens"]) == ("local/tiny", "tiny", 11)

@@ -1,0 +1,189 @@
+"""`openclaw_agent` with the real OpenClaw, against a scripted model on loopback; each call takes ten seconds."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.protocols import ProviderSetup
+from pytest_openclaw.providers.openclaw_agent import OpenClawAgent
+from pytest_openclaw.records import Reply, Request
+from pytest_openclaw.tools.catalogue import load_catalogue
+from pytest_openclaw.worlds import World
+from tests.conftest import NO_OTHER_PLUGINS, require_openclaw
+from tests.openclaw.model_server import ScriptedModel
+
+pytestmark = pytest.mark.openclaw_cli
+
+PATIENCE_S = 200.0
+
+
+@pytest.fixture(scope="module")
+def openclaw() -> str:
+    """The real OpenClaw's command."""
+    return require_openclaw()
+
+
+@pytest.fixture
+def environ(openclaw, tmp_path):
+    """An emptied environment; its HOME holds a config and instructions that must not shape a request."""
+    own = tmp_path / "home" / ".openclaw"
+    own.mkdir(parents=True)
+    (own / "openclaw.json").write_text(
+        '{"agents": {"defaults": {"model": "other/leaked"}}}', encoding="utf-8"
+    )
+    node = str(Path(shlex.split(openclaw)[0]).parent)
+    path = os.pathsep.join([node, os.defpath])
+    yield {"PATH": path, "HOME": str(tmp_path / "home"), "OPENCLAW_AGENT_COMMAND": openclaw}
+    assert [file.name for file in own.iterdir()] == ["openclaw.json"]
+
+
+@pytest.fixture(autouse=True)
+def scratch(tmp_path, monkeypatch):
+    """The folder in which scratch folders are made; each is removed when its call has ended."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield folder
+    assert list(folder.iterdir()) == []
+
+
+def _ask(environ: dict[str, str], model: ScriptedModel, **request) -> Reply:
+    async def ask() -> Reply:
+        own = {"OPENCLAW_AGENT_BASE_URL": model.url, "OPENCLAW_AGENT_API_KEY": "sk-of-the-server"}
+        provider = OpenClawAgent(ProviderSetup(name="openclaw_agent", environ=environ | own))
+        try:
+            told = {"model": "local/tiny", "prompt": "Go on.", "timeout_s": PATIENCE_S} | request
+            return await provider.ask(Request(**told))
+        finally:
+            await provider.aclose()
+
+    return asyncio.run(ask())
+
+
+def _tools(*names: str):
+    known = load_catalogue().tools
+    return tuple(known[name] for name in names)
+
+
+def _sent_tools(body) -> list[str]:
+    return sorted(tool["function"]["name"] for tool in body.get("tools", []))
+
+
+def test_a_prompt_is_answered(environ):
+    """The agent's answer, its tokens and times come back; no tool was offered, nobody's own config counted."""
+    with ScriptedModel("Hello there.") as model:
+        reply = _ask(environ, model, prompt="Say hi.")
+
+        (body,) = model.asked
+        assert model.keys == ["Bearer sk-of-the-server"]
+    assert (reply.text, reply.effective_model, reply.input_tokens) == ("Hello there.", "tiny", 11)
+    assert reply.start_up_ms is not None
+    assert reply.timing is not None
+    assert reply.timing.e2e_ms < reply.start_up_ms
+    assert _sent_tools(body) == []
+    assert "Say hi." in str(body["messages"])
+    assert "leaked" not in str(body)
+
+
+def test_a_call_is_taken_and_not_carried_out(environ, tmp_path):
+    """Of one question the answer is the call: the agent never learns of it, and no command runs."""
+    trace = tmp_path / "trace"
+    command = f'{{"command": "touch {trace}"}}'
+    with ScriptedModel([("exec", command)]) as model:
+        reply = _ask(environ, model, tools=_tools("exec", "read"))
+
+        assert [_sent_tools(body) for body in model.asked] == [["exec", "read"]]
+    assert [(call.name, call.arguments) for call in reply.tool_calls] == [("exec", command)]
+    assert not trace.exists()
+
+
+def test_a_world_of_files_is_played(environ, tmp_path):
+    """The agent works on the world's files in a folder of its own; what is there at the end is read there."""
+    outside = tmp_path / "outside.txt"
+    outside.write_text("secret", encoding="utf-8")
+    turns = (
+        [("read", '{"path": "a.txt"}'), ("write", '{"path": "new/b.txt", "content": "B"}')],
+        [("read", f'{{"path": "{outside}"}}'), ("write", f'{{"path": "{outside}", "content": "x"}}')],
+        [("exec", '{"command": "rm a.txt"}'), ("edit", '{"path": "a.txt"}')],
+        "Done.",
+    )
+    with ScriptedModel(*turns) as model:
+        world = World(files={"a.txt": "one\n", "deep/er.txt": "two"})
+        reply = _ask(environ, model, tools=_tools("read", "write", "edit"), world=world)
+
+        assert {tuple(_sent_tools(body)) for body in model.asked} == {("edit", "read", "write")}
+    assert reply.ended_by == "answer"
+    assert [len(turn.calls) for turn in reply.turns] == [2, 2, 2, 0]
+    assert reply.turns[0].results[0] == "one\n"
+    assert "Path escapes sandbox root" in reply.turns[1].results[0]
+    assert outside.read_text("utf-8") == "secret"
+    assert reply.world is not None
+    assert reply.world.files == {"a.txt": "one\n", "deep/er.txt": "two", "new/b.txt": "B"}
+    assert reply.world.changed == ("new/b.txt",)
+
+
+def test_the_last_step_ends_a_world(environ):
+    """A model that only calls is stopped when its steps are used up."""
+    with ScriptedModel([("ls", "{}")]) as model:
+        reply = _ask(environ, model, tools=_tools("ls", "read"), world=World(files={"a": "1"}, steps=2))
+
+    assert reply.ended_by == "step_limit"
+    assert len(reply.turns) == 2
+
+
+def test_an_error_of_the_server_is_told_at_once(environ):
+    """OpenClaw does not try again by itself for a minute; the run decides that."""
+    with ScriptedModel(503) as model:
+        with pytest.raises(CallFailed) as failed:
+            _ask(environ, model)
+
+        assert len(model.asked) == 1
+    assert failed.value.fault.failure_type == "http_503"
+
+
+SUITE = """
+[[prompts]]
+id = "W0"
+name = "write_it"
+prompt = "Write B into b.txt."
+tools = ["read", "write"]
+validator = { type = "world", files = { "b.txt" = { equals = "B" } } }
+world = { files = { "a.txt" = "A" } }
+
+[[prompts]]
+id = "W1"
+name = "run_it"
+prompt = "Run make."
+tools = ["exec"]
+validator = { type = "world", calls = [{ name = "exec" }] }
+world = { commands = [{ pattern = "make", output = "ok" }] }
+"""
+
+
+def test_a_session_through_openclaw(environ, tmp_path):
+    """A world of files passes by what is on the disk; one of commands is skipped with the reason."""
+    (tmp_path / "prompts_agent.toml").write_text(SUITE, encoding="utf-8")
+    with ScriptedModel([("write", '{"path": "b.txt", "content": "B"}')], "Done.") as model:
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "pytest", "prompts_agent.toml", "-rs"),
+                *("--openclaw-models=openclaw_agent/local/tiny", "-p", "no:cacheprovider"),
+            ],
+            cwd=tmp_path,
+            env=environ | {"OPENCLAW_AGENT_BASE_URL": model.url, "PYTEST_ADDOPTS": NO_OTHER_PLUGINS},
+            capture_output=True,
+            text=True,
+            timeout=2 * PATIENCE_S,
+        )
+
+    assert "1 passed, 1 skipped" in done.stdout, done.stdout + done.stderr
+    assert "its world offers exec" in done.stdout
