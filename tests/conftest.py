@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from hypothesis import settings
 
 from pytest_openclaw.engine.weights import embedded_model_is_installed
 from tests.e2e.install_claude import VERSION, find_binary
@@ -19,6 +20,10 @@ from tests.openclaw import install_openclaw
 # A shell starts what it runs in the background with Ctrl-C ignored, and whatever a test starts would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Machines are shared: how long an example takes says nothing.
+settings.register_profile("shared machine", deadline=None)
+settings.load_profile("shared machine")
 
 # For sessions of ours, in PYTEST_ADDOPTS: the plugins of other packages take a fifth of a process's start.
 NO_OTHER_PLUGINS = "-p no:hypothesispytest -p no:anyio"
