@@ -22,6 +22,8 @@ OPENCLAW_PROVIDERS = {
     "openai_responses": "openai",
     "claude_code_cli": "anthropic",
 }
+OPENCLAW_ITSELF = "openclaw_agent"
+"""Its models have OpenClaw's own names."""
 PROVIDER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 """What may be a provider's name there, which ends before the first `/` of a ref."""
 ELSEWHERE = frozenset({"openai_responses", "claude_code_cli"})
@@ -78,6 +80,8 @@ def ref_of(target: Target, config: JsonObject, overrides: Mapping[str, str]) -> 
     is_local = _is_local(ours, config)
     if ours in overrides:
         return Ref(name=f"{overrides[ours]}/{target.model}", is_local=is_local, rank=_rank(ours))
+    if ours == OPENCLAW_ITSELF:
+        return Ref(name=target.model, is_local=is_local, rank=_rank(ours))
     remarks = (_REMARKS[ours],) if ours in _REMARKS else ()
     if theirs := OPENCLAW_PROVIDERS.get(ours):
         name = f"{theirs}/{target.model}"

@@ -9,7 +9,7 @@ import pytest
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.providers import BUILTIN
 from pytest_openclaw.records import Target
-from pytest_openclaw.run.stored.refs import OPENCLAW_PROVIDERS, check_overrides, ref_of
+from pytest_openclaw.run.stored.refs import OPENCLAW_ITSELF, OPENCLAW_PROVIDERS, check_overrides, ref_of
 
 CONFIG: dict[str, Any] = {"providers": {}}
 
@@ -49,7 +49,12 @@ def test_a_models_slashes_are_its_own() -> None:
 
 def test_every_builtin_provider_is_thought_of() -> None:
     """A new one gets a name in OpenClaw or is told to have none."""
-    assert {provider.name for provider in BUILTIN} == {*OPENCLAW_PROVIDERS, "llama_cpp"}
+    assert {provider.name for provider in BUILTIN} == {*OPENCLAW_PROVIDERS, OPENCLAW_ITSELF, "llama_cpp"}
+
+
+def test_openclaws_own_names_stay() -> None:
+    """What was asked through OpenClaw is named as OpenClaw has it."""
+    assert ref_of(_target("openclaw_agent", "ollama/qwen3:8b"), CONFIG, {}).name == "ollama/qwen3:8b"
 
 
 @pytest.mark.parametrize("provider", ["ollama_openai", "claude_code_cli", "llama_cpp", "lab", "my lab"])
