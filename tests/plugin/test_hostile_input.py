@@ -58,15 +58,17 @@ def tables_of(page: str) -> list[list[int]]:
 
 
 def assert_sound_page(session: Any, rows: int = 1) -> str:
-    """`summary.md` has one table, whole, without HTML of foreign origin and control characters; return it."""
+    """`summary.md` has whole tables, without HTML of foreign origin and control characters; return it."""
     page: str = (session.run_dir / "summary.md").read_bytes().decode("utf-8")
-    ((first, *others),) = tables_of(page)
-    assert others == [first] * (rows + 1)
+    tables = tables_of(page)
+    assert len(tables[0]) == rows + 2
+    assert all(set(table) == {table[0]} for table in tables)
     assert "<" not in page
     assert [line for line in page.split("\n") if not line.isprintable()] == []
     # Nothing foreign begins a heading, a fence or a list of its own.
     assert all(
-        re.match(r"# OpenClaw benchmark |## [A-Z]|\||- |\d+ cells\.|$", line) for line in page.split("\n")
+        re.match(r"# OpenClaw benchmark |## [A-Z]|\||- |\d+ cells\.|Behind each figure |$", line)
+        for line in page.split("\n")
     )
     return page
 
