@@ -131,7 +131,7 @@ def test_a_first_run_needs_no_baseline(plain_project: Any) -> None:
     assert _summary(plain_project, "second")["comparison"]["baseline"] == "first"
 
 
-def test_show_and_report_tell_what_the_run_told(
+def test_show_tells_what_the_run_told(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What a gate has said of a baseline stands, though a run's rows alone do not tell it."""
@@ -146,7 +146,19 @@ def test_show_and_report_tell_what_the_run_told(
     shown = capsys.readouterr().out
     assert "gate passed       fail-on-regression" in shown
     assert "compared with     before" in shown
+
+
+@pytest.mark.once
+def test_the_page_tells_what_the_run_told(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So does the page, which is written without the baseline at hand."""
+    pytest.importorskip("altair", reason="the extra `report` draws its charts")
+    _suite(plain_project, n_bad=0)
+    _run(plain_project, "before")
+    _run(plain_project, "after", "--openclaw-baseline=before", *GATE)
+    monkeypatch.chdir(plain_project.folder)
+
     assert main(["report", "after"]) == 0
+
     assert "there is no baseline" not in (plain_project.folder / "runs" / "after" / "report.html").read_text()
 
 
