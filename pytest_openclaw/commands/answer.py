@@ -84,6 +84,30 @@ def new_run_path(name: str, runs_dir: Path) -> Path:
     return path
 
 
+def write_over_ours(path: Path, text: str, first_words: str, what: str) -> None:
+    """Write a file whole, over an older one of ours but over nothing else.
+
+    Args:
+        path: of the file.
+        text: it begins with `first_words`, by which a file of ours is known.
+        first_words: of every such file.
+        what: it is called, such as `page`.
+
+    Raises:
+        OpenClawError: something else is there.
+        OSError: it cannot be written.
+    """
+    if path.exists() and not path.read_bytes().startswith(first_words.encode()):
+        raise OpenClawError(f"{path} exists and is no {what} of ours; name another file")
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        temporary.write_text(text, "utf-8", newline="\n")
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
 def counted(n: int, what: str) -> str:
     """Return `1 run`, `2 runs`."""
     return f"{n} {what}" if n == 1 else f"{n} {what}s"

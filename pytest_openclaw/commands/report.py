@@ -20,8 +20,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.answer import Answer, add_runs_dir, counted, run_path
-from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.commands.answer import Answer, add_runs_dir, counted, run_path, write_over_ours
 
 if TYPE_CHECKING:
     import argparse
@@ -46,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> Answer:
     """Write the page."""
     from pytest_openclaw.reports.html import render_page
+    from pytest_openclaw.reports.html.page import FIRST_WORDS
     from pytest_openclaw.run.baseline import read_measured
     from pytest_openclaw.run.comparing import compare_runs, parse_across
     from pytest_openclaw.run.stored.parts import read_part
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> Answer:
         comparison = comparison_to_json(compare_runs(*runs, across=parse_across(arguments.across)))
     shown = show_run(part, baseline, now_ms=time.time_ns() // 1_000_000, comparison=comparison)
     page = render_page(shown)
-    _write(into, page)
+    write_over_ours(into, page, FIRST_WORDS, "page")
     n_bytes = into.stat().st_size
     cells, targets = counted(len(shown.cells), "cell"), counted(len(shown.summary.groups), "target")
     return Answer(
@@ -77,23 +77,3 @@ def run(arguments: argparse.Namespace) -> Answer:
         },
         warnings=part.shortcomings,
     )
-
-
-def _write(into: Path, page: str) -> None:
-    """Write the page whole, over an older one but over nothing else.
-
-    Raises:
-        OpenClawError: something else is there.
-        OSError: it cannot be written.
-    """
-    from pytest_openclaw.reports.html.page import FIRST_WORDS
-
-    if into.exists() and not into.read_bytes().startswith(FIRST_WORDS.encode()):
-        raise OpenClawError(f"{into} exists and is no page of ours; name another file")
-    temporary = into.with_name(f".{into.name}.tmp")
-    try:
-        temporary.write_text(page, "utf-8", newline="\n")
-        temporary.replace(into)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

@@ -21,7 +21,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.answer import Answer, add_run, add_runs_dir, run_path
+from pytest_openclaw.commands.answer import Answer, add_run, add_runs_dir, run_path, write_over_ours
 from pytest_openclaw.errors import OpenClawError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     """Write the patch, and say how to check it."""
     from pytest_openclaw import __version__
     from pytest_openclaw.reports.openclaw_config import KEYS
-    from pytest_openclaw.reports.openclaw_patch import Origin, check_command, render_patch
+    from pytest_openclaw.reports.openclaw_patch import FIRST_WORDS, Origin, check_command, render_patch
     from pytest_openclaw.run.stored.parts import read_part
     from pytest_openclaw.stats.routing import plan_routes
 
@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     if check is None:
         warnings.append("nothing to apply: no model that OpenClaw has a name for has a settled tier")
     if out:
-        _write(out, patch.text)
+        write_over_ours(out, patch.text, FIRST_WORDS, "patch")
     return Answer(
         lines=[*_told(routing, out, check)] if out else patch.text.splitlines(),
         data={
@@ -179,23 +179,3 @@ def _renaming(text: str) -> tuple[str, str]:
             f"{text!r} is no OURS=THEIRS, such as lab=vllm; THEIRS is OpenClaw's id of a provider"
         )
     return ours, theirs
-
-
-def _write(out: Path, text: str) -> None:
-    """Write the patch whole, over an older one but over nothing else.
-
-    Raises:
-        OpenClawError: something else is there, such as OpenClaw's own config.
-        OSError: it cannot be written.
-    """
-    from pytest_openclaw.reports.openclaw_patch import FIRST_WORDS
-
-    if out.exists() and not out.read_bytes().startswith(FIRST_WORDS.encode()):
-        raise OpenClawError(f"{out} exists and is no patch of ours; name another file")
-    temporary = out.with_name(f".{out.name}.tmp")
-    try:
-        temporary.write_text(text, "utf-8", newline="\n")
-        temporary.replace(out)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
