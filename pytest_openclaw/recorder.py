@@ -131,7 +131,7 @@ class Recorder:
                     path := config.invocation_params.dir / Path(os.path.expandvars(xml)).expanduser()
                 ).is_file()
             ):
-                ci.add_run_properties(path, summary, str(run))
+                ci.complete_junit(path, summary, str(run))
             ci.write_step_summary((run / "summary.md").read_text("utf-8"))
         except OSError as error:
             warnings.warn(pytest.PytestWarning(f"openclaw: CI is not told of the run: {error}"), stacklevel=1)

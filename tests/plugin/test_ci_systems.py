@@ -54,6 +54,16 @@ def test_junit_carries_cells_and_the_run(project: Any, family: str) -> None:
     assert len(suite.findall("properties")) == 1
 
 
+def test_repeats_have_their_own_names_in_junit(project: Any) -> None:
+    """As in pytest's own lines, so that CI counts the same cells over time."""
+    project.suite({"P1": ("say yes", YES)})
+
+    project.run("--junitxml=j.xml", "--openclaw-repeat=2")
+
+    cases = ElementTree.parse(project.folder / "j.xml").iter("testcase")
+    assert sorted(case.attrib["name"] for case in cases) == ["P1[scripted/m]-r1", "P1[scripted/m]-r2"]
+
+
 def test_without_junit_nothing_is_kept_for_it(plain_project: Any) -> None:
     """Ten thousand reports stay small."""
     plain_project.suite(SUITE)
