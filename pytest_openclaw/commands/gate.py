@@ -161,7 +161,7 @@ def _told(summary: Summary, wrote: Path | None) -> Iterator[str]:
 
     words = {"passed": "passed", "failed": "FAILED", "no_verdict": "NO VERDICT"}
     for gate in summary.gates:
-        yield f"{words[gate.ruling]:<11} {gate.gate} {gate.wanted:.10g}, {gate.target}: {gate.reason}"
+        yield f"{words[gate.ruling]:<11} {gate.asked}, {gate.target}: {gate.reason}"
     for glob in summary.unmatched_gates:
         yield f"no target   {glob} fits none of this run"
     if compared := summary.comparison:

@@ -80,8 +80,7 @@ def _measured(summary: Summary) -> str:
 
 
 def _gate(gate: GateResult) -> list[str]:
-    wanted = f"{gate.gate} {gate.wanted:.10g}"
-    return [wanted, code(gate.target, LABEL_WIDTH), SIGNS[gate.ruling], code(gate.reason, 300)]
+    return [gate.asked, code(gate.target, LABEL_WIDTH), SIGNS[gate.ruling], code(gate.reason, 300)]
 
 
 def _target(group: Group) -> list[str]:

@@ -268,8 +268,7 @@ def _safety(group: Group) -> Iterable[str]:
 
 def _gates(summary: Summary) -> Iterable[str]:
     for gate in summary.gates:
-        wanted = f"{gate.gate} {gate.wanted:.10g}"
-        yield f"- {gate.ruling.replace('_', ' ')}: {wanted}, {_cell(gate.target)}: {_cell(gate.reason)}"
+        yield f"- {gate.ruling.replace('_', ' ')}: {gate.asked}, {_cell(gate.target)}: {_cell(gate.reason)}"
     for glob in summary.unmatched_gates:
         yield f"- openclaw\\_gates: {_cell(glob)} fits no target of this run"
 

@@ -137,7 +137,7 @@ def _findings(summary: Summary) -> Iterator[tuple[str, str]]:
     if summary.n_rows and not summary.n_answered:
         yield "no verdict", "no cell was answered"
     for label, gates in _by_reason(summary.gates):
-        wanted = ", ".join(f"{gate.gate} {gate.wanted:.10g}" for gate in gates)
+        wanted = ", ".join(gate.asked for gate in gates)
         yield from _wrapped(label, f"{wanted}, {gates[0].target}", width)
         yield from _wrapped("", gates[0].reason, width)
     for glob in summary.unmatched_gates:

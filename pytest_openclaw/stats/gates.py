@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.looks import Look
     from pytest_openclaw.stats.summary import Group
 
+REGRESSION = "fail-on-regression"
 Ruling = Literal["passed", "failed", "no_verdict"]
 
 
@@ -45,6 +46,11 @@ class GateResult:
     found: float | None
     ruling: Ruling
     reason: str
+
+    @property
+    def asked(self) -> str:
+        """The gate and what it wants: `min-pass-rate 0.9`; `fail-on-regression` wants nothing in figures."""
+        return self.gate if self.gate == REGRESSION else f"{self.gate} {self.wanted:.10g}"
 
 
 def check_gates(
@@ -201,7 +207,7 @@ def _regression_gate(group: Group, comparison: ComparedRuns | None, doubt: str |
         else:
             ruling, reason = "passed", f"{verdicts.word}: {counted}"
     return GateResult(
-        gate="fail-on-regression",
+        gate=REGRESSION,
         target=group.target.label,
         wanted=LEVEL,
         conclusive=True,

@@ -60,7 +60,7 @@ TABLE = [
     pytest.param(["own", "--min-pass-rate=off", "--max-p95-ms=60000"], 0, "passed      max-p95-ms 60000, lab/a: ", id="off"),
     pytest.param(["different", "--min-pass-rate=0.5"], 0, "passed      min-pass-rate 0.5, lab/a: ", id="merged-of-different-gates"),
     pytest.param(["good", "--gates=*A: min-pass-rate=0.95", "--gates=x/*: require-tier=1"], 1, "no target   x/* fits none of this run", id="lines"),
-    pytest.param(["bad", "--baseline=good", "--fail-on=regression"], 1, "FAILED      fail-on-regression 0.05, lab/a: worse: 9 -> 1 of 10 cells passed, p 0.0078", id="regression"),
+    pytest.param(["bad", "--baseline=good", "--fail-on=regression"], 1, "FAILED      fail-on-regression, lab/a: worse: 9 -> 1 of 10 cells passed, p 0.0078", id="regression"),
     pytest.param(["good", "--baseline=bad", "--fail-on=regression"], 0, "compared    lab/a with bad: better; 1/10 -> 9/10, p 0.008", id="better"),
     pytest.param(["bad", "--baseline=good", "--min-pass-rate=0.1"], 0, "compared    lab/a with good: worse; 9/10 -> 1/10, p 0.008", id="told-but-no-gate"),
 ]  # fmt: skip
@@ -145,7 +145,7 @@ def test_what_is_written_holds_gates_and_comparison(runs: Path, capsys: pytest.C
         ("fail-on-regression", "failed"),
     ]
     assert (summary["verdict"], summary["comparison"]["baseline"]) == ("failed", "good")
-    assert "- failed: fail-on-regression 0.05, lab/a: worse: 9 -&gt; 1 of 10" in after["summary.md"].decode()
+    assert "- failed: fail-on-regression, lab/a: worse: 9 -&gt; 1 of 10" in after["summary.md"].decode()
     assert main(words) == 1
     again = load(runs / "bad", "summary.json")
     assert {**again, "generated_at_ms": 0} == {**summary, "generated_at_ms": 0}

@@ -103,7 +103,7 @@ def _target_row(group: Group) -> list[str]:
 def findings_section(summary: Summary) -> Section | None:
     """Return the most useful things to know; None without any."""
     notes = [
-        (gate.ruling.replace("_", " "), f"{gate.gate} {gate.wanted:g}, {gate.target}: {gate.reason}")
+        (gate.ruling.replace("_", " "), f"{gate.asked}, {gate.target}: {gate.reason}")
         for gate in summary.gates
     ]
     for group in summary.groups:
