@@ -24,7 +24,7 @@ _MASKS = [
     # What the small model says is the same here and there only as long as it is short.
     (re.compile(r"^  reply  .*\n(?: {10}.*\n|\n)*", re.MULTILINE), "reply\n"),
     (re.compile(r"^slowest .*(?:\n {10}.*)*", re.MULTILINE), "slowest"),
-    (re.compile(r"(?:;\s+)?[\d.]+x\s+(?:faster|slower)"), ""),
+    (re.compile(r"(?:;\s+)?(?:TTFT\s+)?[\d.]+x\s+(?:faster|slower)"), ""),
     (re.compile(r"from \S+, in the run"), "from HOST, in the run"),
     (re.compile(r"^(platform|plugins:) .*", re.MULTILINE), r"\1"),
     (re.compile(r"\b\d{8}_\d{6}(?:_\d+)?\b"), "RUN"),
