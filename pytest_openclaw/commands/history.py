@@ -1,9 +1,10 @@
 """Show how targets did over the runs of a folder, oldest first.
 
-A block a target: pass rate with its 95 % interval, median latency, tokens per
-second and tier of each run. * marks a run whose prompts or validators are not
-those of the run before, so that the two rates are of different things. Merged,
-rescored, interrupted and living runs say so. A run that cannot be read is told.
+A block a target: pass rate, median latency, tokens per second and tier of each
+run, each with its 95 % interval, or ? where too few cells tell one. * marks a
+run whose prompts or validators are not those of the run before, so that the two
+rates are of different things. Merged, rescored, interrupted and living runs say
+so. A run that cannot be read is told.
 
 Figures are those of summary.json where it is of today's format, else they are
 computed from the rows; --suite always computes them.
@@ -83,7 +84,11 @@ def _as_json(entry: Entry) -> JsonObject:
         "n_total": group["n_total"],
         "n_ok": group["n_ok"],
         "passed": {key: group["passed"][key] for key in ("n", "n_success", "rate", "interval_95")},
-        "tool_use": {key: use[key] for key in ("n", "n_success", "rate", "tier", "conclusive")},
+        "tool_use": {
+            key: use[key] for key in ("n", "n_success", "rate", "interval_95", "tier", "conclusive")
+        },
         "p50_ms": group["latency_ms"]["p50"],
+        "p50_interval_95": group["latency_intervals_95"]["p50"],
         "tokens_per_s": group["tokens_per_s"],
+        "tokens_per_s_interval_95": group["tokens_per_s_interval_95"],
     }

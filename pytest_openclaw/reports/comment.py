@@ -14,7 +14,7 @@ from pytest_openclaw.reports.numbers import (
     render_ms,
     render_rate,
     render_tier,
-    render_unsure,
+    render_with_interval,
 )
 from pytest_openclaw.reports.repeats import render_flaky
 from pytest_openclaw.reports.tool_use import (
@@ -89,12 +89,12 @@ def _target(group: Group) -> list[str]:
         _label(group),
         f"{passed.n_success}/{passed.n} ({render_rate(passed.rate)})" if passed.n else DASH,
         render_interval(passed.interval_95),
-        render_unsure(render_ms(group.latency_ms["p50"]), group.latency_intervals_95["p50"]),
-        render_unsure(render_ms(group.latency_ms["p95"]), group.latency_intervals_95["p95"]),
-        render_unsure(render_ms(group.ttft_ms["p50"]), group.ttft_intervals_95["p50"]),
-        render_count(group.tokens_per_s),
+        render_with_interval(group.latency_ms["p50"], group.latency_intervals_95["p50"], render_ms),
+        render_with_interval(group.latency_ms["p95"], group.latency_intervals_95["p95"], render_ms),
+        render_with_interval(group.ttft_ms["p50"], group.ttft_intervals_95["p50"], render_ms),
+        render_with_interval(group.tokens_per_s, group.tokens_per_s_interval_95, render_count),
         render_tier(use.tier, use.conclusive),
-        f"{use.n_success}/{use.n}" if use.n else DASH,
+        f"{use.n_success}/{use.n} ({render_interval(use.interval_95)})" if use.n else DASH,
         DASH if group.cost_usd is None else render_usd(group.cost_usd),
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,9 +12,11 @@ from pytest_openclaw.reports.numbers import (
     one_line,
     render_count,
     render_interval,
+    render_intervals,
     render_ms,
     render_tier,
     render_time,
+    render_unsure,
 )
 from pytest_openclaw.stats.intervals import Interval
 
@@ -62,24 +65,42 @@ def render_history(entries: Mapping[Target, Sequence[Entry]]) -> Iterator[str]:
         if n:
             yield ""
         yield one_line(target.label, WIDTH)
-        yield from render_columns([HEADERS, *map(_row, runs)], ON_THE_LEFT, most=RUN_WIDTH)
+        head, *lines = render_columns([HEADERS, *map(_row, runs)], ON_THE_LEFT, most=RUN_WIDTH)
+        yield head
+        for line, run in zip(lines, runs, strict=True):
+            yield line
+            yield from textwrap.wrap(_intervals(run), WIDTH, initial_indent="  ", subsequent_indent="  ")
     if any(run.has_other_prompts for runs in entries.values() for run in runs):
         yield ""
         yield OTHER_PROMPTS
 
 
 def _row(run: Entry) -> tuple[str, ...]:
-    passed, use = run.group["passed"], run.group["tool_use"]
-    interval = passed["interval_95"]
+    group = run.group
+    passed, use = group["passed"], group["tool_use"]
     words = [word for word in (run.kind, run.state) if word not in {"measured", "finished"}]
     return (
         run.path.name,
         render_time(run.ended_at_ms, "%Y-%m-%d") if run.ended_at_ms else DASH,
         f"{passed['n_success']}/{passed['n']}{'*' if run.has_other_prompts else ''}" if passed["n"] else DASH,
-        render_interval(Interval(low=interval["low"], high=interval["high"]) if interval else None),
-        render_ms(run.group["latency_ms"]["p50"]),
-        render_count(run.group["tokens_per_s"]),
+        render_interval(_interval(passed["interval_95"])),
+        render_unsure(render_ms(group["latency_ms"]["p50"]), _interval(group["latency_intervals_95"]["p50"])),
+        render_unsure(render_count(group["tokens_per_s"]), _interval(group["tokens_per_s_interval_95"])),
         render_tier(use["tier"], use["conclusive"]),
         f"{use['n_success']}/{use['n']}" if use["n"] else "",
         ", ".join(words),
     )
+
+
+def _intervals(run: Entry) -> str:
+    """Return those of the figures in the row; p95 and TTFT are not among them."""
+    group = run.group
+    return render_intervals(
+        tool_use=_interval(group["tool_use"]["interval_95"]),
+        p50=_interval(group["latency_intervals_95"]["p50"]),
+        tokens_per_s=_interval(group["tokens_per_s_interval_95"]),
+    )
+
+
+def _interval(stored: Mapping[str, float] | None) -> Interval | None:
+    return Interval(low=stored["low"], high=stored["high"]) if stored else None

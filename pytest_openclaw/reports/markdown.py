@@ -113,7 +113,7 @@ def _row(group: Group) -> list[str]:
             for q in PERCENTILE_NAMES
         ),
         render_unsure(render_ms(group.ttft_ms["p50"]), group.ttft_intervals_95["p50"]),
-        render_count(group.tokens_per_s),
+        render_unsure(render_count(group.tokens_per_s), group.tokens_per_s_interval_95),
         render_tier(use.tier, use.conclusive),
         f"{use.n_success}/{use.n}" if use.n else DASH,
         render_interval(use.interval_95),

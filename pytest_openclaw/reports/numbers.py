@@ -58,10 +58,35 @@ def render_interval(interval: Interval | None) -> str:
 def render_with_interval(
     value: float | None, interval: Interval | None, render: Callable[[float | None], str]
 ) -> str:
-    """Return `1.1 s (0.9 s to 1.4 s)`, or `1.1 s?` without an interval."""
+    """Return `1.1 s (0.9-1.4 s)`, or `1.1 s?` without an interval."""
     if value is None or interval is None:
         return render_unsure(render(value), interval)
-    return f"{render(value)} ({render(interval.low)} to {render(interval.high)})"
+    return f"{render(value)} ({render_range(interval, render)})"
+
+
+def render_range(interval: Interval, render: Callable[[float | None], str]) -> str:
+    """Return `0.9-1.4 s`, `950 ms-1.2 s`, or `1.1 s` where both ends are written alike."""
+    low, high = render(interval.low), render(interval.high)
+    if low == high:
+        return high
+    number, _, unit = low.partition(" ")
+    return f"{number}-{high}" if unit == high.partition(" ")[2] else f"{low}-{high}"
+
+
+def render_intervals(
+    *,
+    tool_use: Interval | None,
+    p50: Interval | None,
+    tokens_per_s: Interval | None,
+    p95: Interval | None = None,
+    ttft: Interval | None = None,
+) -> str:
+    """Return `95 %: tool use 0-17 %, p50 480-560 ms, …` of the figures that have one; empty if none has."""
+    named = (("p50", p50), ("p95", p95), ("TTFT", ttft))
+    parts = [f"tool use {render_interval(tool_use)}"] if tool_use else []
+    parts += [f"{name} {render_range(interval, render_ms)}" for name, interval in named if interval]
+    parts += [f"{render_range(tokens_per_s, render_count)} tok/s"] if tokens_per_s else []
+    return f"95 %: {', '.join(parts)}" if parts else ""
 
 
 def render_unsure(text: str, interval: Interval | None) -> str:

@@ -15,6 +15,7 @@ from pytest_openclaw.reports.numbers import (
     one_line,
     render_count,
     render_interval,
+    render_intervals,
     render_ms,
     render_tier,
     render_unsure,
@@ -99,9 +100,13 @@ def _table(summary: Summary) -> Iterator[str]:
         # What costs nothing has no column for it.
         columns = [n for n in range(len(HEADERS)) if n != COST or any(group.cost_usd for group in answered)]
         rows = [[*HEADERS], *(_row(group) for group in answered)]
-        yield from render_columns(
+        head, *lines = render_columns(
             [[row[n] for n in columns] for row in rows], [ON_THE_LEFT[n] for n in columns], most=TARGET_WIDTH
         )
+        yield head
+        for line, group in zip(lines, answered, strict=True):
+            yield line
+            yield from textwrap.wrap(_intervals(group), WIDTH, initial_indent="  ", subsequent_indent="  ")
     for group in summary.groups:
         if not group.n_ok:
             reason = next(iter(group.reasons.values()), "not asked")
@@ -120,11 +125,21 @@ def _row(group: Group) -> list[str]:
         render_unsure(render_ms(group.latency_ms["p50"]), group.latency_intervals_95["p50"]),
         render_unsure(render_ms(group.latency_ms["p95"]), group.latency_intervals_95["p95"]),
         render_unsure(render_ms(group.ttft_ms["p50"]), group.ttft_intervals_95["p50"]),
-        render_count(group.tokens_per_s),
+        render_unsure(render_count(group.tokens_per_s), group.tokens_per_s_interval_95),
         render_usd(group.cost_usd).removesuffix(" USD"),
         render_tier(use.tier, use.conclusive),
         f"{use.n_success}/{use.n}" if use.n else "",
     ]
+
+
+def _intervals(group: Group) -> str:
+    return render_intervals(
+        tool_use=group.tool_use.interval_95,
+        p50=group.latency_intervals_95["p50"],
+        p95=group.latency_intervals_95["p95"],
+        ttft=group.ttft_intervals_95["p50"],
+        tokens_per_s=group.tokens_per_s_interval_95,
+    )
 
 
 def _findings(summary: Summary) -> Iterator[tuple[str, str]]:

@@ -71,6 +71,22 @@ def test_a_block_a_target_oldest_first(runs: Path, capsys: pytest.CaptureFixture
     assert max(map(len, lines)) <= 80
 
 
+def test_figures_have_their_intervals(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Below the run's line, as in the terminal's table; a figure without one has a question mark."""
+    rows = [_at(20030, A, f"P{n}", e2e_ms=100 * n, output_tokens=9, tokens_per_s=n) for n in range(1, 7)]
+    _summarise(store(runs / "six", rows))
+
+    assert main(["history", "--target", "lab/a"]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert " 100 ms? " in lines[2]
+    assert " 350 ms " in lines[5]
+    assert lines[6] == "  95 %: p50 100-600 ms, 1-6 tok/s"
+    run = _json(capsys, "--target", "lab/a")["targets"][0]["runs"][-1]
+    assert run["p50_interval_95"] == {"low": 100, "high": 600}
+    assert run["tokens_per_s_interval_95"] == {"low": 1, "high": 6}
+
+
 def test_the_folder_is_named_in_either_way(
     runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,9 +115,18 @@ def test_the_keys_for_programs(runs: Path, capsys: pytest.CaptureFixture[str]) -
         "n_total": 2,
         "n_ok": 2,
         "passed": first["passed"],
-        "tool_use": {"n": 0, "n_success": 0, "rate": None, "tier": None, "conclusive": None},
+        "tool_use": {
+            "n": 0,
+            "n_success": 0,
+            "rate": None,
+            "interval_95": None,
+            "tier": None,
+            "conclusive": None,
+        },
         "p50_ms": first["p50_ms"],
+        "p50_interval_95": None,
         "tokens_per_s": first["tokens_per_s"],
+        "tokens_per_s_interval_95": None,
     }
     assert (first["passed"]["n"], first["passed"]["n_success"], first["passed"]["rate"]) == (2, 1, 0.5)
 

@@ -15,6 +15,7 @@ from pytest_openclaw.reports.numbers import (
     render_ms,
     render_rate,
     render_tier,
+    render_with_interval,
 )
 from pytest_openclaw.reports.tool_use import (
     render_cap,
@@ -62,7 +63,8 @@ def targets_section(summary: Summary) -> Section:
     return Section(
         id="targets",
         title="Which model may hold the tools?",
-        intro="A tier is settled only if its whole 95 % interval lies inside it; “?” says that it is not.",
+        intro="A tier is settled only if its whole 95 % interval lies inside it; “?” says that it is not. "
+        "Behind a time and a speed stands its 95 % interval, or “?” where too few cells tell one.",
         charts=drawn,
         tables=[
             Table(caption="Targets", head=head, rows=[_target_row(group) for group in groups], n_words=3)
@@ -90,10 +92,10 @@ def _target_row(group: Group) -> list[str]:
         render_interval(passed.interval_95),
         f"{use.n_success}/{use.n}" if use.n else DASH,
         render_interval(use.interval_95),
-        render_ms(group.latency_ms["p50"]),
-        render_ms(group.latency_ms["p95"]),
-        render_ms(group.ttft_ms["p50"]),
-        render_count(group.tokens_per_s),
+        render_with_interval(group.latency_ms["p50"], group.latency_intervals_95["p50"], render_ms),
+        render_with_interval(group.latency_ms["p95"], group.latency_intervals_95["p95"], render_ms),
+        render_with_interval(group.ttft_ms["p50"], group.ttft_intervals_95["p50"], render_ms),
+        render_with_interval(group.tokens_per_s, group.tokens_per_s_interval_95, render_count),
         _thousands(group.input_tokens),
         _thousands(group.output_tokens),
         render_usd(group.cost_usd),

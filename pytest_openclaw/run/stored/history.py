@@ -129,10 +129,16 @@ def _checked(group: Mapping[str, Any]) -> Mapping[str, Any]:
         KeyError, TypeError, ValueError: it does.
     """
     passed, use = group["passed"], group["tool_use"]
+    intervals = (
+        passed["interval_95"],
+        use["interval_95"],
+        group["latency_intervals_95"]["p50"],
+        group["tokens_per_s_interval_95"],
+    )
     for holder, keys in (
         (passed, ("n", "n_success")),
-        (passed["interval_95"] or {"low": 0, "high": 0}, ("low", "high")),
         (use, ("n", "n_success")),
+        *((interval, ("low", "high")) for interval in intervals if interval is not None),
     ):
         for key in keys:
             if not isinstance(holder[key], int | float):

@@ -187,7 +187,7 @@ def test_latencies_stand_with_their_intervals() -> None:
 
     # Ranks 40 and 61 of 100 for the median, 90 and 100 for p95: Hahn & Meeker (1991).
     assert _table(section)[2][1:] == [
-        "505 ms (400 ms to 610 ms)", "950 ms (900 ms to 1.0 s)", "990 ms?", "–", "–", "100 (100 to 100)",
+        "505 ms (400-610 ms)", "950 ms (900 ms-1.0 s)", "990 ms?", "–", "–", "100 (100)",
     ]  # fmt: skip
     assert section.endswith("qwen3:8b: p99 takes 299 values, there are 100.\n")
 

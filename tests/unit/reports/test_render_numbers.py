@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -17,9 +18,11 @@ from pytest_openclaw.reports.numbers import (
     render_count,
     render_interval,
     render_ms,
+    render_range,
     render_rate,
     render_tier,
     render_tokens,
+    render_with_interval,
     shorten,
 )
 from pytest_openclaw.stats.intervals import Interval
@@ -76,6 +79,22 @@ def test_rates_are_cut(rate: float | None, text: str) -> None:
 def test_intervals(interval: Interval | None, text: str) -> None:
     """An interval is two whole percentages; 0 and 100 mean exactly that, and 80 means that 80 is reached."""
     assert render_interval(interval) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "render", "text"),
+    [
+        pytest.param(480, 560, render_ms, "480-560 ms", id="ms"),
+        pytest.param(900, 1400, render_ms, "900 ms-1.4 s", id="two-units"),
+        pytest.param(1100, 1449, render_ms, "1.1-1.4 s", id="s"),
+        pytest.param(190.1, 190.4, render_ms, "190 ms", id="written-alike"),
+        pytest.param(98.6, 101, render_count, "99-101", id="no-unit"),
+    ],
+)
+def test_ranges(low: float, high: float, render: Callable[[float | None], str], text: str) -> None:
+    """A unit that both ends have is written once."""
+    assert render_range(Interval(low=low, high=high), render) == text
+    assert render_with_interval(high, Interval(low=low, high=high), render) == f"{render(high)} ({text})"
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,26 @@ def test_a_target_has_its_figures_in_one_line() -> None:
     ]
 
 
+def test_intervals_stand_below_the_figures() -> None:
+    """Of each figure that has one; a figure that has none has a question mark, and is not among them."""
+    rows = [record(prompt_id=f"P{n}", e2e_ms=100 * n, ttft_ms=20 + n, tokens_per_s=n) for n in range(1, 7)]
+    _, six, intervals, other, *_ = _lines(
+        summary_of([*rows, record(SMALL, tokens_per_s=None), *tool_cells(16, 0, SMALL)])
+    )
+
+    assert six.split()[4:] == ["350", "ms", "575", "ms?", "24", "ms", "4", "–"]
+    assert intervals == "  95 %: p50 100-600 ms, TTFT 21-26 ms, 1-6 tok/s"
+    assert other.startswith("llama_cpp/smollm2:135m")
+
+
+def test_a_target_of_few_cells_has_no_line_of_intervals() -> None:
+    """Where no figure has one, nothing stands below the row."""
+    _, line, empty, *_ = _lines(summary_of([record()]))
+
+    assert line.split()[-2:] == ["100?", "–"]
+    assert empty == ""
+
+
 def test_prompts_that_flip_are_named() -> None:
     """The flakiest first, with the repeats that passed; steady prompts and single askings are not named."""
     rows = [
