@@ -30,9 +30,10 @@ from pytest_openclaw.stats.findings import most_frequent_miss
 from pytest_openclaw.stats.tiers import TIER_FLOORS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.stats.rates import Rate
     from pytest_openclaw.stats.summary import Group, Summary
 
@@ -64,7 +65,7 @@ def targets_section(summary: Summary) -> Section:
         id="targets",
         title="Which model may hold the tools?",
         intro="A tier is settled only if its whole 95 % interval lies inside it; “?” says that it is not. "
-        "Behind a time and a speed stands its 95 % interval, or “?” where too few cells tell one.",
+        "Below a time and a speed stands its 95 % interval, or “?” where too few cells tell one.",
         charts=drawn,
         tables=[
             Table(caption="Targets", head=head, rows=[_target_row(group) for group in groups], n_words=3)
@@ -92,14 +93,20 @@ def _target_row(group: Group) -> list[str]:
         render_interval(passed.interval_95),
         f"{use.n_success}/{use.n}" if use.n else DASH,
         render_interval(use.interval_95),
-        render_with_interval(group.latency_ms["p50"], group.latency_intervals_95["p50"], render_ms),
-        render_with_interval(group.latency_ms["p95"], group.latency_intervals_95["p95"], render_ms),
-        render_with_interval(group.ttft_ms["p50"], group.ttft_intervals_95["p50"], render_ms),
-        render_with_interval(group.tokens_per_s, group.tokens_per_s_interval_95, render_count),
+        _above_interval(group.latency_ms["p50"], group.latency_intervals_95["p50"], render_ms),
+        _above_interval(group.latency_ms["p95"], group.latency_intervals_95["p95"], render_ms),
+        _above_interval(group.ttft_ms["p50"], group.ttft_intervals_95["p50"], render_ms),
+        _above_interval(group.tokens_per_s, group.tokens_per_s_interval_95, render_count),
         _thousands(group.input_tokens),
         _thousands(group.output_tokens),
         render_usd(group.cost_usd),
     ]
+
+
+def _above_interval(
+    value: float | None, interval: Interval | None, render: Callable[[float | None], str]
+) -> str:
+    return render_with_interval(value, interval, render).replace(" (", "\n(")
 
 
 def findings_section(summary: Summary) -> Section | None:
