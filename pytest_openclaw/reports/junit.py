@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.stats.summary import Group, Summary
 
 CELL_FIELDS = (
@@ -57,10 +58,20 @@ def _of_group(group: Group) -> Iterator[tuple[str, Any]]:
     yield "tier_conclusive", group.tool_use.conclusive
     yield "passed", group.passed.n_success
     yield "judged", group.passed.n
-    yield "pass_rate", group.passed.rate
-    yield "p50_ms", group.latency_ms["p50"]
-    yield "p95_ms", group.latency_ms["p95"]
+    yield from _with_ends("pass_rate", group.passed.rate, group.passed.interval_95)
+    for name in ("p50", "p95"):
+        yield from _with_ends(f"{name}_ms", group.latency_ms[name], group.latency_intervals_95[name])
     yield "cost_usd", group.cost_usd
+
+
+def _with_ends(
+    name: str, value: float | None, interval: Interval | None
+) -> Iterator[tuple[str, float | None]]:
+    """Yield a figure and the ends of its 95 % interval."""
+    yield name, value
+    if interval is not None:
+        yield f"{name}_low", interval.low
+        yield f"{name}_high", interval.high
 
 
 def _text(value: Any) -> str:

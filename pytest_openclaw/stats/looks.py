@@ -105,12 +105,12 @@ def _ends(interval: Interval) -> str:
 
 def _cut(rate: float) -> str:
     """A rate that was found: cut, not rounded, so that it looks short of what it does not reach."""
-    return f"{floor(rate * 1000 + 1e-9) / 10:.1f}%"
+    return f"{floor(rate * 1000 + 1e-9) / 10:.1f} %"
 
 
 def _whole(rate: float) -> str:
     """A rate that is wanted, with all its digits."""
-    return f"{rate:.1%}" if rate == round(rate, 3) else f"{rate * 100:.10g}%"
+    return f"{rate * 100:.1f} %" if rate == round(rate, 3) else f"{rate * 100:.10g} %"
 
 
 def _ms(milliseconds: float) -> str:

@@ -49,6 +49,8 @@ def test_junit_carries_cells_and_the_run(project: Any, family: str) -> None:
     run = _properties(suite)
     assert run["openclaw.run_id"] == session.run_dir.name
     assert run["openclaw.scripted/m.pass_rate"] == "0.5"
+    ends = [float(run[f"openclaw.scripted/m.pass_rate_{end}"]) for end in ("low", "high")]
+    assert 0 < ends[0] < 0.5 < ends[1] < 1
     assert run["openclaw.verdict"] == "passed"
     assert run["openclaw.gate.min-pass-rate.scripted/m"].startswith("passed: 1 of 2")
     assert len(suite.findall("properties")) == 1
@@ -88,7 +90,7 @@ def test_github_is_told(project: Any, monkeypatch: pytest.MonkeyPatch, tmp_path:
     lines = [line for line in session.text.splitlines() if line.startswith("::")]
     assert lines == [
         "::error title=min-pass-rate%2C scripted/m%3A failed"
-        "::1 of 2 judged cells passed (50.0%25), 90.0%25 wanted",
+        "::1 of 2 judged cells passed (50.0 %25), 90.0 %25 wanted",
         "::warning file=benchmarks/prompts_a.toml,line=8,title=P2 second%2C and%3A last%3A missed by all"
         '::"no" is not "yes"',
     ]

@@ -37,7 +37,7 @@ def _unwrapped(session: Any) -> str:
         pytest.param(_cells(3, 1), ["--openclaw-verdict=gate"], 0, "not_gated", "", id="gate-alone-no-gate"),
         pytest.param(_cells(3, 1), [], 1, "not_gated", "", id="cells"),
         pytest.param(_cells(3, 1), ["--openclaw-verdict=gate", "--openclaw-min-pass-rate=0.75"], 0, "passed", "3 of 4 judged cells passed", id="rate-reached"),
-        pytest.param(_cells(3, 1), ["--openclaw-verdict=gate", "--openclaw-min-pass-rate=0.76"], 1, "failed", "3 of 4 judged cells passed (75.0%), 76.0% wanted", id="rate-missed"),
+        pytest.param(_cells(3, 1), ["--openclaw-verdict=gate", "--openclaw-min-pass-rate=0.76"], 1, "failed", "3 of 4 judged cells passed (75.0 %), 76.0 % wanted", id="rate-missed"),
         pytest.param(_tools(16, 0), ["--openclaw-require-tier=1"], 0, "passed", "tier 1: 16 of 16", id="tier-conclusive"),
         pytest.param(_tools(6, 0), ["--openclaw-require-tier=1"], 1, "failed", "not conclusive: 6 of 6", id="tier-not-conclusive"),
         pytest.param(_tools(1, 1), ["--openclaw-require-tier=1", "--openclaw-verdict=gate"], 1, "failed", "tier 2: 1 of 2", id="tier-too-low"),
@@ -53,7 +53,7 @@ def _unwrapped(session: Any) -> str:
         pytest.param({**_cells(9, 0), "Z": ("crash", YES)}, ["--openclaw-verdict=gate", "--openclaw-min-pass-rate=0.5"], 1, "passed", "9 of 9 judged cells passed", id="what-broke-here-is-never-forgiven"),
         pytest.param({**_cells(9, 0), "Z": ("nomodel", YES)}, ["--openclaw-verdict=gate", "--openclaw-min-pass-rate=0.5", "--openclaw-fail-unavailable", "--openclaw-concurrency=1"], 10, "no_verdict", "1 of 10 cells were unavailable", id="unavailable-and-failed-is-no-verdict"),
         pytest.param({"P1": ("refused", YES)}, ["--openclaw-verdict=gate", "--openclaw-fail-unavailable"], 1, "not_gated", "", id="unavailable-without-a-gate"),
-        pytest.param(_cells(35, 0), ["--openclaw-min-pass-rate=0.9", "--openclaw-gate-conclusive"], 0, "passed", "95 % interval 90.1% to 100.0%", id="conclusive"),
+        pytest.param(_cells(35, 0), ["--openclaw-min-pass-rate=0.9", "--openclaw-gate-conclusive"], 0, "passed", "95 % interval 90.1 % to 100.0 %", id="conclusive"),
         pytest.param(_cells(34, 0), ["--openclaw-min-pass-rate=0.9", "--openclaw-gate-conclusive"], 1, "failed", "not conclusive: 34 of 34", id="not-conclusive"),
         pytest.param({"P1": ("wait 0.2", NOOP)}, ["--openclaw-max-p95-ms=100"], 1, "failed", "of 1 successful cells, at most 100 ms wanted", id="too-slow"),
         pytest.param({"P1": ("say hi", NOOP)}, ["--openclaw-max-p95-ms=600000"], 0, "passed", "of 1 successful cells, at most 600000 ms wanted", id="fast-enough"),
@@ -276,4 +276,4 @@ def test_merge_and_rescore_hold_the_lines(plain_project: Any) -> None:
         written = json.loads((plain_project.folder / "runs" / command[-1] / "summary.json").read_text())
         (gate,) = written["gates"]
         assert (gate["gate"], gate["wanted"], gate["ruling"]) == ("min-pass-rate", 0.8, "failed")
-        assert gate["reason"] == "1 of 2 judged cells passed (50.0%), 80.0% wanted"
+        assert gate["reason"] == "1 of 2 judged cells passed (50.0 %), 80.0 % wanted"

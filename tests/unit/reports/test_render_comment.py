@@ -164,7 +164,7 @@ def test_gates_come_first_and_failed_ones_before_others() -> None:
     ]
     gates = [line for line in lines if line.startswith("| min-pass-rate 0.9 |")]
     assert ["**failed**" in line for line in gates] == [True, False]
-    assert "0 of 4 judged cells passed (0&#46;0%), 90&#46;0% wanted" in gates[0]
+    assert "0 of 4 judged cells passed (0&#46;0 %), 90&#46;0 % wanted" in gates[0]
     assert page.index("| min-pass-rate") < page.index("| target | passed") < page.index("<details>")
 
 

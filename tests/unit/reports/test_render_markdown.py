@@ -247,7 +247,7 @@ def test_gates_stand_with_their_reasons() -> None:
     page = render_markdown(summary_of([record(), missed()], gates=Gates(min_pass_rate=0.75)))
 
     assert (
-        "- failed: min-pass-rate 0.75, ollama\\_openai/qwen3:8b: 1 of 2 judged cells passed (50.0%), 75.0% wanted"
+        "- failed: min-pass-rate 0.75, ollama\\_openai/qwen3:8b: 1 of 2 judged cells passed (50.0 %), 75.0 % wanted"
         in page
     )
 

@@ -129,8 +129,8 @@ def test_no_answer_at_all_is_said_in_one_line() -> None:
 @pytest.mark.parametrize(
     ("gates", "label", "reason"),
     [
-        (Gates(min_pass_rate=0.5), "gate passed", "1 of 2 judged cells passed (50.0%), 50.0% wanted"),
-        (Gates(min_pass_rate=0.9), "gate FAILED", "1 of 2 judged cells passed (50.0%), 90.0% wanted"),
+        (Gates(min_pass_rate=0.5), "gate passed", "1 of 2 judged cells passed (50.0 %), 50.0 % wanted"),
+        (Gates(min_pass_rate=0.9), "gate FAILED", "1 of 2 judged cells passed (50.0 %), 90.0 % wanted"),
         (
             Gates(min_tool_rate=0.9),
             "gate NO VERDICT",

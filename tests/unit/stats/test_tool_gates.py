@@ -28,7 +28,7 @@ TEXT_ALONE = [*tool_cells(16, 0), fault(prompt_id="N1", **NATIVE), fault(prompt_
     [
         pytest.param(
             [*tool_cells(1, 3, **NATIVE), *tool_cells(30, 0)], Gates(min_tool_rate=0.5),
-            "failed", "1 of 4 tool cells succeeded (25.0%), 50.0% wanted", id="native-goes-first",
+            "failed", "1 of 4 tool cells succeeded (25.0 %), 50.0 % wanted", id="native-goes-first",
         ),
         pytest.param(
             [*tool_cells(16, 0, **NATIVE), *tool_cells(0, 30)], Gates(require_tier=1),
@@ -72,15 +72,15 @@ TEXT_ALONE = [*tool_cells(16, 0), fault(prompt_id="N1", **NATIVE), fault(prompt_
         pytest.param(
             [*tool_cells(16, 0, **NATIVE), broken(1, **NATIVE)],
             Gates(require_tier=1), "no_verdict",
-            "tier 1: 16 of 16 tool cells succeeded (95 % interval 80.6% to 100.0%), "
-            "but 1 of 17 cells have no answer: 16 of 17 (from 73.0%) to 17 of 17 (from 81.5%)",
+            "tier 1: 16 of 16 tool cells succeeded (95 % interval 80.6 % to 100.0 %), "
+            "but 1 of 17 cells have no answer: 16 of 17 (from 73.0 %) to 17 of 17 (from 81.5 %)",
             id="one-fault-too-many",
         ),
         pytest.param(
             [*tool_cells(30, 0, **NATIVE), broken(1, **NATIVE)],
             Gates(require_tier=1), "passed",
-            "tier 1: 30 of 30 tool cells succeeded (95 % interval 88.6% to 100.0%); "
-            "with 1 cell without an answer against it: 30 of 31 (from 83.8%)",
+            "tier 1: 30 of 30 tool cells succeeded (95 % interval 88.6 % to 100.0 %); "
+            "with 1 cell without an answer against it: 30 of 31 (from 83.8 %)",
             id="one-fault-among-enough-answers",
         ),
         pytest.param(
@@ -90,7 +90,7 @@ TEXT_ALONE = [*tool_cells(16, 0), fault(prompt_id="N1", **NATIVE), fault(prompt_
         pytest.param(
             [*tool_cells(13, 0, **NATIVE), broken(1, **NATIVE)],
             Gates(require_tier=1), "failed",
-            "a lower end of 80.0% wanted; even with 1 cell without an answer for it: 14 of 14 (from 78.4%)",
+            "a lower end of 80.0 % wanted; even with 1 cell without an answer for it: 14 of 14 (from 78.4 %)",
             id="no-proof-with-it-either",
         ),
         pytest.param(
@@ -107,7 +107,7 @@ TEXT_ALONE = [*tool_cells(16, 0), fault(prompt_id="N1", **NATIVE), fault(prompt_
         ),
         pytest.param(
             [*tool_cells(16, 0), broken(1, None)], Gates(require_tier=1),
-            "no_verdict", "16 of 17 (from 73.0%) to 17 of 17", id="a-fault-of-an-older-row-might-be-one",
+            "no_verdict", "16 of 17 (from 73.0 %) to 17 of 17", id="a-fault-of-an-older-row-might-be-one",
         ),
         pytest.param(
             [*tool_cells(40, 0, **NATIVE), *restraint_cells(8, 2, **NATIVE), broken(1, "restraint", **NATIVE)],
