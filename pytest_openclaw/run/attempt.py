@@ -58,6 +58,8 @@ def _patience_s(provider: Provider, request: Request) -> float:
 async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
     """Await a provider's work, but not longer than `seconds`, even if it does not let itself be cancelled.
 
+    Whoever is cancelled when the work has just succeeded gets what it gave; the next await is cancelled then.
+
     Raises:
         TimeoutError: it took longer; it is given up.
         OpenClawError: it tried to end this process, or cancelled itself.
@@ -66,8 +68,12 @@ async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
     try:
         await asyncio.wait({task}, timeout=seconds)
     except asyncio.CancelledError:
-        await _give_up(task)
-        raise
+        if not _has_succeeded(task):
+            await _give_up(task)
+            if task.done():
+                work.close()  # which says that it was never awaited, if it had not begun
+            raise
+        _cancel_the_next_await()
     if not task.done():
         await _give_up(task)
         raise TimeoutError
@@ -82,6 +88,16 @@ async def _without_exit(work: Coroutine[Any, Any, T]) -> T:
     except SystemExit as error:
         # It would end the loop, and with it the asking of every other cell.
         raise OpenClawError(f"the provider called sys.exit({error.code!r})") from error
+
+
+def _has_succeeded(task: asyncio.Task[Any]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None
+
+
+def _cancel_the_next_await() -> None:
+    here = asyncio.current_task()
+    assert here is not None, "a coroutine runs in a task"
+    here.cancel()
 
 
 async def _give_up(task: asyncio.Task[Any]) -> None:

@@ -64,7 +64,9 @@ class Desk:
 
     async def _fetch(self, job: Job) -> None:
         fetched = await self._fetcher.fetch(job)
-        # What is delivered wakes the process of the tests, which wants a core too.
-        for _ in range(_PASSES_TO_THE_NEXT_SEND):
-            await asyncio.sleep(0)
-        self._deliver(fetched)
+        try:
+            # What is delivered wakes the process of the tests, which wants a core too.
+            for _ in range(_PASSES_TO_THE_NEXT_SEND):
+                await asyncio.sleep(0)
+        finally:  # an answer that has come is kept, also if the run ends just now
+            self._deliver(fetched)

@@ -6,6 +6,7 @@ Where that loop runs is for `hosts.py` to decide; nothing here knows of tests.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import time
 from dataclasses import dataclass, field, replace
@@ -136,8 +137,9 @@ class Fetcher:
                     # After the first answer, so that the questions wait for no loading and delay no clock;
                     # in the slot, so that a local server never has two requests at once.
                     self._told.add(job.target.label)
-                    server = await self._fingerprint(provider, job.target)
-                    notes["serving"] = {**notes.get("serving", {}), "server": server}
+                    with contextlib.suppress(asyncio.CancelledError):  # the run ends; the answer has come
+                        server = await self._fingerprint(provider, job.target)
+                        notes["serving"] = {**notes.get("serving", {}), "server": server}
         except Exception as error:
             return Fetched(number=job.number, error=error, notes=notes)
         return Fetched(number=job.number, ending=ending, notes=notes)

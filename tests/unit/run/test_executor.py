@@ -22,8 +22,10 @@ from pytest_openclaw.errors import HostDied
 from pytest_openclaw.records import Cell, Ending, Fault, Reply, Request, Target, Timing
 from pytest_openclaw.run import attempt, fetching, hosts, retry
 from pytest_openclaw.run import executor as executor_module
+from pytest_openclaw.run.desk import Desk
 from pytest_openclaw.run.executor import Executor, ahead_of
-from pytest_openclaw.run.fetching import Fetcher
+from pytest_openclaw.run.fetching import Alive, Fetched, Fetcher, Job
+from pytest_openclaw.run.parts import Part
 from pytest_openclaw.settings import Concurrency, Settings
 from pytest_openclaw.toolcalls import Tool, ToolCall
 from tests.unit.run.fake_providers import Fake, Handy, Warm, cell, raises, says, waits
@@ -462,6 +464,52 @@ def test_what_was_answered_and_not_taken_is_handed_over_at_the_end(opened: Open)
 
     assert [one.prompt.id for one, _ in left] == ["P2"]
     assert isinstance(left[0][1].result, Reply)
+
+
+def test_an_answer_is_kept_at_whatever_moment_the_run_ends(tmp_path: Path) -> None:
+    """From the step in which the provider answers, nothing that the asking side still does can lose it."""
+
+    async def delivered(after_passes: int) -> tuple[bool, list[Fetched | Alive]]:
+        provider = Fake(says("hi"))
+        shared_dir = tmp_path / str(after_passes)
+        shared_dir.mkdir()
+        came: list[Fetched | Alive] = []
+        desk = Desk(Fetcher({"fake": provider}, Settings(), shared_dir), deliver=came.append)
+        desk.open()
+        request = executor_module.request_for(cell(), Settings())
+        desk.accept(Job(number=1, target=TARGET, request=request, part=Part("fake", 1)))
+        for _ in range(after_passes):
+            await asyncio.sleep(0)
+        await desk.close()
+        return bool(provider.asked), came
+
+    was_answered = []
+    # Asking, looking at the server and delivering take some ten passes of the loop.
+    for after_passes in range(40):
+        is_answered, came = asyncio.run(delivered(after_passes))
+        was_answered.append(is_answered)
+        replies = [one.ending.result for one in came if isinstance(one, Fetched) and one.ending]
+        assert [type(reply) for reply in replies] == [Reply] * is_answered, f"after {after_passes} passes"
+    assert set(was_answered) == {False, True}
+
+
+def test_an_answer_is_kept_while_its_server_does_not_say_what_it_is(opened: Open) -> None:
+    """A fingerprint that never ends costs an interrupted run nothing that was answered before."""
+    began = threading.Event()
+
+    async def never() -> dict[str, Any]:
+        began.set()
+        await asyncio.sleep(60)
+        return {}
+
+    executor = opened(Asked(never))
+    executor.plan([("a", cell())])
+    executor.expect("a")
+    assert began.wait(30)
+
+    ((_, ending),) = executor.close()
+
+    assert isinstance(ending.result, Reply)
 
 
 # --- times ---
