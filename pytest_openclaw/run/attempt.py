@@ -70,8 +70,6 @@ async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
     except asyncio.CancelledError:
         if not _has_succeeded(task):
             await _give_up(task)
-            if task.done():
-                work.close()  # which says that it was never awaited, if it had not begun
             raise
         _cancel_the_next_await()
     if not task.done():

@@ -236,7 +236,7 @@ class Executor:
         # A guest's provider may hold the loop up as long as an attempt may take.
         longest_s = max(self._settings.timeout_s, cell.prompt.timeout_s or 0.0)
         try:
-            self._note(self._host_of(kind).receive(longest_s + SILENCE_S))
+            self._host_of(kind).receive(longest_s + SILENCE_S, self._note)
         except HostDied as error:
             self._bury(kind, error)
 

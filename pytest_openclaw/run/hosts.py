@@ -41,7 +41,7 @@ from pytest_openclaw.run.frames import Frames, framed
 from pytest_openclaw.signals import is_hurried, whole_step
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from pytest_openclaw.protocols import Provider, ProviderSetup
@@ -65,8 +65,8 @@ class Host(Protocol):
         """Give it a job; it begins when there is room in the job's part of its lane."""
         ...
 
-    def receive(self, timeout_s: float) -> Message:
-        """Wait for the next message.
+    def receive(self, timeout_s: float, take: Callable[[Message], None]) -> None:
+        """Wait for the next message, and let it be taken: an interruption comes before that or after it.
 
         Raises:
             HostDied: it has ended, or has said nothing for `timeout_s`.
@@ -84,10 +84,12 @@ class ThreadHost:
     def __init__(
         self, providers: Mapping[str, Provider], settings: Settings, shared_dir: Path, others: Others = "none"
     ) -> None:
-        self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self._messages: deque[Message] = deque()
+        # Rings for each message. What a queue hands over is lost if the wait for it is interrupted just then.
+        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._loop = asyncio.new_event_loop()
         self._desk = Desk(
-            Fetcher(providers, settings, shared_dir, self._messages.put, others), deliver=self._messages.put
+            Fetcher(providers, settings, shared_dir, self._deliver, others), deliver=self._deliver
         )
         self._loop.call_soon(self._desk.open)
         self._thread = threading.Thread(target=self._serve, name="openclaw-asking", daemon=True)
@@ -98,17 +100,19 @@ class ThreadHost:
         with contextlib.suppress(RuntimeError):  # the loop has ended, which `receive` tells
             self._loop.call_soon_threadsafe(self._desk.accept, job)
 
-    def receive(self, timeout_s: float) -> Message:
+    def receive(self, timeout_s: float, take: Callable[[Message], None]) -> None:
         """See `Host`."""
         latest = time.monotonic() + timeout_s
-        while True:
+        while not self._messages:
             try:
-                return self._messages.get(timeout=_POLL_S)
+                self._bell.get(timeout=_POLL_S)
             except queue.Empty:
                 if not self._thread.is_alive():
                     raise HostDied("the thread that asks has died") from None
                 if time.monotonic() > latest:
                     raise HostDied(f"the thread that asks said nothing for {timeout_s:g} s") from None
+        with whole_step:
+            take(self._messages.popleft())
 
     def close(self) -> list[Message]:
         """See `Host`."""
@@ -123,10 +127,11 @@ class ThreadHost:
                 with contextlib.suppress(RuntimeError):  # it has ended by itself
                     self._loop.call_soon_threadsafe(self._loop.stop)
                 self._thread.join(_POLL_S)
-        finished = []
-        while not self._messages.empty():
-            finished.append(self._messages.get())
-        return finished
+        return list(self._messages)
+
+    def _deliver(self, message: Message) -> None:
+        self._messages.append(message)
+        self._bell.put(None)
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -195,7 +200,7 @@ class ProcessHost:
         """See `Host`."""
         self._write(pickle.dumps(job), job.request.timeout_s)
 
-    def receive(self, timeout_s: float) -> Message:
+    def receive(self, timeout_s: float, take: Callable[[Message], None]) -> None:
         """See `Host`."""
         while not self._messages:
             try:
@@ -204,7 +209,8 @@ class ProcessHost:
                 raise HostDied(f"the process that asks said nothing for {timeout_s:g} s") from None
             if not is_open:
                 raise HostDied(self._epitaph())
-        return self._messages.popleft()
+        with whole_step:
+            take(self._messages.popleft())
 
     def close(self) -> list[Message]:
         """See `Host`."""

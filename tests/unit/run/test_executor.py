@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import sys
 import threading
 import time
 from collections import Counter
@@ -27,6 +28,7 @@ from pytest_openclaw.run.executor import Executor, ahead_of
 from pytest_openclaw.run.fetching import Alive, Fetched, Fetcher, Job
 from pytest_openclaw.run.parts import Part
 from pytest_openclaw.settings import Concurrency, Settings
+from pytest_openclaw.signals import interrupt_main_thread, interrupted_by_signals
 from pytest_openclaw.toolcalls import Tool, ToolCall
 from tests.unit.run.fake_providers import Fake, Handy, Warm, cell, raises, says, waits
 
@@ -510,6 +512,34 @@ def test_an_answer_is_kept_while_its_server_does_not_say_what_it_is(opened: Open
     ((_, ending),) = executor.close()
 
     assert isinstance(ending.result, Reply)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+def test_an_answer_that_comes_with_an_interruption_is_kept(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waits for an answer is interrupted just as it comes: it is there at the end all the same."""
+
+    class Interrupting(Desk):
+        def __init__(self, fetcher: Fetcher, deliver: Callable[[Fetched | Alive], None]) -> None:
+            def deliver_and_interrupt(message: Fetched | Alive) -> None:
+                deliver(message)
+                interrupt_main_thread()
+
+            super().__init__(fetcher, deliver_and_interrupt)
+
+    def wait_for_both(executor: Executor, taken: list[Ending]) -> None:
+        taken.append(asked(executor))
+        time.sleep(60)
+
+    monkeypatch.setattr(hosts, "Desk", Interrupting)
+    for number in range(20):
+        executor = opened(Fake(says("hi")))
+        taken: list[Ending] = []
+        with interrupted_by_signals(), pytest.raises(KeyboardInterrupt):
+            wait_for_both(executor, taken)
+
+        assert len(taken) + len(executor.close()) == 1, f"the answer of round {number} is lost"
 
 
 # --- times ---
