@@ -163,6 +163,7 @@ def test_an_interruption_keeps_what_was_answered(
     words = ["--openclaw-run-id=r", "--openclaw-concurrency=4", MODELS, *mode]
     with started(folder, *words) as process:
         asked = folder / "asked.txt"
+        # Who writes down what it is asked answers in the same step, so nothing can come in between.
         assert wait_until(lambda: asked.exists() and asked.read_text().count(" say ") == n_answered + 1)
         assert wait_until(lambda: len(rows(folder)) == n_answered - n_unreported)
         process.send_signal(number)
