@@ -144,7 +144,7 @@ class MisbehavingServer:
     def enqueue(self, *scripts: Script) -> None:
         self._queue.extend(scripts)
 
-    def wait_for(self, condition: Callable[[], bool], *, timeout_s: float = 10.0) -> None:
+    def wait_for(self, condition: Callable[[], bool], *, timeout_s: float = 60.0) -> None:
         """Wait until the condition holds, for example `lambda: server.in_flight == 3`."""
         latest = time.monotonic() + timeout_s
         while not condition():
@@ -167,7 +167,7 @@ class MisbehavingServer:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
-            thread.join(10)
+            thread.join(60)
             assert not thread.is_alive(), "a thread of the server did not end"
 
     # --- how --------------------------------------------------------------------------------
