@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_openclaw import items, options, signals
+from pytest_openclaw import item_reports, items, options, signals
+from pytest_openclaw.python_benchmarks import assert_answered, base_id, parametrize_reply
 from pytest_openclaw.state import STATE
 from pytest_openclaw.tolerance import defer
 
@@ -51,7 +52,7 @@ class Cells:
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Parametrize a Python benchmark over the targets."""
-        items.parametrize_reply(metafunc, self._state)
+        parametrize_reply(metafunc, self._state)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(
@@ -69,7 +70,7 @@ class Cells:
         if self._state.is_worker:
             from pytest_openclaw.crew import tell
 
-            tell(self._state, items.benchmarks_of(session.items))
+            tell(self._state, item_reports.benchmarks_of(session.items))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
@@ -144,7 +145,7 @@ class Cells:
             item, cell = session.items[index], self._cells[index]
             if cell is not None and not self._state.is_kept(cell):
                 self._left[cell.target] += 1
-                if items.may_ask_ahead(item):
+                if item_reports.may_ask_ahead(item):
                     tokens.append(item.nodeid)
         if tokens:
             self._state.asker.executor.expect(tokens)
@@ -160,10 +161,10 @@ class Cells:
         try:
             return (yield)
         except (KeyboardInterrupt, pytest.exit.Exception):
-            self._state.in_hand = items.in_hand(item)
+            self._state.in_hand = item_reports.in_hand(item)
             raise
         finally:
-            items.forget(item)
+            item_reports.forget(item)
 
     def _begin_repeat(self, item: pytest.Item, cell: Cell) -> None:
         """Let the cell's repeat be asked ahead, once it is decided that there is one."""
@@ -192,7 +193,7 @@ class Cells:
         A kept verdict is told again.
         """
         items.replay(item)
-        items.assert_answered(item)
+        assert_answered(item)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool | None:
@@ -217,7 +218,7 @@ class Cells:
                 item.user_properties.extend(cell_properties(payload["row"]))
             # One text crosses xdist's wire in a sixth of the time that a nested dict takes.
             setattr(report, PAYLOAD, json.dumps(payload) if self._state.is_worker else payload)
-            if cell.prompt.min_passes is not None and items.is_verdict(item, report, call):
+            if cell.prompt.min_passes is not None and item_reports.is_verdict(item, report, call):
                 defer(report, cell, self._n_asked[cell.key._replace(repeat=1)])
         self._state.redact(report)
         make_harmless(report)
@@ -234,12 +235,12 @@ class Cells:
         """Return what the recorder is to know: a row, or why there is no new one."""
         if kept := items.kept_of(item):
             return {"kept": "passed" if kept.passed else "failed", "target": cell.target.label}
-        asked = items.asked_of(item, call)
+        asked = item_reports.asked_of(item, call)
         if asked is None:
             self._state.asker.executor.drop(item.nodeid)
             return self._left_out(cell)
         self._has_rows.add(cell.target)
-        return items.payload(item, asked, report, last=item.stash[LAST_OF_TARGET])
+        return item_reports.payload(item, asked, report, last=item.stash[LAST_OF_TARGET])
 
     def _left_out(self, cell: Cell) -> JsonObject:
         payload: JsonObject = {
@@ -310,20 +311,23 @@ def order_by_lane(state: State, collected: list[pytest.Item]) -> None:
 
 def name_prompts(collected: list[pytest.Item]) -> None:
     """Give every cell the words by which `-k` finds it: name, category, tags and the token of its id."""
-    from pytest_openclaw.python_benchmarks import base_id
     from pytest_openclaw.suites import keyword_token
 
     for item in collected:
         if (cell := items.cell_of(item)) is not None:
             prompt = cell.prompt
-            words = {prompt.name, prompt.category or "", *prompt.tags, keyword_token(base_id(prompt.id))}
+            words = {
+                prompt.name,
+                prompt.category or "",
+                *prompt.tags,
+                keyword_token(base_id(prompt.id)),
+            }
             item.extra_keyword_matches.update(words - {""})
 
 
 @contextmanager
 def exact_ids(config: pytest.Config, collected: list[pytest.Item]) -> Iterator[None]:
     """Let `-k P1` select the prompt P1 and never P10, while pytest evaluates the expression."""
-    from pytest_openclaw.python_benchmarks import base_id
     from pytest_openclaw.suites import rewrite_keyword
 
     keyword = config.option.keyword

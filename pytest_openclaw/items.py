@@ -1,4 +1,4 @@
-"""Suites and cells as pytest sees them: a file, its items, and the `reply` of a Python benchmark."""
+"""Suites and cells as pytest sees them: a file, its items, and how an item is asked."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ import pytest
 
 from pytest_openclaw.errors import HostDied, SuiteError
 from pytest_openclaw.state import STATE
-from pytest_openclaw.tolerance import expectation_of, passed_strictly
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from pytest_openclaw.records import Cell, JsonObject, Reply
+    from pytest_openclaw.records import Cell
     from pytest_openclaw.run.asking import Asked
     from pytest_openclaw.run.resume import Replay
     from pytest_openclaw.state import State
@@ -83,11 +82,11 @@ class CellItem(pytest.Item):
         try:
             asked = state.asker.judge(asked)
         except (Exception, pytest.fail.Exception) as error:
-            self.stash[ASKED] = _broken(asked, error)
+            self.stash[ASKED] = broken(asked, error)
             raise
         except pytest.skip.Exception as error:
             wrong = TypeError("a validator returns a Verdict; it cannot skip")
-            self.stash[ASKED] = _broken(asked, wrong)
+            self.stash[ASKED] = broken(asked, wrong)
             raise wrong from error
         self.stash[ASKED] = asked
 
@@ -178,11 +177,11 @@ def ask(item: pytest.Item) -> Asked:
         asked = state.asker.ask(item.nodeid, cell)
     except HostDied as error:
         # Something else has ended it, which no traceback of ours tells.
-        item.stash[ASKED] = _broken(_never_asked(cell), error)
+        item.stash[ASKED] = broken(never_asked(cell), error)
         text = printable(state.asker.redactor.text(f"{cell.id}: {error}"))
         raise pytest.fail.Exception(text, pytrace=False) from None
     except Exception as error:
-        item.stash[ASKED] = _broken(_never_asked(cell), error)
+        item.stash[ASKED] = broken(never_asked(cell), error)
         raise
     item.stash[ASKED] = asked
     if isinstance(asked.ending.result, Fault) and asked.outcome.pytest != "failed":
@@ -204,83 +203,20 @@ def _end_without_reply(state: State, asked: Asked) -> NoReturn:
     pytest.fail(message, pytrace=False)
 
 
-def _broken(asked: Asked, error: BaseException) -> Asked:
-    from pytest_openclaw.run.asking import broken
+def broken(asked: Asked, error: BaseException) -> Asked:
+    """Return a cell that our own code, a guest's or a test's has broken."""
+    from pytest_openclaw.run import asking
 
-    return broken(asked, error)
+    return asking.broken(asked, error)
 
 
-def _never_asked(cell: Cell) -> Asked:
+def never_asked(cell: Cell) -> Asked:
+    """Return a cell that nobody was asked of."""
     from pytest_openclaw import faults
     from pytest_openclaw.run.asking import Asked
-    from pytest_openclaw.run.fetching import never_asked
+    from pytest_openclaw.run.fetching import never_asked as without_call
 
-    return Asked(cell=cell, ending=never_asked(faults.broke(cell.id, "it was never asked")))
-
-
-# --- Python benchmarks --------------------------------------------------------------------------
-
-
-def parametrize_reply(metafunc: pytest.Metafunc, state: State) -> None:
-    """Make one item a target, and a repeat, of a function that is marked as a benchmark and takes `reply`."""
-    from pytest_openclaw.python_benchmarks import prompt_of
-    from pytest_openclaw.suites import build_cells, select_prompts
-
-    marker = metafunc.definition.get_closest_marker("openclaw")
-    if marker is None or "reply" not in metafunc.fixturenames:
-        return
-    prompt = prompt_of(marker, metafunc.definition, state)
-    settings = state.settings
-    if not select_prompts([prompt], settings.prompts):
-        return
-    state.get_ready()
-    cells = build_cells([prompt], settings.targets, settings.repeat, of_tools_alone=settings.until_conclusive)
-    ids = [f"{cell.target.label}{cell.repeat_suffix}" for cell in cells]
-    metafunc.parametrize("reply", cells, indirect=True, ids=ids)
-
-
-def fetch_reply(request: pytest.FixtureRequest) -> Reply:
-    """Ask the benchmark's cell and return its reply; skip or fail the item if there is none."""
-    item: pytest.Item = request.node
-    if not hasattr(request, "param"):
-        pytest.fail("`reply` needs @pytest.mark.openclaw(id=…, prompt=…) on the test", pytrace=False)
-    cell = cell_of(item)
-    assert cell is not None, "`reply` was parametrized with cells"
-    item.stash[CELL] = cell
-    return item.config.stash[STATE].asker.prepared(ask(item))
-
-
-def assert_answered(item: pytest.Item) -> None:
-    """Fail a Python benchmark before its test runs, if the model gave no usable answer."""
-    asked = item.stash.get(ASKED, None)
-    if asked is not None and not isinstance(item, CellItem):
-        assert_passed(item, judged_by_test(item, None))
-
-
-def judged_by_test(item: pytest.Item, call: pytest.CallInfo[None] | None) -> Asked:
-    """Return a Python benchmark's cell with the verdict that its test reached.
-
-    An `AssertionError` or `pytest.fail` is a verdict; any other exception is our kind of breakage. Before
-    the test has run (`call` is None) there is nothing against it.
-    """
-    from pytest_openclaw.judge import conclude, prepare
-    from pytest_openclaw.records import Reply, Verdict
-
-    asked = item.stash[ASKED]
-    result = asked.ending.result
-    if not isinstance(result, Reply):
-        return asked
-    error = call.excinfo.value if call and call.excinfo else None
-    if error is None:
-        verdict = Verdict(passed=True)
-    elif isinstance(error, pytest.skip.Exception):
-        verdict = Verdict(passed=None)
-    elif isinstance(error, AssertionError | pytest.fail.Exception) and call and call.when == "call":
-        verdict = Verdict(passed=False, violation=str(error) or "the test's assertion failed")
-    else:
-        return _broken(asked, error)
-    prompt = asked.cell.prompt
-    return replace(asked, judgement=conclude(prompt, prepare(prompt, result), verdict))
+    return Asked(cell=cell, ending=without_call(faults.broke(cell.id, "it was never asked")))
 
 
 def cell_of(item: pytest.Item) -> Cell | None:
@@ -290,87 +226,29 @@ def cell_of(item: pytest.Item) -> Cell | None:
     callspec = getattr(item, "callspec", None)
     if callspec is None or item.get_closest_marker("openclaw") is None:
         return None
-    from pytest_openclaw.python_benchmarks import with_parameters
     from pytest_openclaw.records import Cell
 
     parameter = callspec.params.get("reply")
     if not isinstance(parameter, Cell):
         return None
-    item.stash[CELL] = with_parameters(parameter, callspec.id)
+    item.stash[CELL] = _with_parameters(parameter, callspec.id)
     return item.stash[CELL]
 
 
-def asked_of(item: pytest.Item, call: pytest.CallInfo[None]) -> Asked | None:
-    """Return how a cell has ended; None if it was skipped before anybody was asked."""
-    asked = item.stash.get(ASKED, None)
-    if asked is None:
-        error = call.excinfo.value if call.excinfo else None
-        if error is None or isinstance(error, pytest.skip.Exception):
-            return None
-        cell = cell_of(item)
-        assert cell is not None, "only cells are asked"
-        return _broken(_never_asked(cell), error)
-    return asked if isinstance(item, CellItem) else judged_by_test(item, call)
+def _with_parameters(cell: Cell, callspec_id: str) -> Cell:
+    """Return the cell of one item of a test that has parameters beside its targets: they stand in its id.
 
-
-def benchmarks_of(collected: Iterable[pytest.Item]) -> JsonObject:
-    """Return what the Python benchmarks are cells of, by id: target, repeat, and whether it is asked anyway.
-
-    An xdist controller sees ids alone, which do not tell a repeat from a parameter that is called `r2`.
+    Args:
+        cell: as the test's mark describes it.
+        callspec_id: all the item's parameters as pytest writes them, such as `2-llama_cpp/smollm2:135m`,
+            with `-r2` behind the target if there are repeats.
     """
-    cells = ((item.nodeid, cell_of(item)) for item in collected if not isinstance(item, CellItem))
-    return {nodeid: [cell.target.label, cell.repeat, cell.is_asked_anyway] for nodeid, cell in cells if cell}
-
-
-def may_ask_ahead(item: pytest.Item) -> bool:
-    """Whether the item will want its reply, as far as its marks tell."""
-    return not any(
-        mark.name in ("skip", "skipif") or (mark.name == "xfail" and not mark.kwargs.get("run", True))
-        for mark in item.iter_markers()
-    )
-
-
-def is_verdict(item: pytest.Item, report: pytest.TestReport, call: pytest.CallInfo[None]) -> bool:
-    """Whether an item failed by what its model said, and not by a fault or by somebody else's hook."""
-    if not report.failed or call.when != "call":
-        return False
-    if call.excinfo is None:
-        return passed_strictly(report)
-    verdicts = Missed if isinstance(item, CellItem) else (AssertionError, pytest.fail.Exception)
-    return isinstance(call.excinfo.value, verdicts)
-
-
-def in_hand(item: pytest.Item) -> Asked | None:
-    """Return how an item's cell has ended, if that is known while its test is under way.
-
-    One that is still to be judged may be what holds the session up.
-    """
-    from pytest_openclaw.records import Fault
-
-    asked = item.stash.get(ASKED, None)
-    ends = asked is not None and (asked.judgement is not None or isinstance(asked.ending.result, Fault))
-    return asked if ends and isinstance(item, CellItem) else None
-
-
-def forget(item: pytest.Item) -> None:
-    """Drop the reply: pytest keeps every item to the end, and an answer may have megabytes."""
-    if ASKED in item.stash:
-        del item.stash[ASKED]
-
-
-def payload(item: pytest.Item, asked: Asked, report: pytest.TestReport, *, last: bool) -> JsonObject:
-    """Return what the item's report carries to the recorder."""
-    from pytest_openclaw.suites import definition
-
-    state = item.config.stash[STATE]
-    record = state.asker.record(state.settings.run_id, asked)
-    if not isinstance(item, CellItem):
-        record = replace(record, known_failure=expectation_of(report))
-    carried = state.asker.payload(record, last_of_target=last)
-    if not isinstance(item, CellItem):
-        carried["prompt"] = definition(asked.cell.prompt)
-    if state.is_worker:
-        carried["n_out"] = state.n_out
-        if state.settings.budget_usd is not None:
-            carried["spent_usd"] = state.purse.here_usd
-    return carried
+    label = f"{cell.target.label}{cell.repeat_suffix}"
+    # pytest writes what is not ASCII as escapes, unless it is told not to.
+    for form in (label, label.encode("unicode_escape").decode("ascii")):
+        before, found, after = callspec_id.partition(form)
+        if found:
+            others = "-".join(filter(None, (before.removesuffix("-"), after.removeprefix("-"))))
+            named = replace(cell.prompt, id=f"{cell.prompt.id}[{others}]") if others else cell.prompt
+            return replace(cell, prompt=named)
+    raise AssertionError(f"{callspec_id} has the target {label}, by which `reply` was parametrized")

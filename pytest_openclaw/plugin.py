@@ -98,7 +98,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def reply(request: pytest.FixtureRequest) -> Reply:
     """What the target answered to `@pytest.mark.openclaw`'s prompt: `.text`, `.tool_names`, times, tokens."""
-    from pytest_openclaw.items import fetch_reply
+    from pytest_openclaw.python_benchmarks import fetch_reply
 
     return fetch_reply(request)
 

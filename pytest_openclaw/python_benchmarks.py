@@ -1,20 +1,22 @@
-"""A benchmark written as a Python function: its mark → `Prompt`."""
+"""A benchmark written as a Python function: its mark → `Prompt`, its `reply`, and the verdict of its test."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import pytest
+
+from pytest_openclaw.items import ASKED, CELL, CellItem, ask, assert_passed, broken, cell_of
 from pytest_openclaw.records import Verdict
-from pytest_openclaw.state import suite_name
+from pytest_openclaw.state import STATE, suite_name
 from pytest_openclaw.suites.prompt import check_id, read_prompt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pytest
-
-    from pytest_openclaw.records import Cell, Prompt, Reply
+    from pytest_openclaw.records import Prompt, Reply
+    from pytest_openclaw.run.asking import Asked
     from pytest_openclaw.state import State
 
 KEYS = (
@@ -75,25 +77,6 @@ def prompt_of(marker: pytest.Mark, definition: pytest.Function, state: State) ->
     return prompt
 
 
-def with_parameters(cell: Cell, callspec_id: str) -> Cell:
-    """Return the cell of one item of a test that has parameters beside its targets: they stand in its id.
-
-    Args:
-        cell: as the test's mark describes it.
-        callspec_id: all the item's parameters as pytest writes them, such as `2-llama_cpp/smollm2:135m`,
-            with `-r2` behind the target if there are repeats.
-    """
-    label = f"{cell.target.label}{cell.repeat_suffix}"
-    # pytest writes what is not ASCII as escapes, unless it is told not to.
-    for form in (label, label.encode("unicode_escape").decode("ascii")):
-        before, found, after = callspec_id.partition(form)
-        if found:
-            others = "-".join(filter(None, (before.removesuffix("-"), after.removeprefix("-"))))
-            named = replace(cell.prompt, id=f"{cell.prompt.id}[{others}]") if others else cell.prompt
-            return replace(cell, prompt=named)
-    raise AssertionError(f"{callspec_id} has the target {label}, by which `reply` was parametrized")
-
-
 def base_id(prompt_id: str) -> str:
     """Return the id in the mark of a benchmark, without the parameters of one of its items."""
     return prompt_id.partition("[")[0]
@@ -106,3 +89,64 @@ def _as_in_a_suite(keywords: Mapping[str, Any], function: str) -> dict[str, Any]
         if keyword in raw:
             raw[key] = raw.pop(keyword)
     return {"name": function, **raw}
+
+
+def parametrize_reply(metafunc: pytest.Metafunc, state: State) -> None:
+    """Make one item a target, and a repeat, of a function that is marked as a benchmark and takes `reply`."""
+    from pytest_openclaw.suites import build_cells, select_prompts
+
+    marker = metafunc.definition.get_closest_marker("openclaw")
+    if marker is None or "reply" not in metafunc.fixturenames:
+        return
+    prompt = prompt_of(marker, metafunc.definition, state)
+    settings = state.settings
+    if not select_prompts([prompt], settings.prompts):
+        return
+    state.get_ready()
+    cells = build_cells([prompt], settings.targets, settings.repeat, of_tools_alone=settings.until_conclusive)
+    ids = [f"{cell.target.label}{cell.repeat_suffix}" for cell in cells]
+    metafunc.parametrize("reply", cells, indirect=True, ids=ids)
+
+
+def fetch_reply(request: pytest.FixtureRequest) -> Reply:
+    """Ask the benchmark's cell and return its reply; skip or fail the item if there is none."""
+    item: pytest.Item = request.node
+    if not hasattr(request, "param"):
+        pytest.fail("`reply` needs @pytest.mark.openclaw(id=…, prompt=…) on the test", pytrace=False)
+    cell = cell_of(item)
+    assert cell is not None, "`reply` was parametrized with cells"
+    item.stash[CELL] = cell
+    return item.config.stash[STATE].asker.prepared(ask(item))
+
+
+def assert_answered(item: pytest.Item) -> None:
+    """Fail a Python benchmark before its test runs, if the model gave no usable answer."""
+    asked = item.stash.get(ASKED, None)
+    if asked is not None and not isinstance(item, CellItem):
+        assert_passed(item, judged_by_test(item, None))
+
+
+def judged_by_test(item: pytest.Item, call: pytest.CallInfo[None] | None) -> Asked:
+    """Return a Python benchmark's cell with the verdict that its test reached.
+
+    An `AssertionError` or `pytest.fail` is a verdict; any other exception is our kind of breakage. Before
+    the test has run (`call` is None) there is nothing against it.
+    """
+    from pytest_openclaw.judge import conclude, prepare
+    from pytest_openclaw.records import Reply, Verdict
+
+    asked = item.stash[ASKED]
+    result = asked.ending.result
+    if not isinstance(result, Reply):
+        return asked
+    error = call.excinfo.value if call and call.excinfo else None
+    if error is None:
+        verdict = Verdict(passed=True)
+    elif isinstance(error, pytest.skip.Exception):
+        verdict = Verdict(passed=None)
+    elif isinstance(error, AssertionError | pytest.fail.Exception) and call and call.when == "call":
+        verdict = Verdict(passed=False, violation=str(error) or "the test's assertion failed")
+    else:
+        return broken(asked, error)
+    prompt = asked.cell.prompt
+    return replace(asked, judgement=conclude(prompt, prepare(prompt, result), verdict))
