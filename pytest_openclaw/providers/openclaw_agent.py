@@ -34,7 +34,7 @@ from pytest_openclaw.providers.openclaw_call import (
     write_config,
 )
 from pytest_openclaw.providers.openclaw_result import Asked, find_envelope, read_envelope
-from pytest_openclaw.providers.openclaw_turns import reply_of, world_at
+from pytest_openclaw.providers.openclaw_turns import reply_of, told_in_world
 from pytest_openclaw.providers.processes import Program, Running
 from pytest_openclaw.providers.wire_errors import shortened
 from pytest_openclaw.records import Fault
@@ -42,9 +42,11 @@ from pytest_openclaw.redact import Redactor
 from pytest_openclaw.text import valid_text
 
 if TYPE_CHECKING:
+    from pytest_openclaw.providers.openclaw_disk import Stage
     from pytest_openclaw.providers.openclaw_relay import Relay
     from pytest_openclaw.providers.over_http import OverHttp
     from pytest_openclaw.records import JsonObject, Reply, Request
+    from pytest_openclaw.worlds import World
 
 BASE_ENV = "OPENCLAW_AGENT_BASE_URL"
 KEY_ENV = "OPENCLAW_AGENT_API_KEY"
@@ -111,6 +113,7 @@ class OpenClawAgent(Provider):
             raise CallFailed(faults.cannot_play(self.setup.name, why))
         route, server = self._way_to(request.model)
         with scratch_folder(request.world) as scratch:
+            prompt = scratch.stage.disk.told_here(request.prompt) if request.world else request.prompt
             relay = Relay(
                 server,
                 route.model,
@@ -125,11 +128,11 @@ class OpenClawAgent(Provider):
                     argv=(*command, *arguments(request, scratch, route=route)),
                     env=environment(scratch, self.setup.environ),
                     cwd=scratch.workspace,
-                    stdin=valid_text(request.prompt).encode(),
+                    stdin=valid_text(prompt).encode(),
                 )
                 outcome = await self._converse(program, relay, request, server)
-            if not isinstance(outcome, Fault) and request.world is not None:
-                outcome = replace(outcome, world=world_at(scratch.workspace, request.world))
+            if request.world is not None:
+                outcome = self._played(outcome, scratch.stage, request.world)
         if isinstance(outcome, Fault):
             message = Redactor.of((*self.secrets, relay.token)).text(outcome.message)
             raise CallFailed(replace(outcome, message=message))
@@ -207,6 +210,13 @@ class OpenClawAgent(Provider):
         )
         told = read_envelope(envelope, asked)
         return told if isinstance(told, Fault) else reply_of(heard, told, request, began=began)
+
+    def _played(self, outcome: Reply | Fault, stage: Stage, world: World) -> Reply | Fault:
+        if broken := stage.what_broke():
+            return faults.broke(self.setup.name, f"the shell of the world: {broken}")
+        if isinstance(outcome, Fault):
+            return outcome
+        return replace(told_in_world(outcome, stage.disk), world=stage.state(world))
 
     def _patience_s(self, request: Request) -> float:
         return request.timeout_s * (request.world.steps if request.world else 1)

@@ -1,8 +1,9 @@
 """How OpenClaw is called for one request: its command, its config, its environment, its folders.
 
 Nothing of the user's machine is at stake. OpenClaw gets a folder of this call alone for its HOME, its state,
-its config and its workspace, an emptied environment, no gateway, and one model server: ours, on loopback. The
-tools that it may carry out are those of `CONTAINED`, which it keeps inside the workspace itself.
+its config and its workspace, an emptied environment, no gateway, and one model server: ours, on loopback.
+It may carry out the tools of `PLAYED`: the file tools, which it keeps inside the workspace itself, and
+commands, for which it calls the shell of its environment: ours, in which none is run.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import shlex
 import shutil
+import sys
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,8 +21,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw import faults
 from pytest_openclaw.errors import CallFailed
-from pytest_openclaw.text import valid_text
-from pytest_openclaw.tools.paths import is_inside, place_of
+from pytest_openclaw.providers.openclaw_disk import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,12 +33,16 @@ if TYPE_CHECKING:
 COMMAND_ENV = "OPENCLAW_AGENT_COMMAND"
 #: tools that OpenClaw carries out within the workspace, under `tools.fs.workspaceOnly`
 CONTAINED = frozenset({"read", "write", "edit", "apply_patch", "ls"})
+#: tools that it carries out with the program of SHELL; on Windows it has another shell
+COMMANDS = frozenset({"exec", "process"}) if sys.platform != "win32" else frozenset[str]()
+PLAYED = CONTAINED | COMMANDS
 #: so much is said to fit; OpenClaw would compact a longer exchange
 CONTEXT_TOKENS = 131_072
 
 _ARGUMENTS = ("agent", "exec", "--json", "--code-mode", "direct", "--message-file", "-")
-# Nobody is told of a run, nothing is fetched, no helper outlives it.
+# Nobody is told of a run, nothing is fetched, no helper outlives it, no gateway of this machine is found.
 _SWITCHES = {
+    "OPENCLAW_GATEWAY_PORT": "9",
     "OPENCLAW_NO_AUTO_UPDATE": "1",
     "OPENCLAW_TELEMETRY_ENDPOINT": "http://127.0.0.1:9/",
     "DO_NOT_TRACK": "1",
@@ -46,7 +51,7 @@ _SWITCHES = {
     "OPENCLAW_EXEC_SHELL_SNAPSHOT": "0",
     "NO_COLOR": "1",
 }
-# No command of a model is run: OpenClaw's exec is never carried out. If it were, this would be its shell.
+# Where there is no world, OpenClaw's exec is never carried out. If it were, this would be its shell.
 _SHELL = "#!/bin/sh\necho 'no command is run here' >&2\nexit 126\n"
 
 
@@ -85,21 +90,23 @@ class Scratch:
         """What stands in the place of a shell."""
         return self.folder / "shell"
 
+    @property
+    def stage(self) -> Stage:
+        """Where a world is played."""
+        return Stage(self.folder)
+
     def lay_out(self, world: World | None) -> None:
         """Make the folders, and the files of a world."""
         for name in ("workspace", "home", "state", "tmp"):
             (self.folder / name).mkdir()
-        self.shell.write_text(_SHELL, encoding="ascii")
+        text = _SHELL
+        if world is not None:
+            from pytest_openclaw.providers.openclaw_shell import script
+
+            self.stage.lay_out(world)
+            text = script(self.folder)
+        self.shell.write_text(text, encoding="utf-8")
         self.shell.chmod(0o700)
-        for path, text in files_of(world).items():
-            file = self.workspace / place_of(path)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(valid_text(text).encode())
-
-
-def files_of(world: World | None) -> dict[str, str]:
-    """Return what stands in the workspace at the start, notes too; path → text."""
-    return {**world.memory, **world.files} if world else {}
 
 
 @contextmanager
@@ -138,16 +145,14 @@ def why_not_askable(request: Request) -> str:
         return "the prompt has a system text, and OpenClaw writes its system prompt itself."
     if request.world is None:
         return ""
-    if loose := [tool.name for tool in request.tools if tool.name not in CONTAINED]:
+    if loose := [tool.name for tool in request.tools if tool.name not in PLAYED]:
         names = ", ".join(loose[:3]) + (", …" if len(loose) > 3 else "")
         return (
             f"its world offers {names}, which the real agent would carry out beyond a folder of files. "
-            "Only worlds of files are played through it."
+            f"Worlds of {', '.join(sorted(PLAYED))} are played through it."
         )
     if request.world.answers:
         return "its world answers tools by a script, and the real agent carries them out."
-    if outside := [path for path in files_of(request.world) if not is_inside(place_of(path))]:
-        return f"its world has the file {outside[0]}, which is outside the workspace."
     return ""
 
 
@@ -165,7 +170,7 @@ def config_of(request: Request, scratch: Scratch, *, route: Route, url: str, tok
     server = {"baseUrl": url, "apiKey": token, "api": route.api, "models": [model]}
     names = sorted({tool.name for tool in request.tools})
     # Who is allowed to write gets apply_patch too, unless it is denied.
-    denied = sorted(CONTAINED.difference(names))
+    denied = sorted((CONTAINED | {"exec", "process"}).difference(names))
     policy: JsonObject = {"allow": names, "deny": denied} if names else {"deny": ["*"]}
     return {
         "agents": {
@@ -179,6 +184,8 @@ def config_of(request: Request, scratch: Scratch, *, route: Route, url: str, tok
             **policy,
             "toolSearch": False,
             "fs": {"workspaceOnly": True},
+            # Here, and on no other machine that a gateway may know.
+            "exec": {"host": "gateway", "security": "full", "ask": "off"},
             "elevated": {"enabled": False},
         },
         "logging": {"file": str(scratch.folder / "log.jsonl")},

@@ -1,4 +1,4 @@
-"""What was heard between OpenClaw and a model, as one reply; and what is left in the workspace."""
+"""What was heard between OpenClaw and a model, as one reply."""
 
 from __future__ import annotations
 
@@ -7,22 +7,15 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.records import Reply, Turn
 from pytest_openclaw.tools.dispatch import dispatch
-from pytest_openclaw.tools.paths import place_of
-from pytest_openclaw.worlds import WorldState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
+    from pytest_openclaw.providers.openclaw_disk import Disk
     from pytest_openclaw.providers.openclaw_relay import Heard
     from pytest_openclaw.providers.openclaw_result import Told
     from pytest_openclaw.records import EndedBy, Request, Timing
-    from pytest_openclaw.worlds import World
-
-MOST_FILES = 2000
-MOST_FILE_BYTES = 4_000_000
-# OpenClaw's own corner of a workspace.
-_OWN = ".openclaw"
+    from pytest_openclaw.toolcalls import ToolCall
 
 
 def reply_of(heard: Heard, told: Told | None, request: Request, *, began: float) -> Reply:
@@ -62,18 +55,23 @@ def reply_of(heard: Heard, told: Told | None, request: Request, *, began: float)
     return replace(whole, turns=turns, ended_by=_ended_by(turns, told, request))
 
 
-def world_at(workspace: Path, world: World) -> WorldState:
-    """Return what is there now: the files as they are, each a text; links and huge files are left out."""
-    start = {place_of(path): text for path, text in {**world.memory, **world.files}.items()}
-    files: dict[str, str] = {}
-    for file in sorted(workspace.rglob("*"))[:MOST_FILES]:
-        name = file.relative_to(workspace).as_posix()
-        is_ours = name.partition("/")[0] == _OWN
-        if is_ours or file.is_symlink() or not file.is_file() or file.stat().st_size > MOST_FILE_BYTES:
-            continue
-        files[name] = file.read_bytes().decode("utf-8", "replace")
-    changed = sorted(name for name in {*start, *files} if start.get(name) != files.get(name))
-    return WorldState(files=files, changed=tuple(changed))
+def told_in_world(reply: Reply, disk: Disk) -> Reply:
+    """Return a reply in which the workspace has the name that a suite knows; the raw text keeps its own."""
+    told = disk.told_in_world
+
+    def calls(made: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+        return tuple(replace(call, arguments=told(call.arguments)) for call in made)
+
+    turns = tuple(
+        replace(
+            turn,
+            text=told(turn.text),
+            calls=calls(turn.calls),
+            results=tuple(map(told, turn.results)),
+        )
+        for turn in reply.turns
+    )
+    return replace(reply, text=told(reply.text), tool_calls=calls(reply.tool_calls), turns=turns)
 
 
 def _turns(replies: Sequence[Reply], results: Sequence[tuple[str, ...]]) -> tuple[Turn, ...]:

@@ -227,15 +227,14 @@ FILES = (Tool(name="read"), Tool(name="write"))
         pytest.param({"system": "Be brief."}, "writes its system prompt itself", id="system"),
         pytest.param({"history": (Turn(text="x"),)}, "turns that have happened", id="history"),
         pytest.param(
-            {"tools": (*FILES, Tool(name="exec")), "world": World()}, "its world offers exec", id="commands"
+            {"tools": (*FILES, Tool(name="message")), "world": World()},
+            "its world offers message",
+            id="messages",
         ),
         pytest.param(
             {"tools": FILES, "world": World(answers=(Answer(tool="read", result="x"),))},
             "by a script",
             id="answers",
-        ),
-        pytest.param(
-            {"tools": FILES, "world": World(files={"/etc/x": ""})}, "outside the workspace", id="outside"
         ),
         pytest.param({"model": "tiny"}, "no OpenClaw provider in 'tiny'", id="no-provider"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shlex
 import subprocess
@@ -17,7 +18,7 @@ from pytest_openclaw.protocols import ProviderSetup
 from pytest_openclaw.providers.openclaw_agent import OpenClawAgent
 from pytest_openclaw.records import Reply, Request
 from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.worlds import World
+from pytest_openclaw.worlds import Command, World
 from tests.conftest import NO_OTHER_PLUGINS, require_openclaw
 from tests.openclaw.model_server import ScriptedModel
 
@@ -131,6 +132,56 @@ def test_a_world_of_files_is_played(environ, tmp_path):
     assert reply.world.changed == ("new/b.txt",)
 
 
+def test_a_world_of_commands_is_played(environ, tmp_path):
+    """In whatever way the agent is asked for a command, ours is the shell, and nothing outside is touched."""
+    trace = tmp_path / "trace"
+
+    def run(command: str, **more):
+        return "exec", json.dumps({"command": command, **more})
+
+    turns = (
+        [run("make check"), run("cat deep/c.txt"), run(f"touch {trace}; cat ~/.ssh/id")],
+        [run("cat a.txt > b.txt"), run("make check", pty=True), run("cat c.txt", workdir="deep")],
+        [run("cat b.txt", background=True), run("cat a.txt", workdir="/etc"), run("nonesuch")],
+        [("process", '{"action": "list"}'), run("pwd", env={"FOO": "x"}), run("pwd", env={"PATH": "/x"})],
+        [run("pwd", host="node"), run("pwd", elevated=True), run("pwd", ask="always")],
+        [run("openclaw status"), run(f"{sys.executable} -c 1"), ("read", '{"path": "~/.ssh/id"}')],
+        "Done in /workspace.",
+    )
+    world = World(
+        files={"a.txt": "one\n", "deep/c.txt": "three\n", "~/.ssh/id": "key of the world\n"},
+        commands=(Command(pattern="make check", output="all is well", exit_code=3),),
+    )
+    with ScriptedModel(*turns) as model:
+        reply = _ask(environ, model, tools=_tools("exec", "process", "read"), world=world)
+
+        assert {tuple(_sent_tools(body)) for body in model.asked} == {("exec", "process", "read")}
+    first, second, third, fourth, fifth, sixth, _ = (turn.results for turn in reply.turns)
+    made = "all is well\n\n(Command exited with code 3)"
+    assert first[:2] == (made, "three")
+    assert first[2].endswith("Permission denied\nkey of the world")
+    assert (second[0], second[2]) == ("(no output)", "three")
+    assert second[1].endswith(made)
+    assert third[0].startswith("Command still running")
+    assert third[1].startswith("cat: a.txt: No such file")
+    assert third[2] == "sh: nonesuch: command not found\n\nCommand not found"
+    assert "cat b.txt" in fourth[0]
+    assert fourth[1] == "/workspace"
+    assert "'PATH' variable is forbidden" in fourth[2]
+    assert "exec host not allowed" in fifth[0]
+    assert "elevated is not available" in fifth[1]
+    assert "Gateway not reachable at ws://127.0.0.1:9 " in fifth[2]
+    assert sixth[0] == "sh: openclaw: command not found\n\nCommand not found"
+    assert sixth[1].endswith("command not found\n\nCommand not found")
+    assert "Path escapes sandbox root (/workspace)" in sixth[2]
+    assert reply.world is not None
+    assert reply.world.changed == ("b.txt",)
+    assert reply.world.files["b.txt"] == "one\n"
+    assert sorted(reply.world.ran[:3]) == ["cat deep/c.txt", "make check", f"touch {trace}; cat ~/.ssh/id"]
+    assert len(reply.world.ran) == 12
+    assert not trace.exists()
+
+
 def test_the_last_step_ends_a_world(environ):
     """A model that only calls is stopped when its steps are used up."""
     with ScriptedModel([("ls", "{}")]) as model:
@@ -161,16 +212,16 @@ world = { files = { "a.txt" = "A" } }
 
 [[prompts]]
 id = "W1"
-name = "run_it"
-prompt = "Run make."
-tools = ["exec"]
-validator = { type = "world", calls = [{ name = "exec" }] }
-world = { commands = [{ pattern = "make", output = "ok" }] }
+name = "send_it"
+prompt = "Send it."
+tools = ["message"]
+validator = { type = "world", calls = [{ name = "message" }] }
+world = { files = { "a.txt" = "A" } }
 """
 
 
 def test_a_session_through_openclaw(environ, tmp_path):
-    """A world of files passes by what is on the disk; one of commands is skipped with the reason."""
+    """A world of files passes by what is on the disk; one of messages is skipped with the reason."""
     (tmp_path / "prompts_agent.toml").write_text(SUITE, encoding="utf-8")
     with ScriptedModel([("write", '{"path": "b.txt", "content": "B"}')], "Done.") as model:
         done = subprocess.run(
@@ -186,4 +237,4 @@ def test_a_session_through_openclaw(environ, tmp_path):
         )
 
     assert "1 passed, 1 skipped" in done.stdout, done.stdout + done.stderr
-    assert "its world offers exec" in done.stdout
+    assert "its world offers message" in done.stdout

@@ -67,13 +67,26 @@ class Exec:
         folder = self._folder(workdir if isinstance(workdir, str) else "")
         if folder is None:
             return f'workdir "{workdir}" is unavailable or not a directory: command was not executed.'
-        self._workspace.take_room(len(command))
-        self.ran.append(command)
-        ran = self._run(command, folder)
+        ran = self.run(command, folder)
         output = ran.output.rstrip("\n") or "(no output)"
         if not ran.code:
             return output
         return f"{output}\n\n{_ENDED.get(ran.code, f'(Command exited with code {ran.code})')}"
+
+    def run(self, command: str, folder: str = "") -> Ran:
+        """Play a command, and say what it printed.
+
+        Args:
+            command: without blanks around it.
+            folder: the place in which it runs.
+
+        Raises:
+            ToolError: there is no room in the world for what it leaves.
+            OpenClawError: a suite's pattern cannot be decided.
+        """
+        self._workspace.take_room(len(command))
+        self.ran.append(command)
+        return self._run(command, folder)
 
     def _folder(self, workdir: str) -> str | None:
         try:

@@ -1,0 +1,226 @@
+"""A world on the disk of this machine, where the real agent works on it, and how it is read back.
+
+A suite knows the workspace as `/workspace`; here it is another folder at each call. Wherever one of the two
+names stands, in a file, a command, a call or its result, the other is put for it at this border.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.providers.mcp_tools import broken_file, dump_offer
+from pytest_openclaw.text import valid_text
+from pytest_openclaw.tools.paths import ROOT, is_inside, place_of
+from pytest_openclaw.tools.world.workspace import Workspace
+from pytest_openclaw.worlds import WorldState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_openclaw.worlds import World
+
+MOST_FILES = 2000
+MOST_FOLDERS = 1000
+MOST_FILE_BYTES = 4_000_000
+# OpenClaw's own corner of a workspace.
+_OWN = ".openclaw"
+
+
+def files_of(world: World) -> dict[str, str]:
+    """Return what is there at the start, notes too; place → text."""
+    return {place_of(path): text for path, text in {**world.memory, **world.files}.items()}
+
+
+@dataclass(frozen=True)
+class Disk:
+    """The files of a workspace; links and huge files are not seen.
+
+    Attributes:
+        folder: in its real form, without links.
+    """
+
+    folder: Path
+
+    # --- its two names ---
+
+    @cached_property
+    def _patterns(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
+        names = [ROOT], {self.folder.as_posix(), str(self.folder), json.dumps(str(self.folder))[1:-1]}
+        # A whole path's beginning: neither `a/workspace` nor `/workspace-2` nor `/workspace.txt`.
+        within, here = (
+            re.compile(rf"(?<![\w.~/-])(?:{'|'.join(map(re.escape, one))})(?!\.?[\w-])") for one in names
+        )
+        return within, here
+
+    def told_here(self, text: str) -> str:
+        """Return a text of the world as it stands on this machine."""
+        return self._patterns[0].sub(lambda _: self.folder.as_posix(), text)
+
+    def told_in_world(self, text: str) -> str:
+        """Return a text of this machine as it stands in the world."""
+        return self._patterns[1].sub(lambda _: ROOT, text)
+
+    # --- files ---
+
+    def lay_out(self, files: Mapping[str, str]) -> None:
+        """Write files; place → text."""
+        for place, text in files.items():
+            self._write(place, text)
+
+    def read(self) -> tuple[dict[str, str], list[str]]:
+        """Return the files, place → text, and the places of the folders, those above first."""
+        files: dict[str, str] = {}
+        folders: list[str] = []
+        for path in sorted(self.folder.rglob("*"))[: 2 * MOST_FILES]:
+            name = path.relative_to(self.folder).as_posix()
+            if name.partition("/")[0] == _OWN or path.is_symlink() or valid_text(name) != name:
+                continue
+            if path.is_dir() and len(folders) < MOST_FOLDERS:
+                folders.append(name)
+            elif path.is_file() and path.stat().st_size <= MOST_FILE_BYTES and len(files) < MOST_FILES:
+                files[name] = self.told_in_world(path.read_bytes().decode("utf-8", "replace"))
+        return files, folders
+
+    def load(self, outside: Mapping[str, str]) -> Workspace:
+        """Return the workspace in memory; a name that a command cannot write, such as ` a`, is not there.
+
+        Args:
+            outside: the files that are not on the disk, place → text.
+        """
+        files, folders = self.read()
+        workspace = Workspace({**outside, **{name: files[name] for name in files if _is_place(name)}})
+        for name in filter(_is_place, folders):
+            workspace.make_folder(name)
+        return workspace
+
+    def store(self, workspace: Workspace) -> None:
+        """Make the disk agree with what `load` gave; what is as it was then is not touched."""
+        before, after = workspace.start, workspace.files
+        for place in filter(is_inside, before.keys() - after.keys()):
+            self._real(place).unlink(missing_ok=True)
+        for name in reversed(self.read()[1]):
+            if _is_place(name) and not workspace.is_folder(name) and not any((self.folder / name).iterdir()):
+                self._real(name).rmdir()
+        for place in filter(is_inside, workspace.folders):
+            self._real(place).mkdir(parents=True, exist_ok=True)
+        for place in filter(is_inside, after):
+            if before.get(place) != after[place]:
+                self._write(place, after[place])
+
+    def _write(self, place: str, text: str) -> None:
+        file = self._real(place)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        _write_whole(file, self.told_here(valid_text(text)), beside=self.folder)
+
+    def _real(self, place: str) -> Path:
+        """Return the path of a place, none of whose folders is a link to elsewhere."""
+        path = self.folder / place
+        if Path(os.path.realpath(path.parent)) != path.parent or path == self.folder:
+            raise OpenClawError(f"{place} leads out of the workspace.")
+        return path
+
+
+def _is_place(name: str) -> bool:
+    try:
+        return place_of(name) == name
+    except ValueError:
+        return False
+
+
+def _write_whole(file: Path, text: str, *, beside: Path) -> None:
+    """Write a file so that whoever reads it finds all of it, or what was there before.
+
+    Args:
+        file: to be written.
+        text: all of it.
+        beside: a folder that does not show what is half done: that stands next to it.
+    """
+    new = beside.with_name(f"{os.getpid()}.new")
+    new.write_bytes(text.encode())
+    new.replace(file)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Played:
+    """What of a world is not in its workspace.
+
+    Attributes:
+        outside: the files that a suite put elsewhere, place → text; they are nowhere on this machine.
+        ran: the commands so far.
+    """
+
+    outside: Mapping[str, str]
+    ran: tuple[str, ...] = ()
+
+    @classmethod
+    def at_start(cls, world: World) -> Played:
+        """Return what there is before the first command."""
+        return cls(outside={place: text for place, text in files_of(world).items() if not is_inside(place)})
+
+    @classmethod
+    def load(cls, file: Path, world: World) -> Played:
+        """Return what `save` has written last; if that was never, the start."""
+        if not file.exists():
+            return cls.at_start(world)
+        data = json.loads(file.read_text("utf-8"))
+        return cls(outside=data["outside"], ran=tuple(data["ran"]))
+
+    def save(self, file: Path) -> None:
+        """Write it."""
+        _write_whole(file, json.dumps({"outside": dict(self.outside), "ran": self.ran}), beside=file)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where a world is played: its workspace, and what the model does not see.
+
+    Attributes:
+        folder: of one call alone, in its real form.
+    """
+
+    folder: Path
+
+    @property
+    def disk(self) -> Disk:
+        """The workspace."""
+        return Disk(self.folder / "workspace")
+
+    @property
+    def world_file(self) -> Path:
+        """The world, as `mcp_tools.dump_offer` writes it."""
+        return self.folder / "world.json"
+
+    @property
+    def played_file(self) -> Path:
+        """What is left of it beside the workspace."""
+        return self.folder / "played.json"
+
+    @property
+    def lock_file(self) -> Path:
+        """Held by the command that is played."""
+        return self.folder / "lock"
+
+    def lay_out(self, world: World) -> None:
+        """Write the world; the workspace is there and empty."""
+        inside = {place: text for place, text in files_of(world).items() if is_inside(place)}
+        self.disk.lay_out(inside)
+        self.world_file.write_text(dump_offer((), world), "utf-8")
+
+    def state(self, world: World) -> WorldState:
+        """Return what is there now."""
+        played = Played.load(self.played_file, world)
+        start, files = files_of(world), {**self.disk.read()[0], **played.outside}
+        changed = sorted(place for place in {*start, *files} if start.get(place) != files.get(place))
+        return WorldState(files=files, ran=played.ran, changed=tuple(changed))
+
+    def what_broke(self) -> str:
+        """Return what the shell says broke in it, as one line; empty if nothing did."""
+        told = broken_file(self.world_file)
+        return told.read_text("utf-8").strip().rpartition("\n")[2] if told.exists() else ""

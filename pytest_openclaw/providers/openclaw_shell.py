@@ -1,0 +1,140 @@
+"""What the real agent finds in the place of a shell: it plays a command on the world, and runs none.
+
+OpenClaw's exec calls `$SHELL -c COMMAND`, in the workspace or where the model asks. Here the command is
+answered by the rules of a scripted exchange (`tools/world/shell.py`): from the suite's answers and by a few
+plain programs, on the files as they are on the disk. Nothing else is read or written.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+import traceback
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.providers.mcp_tools import broken_file, load_offer
+from pytest_openclaw.providers.openclaw_disk import Played, Stage
+from pytest_openclaw.text import valid_text
+from pytest_openclaw.tools.paths import is_inside, place_of
+from pytest_openclaw.tools.world.shell import MISUSE, Exec, Ran
+from pytest_openclaw.tools.world.workspace import ToolError
+
+if sys.platform != "win32":
+    import fcntl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+NOT_PLAYED, NOBODY_READS = 126, 141
+# Some options of a shell have a word of their own.
+_WITH_WORD = ("-o", "+o", "-O", "+O", "--rcfile", "--init-file")
+_OPTIONS = re.compile(r"[-+][a-zA-Z]+|--[a-z-]+")
+
+
+def command_of(arguments: Sequence[str]) -> str | None:
+    """Return the command of a shell's arguments, such as `-c COMMAND` or `-lc COMMAND`; None without one."""
+    words = list(arguments)
+    is_command = False
+    while words and _OPTIONS.fullmatch(words[0]):
+        option = words.pop(0)
+        is_command = is_command or (option.startswith("-") and not option.startswith("--") and "c" in option)
+        if option in _WITH_WORD and words:
+            words.pop(0)
+    if words[:1] in (["--"], ["-"]):
+        words.pop(0)
+    return words[0] if is_command and words else None
+
+
+def play(stage: Stage, command: str, folder: str) -> Ran:
+    """Play a command, one at a time, and keep what it leaves.
+
+    Args:
+        stage: on which the world is laid out.
+        command: as the model wrote it.
+        folder: in which it runs, on this machine.
+    """
+    _, world = load_offer(stage.world_file.read_text("utf-8"))
+    assert world is not None, "it is laid out with its world"
+    disk = stage.disk
+    with _alone(stage.lock_file):
+        played = Played.load(stage.played_file, world)
+        workspace = disk.load(played.outside)
+        shell = Exec(workspace, world.commands)
+        try:
+            ran = shell.run(disk.told_in_world(command).strip(), _place(disk.told_in_world(folder)))
+        except ToolError as error:
+            ran = Ran(f"sh: {error}", 1)
+        disk.store(workspace)
+        outside = {place: text for place, text in workspace.files.items() if not is_inside(place)}
+        Played(outside=outside, ran=(*played.ran, *shell.ran)).save(stage.played_file)
+    return Ran(disk.told_here(valid_text(ran.output)), ran.code)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Play the command of a shell's arguments, print what it prints, and return its exit status.
+
+    Args:
+        arguments: the stage's folder, then the shell's.
+    """
+    stage = Stage(Path(arguments[0]))
+    command = command_of(arguments[1:])
+    if command is None:
+        return _print(Ran("sh: only sh -c COMMAND is played here", MISUSE))
+    try:
+        folder = str(Path.cwd())
+    except FileNotFoundError:
+        return _print(Ran("sh: the current folder is not there any more", 1))
+    try:
+        ran = play(stage, valid_text(command), folder)
+    except Exception as error:
+        # OpenClaw would only tell its model that a command failed; whoever started OpenClaw looks here.
+        said = str(error) if isinstance(error, OpenClawError) else traceback.format_exc()
+        broken_file(stage.world_file).write_text(said, "utf-8")
+        ran = Ran("sh: the command cannot be played", NOT_PLAYED)
+    return _print(ran)
+
+
+def script(folder: Path) -> str:
+    """Return the text of the program to put in the place of a shell, for the stage in a folder.
+
+    It starts this interpreter bare: OpenClaw hands on an environment in which a model may set variables.
+    """
+    import_path = [path or str(Path.cwd()) for path in sys.path]
+    code = (
+        f"import sys; sys.path[:] = {import_path!r}\n"
+        f"from {__name__} import main\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    start = shlex.join([sys.executable, "-I", "-S", "-c", code, str(folder)])
+    return f'#!/bin/sh\nexec {start} "$@"\n'
+
+
+def _place(path: str) -> str:
+    try:
+        return place_of(path)
+    except ValueError as error:
+        raise ToolError(str(error)) from None
+
+
+def _print(ran: Ran) -> int:
+    try:
+        sys.stdout.buffer.write(ran.output.encode())
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NOBODY_READS
+    return ran.code
+
+
+@contextmanager
+def _alone(file: Path) -> Iterator[None]:
+    """Keep other commands of the world waiting; whoever is killed lets go."""
+    with file.open("a") as held:
+        if sys.platform != "win32":  # there OpenClaw has another shell, and no world with commands is played
+            fcntl.flock(held, fcntl.LOCK_EX)
+        yield

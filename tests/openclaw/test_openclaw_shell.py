@@ -1,0 +1,232 @@
+"""What stands in the place of a shell, called as OpenClaw calls it; OpenClaw itself is not needed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from pytest_openclaw.providers.openclaw_call import scratch_folder
+from pytest_openclaw.providers.openclaw_shell import command_of
+from pytest_openclaw.worlds import Command, World
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="OpenClaw has another shell on Windows")
+
+PATIENCE_S = 60.0
+
+
+@pytest.fixture
+def staged():
+    """Lay out a world; gives its scratch folder."""
+    opened = []
+
+    def stage(**world):
+        context = scratch_folder(World(**world))
+        opened.append(context)
+        return context.__enter__()
+
+    yield stage
+    for context in opened:
+        context.__exit__(None, None, None)
+
+
+def _sh(scratch, *arguments: str, cwd: Path | None = None, **environ: str):
+    """Call the shell as OpenClaw does, and return its exit status and what it prints."""
+    done = subprocess.run(
+        [str(scratch.shell), *arguments],
+        cwd=cwd or scratch.workspace,
+        env={"PATH": os.defpath} | environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=PATIENCE_S,
+    )
+    return done.returncode, done.stdout.decode()
+
+
+def _state(scratch, **world):
+    return scratch.stage.state(World(**world))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        pytest.param(["-c", "ls"], "ls", id="c"),
+        pytest.param(["-l", "-c", "ls"], "ls", id="login-apart"),
+        pytest.param(["-lc", "ls"], "ls", id="login-together"),
+        pytest.param(["-lic", "ls -c"], "ls -c", id="interactive"),
+        pytest.param(["--noprofile", "--norc", "-c", "ls"], "ls", id="long-options"),
+        pytest.param(["-o", "pipefail", "-ec", "ls"], "ls", id="an-option-with-its-word"),
+        pytest.param(["-c", "--", "-x"], "-x", id="end-of-options"),
+        pytest.param(["-c", "ls", "sh", "-l"], "ls", id="words-behind"),
+        pytest.param(["-c", ""], "", id="empty"),
+        pytest.param(["-c"], None, id="nothing-behind"),
+        pytest.param(["script.sh"], None, id="a-script"),
+        pytest.param(["-s"], None, id="from-stdin"),
+        pytest.param([], None, id="none"),
+    ],
+)
+def test_the_command_is_found(arguments, command):
+    """In whatever way a shell is called, it is the word behind the option c."""
+    assert command_of(arguments) == command
+
+
+def test_a_command_is_played_on_the_files(staged):
+    """Plain programs read and change the files on the disk, and the exit status is told."""
+    world = {"files": {"a.txt": "one\n", "deep/b.txt": "two\n"}}
+    scratch = staged(**world)
+
+    assert _sh(scratch, "-c", "cat a.txt deep/b.txt") == (0, "one\ntwo\n")
+    assert _sh(scratch, "-c", "mv a.txt c.txt && rm -r deep && mkdir empty") == (0, "")
+    assert _sh(scratch, "-c", "ls") == (0, "c.txt\nempty\n")
+    assert _sh(scratch, "-c", "cat a.txt") == (1, "cat: a.txt: No such file or directory\n")
+    assert sorted(path.name for path in scratch.workspace.iterdir()) == ["c.txt", "empty"]
+    state = _state(scratch, **world)
+    assert state.files == {"c.txt": "one\n"}
+    assert state.changed == ("a.txt", "c.txt", "deep/b.txt")
+    assert state.ran[0] == "cat a.txt deep/b.txt"
+    assert len(state.ran) == 4
+
+
+def test_a_suites_commands_answer(staged):
+    """A scripted command answers while its files are so, and leaves what it writes."""
+    fits = Command(
+        pattern="make check", when={"V": r"2\s*"}, output="ok", writes={"log": "passed\n", "V": None}
+    )
+    fails = Command(pattern="make check", output="V is old", exit_code=3)
+    world = {"files": {"V": "1"}, "commands": (fits, fails)}
+    scratch = staged(**world)
+
+    assert _sh(scratch, "-c", " make check ") == (3, "V is old")
+    (scratch.workspace / "V").write_text("2\n")  # as OpenClaw's own tools do it
+    assert _sh(scratch, "-c", "make check") == (0, "ok")
+    assert _state(scratch, **world).files == {"log": "passed\n"}
+
+
+def test_no_command_is_run(staged, tmp_path):
+    """What no world plays is not found, whatever this machine has; nothing outside is read or written."""
+    secret = tmp_path / "secret"
+    secret.write_text("hidden")
+    scratch = staged(files={"a.txt": "one\n"})
+
+    for command, code in {
+        f"cat {secret}": 1,
+        f"cp a.txt {tmp_path}/b.txt": 1,
+        f"echo x > {tmp_path}/c.txt": 1,
+        f"rm -rf {tmp_path}": 0,
+        f"{sys.executable} -c 'print(1)'": 127,
+        f"touch {tmp_path}/d; id": 127,
+        "cat ../world.json ../played.json": 1,
+        f"echo `id`; echo $(touch {tmp_path}/e)": 2,
+    }.items():
+        status, printed = _sh(scratch, "-c", command)
+        assert (status, "hidden" in printed, "uid=" in printed) == (code, False, False), command
+    assert [file.name for file in tmp_path.iterdir()] == ["secret"]
+    assert _sh(scratch, "-c", "cat secret", cwd=tmp_path)[0] == 1
+    assert _sh(scratch)[0] == 2
+    assert _sh(scratch, "-c", "pwd; cat a.txt", PYTHONPATH=str(tmp_path), PYTHONHOME="/nowhere")[0] == 0
+
+
+def test_a_link_is_not_followed(staged, tmp_path):
+    """A link in the workspace is not there for commands, and what it points to stays as it is."""
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "in.txt").write_text("hidden")
+    scratch = staged(files={"a.txt": "one\n"})
+    (scratch.workspace / "link").symlink_to(target)
+    (scratch.workspace / "file").symlink_to(target / "in.txt")
+
+    assert _sh(scratch, "-c", "ls; cat file link/in.txt")[1].count("hidden") == 0
+    assert _sh(scratch, "-c", "cp a.txt file") == (0, "")
+    _sh(scratch, "-c", "mkdir link; cp a.txt link/b.txt")
+
+    assert [(file.name, file.read_text()) for file in target.iterdir()] == [("in.txt", "hidden")]
+
+
+def test_files_elsewhere_are_nowhere_on_this_machine(staged):
+    """What a suite puts outside the workspace can be read by commands and taken away, and is not on the disk."""
+    world = {"files": {"~/.ssh/id": "secret\n", "/etc/motd": "hi\n", "a": ""}}
+    scratch = staged(**world)
+
+    assert _sh(scratch, "-c", "cat ~/.ssh/id /etc/motd") == (0, "secret\nhi\n")
+    assert _sh(scratch, "-c", "rm -rf ~/.ssh") == (0, "")
+    assert _sh(scratch, "-c", "cat ~/.ssh/id")[0] == 1
+    state = _state(scratch, **world)
+    assert state.changed == ("/home/openclaw/.ssh/id",)
+    assert state.files == {"a": "", "/etc/motd": "hi\n"}
+    assert [file.name for file in scratch.workspace.iterdir()] == ["a"]
+
+
+def test_the_workspace_has_two_names(staged):
+    """What the suite calls /workspace has its real name on the disk, in commands and in what they print."""
+    world = {"files": {"a.txt": "see /workspace/b.txt, not /workspace-2 or x/workspace\n", "b.txt": "B\n"}}
+    scratch = staged(**world, commands=(Command(pattern="show /workspace/b.txt", output="B of /workspace"),))
+    here = str(scratch.workspace)
+
+    assert f"see {here}/b.txt, not /workspace-2 or x/workspace" in (scratch.workspace / "a.txt").read_text()
+    assert _sh(scratch, "-c", "pwd") == (0, f"{here}\n")
+    assert _sh(scratch, "-c", f"show {here}/b.txt") == (0, f"B of {here}")
+    assert _sh(scratch, "-c", f"cat {here}/b.txt > {here}/c.txt") == (0, "")
+    assert _sh(scratch, "-c", f"echo {here}/x >> a.txt") == (0, "")
+    state = _state(scratch, **world)
+    assert state.ran[1] == "show /workspace/b.txt"
+    assert state.files["a.txt"] == world["files"]["a.txt"] + "/workspace/x\n"
+    assert state.changed == ("a.txt", "c.txt")
+
+
+def test_commands_at_once_lose_nothing(staged):
+    """Commands in the same moment are played one after another."""
+    scratch = staged(files={"log": ""})
+    numbers = range(8)
+    threads = [
+        threading.Thread(target=_sh, args=(scratch, "-c", f"echo {number} >> log")) for number in numbers
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    state = _state(scratch, files={"log": ""})
+    assert sorted(state.files["log"].split()) == [str(number) for number in numbers]
+    assert len(state.ran) == len(numbers)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(" a", id="blank"), pytest.param("x" * 200, id="long"), pytest.param("ü\n", id="line")],
+)
+def test_files_with_odd_names_stay(staged, name):
+    """A command that does not name such a file leaves it as it is, whatever else it does."""
+    scratch = staged(files={"a": "A\n"})
+    (scratch.workspace / name).write_bytes(b"\xff\n")
+
+    assert _sh(scratch, "-c", "cp a b && rm a") == (0, "")
+
+    assert (scratch.workspace / name).read_bytes() == b"\xff\n"
+    assert {path.name for path in scratch.workspace.iterdir()} == {"b", name}
+
+
+def test_what_breaks_is_told_to_whoever_asked(staged):
+    """A pattern that cannot be decided ends the command, and its reason is kept."""
+    scratch = staged(commands=(Command(pattern="(?:x|xx)+y"),))
+
+    status, printed = _sh(scratch, "-c", "x" * 3000)
+
+    assert (status, printed) == (126, "sh: the command cannot be played")
+    assert "cannot be decided" in scratch.stage.what_broke()
+
+
+def test_a_folder_that_is_gone(staged):
+    """Who runs a command where nothing is any more is told so."""
+    scratch = staged(files={"a": "A"})
+    (scratch.workspace / "sub").mkdir()
+    command = f"rmdir {scratch.workspace}/sub; exec {scratch.shell} -c ls"
+    done = subprocess.run(
+        ["/bin/sh", "-c", command], cwd=scratch.workspace / "sub", capture_output=True, timeout=PATIENCE_S
+    )
+
+    assert (done.returncode, done.stdout) == (1, b"sh: the current folder is not there any more")
