@@ -2,8 +2,9 @@
 
 Nothing of the user's machine is at stake. OpenClaw gets a folder of this call alone for its HOME, its state,
 its config and its workspace, an emptied environment, no gateway, and one model server: ours, on loopback.
-It may carry out the tools of `PLAYED`: the file tools, which it keeps inside the workspace itself, and
-commands, for which it calls the shell of its environment: ours, in which none is run.
+It may carry out the tools of `PLAYED`: those of files, which it keeps inside the workspace itself, those of
+notes, which it searches by words alone, and commands, for which it calls the shell of its environment: ours,
+in which none is run.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from typing import TYPE_CHECKING
 from pytest_openclaw import faults
 from pytest_openclaw.errors import CallFailed
 from pytest_openclaw.providers.openclaw_disk import Stage
+from pytest_openclaw.tools.paths import place_of
+from pytest_openclaw.tools.world.search import is_note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,9 +36,11 @@ if TYPE_CHECKING:
 COMMAND_ENV = "OPENCLAW_AGENT_COMMAND"
 #: tools that OpenClaw carries out within the workspace, under `tools.fs.workspaceOnly`
 CONTAINED = frozenset({"read", "write", "edit", "apply_patch", "ls"})
+#: tools that it carries out on notes, which are files of the workspace
+NOTES = frozenset({"memory_search", "memory_get"})
 #: tools that it carries out with the program of SHELL; on Windows it has another shell
-COMMANDS = frozenset({"exec", "process"}) if sys.platform != "win32" else frozenset[str]()
-PLAYED = CONTAINED | COMMANDS
+COMMANDS = frozenset({"exec", "process"})
+PLAYED = CONTAINED | NOTES | (COMMANDS if sys.platform != "win32" else frozenset())
 #: so much is said to fit; OpenClaw would compact a longer exchange
 CONTEXT_TOKENS = 131_072
 
@@ -149,7 +154,12 @@ def why_not_askable(request: Request) -> str:
         names = ", ".join(loose[:3]) + (", …" if len(loose) > 3 else "")
         return (
             f"its world offers {names}, which the real agent would carry out beyond a folder of files. "
-            f"Worlds of {', '.join(sorted(PLAYED))} are played through it."
+            f"It plays worlds of {', '.join(sorted(PLAYED))}."
+        )
+    searched = NOTES.intersection(tool.name for tool in request.tools)
+    if searched and (loose := [note for note in request.world.memory if not is_note(place_of(note))]):
+        return (
+            f"its world has the note {loose[0]}, and OpenClaw takes only MEMORY.md and memory/*.md for notes."
         )
     if request.world.answers:
         return "its world answers tools by a script, and the real agent carries them out."
@@ -170,7 +180,7 @@ def config_of(request: Request, scratch: Scratch, *, route: Route, url: str, tok
     server = {"baseUrl": url, "apiKey": token, "api": route.api, "models": [model]}
     names = sorted({tool.name for tool in request.tools})
     # Who is allowed to write gets apply_patch too, unless it is denied.
-    denied = sorted((CONTAINED | {"exec", "process"}).difference(names))
+    denied = sorted((CONTAINED | NOTES | COMMANDS).difference(names))
     policy: JsonObject = {"allow": names, "deny": denied} if names else {"deny": ["*"]}
     return {
         "agents": {
@@ -188,6 +198,8 @@ def config_of(request: Request, scratch: Scratch, *, route: Route, url: str, tok
             "exec": {"host": "gateway", "security": "full", "ask": "off"},
             "elevated": {"enabled": False},
         },
+        # By words; by meaning it would ask a server for embeddings.
+        "memory": {"search": {"provider": "none"}},
         "logging": {"file": str(scratch.folder / "log.jsonl")},
         "update": {"checkOnStart": False},
     }

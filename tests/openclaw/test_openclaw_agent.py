@@ -236,6 +236,11 @@ FILES = (Tool(name="read"), Tool(name="write"))
             "by a script",
             id="answers",
         ),
+        pytest.param(
+            {"tools": (Tool(name="memory_get"),), "world": World(memory={"notes/a.md": "A"})},
+            "has the note notes/a.md",
+            id="a-note-elsewhere",
+        ),
         pytest.param({"model": "tiny"}, "no OpenClaw provider in 'tiny'", id="no-provider"),
     ],
 )

@@ -182,6 +182,30 @@ def test_a_world_of_commands_is_played(environ, tmp_path):
     assert not trace.exists()
 
 
+def test_a_world_of_notes_is_played(environ):
+    """Notes are found by their words, and read, by the agent's own tools."""
+    memory = {
+        "memory/2026-09-14.md": "The bicycle needs new tyres, size 28 x 1.75, before spring.",
+        "memory/2026-10-02.md": "The car goes to the garage on Monday.",
+    }
+    turns = (
+        [("memory_search", '{"query": "bicycle tyres"}'), ("memory_search", '{"query": "zebra"}')],
+        [("memory_get", '{"path": "memory/2026-10-02.md"}'), ("memory_get", '{"path": "memory/none.md"}')],
+        "28 x 1.75.",
+    )
+    with ScriptedModel(*turns) as model:
+        reply = _ask(environ, model, tools=_tools("memory_search", "memory_get"), world=World(memory=memory))
+
+        assert {tuple(_sent_tools(body)) for body in model.asked} == {("memory_get", "memory_search")}
+    (found, nothing), (note, none), _ = (map(json.loads, turn.results) for turn in reply.turns)
+    assert [one["path"] for one in found["results"]] == ["memory/2026-09-14.md"]
+    assert nothing["results"] == []
+    assert (note["status"], note["text"]) == ("ok", memory["memory/2026-10-02.md"])
+    assert none["status"] == "not_found"
+    assert reply.world is not None
+    assert (reply.world.files, reply.world.changed) == (memory, ())
+
+
 def test_the_last_step_ends_a_world(environ):
     """A model that only calls is stopped when its steps are used up."""
     with ScriptedModel([("ls", "{}")]) as model:

@@ -61,7 +61,7 @@ class Memory:
         except ValueError as error:
             raise ToolError(str(error)) from None
         text = self._notes().get(place)
-        if text is None and not self._may_be_note(place):
+        if text is None and not is_note(place):
             refused = {"status": "error", "code": "MEMORY_PATH_NOT_ALLOWED"}
             why = "path is not an allowed Markdown memory file"
             return pretty({"path": path, "text": "", **refused, "error": why})
@@ -76,12 +76,13 @@ class Memory:
         return {
             place: text
             for place, text in self._workspace.files.items()
-            if place in self._named or self._may_be_note(place)
+            if place in self._named or is_note(place)
         }
 
-    @staticmethod
-    def _may_be_note(place: str) -> bool:
-        return place in _NOTES or (place.startswith("memory/") and place.endswith(".md"))
+
+def is_note(place: str) -> bool:
+    """Whether OpenClaw takes a file for a note because of its name alone."""
+    return place in _NOTES or (place.startswith("memory/") and place.endswith(".md"))
 
 
 def _paragraphs(text: str) -> list[tuple[int, int, str]]:
