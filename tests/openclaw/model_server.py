@@ -1,4 +1,4 @@
-"""A model on loopback that plays turns: chat completions, streamed, and what it was asked."""
+"""A model on loopback that plays turns, streamed by any of three APIs, and what it was asked."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.openclaw.model_wires import WIRES
+
 
 class ScriptedModel:
     """The server, while it is entered; each request gets the next turn, the last one again and again.
 
     A turn is a text, a list of calls `(name, arguments)` with the arguments as JSON text, an HTTP status, or
-    `HANG`.
+    `HANG`. It is told as the path wants it that was asked; see `model_wires.py`.
     """
 
     HANG = object()
@@ -22,12 +24,18 @@ class ScriptedModel:
     def __init__(self, *turns: Any) -> None:
         self.asked: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
+        self.paths: list[str] = []
         self._turns: Sequence[Any] = turns
 
     @property
+    def root(self) -> str:
+        """Where Ollama's own API begins."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    @property
     def url(self) -> str:
-        """The base URL."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        """The base URL of OpenAI's APIs."""
+        return f"{self.root}/v1"
 
     def __enter__(self) -> ScriptedModel:
         model = self
@@ -53,6 +61,7 @@ class ScriptedModel:
         body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
         turn = self._turns[min(len(self.asked), len(self._turns) - 1)]
         self.asked.append(body)
+        self.paths.append(handler.path)
         self.keys.append(handler.headers.get("Authorization"))
         if turn is self.HANG:
             self._gone.wait(60)
@@ -64,36 +73,11 @@ class ScriptedModel:
             handler.end_headers()
             handler.wfile.write(said)
             return
+        wire = WIRES[handler.path]
         handler.send_response(200)
-        handler.send_header("Content-Type", "text/event-stream")
+        handler.send_header("Content-Type", wire.kind)
         handler.end_headers()
-        for chunk in self._chunks(turn, body["model"]):
-            handler.wfile.write(f"data: {chunk}\n\n".encode())
+        for piece in wire.pieces(turn, body["model"], len(self.asked)):
+            handler.wfile.write(piece.encode())
             handler.wfile.flush()
             time.sleep(0.01)
-
-    def _chunks(self, turn: Any, model: str) -> list[str]:
-        if isinstance(turn, str):
-            deltas, end = [{"role": "assistant", "content": turn}], "stop"
-        else:
-            number = len(self.asked)
-            deltas = [
-                {
-                    "tool_calls": [
-                        {
-                            "index": index,
-                            "id": f"call_{number}_{index}",
-                            "type": "function",
-                            "function": {"name": name, "arguments": arguments},
-                        }
-                    ]
-                }
-                for index, (name, arguments) in enumerate(turn or [])
-            ]
-            end = "tool_calls"
-        choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
-        choices.append({"index": 0, "delta": {}, "finish_reason": end})
-        head = {"id": "c1", "object": "chat.completion.chunk", "model": model}
-        usage = {"prompt_tokens": 11, "completion_tokens": 3, "total_tokens": 14}
-        chunks = [json.dumps({**head, "choices": [choice]}) for choice in choices]
-        return [*chunks, json.dumps({**head, "choices": [], "usage": usage}), "[DONE]"]

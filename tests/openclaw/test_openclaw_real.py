@@ -57,9 +57,10 @@ def scratch(tmp_path, monkeypatch):
     assert list(folder.iterdir()) == []
 
 
-def _ask(environ: dict[str, str], model: ScriptedModel, **request) -> Reply:
+def _ask(environ: dict[str, str], model: ScriptedModel, /, **request) -> Reply:
     async def ask() -> Reply:
         own = {"OPENCLAW_AGENT_BASE_URL": model.url, "OPENCLAW_AGENT_API_KEY": "sk-of-the-server"}
+        own |= {"OLLAMA_HOST": model.root, "OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "sk-of-openai"}
         provider = OpenClawAgent(ProviderSetup(name="openclaw_agent", environ=environ | own))
         try:
             told = {"model": "local/tiny", "prompt": "Go on.", "timeout_s": PATIENCE_S} | request
@@ -93,6 +94,37 @@ def test_a_prompt_is_answered(environ):
     assert _sent_tools(body) == []
     assert "Say hi." in str(body["messages"])
     assert "leaked" not in str(body)
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "key"),
+    [
+        pytest.param("ollama/tiny", "/api/chat", None, id="ollama"),
+        pytest.param("openai/tiny", "/v1/responses", "Bearer sk-of-openai", id="openai"),
+    ],
+)
+def test_a_world_is_played_by_other_apis(environ, name, path, key):
+    """Ollama's own API and Responses bring the same: calls, results, tokens, times, and what is there at the end."""
+    turns = (
+        [("write", '{"path": "b.txt", "content": "B"}'), ("exec", '{"command": "wc -c a.txt"}')],
+        [("read", '{"path": "none.txt"}')],
+        "Done, ünïcode.",
+    )
+    with ScriptedModel(*turns) as model:
+        world = World(files={"a.txt": "one\n"})
+        reply = _ask(environ, model, model=name, tools=_tools("exec", "read", "write"), world=world)
+
+        assert (set(model.paths), set(model.keys)) == ({path}, {key})
+        assert [body["model"] for body in model.asked] == ["tiny"] * 3
+    assert (reply.text, reply.ended_by, reply.effective_model) == ("Done, ünïcode.", "answer", "tiny")
+    assert (reply.input_tokens, reply.output_tokens) == (33, 9)
+    assert [call.name for call in reply.tool_calls] == ["write", "exec", "read"]
+    assert json.loads(reply.tool_calls[0].arguments) == {"path": "b.txt", "content": "B"}
+    assert reply.turns[0].results == ("Successfully wrote 1 bytes to /workspace/b.txt", "4 a.txt")
+    assert "File not found" in reply.turns[1].results[0]
+    assert all(turn.timing is not None and turn.timing.ttft_ms is not None for turn in reply.turns)
+    assert reply.world is not None
+    assert (reply.world.changed, reply.world.ran) == (("b.txt",), ("wc -c a.txt",))
 
 
 def test_a_call_is_taken_and_not_carried_out(environ, tmp_path):
