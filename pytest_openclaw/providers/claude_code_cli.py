@@ -31,11 +31,10 @@ from pytest_openclaw.providers.claude_faults import Asked, ended_without_result,
 from pytest_openclaw.providers.claude_tools import lay_out_tools, what_broke, why_not_askable
 from pytest_openclaw.providers.claude_turns import stream_for
 from pytest_openclaw.providers.claude_usage import charged
-from pytest_openclaw.providers.processes import Program, Running
+from pytest_openclaw.providers.processes import Program
 from pytest_openclaw.providers.stream_json import hear_line
 from pytest_openclaw.records import Fault
 from pytest_openclaw.redact import Redactor
-from pytest_openclaw.text import valid_text
 
 if TYPE_CHECKING:
     from pytest_openclaw.providers.stream_json import Stream
@@ -146,7 +145,7 @@ class ClaudeCodeCLI(Provider):
         return replace(outcome, usage=charged(outcome.usage, stream.result))
 
     async def _converse(self, program: Program, stream: Stream, request: Request) -> Reply | Fault:
-        running = await self._start(program)
+        running = await processes.start_for(self.setup.name, program)
         try:
             async with asyncio.timeout(request.timeout_s) as scope:
                 while not stream.over and (line := await running.next_line()) is not None:
@@ -171,13 +170,6 @@ class ClaudeCodeCLI(Provider):
         )
         return meaning_of(stream, asked) if stream.over else ended_without_result(stream, running, asked)
 
-    async def _start(self, program: Program) -> Running:
-        try:
-            return await processes.start(program)
-        except OSError as error:
-            why = f"the command {program.argv[0]!r} cannot be started: {error.strerror or error}"
-            raise CallFailed(faults.cli_failed(self.setup.name, why)) from error
-
     async def _ask_version(self) -> str:
         with scratch_folder() as scratch:
             program = Program(
@@ -185,12 +177,4 @@ class ClaudeCodeCLI(Provider):
                 env=self._access.environment(scratch),
                 cwd=scratch.cwd,
             )
-            running = await self._start(program)
-            try:
-                async with asyncio.timeout(VERSION_TIMEOUT_S):
-                    line = await running.next_line()
-            except TimeoutError:
-                return ""
-            finally:
-                await running.stop()
-        return valid_text((line or b"").decode("utf-8", "replace").strip())
+            return await processes.first_line_for(self.setup.name, program, within_s=VERSION_TIMEOUT_S)

@@ -178,7 +178,7 @@ class OpenClawAgent(Provider):
         self, program: Program, relay: Relay, request: Request, server: OverHttp
     ) -> Reply | Fault:
         began = time.perf_counter()
-        running = await self._start(program)
+        running = await processes.start_for(self.setup.name, program)
         heard = relay.heard
         try:
             async with asyncio.timeout(self._patience_s(request)):
@@ -230,13 +230,6 @@ class OpenClawAgent(Provider):
             self.setup.name, f"OpenClaw ended (exit status {status}) without its JSON{words}"
         )
 
-    async def _start(self, program: Program) -> Running:
-        try:
-            return await processes.start(program)
-        except OSError as error:
-            why = f"the command {program.argv[0]!r} cannot be started: {error.strerror or error}"
-            raise CallFailed(faults.cli_failed(self.setup.name, why)) from error
-
     async def _ask_version(self) -> str:
         with scratch_folder() as scratch:
             program = Program(
@@ -244,15 +237,7 @@ class OpenClawAgent(Provider):
                 env=environment(scratch, self.setup.environ),
                 cwd=scratch.workspace,
             )
-            running = await self._start(program)
-            try:
-                async with asyncio.timeout(VERSION_TIMEOUT_S):
-                    line = await running.next_line()
-            except TimeoutError:
-                return ""
-            finally:
-                await running.stop()
-        return valid_text((line or b"").decode("utf-8", "replace").strip())
+            return await processes.first_line_for(self.setup.name, program, within_s=VERSION_TIMEOUT_S)
 
 
 async def _lines_until(running: Running, over: asyncio.Event) -> list[bytes]:

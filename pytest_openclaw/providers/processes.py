@@ -11,6 +11,10 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
+from pytest_openclaw import faults
+from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.text import valid_text
+
 if sys.platform == "win32":
     import psutil
 
@@ -189,3 +193,33 @@ async def start(program: Program) -> Running:
         await running.stop()
         raise
     return running
+
+
+async def start_for(name: str, program: Program) -> Running:
+    """Start a program for a provider.
+
+    Raises:
+        CallFailed: it cannot be started.
+    """
+    try:
+        return await start(program)
+    except OSError as error:
+        why = f"the command {program.argv[0]!r} cannot be started: {error.strerror or error}"
+        raise CallFailed(faults.cli_failed(name, why)) from error
+
+
+async def first_line_for(name: str, program: Program, *, within_s: float) -> str:
+    """Return the first line that a program prints, such as its version; empty if none comes in time.
+
+    Raises:
+        CallFailed: it cannot be started.
+    """
+    running = await start_for(name, program)
+    try:
+        async with asyncio.timeout(within_s):
+            line = await running.next_line()
+    except TimeoutError:
+        return ""
+    finally:
+        await running.stop()
+    return valid_text((line or b"").decode("utf-8", "replace").strip())

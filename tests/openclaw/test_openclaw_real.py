@@ -260,11 +260,13 @@ def test_an_error_of_the_server_is_told_at_once(environ):
 SUITE = """
 [[prompts]]
 id = "W0"
-name = "write_it"
-prompt = "Write B into b.txt."
-tools = ["read", "write"]
-validator = { type = "world", files = { "b.txt" = { equals = "B" } } }
-world = { files = { "a.txt" = "A" } }
+name = "write_and_make_it"
+prompt = "Write B into b.txt and run make."
+tools = ["exec", "read", "write"]
+validator = { type = "world", ran = ["make"], files = { "b.txt" = { equals = "B" }, "made" = { equals = "yes" } } }
+[prompts.world]
+files = { "a.txt" = "A" }
+commands = [{ pattern = "make", when = { "b.txt" = "B" }, output = "ok", writes = { "made" = "yes" } }]
 
 [[prompts]]
 id = "W1"
@@ -277,9 +279,10 @@ world = { files = { "a.txt" = "A" } }
 
 
 def test_a_session_through_openclaw(environ, tmp_path):
-    """A world of files passes by what is on the disk; one of messages is skipped with the reason."""
+    """A world of files and commands passes by what is on the disk; one of messages is skipped with the reason."""
     (tmp_path / "prompts_agent.toml").write_text(SUITE, encoding="utf-8")
-    with ScriptedModel([("write", '{"path": "b.txt", "content": "B"}')], "Done.") as model:
+    write, make = ("write", '{"path": "b.txt", "content": "B"}'), ("exec", '{"command": "make"}')
+    with ScriptedModel([write], [make], "Done.") as model:
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "pytest", "prompts_agent.toml", "-rs"),
