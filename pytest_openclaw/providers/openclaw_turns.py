@@ -66,12 +66,19 @@ def told_in_world(reply: Reply, disk: Disk) -> Reply:
         replace(
             turn,
             text=told(turn.text),
+            reasoning=told(turn.reasoning),
             calls=calls(turn.calls),
             results=tuple(map(told, turn.results)),
         )
         for turn in reply.turns
     )
-    return replace(reply, text=told(reply.text), tool_calls=calls(reply.tool_calls), turns=turns)
+    return replace(
+        reply,
+        text=told(reply.text),
+        reasoning=told(reply.reasoning),
+        tool_calls=calls(reply.tool_calls),
+        turns=turns,
+    )
 
 
 def _turns(replies: Sequence[Reply], results: Sequence[tuple[str, ...]]) -> tuple[Turn, ...]:

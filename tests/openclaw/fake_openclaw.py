@@ -1,7 +1,8 @@
 """Stands for OpenClaw: asks the model of its config once, and says so in OpenClaw's form, with other lines.
 
 FAKE_MODE is given as the first argument: `answer`, `silent` (no JSON), `fails` (an error of its own), `hangs`
-(with a child that would outlive it). FILE, the second, gets what it was given.
+(with a child that would outlive it), `runs` (the prompt is a command, which it hands to its shell). FILE, the
+second, gets what it was given.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ seen = {
 }
 if mode == "hangs":
     seen["child"] = subprocess.Popen(["sleep", "600"]).pid
+if mode == "runs":
+    shell = [os.environ["SHELL"], "-c", prompt]
+    seen["printed"] = subprocess.run(shell, capture_output=True, text=True, check=False).stdout
 Path(file).write_text(json.dumps(seen), encoding="utf-8")
 if mode == "hangs":
     time.sleep(600)
@@ -43,6 +47,9 @@ if mode == "fails":
     sys.exit(1)
 (server,) = config["models"]["providers"].values()
 body = {"model": server["models"][0]["id"], "messages": [{"role": "user", "content": prompt}], "stream": True}
+body["tools"] = [
+    {"type": "function", "function": {"name": name}} for name in config["tools"].get("allow", [])
+]
 request = urllib.request.Request(
     server["baseUrl"] + "/chat/completions",
     json.dumps(body).encode(),

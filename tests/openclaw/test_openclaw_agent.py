@@ -20,7 +20,7 @@ from pytest_openclaw.protocols import ProviderSetup
 from pytest_openclaw.providers.openclaw_agent import OpenClawAgent
 from pytest_openclaw.records import Request, Turn
 from pytest_openclaw.toolcalls import Tool
-from pytest_openclaw.worlds import Answer, World
+from pytest_openclaw.worlds import Answer, Command, World, WorldState
 from tests.conftest import NO_OTHER_PLUGINS
 from tests.openclaw.model_server import ScriptedModel
 
@@ -139,6 +139,45 @@ def test_nobody_else_may_use_the_way_to_the_model():
 
         assert answer.startswith(b"HTTP/1.1 401 ")
         assert (heard, model.asked) == (0, [])
+
+
+def test_the_shell_of_a_world_plays_and_runs_nothing(seen, tmp_path):
+    """What OpenClaw hands to its shell is played on the world's files, and told with the world's end."""
+    trace = tmp_path / "trace"
+    world = World(files={"a.txt": "one\n"}, commands=(Command(pattern=r"make.*", output="made"),))
+    with ScriptedModel("See /workspace/b.txt.") as model:
+        provider = _provider(seen, model.url, "runs")
+        prompt = f"cp /workspace/a.txt b.txt; pwd; make /workspace/b.txt; touch {trace}"
+        reply = asyncio.run(_ask(provider, prompt=prompt, tools=(Tool(name="exec"),), world=world))
+
+    told = json.loads(seen.read_text("utf-8"))
+    assert told["prompt"] == prompt.replace("/workspace", told["cwd"])
+    assert told["printed"].startswith(f"{told['cwd']}\nmade\n")
+    assert reply.world == WorldState(
+        files={"a.txt": "one\n", "b.txt": "one\n"}, ran=(prompt,), changed=("b.txt",)
+    )
+    assert not trace.exists()
+
+
+def test_a_shell_that_breaks_is_not_the_models_fault(seen):
+    """A pattern of the suite that cannot be decided is an error of the suite, whatever the model makes of it."""
+    world = World(commands=(Command(pattern="(?:x|xx)+y"),))
+    with ScriptedModel("Done.") as model:
+        provider = _provider(seen, model.url, "runs")
+        fault = _fault(provider, prompt="x" * 3000, tools=(Tool(name="exec"),), world=world)
+
+    assert fault.failure_type == "harness_error"
+    assert fault.message.startswith('openclaw_agent: the shell of the world: the pattern "(?:x|xx)+y" cannot')
+
+
+def test_without_a_world_there_is_no_shell(seen, tmp_path):
+    """Of one question no call is carried out; if one were, its command would be refused."""
+    trace = tmp_path / "trace"
+    with ScriptedModel("Hi.") as model:
+        asyncio.run(_ask(_provider(seen, model.url, "runs"), prompt=f"touch {trace}; echo hi"))
+
+    assert json.loads(seen.read_text("utf-8"))["printed"] == ""
+    assert not trace.exists()
 
 
 @pytest.mark.parametrize(
