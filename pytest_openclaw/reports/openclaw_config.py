@@ -3,8 +3,8 @@
 OpenClaw refuses a whole config for one key that it does not know, so `KEYS` lists all that is ever written.
 What is not written, and why:
 
-- `models.providers.<id>.models` is an array: a patch replaces it, and OpenClaw refuses one that would lose
-  entries. `compat.supportsTools` is set by another command, which stands in a comment.
+- `models.providers.<id>.models`, where `compat.supportsTools` stands, is an array: a patch replaces it, and
+  OpenClaw refuses one that would lose entries.
 - `agents.defaults.model` is the user's choice, and its `fallbacks` are an array too.
 - Addresses, headers and keys are nobody's business here.
 """
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 ANY_REF = "*"
 """In `KEYS`, one `provider/model`."""
-_POLICY: Path = ("tools", "byProvider", ANY_REF)
+_POLICIES: Path = ("tools", "byProvider")
+_POLICY: Path = (*_POLICIES, ANY_REF)
+_MODELS: Path = ("agents", "defaults", "models")
 KEYS: Mapping[str, frozenset[Path]] = {
     "2026.9.6": frozenset(
         {
@@ -35,6 +37,7 @@ KEYS: Mapping[str, frozenset[Path]] = {
             ("agents", "defaults", "subagents", "thinking"),
             ("agents", "defaults", "heartbeat", "model"),
             ("agents", "defaults", "utilityModel"),
+            (*_MODELS, ANY_REF, "codeMode"),
         }
     )
 }
@@ -43,6 +46,12 @@ LATEST_RELEASE = "2026.9.6"
 
 # What OpenClaw's own security audit asks for where a small model has no sandbox (`models.small_params`).
 DENIED_NEAR_BY = ("group:web", "browser")
+# Its tool search stands before a policy: its tools are sent to whoever has any, unless they are denied by name.
+# Denied, the allowed tools are sent themselves, which is how they were proven.
+BRIDGES = ("tool_search", "tool_describe", "tool_call", "tool_search_code")
+# Who is allowed the one gets the other too.
+_BRINGS = {"write": "apply_patch"}
+EVERY_TOOL = "*"
 
 
 def patch_of(routing: Routing) -> JsonObject:
@@ -55,11 +64,22 @@ def patch_of(routing: Routing) -> JsonObject:
         defaults["heartbeat"] = {"model": routing.heartbeat}
     if routing.utility:
         defaults["utilityModel"] = routing.utility
-    policies = {route.ref: _policy(route) for route in routing.routes if route.role != "unsettled"}
+    settled = [route for route in routing.routes if route.role != "unsettled"]
+    # Code mode gives a model JavaScript in place of its tools, whatever its policy denies. It is on by itself
+    # for models that their provider's catalog prefers for it.
+    if restrained := [route.ref for route in settled if route.role != "all" and _is_exact(route.ref)]:
+        defaults["models"] = {ref: {"codeMode": False} for ref in restrained}
+    policies = {route.ref: _policy(route) for route in settled}
     return {
         **({"agents": {"defaults": defaults}} if defaults else {}),
         **({"tools": {"byProvider": policies}} if policies else {}),
     }
+
+
+def _is_exact(ref: str) -> bool:
+    """Whether OpenClaw takes this as one model; any other key with a `codeMode` makes a config invalid."""
+    provider, _, model = ref.partition("/")
+    return bool(provider.strip() and model.strip()) and "*" not in ref
 
 
 def unknown_keys(patch: JsonObject, release: str) -> list[Path]:
@@ -68,15 +88,16 @@ def unknown_keys(patch: JsonObject, release: str) -> list[Path]:
 
 
 def _policy(route: Route) -> JsonObject:
-    denied = {"deny": list(DENIED_NEAR_BY)} if route.is_local else {}
+    near_by = DENIED_NEAR_BY if route.is_local else ()
     if route.role == "all":
-        return {"profile": "coding", **denied}
+        return {"profile": "coding", **({"deny": list(near_by)} if near_by else {})}
+    # An empty `allow` forbids nothing, and the smallest profile leaves tools that nobody has proven.
+    if route.role == "none" or not route.proven_tools:
+        return {"deny": [EVERY_TOOL]}
+    proven = route.proven_tools
+    brought = [other for one, other in _BRINGS.items() if one in proven and other not in proven]
     # An older entry's `alsoAllow` would give more than was proven, and stands in no entry beside `allow`.
-    nothing_more = {"alsoAllow": None}
-    # An empty `allow` forbids nothing, so where no tool is proven the smallest profile stands.
-    if route.role == "some" and route.proven_tools:
-        return {"allow": route.proven_tools, **nothing_more, **denied}
-    return {"profile": "minimal", **nothing_more}
+    return {"allow": proven, "alsoAllow": None, "deny": [*near_by, *brought, *BRIDGES]}
 
 
 def _leaves(value: Any, path: Path) -> Iterator[Path]:
@@ -88,4 +109,7 @@ def _leaves(value: Any, path: Path) -> Iterator[Path]:
 
 
 def _pattern(path: Path) -> Path:
-    return (*_POLICY, *path[3:]) if path[:2] == _POLICY[:2] else path
+    for place in (_POLICIES, _MODELS):
+        if path[: len(place)] == place:
+            return (*place, ANY_REF, *path[len(place) + 1 :])
+    return path

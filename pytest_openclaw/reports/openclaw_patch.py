@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -92,9 +91,9 @@ def _heading(routing: Routing, origin: Origin, file: str, *, is_empty: bool) -> 
         yield from comment("Check it, and apply it by the same command without --dry-run --json:")
         yield f"//   {printable(check_command(file)).replace(chr(10), ' ')}"
         yield from comment(
-            "Objects are merged by key, so a narrower allow of yours stays. Lists are replaced: if an entry "
-            "of yours denies more tools than the one here, add them here. Every provider/model must be one "
-            "of `openclaw models list`."
+            "Objects are merged by key, so a narrower profile, allow or deny of yours stays where the entry "
+            "here has none. Lists are replaced: if an entry of yours denies more tools than the one here, "
+            "add them here. Every provider/model must be one of `openclaw models list`."
         )
     for told in origin.shortcomings:
         yield from comment(f"WARNING: {told}. The evidence is that of the cells that were asked.")
@@ -119,6 +118,10 @@ def _comments(routing: Routing) -> dict[Path, list[str]]:
         if route.role != "unsettled"
     }
     defaults = ("agents", "defaults")
+    # It stands there if any of them holds less than all.
+    comments[*defaults, "models"] = comment(
+        "In code mode OpenClaw gives a model JavaScript to run, whatever its policy denies."
+    )
     if best := routing.subagent:
         comments[*defaults, "subagents"] = comment(
             f"The best of the models that may hold the tools is {best.label}: the highest lower end of its "
@@ -199,26 +202,27 @@ def _said_of(group: Group) -> Iterator[str]:
 
 
 def _reasons(route: Route) -> Iterator[str]:
+    holds_some = route.role == "some" and bool(route.proven_tools)
     if route.role == "some":
         yield from _tools_told(route)
         yield from comment("Never for subagents; it may stand in agents.defaults.model.fallbacks.")
-    if route.is_local and route.role != "none" and not (route.role == "some" and not route.proven_tools):
+    if holds_some:
         yield from comment(
-            "Denied because it is served near by, where models are small and pages may be hostile: "
-            "`openclaw security audit`, models.small_params."
+            "OpenClaw's tool search is denied, so that these tools are sent themselves, and none beside them."
         )
-    if route.role == "none":
+    if route.is_local and (holds_some or route.role == "all"):
         yield from comment(
-            "This leaves session_status, gateway's update and what bridges to them. To send it no tools at "
-            "all, which no patch can say without replacing the whole list of models:"
+            "The web is denied because it is served near by, where models are small and pages may be "
+            "hostile: `openclaw security audit`, models.small_params."
         )
-        yield f"//   {_without_tools(route.ref)}"
+    if not holds_some and route.role != "all":
+        yield from comment("No tool is sent; the profile minimal would leave session_status and gateway.")
 
 
 def _tools_told(route: Route) -> Iterator[str]:
     rule = f"at least {PROVEN_CELLS} right cells and {PROVEN_PERCENT} %"
     proven = route.proven_tools
-    yield from comment(f"Proven tools, by {rule}: {', '.join(proven) or 'none, so the smallest profile'}.")
+    yield from comment(f"Proven tools, by {rule}: {', '.join(proven) or 'none'}.")
     for candidate in route.candidates:
         told = ", ".join(f"{name} {_proof(proof)}" for name, proof in candidate.proofs.tools.items())
         yield from comment(f"{candidate.label}: {told or 'no tool of OpenClaw was asked for'}.", 1)
@@ -227,10 +231,3 @@ def _tools_told(route: Route) -> Iterator[str]:
 def _proof(proof: Proof) -> str:
     return f"{proof.n_right}/{proof.n} of {proof.n_prompts} prompt{'' if proof.n_prompts == 1 else 's'}"
 
-
-def _without_tools(ref: str) -> str:
-    provider, _, model = ref.partition("/")
-    place = provider if provider.replace("-", "").replace("_", "").isalnum() else f'["{provider}"]'
-    path = f"models.providers{'' if place.startswith('[') else '.'}{place}.models"
-    entry = json.dumps([{"id": model, "name": model, "compat": {"supportsTools": False}}])
-    return f"openclaw config set {shlex.quote(path)} {shlex.quote(entry)} --strict-json --merge --dry-run"

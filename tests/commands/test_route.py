@@ -72,13 +72,21 @@ PATCH = {
             "subagents": {"model": "ollama/qwen3:8b"},
             "heartbeat": {"model": "lab/llama3.2:3b"},
             "utilityModel": "lab/llama3.2:3b",
+            "models": {"ollama/mid:7b": {"codeMode": False}, "lab/llama3.2:3b": {"codeMode": False}},
         }
     },
     "tools": {
         "byProvider": {
             "ollama/qwen3:8b": {"profile": "coding", "deny": ["group:web", "browser"]},
-            "ollama/mid:7b": {"allow": ["read"], "alsoAllow": None, "deny": ["group:web", "browser"]},
-            "lab/llama3.2:3b": {"profile": "minimal", "alsoAllow": None},
+            "ollama/mid:7b": {
+                "allow": ["read"],
+                "alsoAllow": None,
+                "deny": [
+                    *("group:web", "browser"),
+                    *("tool_search", "tool_describe", "tool_call", "tool_search_code"),
+                ],
+            },
+            "lab/llama3.2:3b": {"deny": ["*"]},
         }
     },
 }

@@ -22,6 +22,7 @@ from tests.unit.routes import ENOUGH, as_text, candidate, capped, rows_of, settl
 ORIGIN = Origin(run_id="20261121_233059", version="0.1.0")
 READS = Proofs(tools={"exec": Proof(n=9, n_right=2, n_prompts=9), "read": ENOUGH})
 TEXT = Proofs(tools={}, heartbeat=ENOUGH, text=ENOUGH)
+SEARCH = ["tool_search", "tool_describe", "tool_call", "tool_search_code"]
 
 
 def _render(*candidates: Candidate, origin: Origin = ORIGIN) -> Patch:
@@ -62,20 +63,56 @@ def test_each_tier_has_its_keys() -> None:
                 "subagents": {"model": "ollama/best"},
                 "heartbeat": {"model": "ollama/none"},
                 "utilityModel": "ollama/none",
+                "models": {
+                    ref: {"codeMode": False}
+                    for ref in ("ollama/some", "ollama/far-some", "ollama/unproven", "ollama/none")
+                },
             }
         },
         "tools": {
             "byProvider": {
                 "ollama/best": {"profile": "coding", "deny": ["group:web", "browser"]},
                 "ollama/far": {"profile": "coding"},
-                "ollama/some": {"allow": ["read"], "alsoAllow": None, "deny": ["group:web", "browser"]},
-                "ollama/far-some": {"allow": ["read"], "alsoAllow": None},
-                "ollama/unproven": {"profile": "minimal", "alsoAllow": None},
-                "ollama/none": {"profile": "minimal", "alsoAllow": None},
+                "ollama/some": {
+                    "allow": ["read"],
+                    "alsoAllow": None,
+                    "deny": ["group:web", "browser", *SEARCH],
+                },
+                "ollama/far-some": {"allow": ["read"], "alsoAllow": None, "deny": SEARCH},
+                "ollama/unproven": {"deny": ["*"]},
+                "ollama/none": {"deny": ["*"]},
             }
         },
     }
     assert _read(patch.text) == patch.value
+
+
+@pytest.mark.parametrize(
+    ("proven", "denied"),
+    [
+        pytest.param(["read"], SEARCH, id="another-tool"),
+        pytest.param(["write"], ["apply_patch", *SEARCH], id="write"),
+        pytest.param(["apply_patch", "write"], SEARCH, id="both-proven"),
+    ],
+)
+def test_write_does_not_bring_apply_patch(proven: list[str], denied: list[str]) -> None:
+    """OpenClaw gives apply_patch to whoever is allowed to write, unless it is denied."""
+    proofs = Proofs(tools={name: ENOUGH for name in proven})
+
+    value = _render(settled("m", 2, is_local=False, proofs=proofs)).value
+
+    entry = value["tools"]["byProvider"]["ollama/m"]
+    assert (entry["allow"], entry["deny"]) == (proven, denied)
+
+
+@pytest.mark.parametrize("tier", [2, 3])
+@pytest.mark.parametrize("ref", ["ollama/*", "ollama/a*b", "ollama/", "ollama/ ", "bare"])
+def test_no_name_makes_the_config_invalid(ref: str, tier: int) -> None:
+    """OpenClaw refuses a codeMode whose key is no plain provider/model, and the whole config with it."""
+    value = _render(settled("m", tier, ref=ref)).value
+
+    assert "models" not in value.get("agents", {}).get("defaults", {})
+    assert list(value["tools"]["byProvider"]) == [ref]
 
 
 def test_a_subagent_thinks_as_it_was_measured() -> None:
@@ -94,10 +131,18 @@ def _walk(value: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     return [leaf for key, inner in value.items() for leaf in _walk(inner, (*path, key))]
 
 
+def _place(path: tuple[str, ...]) -> tuple[str, ...]:
+    """Where a value stands, a model's name as `*`."""
+    for depth in (2, 3):
+        if path[:depth] in (("tools", "byProvider"), ("agents", "defaults", "models")):
+            return (*path[:depth], "*", *path[depth + 1 :])
+    return path
+
+
 def test_only_keys_of_the_release_are_written() -> None:
     """Every value of the patch stands at a place that the release knows, and all known ones are used."""
     places = {
-        (*path[:2], "*", *path[3:]) if path[:2] == ("tools", "byProvider") else path
+        _place(path)
         for one in (_render(*EVERY_ROUTE), _render(settled("m", 1, level="low")))
         for path in _walk(_read(one.text))
     }
@@ -150,23 +195,17 @@ def test_an_unknown_key_is_never_rendered(monkeypatch: pytest.MonkeyPatch) -> No
             id="proven-tools",
         ),
         pytest.param(settled("m", 2), "Never for subagents", id="tier-2"),
-        pytest.param(settled("m", 2), "none, so the smallest profile", id="nothing-proven"),
+        pytest.param(settled("m", 2), "80 %: none. ollama_native/m: no tool", id="nothing-proven"),
+        pytest.param(settled("m", 2), "No tool is sent", id="nothing-sent"),
+        pytest.param(settled("m", 2, proofs=READS), "tool search is denied", id="no-search"),
         pytest.param(
             capped("m"),
             "Not Tier 1, because it called needlessly in 40 of 40 cells that forbid tools",
             id="capped",
         ),
         pytest.param(capped("m"), "restraint 0 of 40;", id="restraint"),
-        pytest.param(
-            settled("m", 3),
-            """openclaw config set models.providers.ollama.models '[{"id": "m", "name": "m", "compat": {"supportsTools": false}}]' --strict-json --merge --dry-run""",
-            id="no-tools-at-all",
-        ),
-        pytest.param(
-            settled("m", 3, ref="my.lab/m"),
-            """openclaw config set 'models.providers["my.lab"].models' '[{"id": "m",""",
-            id="a-provider-with-a-dot",
-        ),
+        pytest.param(settled("m", 3), "No tool is sent", id="no-tools-at-all"),
+        pytest.param(settled("m", 3), "In code mode OpenClaw gives a model JavaScript", id="code-mode"),
         pytest.param(
             settled("m", 3, proofs=TEXT),
             "of the models without tools that get enough heartbeats right: ollama_native/m 4/5 of 4 prompts.",
