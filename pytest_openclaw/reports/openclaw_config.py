@@ -46,7 +46,7 @@ LATEST_RELEASE = "2026.9.6"
 
 # What OpenClaw's own security audit asks for where a small model has no sandbox (`models.small_params`).
 DENIED_NEAR_BY = ("group:web", "browser")
-# Its tool search stands before a policy: its tools are sent to whoever has any, unless they are denied by name.
+# Its tool search is no part of a policy: it is sent to whoever has any tool, unless it is denied by name.
 # Denied, the allowed tools are sent themselves, which is how they were proven.
 BRIDGES = ("tool_search", "tool_describe", "tool_call", "tool_search_code")
 # Who is allowed the one gets the other too.

@@ -230,4 +230,3 @@ def _tools_told(route: Route) -> Iterator[str]:
 
 def _proof(proof: Proof) -> str:
     return f"{proof.n_right}/{proof.n} of {proof.n_prompts} prompt{'' if proof.n_prompts == 1 else 's'}"
-

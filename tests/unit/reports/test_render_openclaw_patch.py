@@ -97,7 +97,7 @@ def test_each_tier_has_its_keys() -> None:
 )
 def test_write_does_not_bring_apply_patch(proven: list[str], denied: list[str]) -> None:
     """OpenClaw gives apply_patch to whoever is allowed to write, unless it is denied."""
-    proofs = Proofs(tools={name: ENOUGH for name in proven})
+    proofs = Proofs(tools=dict.fromkeys(proven, ENOUGH))
 
     value = _render(settled("m", 2, is_local=False, proofs=proofs)).value
 
