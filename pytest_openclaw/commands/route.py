@@ -7,11 +7,15 @@ Tier 3 none; a model without enough evidence gets no entry. Your own config is
 not touched: the command that checks the patch is printed. No address and no key
 is ever in it.
 
+With --check the installed OpenClaw checks the patch in a copy of your config: a dry
+run, the patch applied, the config validated. Exit status: 0 valid, 1 not.
+
 OpenClaw's provider is named after ours (ollama_native is ollama); another name
 is given by --provider.
 
 Example:
   python -m pytest_openclaw route last
+  python -m pytest_openclaw route last --check
   python -m pytest_openclaw route 20260213_235930 --provider lab=vllm --out -
 """
 
@@ -55,17 +59,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="VERSION",
         help="the release of OpenClaw whose keys may be written (2026.9.6, the only one known)",
     )
+    parser.add_argument(
+        "--check", action="store_true", help="have the installed OpenClaw check it in a copy of your config"
+    )
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="the config to check it in (OpenClaw's own place for it)"
+    )
     add_runs_dir(parser)
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """Write the patch, and say how to check it."""
+    """Write the patch, and have it checked or say how to."""
     from pytest_openclaw import __version__
+    from pytest_openclaw.commands.checking import checked_as_json, have_checked, render_checked
     from pytest_openclaw.reports.openclaw_config import KEYS
     from pytest_openclaw.reports.openclaw_patch import FIRST_WORDS, Origin, check_command, render_patch
     from pytest_openclaw.run.stored.parts import read_part
     from pytest_openclaw.stats.routing import plan_routes
 
+    if arguments.config and not arguments.check:
+        raise OpenClawError("--config says where to check the patch; give --check too")
     if arguments.release not in KEYS:
         raise OpenClawError(
             f"the keys of OpenClaw {arguments.release} are not known here, and one key that a release does "
@@ -88,18 +101,24 @@ def run(arguments: argparse.Namespace) -> Answer:
         warnings.append("nothing to apply: no model that OpenClaw has a name for has a settled tier")
     if out:
         write_over_ours(out, patch.text, FIRST_WORDS, "patch")
+    checked = have_checked(patch.text, arguments.config) if arguments.check and check else None
+    ruling = list(render_checked(checked)) if checked else []
+    told = ruling or ([f"check it: {check}"] if check else [])
     return Answer(
-        lines=[*_told(routing, out, check)] if out else patch.text.splitlines(),
+        lines=[*_told(routing, out), *told] if out else patch.text.splitlines(),
         data={
             "run": part.name,
             "release": arguments.release,
             "out": str(out) if out else None,
             "check": check,
+            "checked": checked_as_json(checked) if checked else None,
             "patch": patch.value,
             "targets": [_as_json(candidate) for candidate in candidates],
             "notes": warnings,
         },
-        warnings=warnings,
+        # What could not be checked is not valid.
+        status=int(arguments.check and not (checked and checked.is_valid)),
+        warnings=warnings if out else [*warnings, *ruling],
     )
 
 
@@ -138,7 +157,7 @@ def _candidates(part: Part, release: str, overrides: Mapping[str, str]) -> list[
     return candidates
 
 
-def _told(routing: Routing, out: Path | None, check: str | None) -> Iterator[str]:
+def _told(routing: Routing, out: Path) -> Iterator[str]:
     may = {
         "all": "may hold the tools",
         "some": "may hold those it has proven",
@@ -151,8 +170,6 @@ def _told(routing: Routing, out: Path | None, check: str | None) -> Iterator[str
         yield f"{candidate.label}: OpenClaw has no name for it, no entry"
     yield ""
     yield f"wrote {out}"
-    if check:
-        yield f"check it: {check}"
 
 
 def _as_json(candidate: Candidate) -> JsonObject:

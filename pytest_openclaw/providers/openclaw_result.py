@@ -5,7 +5,6 @@ The object has no times and no arguments of calls; those are heard on the way, b
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,14 +12,13 @@ from typing import TYPE_CHECKING
 from pytest_openclaw import faults
 from pytest_openclaw.faults import WireError
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
+from pytest_openclaw.providers.openclaw_output import find_object
 from pytest_openclaw.providers.wire_errors import shortened
 from pytest_openclaw.text import valid_text
 
 if TYPE_CHECKING:
     from pytest_openclaw.records import Fault, JsonObject
 
-# Its first key in every release seen; inside a JSON string the quotes would be escaped.
-_BEGINNING = re.compile(r'\{\s*"ok"\s*:')
 _STATUS = re.compile(r"\b(?:HTTP )?([45]\d\d)\b")
 _AUTH = re.compile(r"no (api key|credentials|auth)|missing (api key|auth)|not authenticated", re.IGNORECASE)
 _NO_MODEL = re.compile(r"unknown model|model not found|no such model|not allowed: ", re.IGNORECASE)
@@ -66,25 +64,12 @@ class Told:
 
 
 def find_envelope(stdout: str, stderr: str = "") -> JsonObject | None:
-    """Return the last complete object of the command's form on stdout, else on stderr; None if there is none.
-
-    Other lines may stand before it, behind it, and on its own first and last line.
-    """
-    return _last_envelope(stdout) or _last_envelope(stderr)
+    """Return the command's object among all that was printed; None if there is none."""
+    return find_object(stdout, stderr, _is_envelope)
 
 
-def _last_envelope(text: str) -> JsonObject | None:
-    decoder, found, end = json.JSONDecoder(), None, 0
-    for match in _BEGINNING.finditer(text):
-        if match.start() < end:
-            continue  # it is part of the one before
-        try:
-            value, stop = decoder.raw_decode(text, match.start())
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict) and isinstance(value.get("ok"), bool) and text_in(value.get("status")):
-            found, end = value, stop
-    return found
+def _is_envelope(value: JsonObject) -> bool:
+    return isinstance(value.get("ok"), bool) and bool(text_in(value.get("status")))
 
 
 def read_envelope(envelope: JsonObject, asked: Asked) -> Told | Fault:

@@ -1,0 +1,211 @@
+"""OpenClaw's own config: where it looks for it, and a copy with all that it includes.
+
+The copy is for OpenClaw to read and to write. Comments, JSON5 and all else are kept as they are, but an
+absolute path of an included file, which leads to its copy.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+CONFIG_ENV = "OPENCLAW_CONFIG_PATH"
+STATE_ENV = "OPENCLAW_STATE_DIR"
+ROOTS_ENV = "OPENCLAW_INCLUDE_ROOTS"
+NAMES = ("openclaw.json", "clawdbot.json")
+STATE_NAMES = (".openclaw", ".clawdbot")
+INCLUDE = "$include"
+
+_TOKEN = re.compile(
+    r"""
+    //[^\n\r\u2028\u2029]* | /\*.*?\*/                         # comments
+    | (?P<text> "(?:\\.|[^"\\])*" | '(?:\\.|[^'\\])*' )
+    | (?P<word> [^\s"'/{}\[\]:,]+ )
+    | (?P<mark> [{}\[\]:,] )
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|\r\n|.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
+_ENDS_OF_LINES = {"\n", "\r", "\r\n", "\u2028", "\u2029"}
+_SECRET = re.compile(r"key|token|secret|password|auth|credential", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copied:
+    """The copy of a config.
+
+    Attributes:
+        path: of the copy.
+        secrets: texts in it that look like keys by what they are called.
+        include_roots: what `OPENCLAW_INCLUDE_ROOTS` must be for it; empty if nothing.
+    """
+
+    path: Path
+    secrets: tuple[str, ...] = ()
+    include_roots: str = ""
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """What makes OpenClaw take the copy."""
+        roots = {ROOTS_ENV: self.include_roots} if self.include_roots else {}
+        return {CONFIG_ENV: str(self.path), **roots}
+
+
+def config_path(environ: Mapping[str, str]) -> Path:
+    """Return where OpenClaw would look for its config; there may be none."""
+    if told := environ.get(CONFIG_ENV, "").strip():
+        return _at_home(told, environ)
+    if told := environ.get(STATE_ENV, "").strip():
+        folders = [_at_home(told, environ)]
+    else:
+        folders = [_home(environ) / name for name in STATE_NAMES]
+    paths = [folder / name for folder in folders for name in NAMES]
+    return next((path for path in paths if path.exists()), paths[0])
+
+
+def copy_config(source: Path, folder: Path, environ: Mapping[str, str]) -> Copied:
+    """Copy a config and what it includes into a folder, in the same order of folders.
+
+    What it includes from elsewhere, which OpenClaw allows under `OPENCLAW_INCLUDE_ROOTS` and never writes, is
+    read where it is.
+
+    Raises:
+        OSError: the config cannot be read.
+    """
+    root = source.absolute().parent
+    secrets: list[str] = []
+    to_copy, copied = [source.absolute()], set[Path]()
+    while to_copy:
+        file = to_copy.pop()
+        if file in copied:
+            continue
+        copied.add(file)
+        # OpenClaw decides what it makes of bytes that are no UTF-8.
+        text = file.read_bytes().decode("utf-8", "surrogateescape")
+        secrets += _secrets_in(text)
+        moved, included = _moved(text, file.parent, root, folder)
+        to_copy += included
+        _write(folder / file.relative_to(root), moved)
+    return Copied(path=folder / source.name, secrets=tuple(secrets), include_roots=_include_roots(environ))
+
+
+def empty_config(folder: Path) -> Copied:
+    """Begin a config."""
+    path = folder / NAMES[0]
+    _write(path, "{}\n")
+    return Copied(path=path)
+
+
+# --- how ----------------------------------------------------------------------------------------
+
+
+class _Include(NamedTuple):
+    """A path in the text of a config, from quote to quote."""
+
+    begin: int
+    end: int
+    path: str
+
+
+def _moved(text: str, here: Path, root: Path, folder: Path) -> tuple[str, list[Path]]:
+    """Return a text whose included files are found from its copy, and those of them that are to be copied."""
+    pieces, end, inside = [], 0, []
+    for include in _includes(text):
+        target = Path(os.path.normpath(here / include.path))
+        is_inside = target.is_relative_to(root) and _is_really_inside(target, root)
+        if is_inside and target.is_file():
+            inside.append(target)
+        new = include.path
+        if is_inside and Path(new).is_absolute():
+            new = str(folder / target.relative_to(root))
+        elif not is_inside:
+            new = str(target)
+        pieces += [text[end : include.begin], text[include.begin : include.end]]
+        if new != include.path:
+            pieces[-1] = json.dumps(new)
+        end = include.end
+    return "".join([*pieces, text[end:]]), inside
+
+
+def _is_really_inside(target: Path, root: Path) -> bool:
+    """Whether it stays inside by its links too; OpenClaw refuses what does not."""
+    return target.resolve().is_relative_to(root.resolve())
+
+
+def _includes(text: str) -> Iterator[_Include]:
+    """Yield the included paths: those of `$include: "path"` and of `$include: ["path", …]`."""
+    key, colon, in_list = "", False, False
+    for match in _TOKEN.finditer(text):
+        kind, piece = match.lastgroup, match.group()
+        if kind == "text" and key == INCLUDE and colon:
+            yield _Include(match.start(), match.end(), _unquoted(piece))
+            colon = in_list
+        elif kind in {"text", "word"}:
+            key, colon = _unquoted(piece) if kind == "text" else piece, False
+        elif piece == ":":
+            colon = True
+        elif piece == "[" and key == INCLUDE and colon:
+            in_list = True
+        elif piece != "," or not in_list:
+            colon = in_list = False
+
+
+def _secrets_in(text: str) -> Iterator[str]:
+    """Yield texts whose key says that they are secret; a reference to a variable is none."""
+    key, colon = "", False
+    for match in _TOKEN.finditer(text):
+        kind, piece = match.lastgroup, match.group()
+        if kind == "mark":
+            colon = piece == ":"
+        elif kind:
+            told = _unquoted(piece) if kind == "text" else piece
+            if colon and kind == "text" and _SECRET.search(key) and not told.startswith("${"):
+                yield told
+            if not colon:
+                key = told
+
+
+def _unquoted(piece: str) -> str:
+    def meant(match: re.Match[str]) -> str:
+        escape = match[1]
+        if escape[0] in "ux" and len(escape) > 1:
+            return chr(int(escape[1:], 16))
+        return "" if escape in _ENDS_OF_LINES else _ESCAPED.get(escape, escape)
+
+    return _ESCAPE.sub(meant, piece[1:-1])
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file that nobody else may read: a config may hold keys."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o600)
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+
+
+def _include_roots(environ: Mapping[str, str]) -> str:
+    """Return `OPENCLAW_INCLUDE_ROOTS` with absolute paths: `~` would be another home for the copy."""
+    told = environ.get(ROOTS_ENV, "").split(os.pathsep)
+    return os.pathsep.join(str(_at_home(one.strip(), environ)) for one in told if one.strip())
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    own = (environ.get(name, "").strip() for name in ("HOME", "USERPROFILE"))
+    home = next(filter(None, own), "") or str(Path.home())
+    told = environ.get("OPENCLAW_HOME", "").strip()
+    return Path(_with_home(told, home) if told else home).absolute()
+
+
+def _at_home(path: str, environ: Mapping[str, str]) -> Path:
+    return Path(_with_home(path, str(_home(environ)))).absolute()
+
+
+def _with_home(path: str, home: str) -> str:
+    return home + path[1:] if path == "~" or path.startswith(("~/", "~\\")) else path

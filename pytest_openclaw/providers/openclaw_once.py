@@ -1,0 +1,120 @@
+"""OpenClaw, started once by a command of ours: what it printed, or an error that says why there is nothing.
+
+It gets folders of its own and an emptied environment, as for a request of `openclaw_agent`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.protocols import ProviderSetup
+from pytest_openclaw.providers import processes
+from pytest_openclaw.providers.openclaw_call import environment, find_command
+from pytest_openclaw.providers.processes import Program
+from pytest_openclaw.text import valid_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pytest_openclaw.providers.openclaw_call import Scratch
+    from pytest_openclaw.providers.processes import Running
+
+# It takes half a second to ten, by the machine and by what else that does.
+LONG_S = 4.0
+PATIENCE_S = 120.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Printed:
+    """What a start of OpenClaw has brought.
+
+    Attributes:
+        exit_status: None if it does not end though its output has.
+        stderr: the end of it.
+    """
+
+    exit_status: int | None
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenClaw:
+    """The installed OpenClaw, and how it is started.
+
+    Attributes:
+        command: the program and its first arguments.
+        scratch: the folders that it gets instead of the user's.
+        environ: the user's environment, of which it gets PATH alone.
+        more: what it gets besides.
+        patience_s: how long a start may take.
+        told: called with a sentence when one takes long.
+    """
+
+    command: tuple[str, ...]
+    scratch: Scratch
+    environ: Mapping[str, str]
+    more: Mapping[str, str]
+    patience_s: float = PATIENCE_S
+    told: Callable[[str], None] | None = None
+
+    def run(self, *arguments: str) -> Printed:
+        """Start it with these arguments, and wait for its end.
+
+        Raises:
+            OpenClawError: it cannot be started, floods us or does not end.
+        """
+        return asyncio.run(self._run(arguments))
+
+    async def _run(self, arguments: tuple[str, ...]) -> Printed:
+        name = " ".join(["openclaw", *arguments[:2]])
+        program = Program(
+            argv=(*self.command, *arguments),
+            env={**environment(self.scratch, self.environ), **self.more},
+            cwd=self.scratch.workspace,
+        )
+        try:
+            running = await processes.start(program)
+        except OSError as error:
+            why = error.strerror or error
+            raise OpenClawError(f"the command {program.argv[0]!r} cannot be started: {why}") from error
+        notice = asyncio.get_running_loop().call_later(LONG_S, self._tell, f"waiting for {name}")
+        try:
+            async with asyncio.timeout(self.patience_s):
+                stdout = await _all_of(running)
+                await running.exits_within(processes.DRAIN_S)
+        except TimeoutError:
+            raise OpenClawError(f"{name} did not end within {self.patience_s:.0f} s") from None
+        finally:
+            notice.cancel()
+            await running.stop()
+        if running.flooded:
+            raise OpenClawError(f"{name} printed more than {processes.MOST_OUTPUT_BYTES >> 20} MiB")
+        return Printed(exit_status=running.exit_status, stdout=stdout, stderr=valid_text(running.stderr))
+
+    def _tell(self, sentence: str) -> None:
+        if self.told:
+            self.told(sentence)
+
+
+def find_openclaw(environ: Mapping[str, str], *, name: str) -> tuple[str, ...]:
+    """Return the command that starts OpenClaw: OPENCLAW_AGENT_COMMAND, else `openclaw` on PATH.
+
+    Args:
+        environ: the environment.
+        name: of who asks, for the wording.
+
+    Raises:
+        OpenClawError: there is none.
+    """
+    return find_command(ProviderSetup(name=name, environ=environ))
+
+
+async def _all_of(running: Running) -> str:
+    lines: list[bytes] = []
+    while (line := await running.next_line()) is not None:
+        lines.append(line)
+    return valid_text(b"\n".join(lines).decode("utf-8", "replace"))

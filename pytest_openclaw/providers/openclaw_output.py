@@ -1,0 +1,42 @@
+"""JSON in what OpenClaw prints: its object may stand among lines of other origin."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_openclaw.records import JsonObject
+
+# The first key of every answer in every release seen; inside a JSON string the quotes would be escaped.
+_BEGINNING = re.compile(r'\{\s*"(?:ok|valid)"\s*:')
+
+
+def find_object(stdout: str, stderr: str, fits: Callable[[JsonObject], bool]) -> JsonObject | None:
+    """Return the last complete object of a command's form on stdout, else on stderr; None if there is none.
+
+    Other lines may stand before it, behind it, and on its own first and last line.
+
+    Args:
+        stdout: what was printed there.
+        stderr: where some releases put it.
+        fits: whether an object has the form.
+    """
+    return _last_object(stdout, fits) or _last_object(stderr, fits)
+
+
+def _last_object(text: str, fits: Callable[[JsonObject], bool]) -> JsonObject | None:
+    decoder, found, end = json.JSONDecoder(), None, 0
+    for match in _BEGINNING.finditer(text):
+        if match.start() < end:
+            continue  # it is part of the one before
+        try:
+            value, stop = decoder.raw_decode(text, match.start())
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict) and fits(value):
+            found, end = value, stop
+    return found
