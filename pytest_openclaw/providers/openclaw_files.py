@@ -145,6 +145,8 @@ def _includes(text: str) -> Iterator[_Include]:
     key, colon, in_list = "", False, False
     for match in _TOKEN.finditer(text):
         kind, piece = match.lastgroup, match.group()
+        if kind is None:
+            continue  # a comment
         if kind == "text" and key == INCLUDE and colon:
             yield _Include(match.start(), match.end(), _unquoted(piece))
             colon = in_list

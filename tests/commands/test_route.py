@@ -4,66 +4,25 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import json5
 import pytest
 
 from pytest_openclaw.commands import main
-from pytest_openclaw.records import JsonObject, Record, Target
+from pytest_openclaw.records import Record
+from tests.commands.routed_runs import ABLE, store_run, three_tiers
 from tests.unit.reports.summaries import fault, tool_cells
 from tests.unit.routes import rows_of
-from tests.unit.run.stored_runs import SUITE, definition, files_of, row, store
+from tests.unit.run.stored_runs import SUITE, files_of
 
-ABLE = Target(provider="ollama_native", model="qwen3:8b")
-MIDDLING = Target(provider="ollama_native", model="mid:7b")
-UNABLE = Target(provider="lab", model="llama3.2:3b")
-PROVIDERS = {
-    "ollama_native": {
-        "kind": "ollama_native",
-        "base_url": "http://127.0.0.1:11434",
-        "key_env": "OLLAMA_API_KEY",
-    },
-    "lab": {"kind": "ollama_openai", "base_url": "https://lab.example/v1", "key_env": "LAB_KEY"},
-}
-READ = {"type": "tool_call", "calls": [{"name": "read"}]}
-EXEC = {"type": "tool_call", "calls": [{"name": "exec"}]}
 KEY = "sk-live-4242424242424242"
-
-
-def _store(path: Path, records: list[Record], **more: Any) -> Path:
-    return store(path, records, prompts=_definitions(records), providers=PROVIDERS, **more)
-
-
-def _definitions(records: list[Record]) -> list[JsonObject]:
-    def of(prompt_id: str) -> JsonObject:
-        if prompt_id.startswith("H"):
-            return definition(prompt_id, tags=["heartbeat"])
-        return definition(prompt_id, validator=READ if prompt_id.startswith("U") else EXEC)
-
-    return [of(prompt_id) for prompt_id in dict.fromkeys(one.prompt_id for one in records)]
-
-
-def _rows(*, said: str = "") -> list[Record]:
-    given: dict[str, Any] = {
-        "suite": SUITE,
-        "tool_calls": ("read",),
-        "raw_output": said,
-        "violation": said or None,
-    }
-    return [
-        *rows_of(1, ABLE, **given),
-        *rows_of(2, MIDDLING, **given),
-        *rows_of(3, UNABLE, **given),
-        *(row(UNABLE, f"H{n}") for n in range(3)),
-    ]
 
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run with a target of each tier, in a project that is the current folder."""
     monkeypatch.chdir(tmp_path)
-    return _store(Path("runs/one"), _rows(said=f"the key is {KEY}"))
+    return store_run(Path("runs/one"), three_tiers(said=f"the key is {KEY}"))
 
 
 PATCH = {
@@ -208,7 +167,7 @@ def test_json_tells_all(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_an_unfinished_run_is_routed_with_a_warning(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What is missing stands on stderr and in the file; the exit status is 0."""
-    _store(Path("runs/late"), rows_of(1, ABLE, suite=SUITE), n_selected={ABLE: 43})
+    store_run(Path("runs/late"), rows_of(1, ABLE, suite=SUITE), n_selected={ABLE: 43})
 
     assert main(["route", "late"]) == 0
 
@@ -223,7 +182,7 @@ def test_nothing_settled_leaves_a_patch_without_entries(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The file tells what would settle it; OpenClaw refuses an empty patch, so no command is printed."""
-    _store(Path("runs/few"), tool_cells(4, 1, ABLE, suite=SUITE, tools_offered=11))
+    store_run(Path("runs/few"), tool_cells(4, 1, ABLE, suite=SUITE, tools_offered=11))
 
     assert main(["route", "few"]) == 0
 
@@ -246,19 +205,19 @@ def test_nothing_settled_leaves_a_patch_without_entries(
             [fault(ABLE, suite=SUITE, tools_offered=11)], [], "has no native tool evidence", id="nothing-answered"
         ),
         pytest.param(
-            _rows(), ["--release=2026.1.1"],
+            three_tiers(), ["--release=2026.1.1"],
             "the keys of OpenClaw 2026.1.1 are not known here, and one key that a release does not know makes its "
             "whole config invalid; known: 2026.9.6", id="unknown-release",
         ),
-        pytest.param(_rows(), ["--provider=lap=x"], "the run has no provider lap; it has lab, ollama_native", id="slip"),
-        pytest.param(_rows(), ["--out=none/x.json5"], "No such file or directory", id="no-folder"),
+        pytest.param(three_tiers(), ["--provider=lap=x"], "the run has no provider lap; it has lab, ollama_native", id="slip"),
+        pytest.param(three_tiers(), ["--out=none/x.json5"], "No such file or directory", id="no-folder"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_routed_is_refused(
     run: Path, records: list[Record], words: list[str], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One line on stderr, exit status 1, and no file."""
-    bad = _store(Path("runs/bad"), records)
+    bad = store_run(Path("runs/bad"), records)
     before = files_of(bad)
 
     assert main(["route", "bad", *words]) == 1

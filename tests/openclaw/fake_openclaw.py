@@ -3,6 +3,10 @@
 FAKE_MODE is given as the first argument: `answer`, `silent` (no JSON), `fails` (an error of its own), `hangs`
 (with a child that would outlive it), `runs` (the prompt is a command, which it hands to its shell). FILE, the
 second, gets what it was given.
+
+In the mode `config` it stands for `config patch` and `config validate`, and FILE says what these print:
+`{"dry_run": {"stdout", "stderr", "status", "hangs"}, "apply": …, "validate": …, "before": …}`, the last of a config
+that was not patched. What it was given is added to FILE with `.seen` behind its name, a line each time.
 """
 
 from __future__ import annotations
@@ -14,11 +18,45 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
+from typing import Any, NoReturn
+
+PATCHED = "// patched"
+
+
+def rule_on_a_config(file: Path, arguments: list[str]) -> NoReturn:
+    """Print what FILE says, and patch the config by a comment."""
+    config = Path(os.environ["OPENCLAW_CONFIG_PATH"])
+    seen: dict[str, Any] = {
+        "arguments": arguments,
+        "environ": dict(os.environ),
+        "config": config.read_text("utf-8"),
+        "mode": oct(config.stat().st_mode & 0o777),
+    }
+    if arguments[1] == "patch":
+        seen["patch"] = Path(arguments[arguments.index("--file") + 1]).read_text("utf-8")
+        what = "dry_run" if "--dry-run" in arguments else "apply"
+    else:
+        what = "validate" if PATCHED in seen["config"] else "before"
+    told = json.loads(file.read_text("utf-8"))[what]
+    if told.get("hangs"):
+        seen["child"] = subprocess.Popen(["sleep", "600"]).pid
+    with Path(f"{file}.seen").open("a", encoding="utf-8") as out:
+        out.write(json.dumps(seen) + "\n")
+    if told.get("hangs"):
+        time.sleep(600)
+    if what == "apply" and not told.get("status"):
+        config.write_text(seen["config"] + PATCHED, "utf-8")
+    print(told.get("stdout", "").replace("CONFIG", str(config)))
+    print(told.get("stderr", "").replace("CONFIG", str(config)), file=sys.stderr)
+    sys.exit(told.get("status", 0))
+
 
 mode, file, *arguments = sys.argv[1:]
 if "--version" in arguments:
     print("OpenClaw 2026.9.6 (fake)")
     sys.exit()
+if mode == "config":
+    rule_on_a_config(Path(file), arguments)
 config_file = Path(arguments[arguments.index("--config") + 1])
 config = json.loads(config_file.read_text("utf-8"))
 prompt = sys.stdin.buffer.read().decode()
