@@ -67,6 +67,7 @@ def load_settings(
         retries=_read(config, "retries", _whole_number, 5),
         concurrency=_concurrency(config, names),
         stream=_read(config, "stream", _on_off, True),
+        catalogue=_catalogue(config),
         runs_dir=_runs_dir(config, is_worker=targets is not None),
         run_id=run_id,
         run_id_given=run_id_given,
@@ -162,6 +163,23 @@ def _baseline(config: pytest.Config) -> str:
         return ""
     beside = base_dir(config) / Path(name).expanduser()
     return str(beside) if Path(name).name != name and not where.startswith("--") and beside.is_dir() else name
+
+
+def _catalogue(config: pytest.Config) -> str:
+    """The path as far as the current folder tells it; the ini file names it from where it stands."""
+    value, where = lookup(config, "catalogue")
+    if not (named := str(value or "").strip()):
+        return ""
+    from pytest_openclaw.tools.catalogue import read_catalogue
+
+    here = config.invocation_params.dir
+    path = (here if where.startswith("--") else base_dir(config)) / Path(named).expanduser()
+    try:
+        read_catalogue(path)
+    except ValueError as error:
+        raise pytest.UsageError(f"{where}={value}: {error}") from None
+    path = path.resolve()
+    return path.relative_to(here).as_posix() if path.is_relative_to(here) else str(path)
 
 
 def _across(text: str) -> frozenset[str]:

@@ -74,6 +74,11 @@ OPTIONS = (
         "N",
     ),
     Option("stream", "Ask for a token stream, which alone gives TTFT: on or off (on).", "on|off"),
+    Option(
+        "catalogue",
+        "Take OpenClaw's tools and surfaces from this file of capture-tools (those that ship).",
+        "FILE",
+    ),
     Option("runs-dir", "Folder of the run directories (runs).", "DIR"),
     Option("run-id", "Name of this run's directory (the time, as 20260213_235930).", "ID"),
     Option(

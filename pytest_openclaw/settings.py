@@ -197,6 +197,7 @@ class Settings:
         until_conclusive: a target's repeats end when its tier is settled.
         timeout_s: seconds for one attempt, from the send to the end of the reply.
         retries: attempts after the first.
+        catalogue: the file of a captured one, from which suites take tools; empty is the one that ships.
         run_id: fixed by `--openclaw-run-id`; else the time of the start.
         run_id_given: whether the user chose it.
         resume: the id of the run to go on with, or `last`; empty begins a new one.
@@ -216,6 +217,7 @@ class Settings:
     retries: int = 5
     concurrency: Concurrency = Concurrency()
     stream: bool = True
+    catalogue: str = ""
     runs_dir: Path = Path("runs")
     run_id: str = ""
     run_id_given: bool = False

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.run.resume import Replay
     from pytest_openclaw.run.shared import SharedDir
     from pytest_openclaw.settings import Settings
+    from pytest_openclaw.tools.catalogue import Catalogue
     from pytest_openclaw.validators.registry import Registry
 
 STATE = pytest.StashKey["State"]()
@@ -104,6 +105,14 @@ class State:
         from pytest_openclaw.registries import validator_registry
 
         return validator_registry(self.config)
+
+    @cached_property
+    def catalogue(self) -> Catalogue | None:
+        """The captured catalogue that was chosen; None for the one that ships."""
+        from pytest_openclaw.tools.catalogue import read_catalogue
+
+        file = self.settings.catalogue
+        return read_catalogue(Path(file)) if file else None
 
     @cached_property
     def providers(self) -> dict[str, Provider]:
@@ -246,7 +255,12 @@ class State:
         from pytest_openclaw.suites import load_suite
 
         if path not in self._suites:
-            self._suites[path] = load_suite(path, name=suite_name(self.config, path), registry=self.registry)
+            self._suites[path] = load_suite(
+                path,
+                name=suite_name(self.config, path),
+                registry=self.registry,
+                catalogue=self.catalogue,
+            )
         return self._suites[path]
 
     def claim_id(self, prompt: Prompt, nodeid: str) -> str:

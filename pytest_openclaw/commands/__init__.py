@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.commands.answer import Answer
 
 COMMANDS = (
-    "compare", "export", "gate", "history", "init", "merge", "plan", "report", "rescore", "route", "show",
+    "capture-tools", "compare", "export", "gate", "history", "init", "merge", "plan", "report", "rescore",
+    "route", "show",
 )  # fmt: skip
 
 REFUSED = 1
@@ -41,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command is None:
         parser.print_help()
         return 0
-    command = import_module(f"{__name__}.{arguments.command}")
+    command = import_module(_module(arguments.command))
     try:
         answer: Answer = command.run(arguments)
     except (OpenClawError, OSError) as error:
@@ -57,6 +58,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     return answer.status
 
 
+def _module(command: str) -> str:
+    return f"{__name__}.{command.replace('-', '_')}"
+
+
 def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     called = Path(sys.argv[0]).stem
     parser = argparse.ArgumentParser(
@@ -68,7 +73,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     listed = parser.add_subparsers(title="commands", dest="command", metavar="<command>")
     parsers = {}
     for name in COMMANDS:
-        module = import_module(f"{__name__}.{name}")
+        module = import_module(_module(name))
         assert module.__doc__, "its docstring is a command's help"
         parsers[name] = listed.add_parser(
             name,

@@ -12,18 +12,20 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.records import Suite
     from pytest_openclaw.suites.document import SuiteFormat
+    from pytest_openclaw.tools.catalogue import Catalogue
     from pytest_openclaw.validators.registry import Registry
 
 _FORMATS: dict[str, SuiteFormat] = {".toml": "toml", ".json": "json"}
 
 
-def load_suite(path: Path, *, name: str, registry: Registry) -> Suite:
+def load_suite(path: Path, *, name: str, registry: Registry, catalogue: Catalogue | None = None) -> Suite:
     """Return the suite in a `.toml` or `.json` file.
 
     Args:
         path: the file.
         name: what rows and errors call it: relative to the root folder, with `/`.
         registry: the validators there are.
+        catalogue: a captured one, from which tools and surfaces are taken; None for the one that ships.
 
     Raises:
         SuiteError: it cannot be read, or `parse_suite` refuses what it says.
@@ -36,4 +38,4 @@ def load_suite(path: Path, *, name: str, registry: Registry) -> Suite:
     except OSError as error:
         why = error.strerror or type(error).__name__
         raise SuiteError(f"{name}: cannot be read ({why}). Check that it is a file you may read.") from None
-    return parse_suite(content, format=form, name=name, registry=registry)
+    return parse_suite(content, format=form, name=name, registry=registry, catalogue=catalogue)

@@ -4,42 +4,87 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.suites.wording import kind_of, shown
 from pytest_openclaw.toolcalls import Tool
-from pytest_openclaw.tools.catalogue import LATEST, load_catalogue
+from pytest_openclaw.tools.catalogue import load_catalogue, read_catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.tools.catalogue import Catalogue
+
 _OWN_KEYS = ("name", "description", "parameters")
+_OF_CATALOGUE = {"catalogue", "sha256", "tools"}
+
+
+def of_catalogue(catalogue: Catalogue, tools: Any) -> JsonObject:
+    """Return what a prompt's `tools` says once they are taken from a captured catalogue.
+
+    `config.json` keeps it so: which file, which content, and what the suite says.
+    """
+    return {"catalogue": catalogue.source, "sha256": catalogue.sha256, "tools": tools}
+
+
+def said_tools(tools: Any) -> Any:
+    """Return what the suite says of tools, whichever catalogue they are taken from."""
+    return tools["tools"] if isinstance(tools, Mapping) and tools.keys() == _OF_CATALOGUE else tools
+
+
+def catalogue_of(tools: Any) -> Catalogue | None:
+    """Return the captured catalogue that a prompt of a stored run names; None if none, or it has changed."""
+    if not isinstance(tools, Mapping) or tools.keys() != _OF_CATALOGUE:
+        return None
+    try:
+        return _captured(str(tools["catalogue"]), str(tools["sha256"]))
+    except ValueError:  # its prompts are judged as they are stored, which says why that cannot be
+        return None
 
 
 def read_tools(value: Any) -> tuple[Tool, ...]:
     """Return the tools of a surface, or those of a list of catalogue names and own tools.
 
     Raises:
-        ValueError: a name is unknown, stands twice, or an own tool has no usable schema; says the mend.
+        ValueError: a name is unknown, stands twice, or an own tool has no usable schema, or a captured
+            catalogue is another one now; says the mend.
     """
     catalogue = load_catalogue()
+    if isinstance(value, Mapping) and value.keys() == _OF_CATALOGUE:
+        catalogue, value = _captured(str(value["catalogue"]), str(value["sha256"])), value["tools"]
     if isinstance(value, str):
         if value not in catalogue.surfaces:
             known = ", ".join(sorted(catalogue.surfaces))
-            raise ValueError(f"names the surface {shown(value)}, which {LATEST} has not. Surfaces: {known}.")
+            raise ValueError(
+                f"names the surface {shown(value)}, which {catalogue.source} has not. Surfaces: {known}."
+            )
         return catalogue.surface(value)
     if not isinstance(value, list):
         raise ValueError(f'is {kind_of(value)}. Write a surface such as "direct", or a list of tools.')
-    tools = tuple(_tool(entry) for entry in value)
+    tools = tuple(_tool(entry, catalogue) for entry in value)
     names = [tool.name for tool in tools]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ValueError(f"offers {shown(twice)} twice. Keep one of them.")
     return tools
 
 
-def _tool(entry: Any) -> Tool:
+@cache
+def _captured(file: str, sha256: str) -> Catalogue:
+    try:
+        found = read_catalogue(Path(file))
+    except ValueError as error:
+        raise ValueError(f"are those of {file}, which {error}.") from None
+    if found.sha256 != sha256:
+        raise ValueError(f"are those of {file}, which has changed since.")
+    return found
+
+
+def _tool(entry: Any, catalogue: Catalogue) -> Tool:
     if isinstance(entry, str):
-        return _of_catalogue(entry)
+        return _named(entry, catalogue)
     if not isinstance(entry, Mapping):
         raise ValueError(f'holds {shown(entry)}, which is {kind_of(entry)}. Write a name such as "read".')
     name = entry.get("name")
@@ -55,11 +100,11 @@ def _tool(entry: Any) -> Tool:
     return Tool(name=name, description=description, parameters=parameters)
 
 
-def _of_catalogue(name: str) -> Tool:
-    tools = load_catalogue().tools
-    if name in tools:
-        return tools[name]
-    raise ValueError(f"names {shown(name)}, which {LATEST} has not.{_near(name, tools)}")
+def _named(name: str, catalogue: Catalogue) -> Tool:
+    if name in catalogue.tools:
+        return catalogue.tool(name)
+    mend = _near(name, catalogue.tools)
+    raise ValueError(f"names {shown(name)}, which {catalogue.source} has not.{mend}")
 
 
 def _near(name: str, known: Iterable[str]) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.errors import SuiteError
 from pytest_openclaw.records import Suite
 from pytest_openclaw.suites.document import read_document
+from pytest_openclaw.suites.offered import of_catalogue
 from pytest_openclaw.suites.pressure import under_pressure
 from pytest_openclaw.suites.prompt import check_id, read_prompt
 from pytest_openclaw.suites.wording import kind_of, shown
@@ -14,6 +15,7 @@ from pytest_openclaw.suites.wording import kind_of, shown
 if TYPE_CHECKING:
     from pytest_openclaw.records import Prompt
     from pytest_openclaw.suites.document import SuiteFormat
+    from pytest_openclaw.tools.catalogue import Catalogue
     from pytest_openclaw.validators.registry import Registry
 
 MOST_ERRORS = 20
@@ -25,6 +27,7 @@ def parse_suite(
     format: SuiteFormat,  # noqa: A002 (it is the plainest name for the caller)
     name: str,
     registry: Registry,
+    catalogue: Catalogue | None = None,
 ) -> Suite:
     """Return the suite that a file says.
 
@@ -39,12 +42,15 @@ def parse_suite(
         format: how it is written.
         name: the file, as rows and errors call it.
         registry: the validators there are.
+        catalogue: a captured one, from which tools and surfaces are taken; None for the one that ships.
 
     Raises:
         SuiteError: a line for each of the first 20 faults, with file, prompt, key and mend.
     """
     document = read_document(text, format=format, name=name)
-    entries = under_pressure(document.entries)
+    entries = under_pressure(document.entries, catalogue)
+    if catalogue is not None:
+        entries = [_with_tools_of(catalogue, entry) for entry in entries]
     prompts: list[Prompt] = []
     complaints: list[str] = []
     positions: dict[str, int] = {}
@@ -56,6 +62,12 @@ def parse_suite(
     if complaints:
         raise SuiteError("\n".join(_first_lines(name, complaints)))
     return Suite(path=name, prompts=tuple(prompts), named_only=document.named_only)
+
+
+def _with_tools_of(catalogue: Catalogue, entry: Any) -> Any:
+    if not isinstance(entry, dict) or entry.get("tools") is None:
+        return entry
+    return {**entry, "tools": of_catalogue(catalogue, entry["tools"])}
 
 
 def _read_entry(

@@ -11,6 +11,8 @@ from pytest_openclaw.tools.catalogue import load_catalogue
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pytest_openclaw.tools.catalogue import Catalogue
+
 #: how many tools are in front → the surface that has so many; 1 is the entry's own tools
 SURFACES = {1: None, 11: "direct", 54: "full"}
 MOST_PADDING_TOKENS = 200_000
@@ -24,7 +26,7 @@ class Form(NamedTuple):
     padding_tokens: int
 
 
-def under_pressure(entries: list[Any]) -> list[Any]:
+def under_pressure(entries: list[Any], catalogue: Catalogue | None = None) -> list[Any]:
     """Return the entries, each one with a `pressure` replaced by its harder forms.
 
     `pressure = { tools = [1, 11, 54], padding_tokens = [2000, 16000] }` on X1 gives X1-1t, X1-11t, X1-54t,
@@ -34,7 +36,7 @@ def under_pressure(entries: list[Any]) -> list[Any]:
     found: list[Any] = []
     for entry in entries:
         if isinstance(entry, dict) and "pressure" in entry and not any(flaws_of(entry)):
-            found += _forms(entry)
+            found += _forms(entry, catalogue or load_catalogue())
         else:
             found.append(entry)
     return found
@@ -69,22 +71,29 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _forms(entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _forms(entry: dict[str, Any], catalogue: Catalogue) -> Iterator[dict[str, Any]]:
     pressure, own = entry["pressure"], str(entry.get("id"))
     for n in dict.fromkeys(pressure.get("tools", [])):
-        yield {**entry, "id": f"{own}-{n}t", "tools": _with(entry["tools"], n), "pressure": Form(own, 0)}
+        tools, many = _with(entry["tools"], n, catalogue)
+        yield {**entry, "id": f"{own}-{many}t", "tools": tools, "pressure": Form(own, 0)}
     for n in dict.fromkeys(pressure.get("padding_tokens", [])):
         text = f"{neutral_text(n)}\n\n{entry.get('prompt')}"
         yield {**entry, "id": f"{own}-{_short(n)}", "prompt": text, "pressure": Form(own, n)}
 
 
-def _with(own: list[Any], n: int) -> Any:
-    """Return the surface of n tools; with tools that it has not, these and as many of it as make n."""
+def _with(own: list[Any], n: int, catalogue: Catalogue) -> tuple[Any, int]:
+    """Return the surface of n tools, and how many they are; tools that it has not are in place of its last.
+
+    In a captured catalogue the surface of that name may have some more or fewer.
+    """
     surface = SURFACES[n]
     if surface is None:
-        return own
-    others = [name for name in load_catalogue().surfaces[surface] if name not in own]
-    return surface if len(others) + len(own) == n else [*own, *others[: n - len(own)]]
+        return own, n
+    whole = catalogue.surfaces.get(surface, ())
+    others = [name for name in whole if name not in own]
+    if len(others) + len(own) == len(whole) or not whole:
+        return surface, len(whole) or n
+    return [*own, *others[: len(whole) - len(own)]], len(whole)
 
 
 def _short(n: int) -> str:

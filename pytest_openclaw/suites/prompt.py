@@ -14,7 +14,8 @@ from pytest_openclaw.suites.pressure import Form, flaws_of
 from pytest_openclaw.suites.repeating import find_disagreement, read_pass, read_repeat
 from pytest_openclaw.suites.wording import is_plain, kind_of, shown
 from pytest_openclaw.suites.world import read_world
-from pytest_openclaw.tools.bridge import CALL, reached_tools
+from pytest_openclaw.tools.bridge import reached_tools
+from pytest_openclaw.tools.catalogue import CALL
 from pytest_openclaw.tools.dispatch import same_tool
 from pytest_openclaw.validators.demands import CALL_RULES, demanded_calls
 from pytest_openclaw.validators.registry import build_validator

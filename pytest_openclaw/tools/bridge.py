@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.toolcalls import Dispatched, ToolCall
-from pytest_openclaw.tools.catalogue import load_catalogue
+from pytest_openclaw.tools.catalogue import CALL, Bridge, load_catalogue
 from pytest_openclaw.tools.dispatch import dispatch
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.toolcalls import Tool
 
-SEARCH, DESCRIBE, CALL = "tool_search", "tool_describe", "tool_call"
+SEARCH, DESCRIBE = "tool_search", "tool_describe"
 BRIDGE = (SEARCH, DESCRIBE, CALL)
 
 
@@ -29,7 +29,9 @@ def reached_tools(offered: Sequence[Tool]) -> tuple[Tool, ...]:
 def deferred_tools(offered: Sequence[Tool]) -> tuple[Tool, ...]:
     """Return the tools that can be reached by the bridge alone."""
     names = {tool.name for tool in offered}
-    return tuple(tool for tool in load_catalogue().deferred_tools() if tool.name not in names)
+    captured = next((tool.reaches for tool in offered if isinstance(tool, Bridge)), None)
+    deferred = load_catalogue().deferred_tools() if captured is None else captured
+    return tuple(tool for tool in deferred if tool.name not in names)
 
 
 def inner_call(made: Dispatched, offered: Sequence[Tool] | None = None) -> Dispatched | None:

@@ -18,8 +18,9 @@ Ours are shorter. The tools of a surface as JSON in a request, in bytes, beside 
 
 from __future__ import annotations
 
+import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -28,8 +29,18 @@ from pytest_openclaw.toolcalls import Tool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 LATEST = "openclaw-2026.9.6"
+CALL = "tool_call"
+"""The tool through which those are reached that are not sent."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bridge(Tool):
+    """`tool_call` of a captured catalogue, which knows what it reaches: another machine's reaches others."""
+
+    reaches: tuple[Tool, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +54,10 @@ class Catalogue:
         deferred: tools that are not sent but listed in the system prompt of `tool-search`; the model
             reaches them by `tool_search`, `tool_describe` and `tool_call`.
         variants: surface, or `deferred` → the tools that take less there than elsewhere, by name.
+        file: where a captured one is; None for one that ships.
+        sha256: tells a captured one from any other.
+        requests: of each surface the API, the other fields of the request, and the system prompt.
+        sizes: of each surface, in the release's own words.
     """
 
     name: str
@@ -50,6 +65,23 @@ class Catalogue:
     surfaces: Mapping[str, tuple[str, ...]]
     deferred: tuple[str, ...] = ()
     variants: Mapping[str, Mapping[str, Tool]] = field(default_factory=dict)
+    file: Path | None = None
+    sha256: str = ""
+    requests: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    sizes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    @property
+    def source(self) -> str:
+        """What a message calls it: the file of a captured one, else its name."""
+        return str(self.file) if self.file else self.name
+
+    def tool(self, name: str) -> Tool:
+        """Return a tool with all that it takes on any surface.
+
+        Raises:
+            KeyError: there is no such tool.
+        """
+        return self._reaching(self.tools[name])
 
     def surface(self, name: str) -> tuple[Tool, ...]:
         """Return the tools of a surface as they are there.
@@ -65,14 +97,61 @@ class Catalogue:
 
     def _as_in(self, place: str, names: tuple[str, ...]) -> tuple[Tool, ...]:
         tools = {**self.tools, **self.variants.get(place, {})}
-        return tuple(tools[name] for name in names)
+        return tuple(self._reaching(tools[name]) for name in names)
+
+    def _reaching(self, tool: Tool) -> Tool:
+        if self.file is None or tool.name != CALL:
+            return tool
+        return Bridge(
+            name=tool.name,
+            description=tool.description,
+            parameters=tool.parameters,
+            reaches=self.deferred_tools(),
+        )
 
 
 @cache
 def load_catalogue(name: str = LATEST) -> Catalogue:
     """Return a release's catalogue, which ships with the package."""
     path = resources.files("pytest_openclaw").joinpath("catalogues", f"{name}.json")
-    data = json.loads(path.read_text("utf-8"))
+    return _catalogue(json.loads(path.read_text("utf-8")))
+
+
+def read_catalogue(path: Path) -> Catalogue:
+    """Return the catalogue in a file that `capture-tools` has written.
+
+    Raises:
+        ValueError: it cannot be read, or is none; the text goes behind the file's name.
+    """
+    try:
+        data = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ValueError(f"cannot be read ({error.strerror or error})") from None
+    except ValueError:
+        raise ValueError("is no JSON; `capture-tools` writes such a file") from None
+    try:
+        found = catalogue_in(data)
+        for surface in found.surfaces:
+            found.surface(surface)
+        found.deferred_tools()
+    except (KeyError, TypeError, AttributeError) as error:
+        why = f"{type(error).__name__}: {error}"
+        raise ValueError(f"is no catalogue ({why}); `capture-tools` writes one") from None
+    return replace(found, file=path)
+
+
+def catalogue_in(data: Mapping[str, Any]) -> Catalogue:
+    """Return a captured catalogue that is in no file yet."""
+    return replace(_catalogue(data), sha256=fingerprint(data))
+
+
+def fingerprint(data: Mapping[str, Any]) -> str:
+    """Return what tells catalogues apart: a hash of the tools and of the surfaces, whatever else is told."""
+    told = {key: data[key] for key in ("surfaces", "deferred", "tools", "variants")}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def _catalogue(data: Mapping[str, Any]) -> Catalogue:
     variants: dict[str, dict[str, Tool]] = {}
     for entry in data["variants"]:
         for place in entry["surfaces"]:
@@ -83,6 +162,8 @@ def load_catalogue(name: str = LATEST) -> Catalogue:
         surfaces={surface: tuple(names) for surface, names in data["surfaces"].items()},
         deferred=tuple(data["deferred"]),
         variants=variants,
+        requests=data.get("requests", {}),
+        sizes=data["about"]["sizes"],
     )
 
 

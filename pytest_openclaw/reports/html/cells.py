@@ -131,6 +131,8 @@ def _change(cell: Shown) -> int | None:
 
 def _prompt(definition: Mapping[str, Any], pool: TextPool) -> JsonObject:
     tools = definition.get("tools")
+    if isinstance(tools, dict):  # of a captured catalogue
+        tools = tools.get("tools")
     return {
         "suite": definition["suite"],
         "id": definition["id"],

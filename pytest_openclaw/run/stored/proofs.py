@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.stats.routing import Proof, Proofs
 from pytest_openclaw.stats.tool_use import did_right, stands_apart
-from pytest_openclaw.tools.bridge import CALL, name_of
+from pytest_openclaw.suites.offered import said_tools
+from pytest_openclaw.tools.bridge import name_of
+from pytest_openclaw.tools.catalogue import CALL
 from pytest_openclaw.tools.dispatch import same_tool
 
 if TYPE_CHECKING:
@@ -46,7 +48,9 @@ def proofs_of(
 
 def demanded_tools(definition: JsonObject, known_tools: Collection[str]) -> tuple[str, ...]:
     """Return the tools of OpenClaw that a prompt's validator demands calls of, alternatives included."""
-    own = [tool.get("name") for tool in _listed(definition.get("tools")) if isinstance(tool, dict)]
+    own = [
+        tool.get("name") for tool in _listed(said_tools(definition.get("tools"))) if isinstance(tool, dict)
+    ]
     named = {
         known
         for name in _called(definition.get("validator"))

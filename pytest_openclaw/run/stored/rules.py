@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.run.stored.parts import is_python
 from pytest_openclaw.suites import definition as definition_of
 from pytest_openclaw.suites import load_suite
+from pytest_openclaw.suites.offered import catalogue_of
 from pytest_openclaw.suites.prompt import read_prompt
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ def todays_rules(part: Part, root: Path, registry: Registry) -> Rules:
         if is_python(definition):
             continue
         if name not in suites and (path := root / name) in files:
-            suites[name] = load_suite(path, name=name, registry=registry)
+            catalogue = catalogue_of(_tools_in(part, name))
+            suites[name] = load_suite(path, name=name, registry=registry, catalogue=catalogue)
         found = _todays(suites.get(name), definition)
         if isinstance(found, str):
             old.setdefault(f"{name} {found}", []).append(prompt_id)
@@ -71,6 +73,12 @@ def todays_rules(part: Part, root: Path, registry: Registry) -> Rules:
         f"{what}: {', '.join(prompt_ids)}; judged as config.json defines" for what, prompt_ids in old.items()
     )
     return Rules(prompts=prompts, notes=notes)
+
+
+def _tools_in(part: Part, suite: str) -> Any:
+    """Return what a prompt of a suite offered, which tells the catalogue of all."""
+    offered = (one.get("tools") for (name, _), one in part.prompts.items() if name == suite)
+    return next((tools for tools in offered if tools is not None), None)
 
 
 def _todays(suite: Suite | None, definition: JsonObject) -> Prompt | str:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.text import valid_text, valid_value
 from pytest_openclaw.tools.bridge import (
-    CALL,
     DESCRIBE,
     SEARCH,
     deferred_tools,
@@ -17,6 +16,7 @@ from pytest_openclaw.tools.bridge import (
     name_of,
     reached_tools,
 )
+from pytest_openclaw.tools.catalogue import CALL
 from pytest_openclaw.tools.dispatch import dispatch, same_tool
 from pytest_openclaw.tools.signatures import signature
 from pytest_openclaw.tools.world import files

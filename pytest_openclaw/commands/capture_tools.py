@@ -1,0 +1,157 @@
+"""Save what the installed OpenClaw sends to a model, and tell what has changed.
+
+A server on loopback stands in for the model and writes down OpenClaw's first
+request: tools, system prompt, fields. Heard are the release's surfaces (direct,
+which is the default, and the profiles minimal, messaging, coding, full) and,
+with --config, configured: what your own config makes of it. Each takes a start
+of OpenClaw, some ten seconds.
+
+The file is a catalogue as those that ship: --openclaw-catalogue=FILE has suites
+offer the tools of it. Names of host and user, paths and times are not in it, nor
+is any key.
+
+OpenClaw runs in folders of its own. Your config is read by OpenClaw itself and
+never written; keys, servers, channels, gateway, MCP servers, hooks and plugins
+of your own are left out.
+
+Exit status: 0 done, 2 refused or wrong usage; with --check 1 if a surface has
+changed, whether or not the file was saved.
+
+Example:
+  python -m pytest_openclaw capture-tools
+  python -m pytest_openclaw capture-tools --config ~/.openclaw/openclaw.json
+  python -m pytest_openclaw capture-tools --against old.json --check --out -
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.commands.answer import Answer, write_over_ours
+from pytest_openclaw.errors import OpenClawError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Sequence
+
+    from pytest_openclaw.stats.drift import Drift, Surface
+    from pytest_openclaw.tools.catalogue import Catalogue
+
+DRIFTED = 1
+REFUSED = 2
+STDOUT = "-"
+FIRST_WORDS = '{\n "release": "openclaw-'
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `capture-tools` is told."""
+    parser.add_argument("--config", type=Path, metavar="FILE", help="hear what comes of this config, too")
+    parser.add_argument(
+        "--model", metavar="PROVIDER/ID", help="which model of the config (that of its agent); with --config"
+    )
+    parser.add_argument(
+        "-o", "--out", metavar="FILE", help="the catalogue (openclaw-RELEASE.json); - writes none"
+    )
+    parser.add_argument(
+        "--against",
+        type=Path,
+        metavar="FILE",
+        help="what to compare with (the one that ships)",
+    )
+    parser.add_argument("--check", action="store_true", help="end with 1 if a surface has changed")
+
+
+def run(arguments: argparse.Namespace) -> Answer:
+    """Capture, save, compare."""
+    from pytest_openclaw.providers.openclaw_capture import capture
+    from pytest_openclaw.reports.drift import drift_to_json, render_drift
+    from pytest_openclaw.tools.captured import gather
+    from pytest_openclaw.tools.catalogue import catalogue_in
+
+    if arguments.model and arguments.config is None:
+        raise OpenClawError("--model is one of a config: give --config, too")
+    before = _before(arguments.against)
+    heard = capture(os.environ, arguments.config, arguments.model)
+    release = f"openclaw-{heard.release}"
+    data = gather(heard.sent, release=release, taken=f"{datetime.now(UTC):%Y-%m-%d}")
+    out = None if arguments.out == STDOUT else Path(arguments.out or f"{release}.json")
+    if out:
+        text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+        write_over_ours(out, text, FIRST_WORDS, "catalogue")
+    now = catalogue_in(data)
+    drifts = [*_drifts(before, now)]
+    has_changed = any(drift.is_any and drift.beside == drift.surface for drift in drifts)
+    deferred = _deferred(before, now)
+    notes = [*heard.notes]
+    if missing := data["about"]["not_described"]:
+        notes.append(f"behind the bridge, but on no surface, so left out: {', '.join(missing)}")
+    return Answer(
+        lines=[
+            *([f"wrote {out}, {out.stat().st_size / 1000:.0f} KB"] if out else []),
+            f"{release}, beside {before.source}",
+            "",
+            *render_drift(drifts),
+            *_told_deferred(*deferred),
+        ],
+        data={
+            "release": release,
+            "out": str(out) if out else None,
+            "sha256": now.sha256,
+            "against": before.source,
+            "has_changed": has_changed,
+            "surfaces": [drift_to_json(drift) for drift in drifts],
+            "deferred": {"added": deferred[0], "removed": deferred[1]},
+            "notes": notes,
+        },
+        status=DRIFTED if arguments.check and has_changed else 0,
+        warnings=notes,
+    )
+
+
+def _before(against: Path | None) -> Catalogue:
+    from pytest_openclaw.tools.catalogue import load_catalogue, read_catalogue
+
+    if against is None:
+        return load_catalogue()
+    try:
+        return read_catalogue(against)
+    except ValueError as error:
+        raise OpenClawError(f"{against} {error}") from None
+
+
+def _drifts(before: Catalogue, now: Catalogue) -> Iterator[Drift]:
+    """Yield what has changed on each surface, the one of the user's own config beside the most like it."""
+    from pytest_openclaw.stats.drift import compare_surfaces, nearest
+
+    for name in now.requests:
+        beside = name if name in before.surfaces else nearest(now.surface(name), before.surfaces)
+        yield compare_surfaces(_surface(before, beside), _surface(now, name), surface=name, beside=beside)
+
+
+def _surface(catalogue: Catalogue, name: str) -> Surface:
+    from pytest_openclaw.stats.drift import Surface
+
+    request = catalogue.requests.get(name)
+    size = catalogue.sizes.get(name, {}).get("bytes_of_the_release")
+    return Surface(
+        tools=catalogue.surface(name),
+        fields=dict(request["fields"]) if request else None,
+        n_bytes=size,
+        words="release" if catalogue.sha256 else "ours",
+    )
+
+
+def _deferred(before: Catalogue, now: Catalogue) -> tuple[list[str], list[str]]:
+    old, new = set(before.deferred), set(now.deferred)
+    return sorted(new - old), sorted(old - new)
+
+
+def _told_deferred(added: Sequence[str], removed: Sequence[str]) -> Iterator[str]:
+    from pytest_openclaw.reports.drift import listed
+
+    yield from listed("new behind the bridge", added, "")
+    yield from listed("gone from behind the bridge", removed, "")

@@ -1,0 +1,252 @@
+"""Has the installed OpenClaw send its first request, and hears it: for each surface in folders of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import json
+import os
+import re
+import socket
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.errors import CallFailed, OpenClawError
+from pytest_openclaw.protocols import ProviderSetup
+from pytest_openclaw.providers import processes
+from pytest_openclaw.providers.openclaw_call import environment, find_command, scratch_folder, write_config
+from pytest_openclaw.providers.openclaw_endpoint import Endpoint
+from pytest_openclaw.providers.openclaw_result import find_envelope
+from pytest_openclaw.providers.openclaw_surfaces import (
+    KEY,
+    SECTIONS,
+    configured_surface,
+    release_surfaces,
+    whole_config,
+)
+from pytest_openclaw.providers.processes import Program
+from pytest_openclaw.providers.wire_errors import shortened
+from pytest_openclaw.text import valid_text
+from pytest_openclaw.tools.captured import CONFIGURED, Masks, Sent, read_request
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_openclaw.providers.openclaw_call import Scratch
+    from pytest_openclaw.providers.openclaw_surfaces import Wanted
+
+PATIENCE_S = 180.0
+"""For a start, which takes ten seconds where nothing else is under way."""
+_NAME = "capture-tools"
+_RELEASE = re.compile(r"\b\d{4}\.\d+\.\d+(?:[-.][0-9A-Za-z]+)*")
+_QUESTION = "Say OK."
+_POLL_S = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capture:
+    """What was heard.
+
+    Attributes:
+        release: such as `2026.9.6`.
+        sent: by surface.
+        notes: what is not as in the user's config.
+    """
+
+    release: str
+    sent: Mapping[str, Sent]
+    notes: tuple[str, ...] = ()
+
+
+def capture(environ: Mapping[str, str], config: Path | None = None, model: str | None = None) -> Capture:
+    """Hear what the installed OpenClaw sends.
+
+    Args:
+        environ: tells where OpenClaw and its Node are; nothing else of it counts.
+        config: the user's, which is read by OpenClaw and never written.
+        model: which model of it, as `provider/model`; None takes the agent's own.
+
+    Raises:
+        OpenClawError: there is no OpenClaw, it does not start, refuses the config, or sends nothing.
+    """
+    return asyncio.run(_Capturing(environ).all(config, model))
+
+
+class _Capturing:
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        try:
+            self._command = find_command(ProviderSetup(name=_NAME, environ=dict(environ)))
+        except CallFailed as error:
+            raise OpenClawError(error.fault.message) from error
+        # Each start keeps a core busy.
+        self._room = asyncio.Semaphore(max(1, min(4, os.cpu_count() or 1)))
+
+    async def all(self, config: Path | None, model: str | None) -> Capture:
+        release = await self._release()
+        wanted = [*release_surfaces()]
+        if config is not None:
+            wanted.append(configured_surface_of(config, await self._sections(config), model))
+        found = await _gathered([self._hear(one) for one in wanted])
+        return Capture(
+            release=release,
+            sent={one.surface: sent for one, sent in zip(wanted, found, strict=True)},
+            notes=tuple(note for one in wanted for note in one.notes),
+        )
+
+    async def _hear(self, wanted: Wanted) -> Sent:
+        with Endpoint() as endpoint, scratch_folder() as scratch:
+            async with self._room:
+                write_config(scratch, whole_config(wanted, scratch, endpoint.url(wanted.api)))
+                words = await self._run(self._arguments(wanted, scratch), scratch, until=endpoint)
+            recorded = endpoint.recorded
+            if recorded is None:
+                raise OpenClawError(f"nothing was sent to the model for the surface {wanted.surface}{words}")
+            try:
+                sent = read_request(recorded.api, recorded.body)
+            except ValueError as error:
+                raise OpenClawError(
+                    f"the request of the surface {wanted.surface} is not known: {error}"
+                ) from None
+            masks = _masks(scratch, self._environ)
+            return replace(sent, system=masks.text(sent.system), fields=masks.value(sent.fields))
+
+    def _arguments(self, wanted: Wanted, scratch: Scratch) -> tuple[str, ...]:
+        if wanted.as_a_turn:
+            turn = ("agent", "--local", "--session-id", _NAME, "--message", _QUESTION, "--json")
+            return (*turn, "--timeout", str(round(PATIENCE_S)))
+        once = ("agent", "exec", "--json", "--config", str(scratch.config), "--cwd", str(scratch.workspace))
+        return (*once, "--timeout", str(round(PATIENCE_S)), _QUESTION)
+
+    async def _run(
+        self, arguments: Sequence[str], scratch: Scratch, *, until: Endpoint | None = None, roots: str = ""
+    ) -> str:
+        """Run OpenClaw to its end, or until the endpoint has heard; return its words, or why nothing came."""
+        env = environment(scratch, self._environ) | {
+            "OPENCLAW_CONFIG_PATH": str(scratch.config),
+            "OPENCLAW_CONFIG_READONLY": "1",
+        }
+        if roots:
+            env["OPENCLAW_INCLUDE_ROOTS"] = roots
+        program = Program(argv=(*self._command, *arguments), env=env, cwd=scratch.workspace)
+        try:
+            running = await processes.start(program)
+        except OSError as error:
+            why = error.strerror or error
+            raise OpenClawError(f"the command {program.argv[0]!r} cannot be started: {why}") from error
+        lines: list[bytes] = []
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                reading = asyncio.ensure_future(_read_all(running, lines))
+                while not reading.done() and not (until and until.heard.is_set()):
+                    await asyncio.wait([reading], timeout=_POLL_S)
+                reading.cancel()
+                if until is None or not until.heard.is_set():
+                    await running.exits_within(processes.DRAIN_S)
+        except TimeoutError:
+            return f" within {PATIENCE_S:g} s.{_quoted(running.stderr)}"
+        finally:
+            await running.stop()
+        told = valid_text(b"\n".join(lines).decode("utf-8", "replace"))
+        if until is None:
+            return told or running.stderr
+        return f". OpenClaw ended (exit status {running.exit_status}){_quoted(_words(told, running.stderr))}"
+
+    async def _release(self) -> str:
+        with scratch_folder() as scratch:
+            told = await self._run(("--version",), scratch)
+        found = _RELEASE.search(told)
+        if found is None:
+            raise OpenClawError(f"OpenClaw does not tell its release{_quoted(told)}")
+        return found[0]
+
+    async def _sections(self, config: Path) -> dict[str, Any]:
+        """Return what the user's config says, as OpenClaw reads it, without its secrets."""
+        file = config.expanduser().absolute()
+        if not file.is_file():
+            raise OpenClawError(f"there is no config {config}")
+        checked = await self._ask_config(file, "validate")
+        if checked.get("valid") is not True:
+            raise OpenClawError(f"{config}: OpenClaw refuses it{_quoted(_refusal(checked))}")
+        told = await _gathered([self._ask_config(file, "get", section) for section in SECTIONS])
+        return {
+            section: value
+            for section, value in zip(SECTIONS, told, strict=True)
+            if not (value.get("ok") is False and "error" in value)  # it is valid, and this is not set
+        }
+
+    async def _ask_config(self, file: Path, *words: str) -> dict[str, Any]:
+        async with self._room:
+            with scratch_folder() as scratch:
+                # Read from where it is, so that what it includes is found; written is at most this one.
+                write_config(scratch, {"$include": str(file)})
+                told = await self._run(("config", *words, "--json"), scratch, roots=str(file.parent))
+        start = told.find("{")
+        with suppress(ValueError):
+            value, _ = json.JSONDecoder().raw_decode(told, max(start, 0))
+            if isinstance(value, dict):
+                return value
+        raise OpenClawError(f"OpenClaw does not tell what is in {file}{_quoted(told)}")
+
+
+def configured_surface_of(config: Path, sections: Mapping[str, Any], model: str | None) -> Wanted:
+    """Return the surface of a user's config.
+
+    Raises:
+        OpenClawError: it has no model to ask.
+    """
+    try:
+        return configured_surface(CONFIGURED, sections, model)
+    except ValueError as error:
+        raise OpenClawError(f"{config}: {error}. Name one: --model ollama/qwen3:8b.") from None
+
+
+async def _gathered(asking: Sequence[Any]) -> list[Any]:
+    """Wait for all; when one fails, the others are ended first."""
+    tasks = [asyncio.ensure_future(one) for one in asking]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _read_all(running: processes.Running, lines: list[bytes]) -> None:
+    while (line := await running.next_line()) is not None:
+        lines.append(line)
+
+
+def _masks(scratch: Scratch, environ: Mapping[str, str]) -> Masks:
+    paths = {
+        str(scratch.workspace): "<workspace>",
+        str(scratch.folder / "home"): "<home>",
+        str(scratch.folder / "state"): "<state>",
+        str(scratch.folder): "<scratch>",
+    }
+    if len(home := environ.get("HOME", "").rstrip("/")) > 1:
+        paths.setdefault(home, "<home>")
+    try:
+        user = getpass.getuser()
+    except OSError:  # this user has no name
+        user = ""
+    return Masks(paths=paths, host=socket.gethostname(), user=user, secrets=(KEY,))
+
+
+def _refusal(checked: Mapping[str, Any]) -> str:
+    issues = [issue for issue in checked.get("issues") or [] if isinstance(issue, dict)]
+    said = "; ".join(f"{issue.get('path') or '(root)'}: {issue.get('message')}" for issue in issues[:3])
+    return said or str(checked.get("error", ""))
+
+
+def _words(told: str, stderr: str) -> str:
+    """Return OpenClaw's own reason, if it gives one in its JSON, else what it wrote beside it."""
+    error = (find_envelope(told, stderr) or {}).get("error")
+    message = error.get("message") if isinstance(error, dict) else None
+    return message if isinstance(message, str) else stderr
+
+
+def _quoted(words: str) -> str:
+    return f": {shortened(words)}" if words.strip() else "."

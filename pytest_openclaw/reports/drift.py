@@ -1,0 +1,110 @@
+"""What has changed between two catalogues → lines of at most 80 columns, and JSON."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.reports.numbers import shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.stats.drift import Drift, ToolChange
+
+WIDTH = 80
+FORM_WIDTH = 60
+
+
+def render_drift(drifts: Sequence[Drift]) -> list[str]:
+    """Return a line for each surface, and what has changed there; what is said once is not repeated."""
+    lines: list[str] = []
+    told: dict[str, str] = {}
+    for drift in drifts:
+        lines.append(_head(drift))
+        lines += listed("new", drift.added)
+        lines += listed("gone", drift.removed)
+        lines += ["  the order has changed"] if drift.reordered else []
+        for name, (before, now) in drift.fields.items():
+            lines += _wrapped(f"field {name}: {shown_field(before)} -> {shown_field(now)}")
+        again: dict[str, list[str]] = {}
+        for change in drift.changed:
+            first = told.setdefault(repr(change), drift.surface)
+            if first == drift.surface:
+                lines += _change(change)
+            else:
+                again.setdefault(first, []).append(change.name)
+        for first, names in again.items():
+            lines += listed(f"as in {first}", names)
+    return lines
+
+
+def drift_to_json(drift: Drift) -> JsonObject:
+    """Return what has changed on one surface as JSON."""
+    return {
+        "surface": drift.surface,
+        "beside": drift.beside,
+        "n_tools": drift.n_tools,
+        "added": list(drift.added),
+        "removed": list(drift.removed),
+        "changed": [
+            {
+                "name": change.name,
+                "added": list(change.added),
+                "removed": list(change.removed),
+                "retyped": {path: list(forms) for path, forms in change.retyped.items()},
+                "required": list(change.required),
+                "optional": list(change.optional),
+                "reworded": change.reworded,
+            }
+            for change in drift.changed
+        ],
+        "reordered": drift.reordered,
+        "fields": {name: list(values) for name, values in drift.fields.items()},
+        "n_bytes": list(drift.n_bytes),
+    }
+
+
+def shown_field(value: str | None) -> str:
+    """Return a field's value in a line."""
+    return "none" if value is None else shorten(value, FORM_WIDTH)
+
+
+def _head(drift: Drift) -> str:
+    before, now = drift.n_bytes
+    weighs = "" if now is None else f", {now / 1000:.1f} KB"
+    if before is not None and now is not None:
+        weighs += " as before" if before == now else f", was {before / 1000:.1f} KB"
+    beside = "" if drift.beside == drift.surface else f", beside {drift.beside}"
+    same = "" if drift.is_any else ": the same"
+    return f"{drift.surface}{beside}: {drift.n_tools} tools{weighs}{same}"
+
+
+def _change(change: ToolChange) -> Iterator[str]:
+    if not change.takes_other_calls:
+        yield f"  {change.name}: other words"
+        return
+    yield f"  {change.name}{': other words, and' if change.reworded else ''}"
+    for what, paths in (
+        ("new", change.added),
+        ("gone", change.removed),
+        ("required now", change.required),
+        ("optional now", change.optional),
+    ):
+        yield from listed(what, paths, "    ")
+    for path, (before, now) in change.retyped.items():
+        where = path or "arguments"
+        yield from _wrapped(f"{where}: {shorten(before, FORM_WIDTH)} -> {shorten(now, FORM_WIDTH)}", "    ")
+
+
+def listed(what: str, names: Iterable[str], indent: str = "  ") -> list[str]:
+    """Return what has happened to these names, wrapped; nothing if there are none."""
+    joined = ", ".join(names)
+    return _wrapped(f"{what}: {joined}", indent) if joined else []
+
+
+def _wrapped(text: str, indent: str = "  ") -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False
+    )

@@ -1,0 +1,200 @@
+"""Two catalogues → what has changed in the tools that OpenClaw sends, by a release or by a config."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.toolcalls import Tool
+
+_LIMITS = (
+    "minLength", "maxLength", "pattern", "format", "minimum", "maximum", "exclusiveMinimum",
+    "exclusiveMaximum", "multipleOf", "minItems", "maxItems", "uniqueItems", "default", "const",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surface:
+    """What is sent on one surface.
+
+    Attributes:
+        tools: in order.
+        fields: of the request, but for tools and conversation; None where they are not known.
+        n_bytes: what the tools weigh in the release's own words; None where that is not known.
+        words: whose the descriptions are.
+    """
+
+    tools: Sequence[Tool]
+    fields: JsonObject | None = None
+    n_bytes: int | None = None
+    words: str = "release"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolChange:
+    """What has changed in a tool.
+
+    Attributes:
+        added, removed: paths of parameters, such as `job.schedule.kind` or `edits[].oldText`.
+        retyped: path → the type, values or limits before and now.
+        required, optional: paths of parameters that have become so.
+        reworded: its description has changed, or that of a parameter.
+    """
+
+    name: str
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    retyped: Mapping[str, tuple[str, str]]
+    required: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    reworded: bool = False
+
+    @property
+    def takes_other_calls(self) -> bool:
+        """Whether more than words has changed."""
+        return bool(self.added or self.removed or self.retyped or self.required or self.optional)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drift:
+    """What has changed on one surface.
+
+    Attributes:
+        surface: its name now.
+        beside: the name of the one that it is held against.
+        added, removed: names of tools.
+        changed: those in both.
+        reordered: the tools in both stand in another order.
+        fields: field of the request → its value before and now, as JSON; None where it was not there.
+        n_bytes: before and now; None where it is not known.
+    """
+
+    surface: str
+    beside: str
+    n_tools: int
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    changed: tuple[ToolChange, ...]
+    reordered: bool
+    fields: Mapping[str, tuple[str | None, str | None]]
+    n_bytes: tuple[int | None, int | None]
+
+    @property
+    def is_any(self) -> bool:
+        """Whether anything has changed but the size."""
+        return bool(self.added or self.removed or self.changed or self.reordered or self.fields)
+
+
+def compare_surfaces(before: Surface, now: Surface, *, surface: str, beside: str) -> Drift:
+    """Return what has changed; descriptions only where both have the release's own."""
+    old, new = ({tool.name: tool for tool in one.tools} for one in (before, now))
+    same_words = before.words == now.words
+    changes = (compare_tools(old[name], new[name], heeds_words=same_words) for name in new if name in old)
+    return Drift(
+        surface=surface,
+        beside=beside,
+        n_tools=len(new),
+        added=tuple(name for name in new if name not in old),
+        removed=tuple(name for name in old if name not in new),
+        changed=tuple(change for change in changes if change is not None),
+        reordered=[name for name in old if name in new] != [name for name in new if name in old],
+        fields=dict(_changed_fields(before.fields, now.fields)),
+        n_bytes=(before.n_bytes, now.n_bytes),
+    )
+
+
+def compare_tools(before: Tool, now: Tool, *, heeds_words: bool) -> ToolChange | None:
+    """Return what has changed in a tool; None if nothing has."""
+    old, new = ({part.path: part for part in parameters_of(tool)} for tool in (before, now))
+    both = [path for path in new if path in old]
+    words = before.description != now.description or any(old[path].words != new[path].words for path in both)
+    change = ToolChange(
+        name=now.name,
+        added=tuple(path for path in new if path not in old),
+        removed=tuple(path for path in old if path not in new),
+        retyped={path: (old[path].form, new[path].form) for path in both if old[path].form != new[path].form},
+        required=tuple(path for path in both if new[path].is_required > old[path].is_required),
+        optional=tuple(path for path in both if new[path].is_required < old[path].is_required),
+        reworded=heeds_words and words,
+    )
+    return change if change.takes_other_calls or change.reworded else None
+
+
+def nearest(tools: Sequence[Tool], surfaces: Mapping[str, Sequence[str]]) -> str:
+    """Return the surface that has the most of these tools and the fewest others; the first of equals."""
+    names = {tool.name for tool in tools}
+    return max(
+        surfaces, key=lambda name: len(names & {*surfaces[name]}) / (len(names | {*surfaces[name]}) or 1)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """A parameter of a tool, or a part of one.
+
+    Attributes:
+        path: such as `edits[].oldText`; empty for the arguments as a whole.
+        form: its type, values and limits, in a line.
+        words: its description.
+    """
+
+    path: str
+    form: str
+    is_required: bool
+    words: str
+
+
+def parameters_of(tool: Tool) -> Iterator[Parameter]:
+    """Yield all parameters of a tool, those within others too, and first the arguments as a whole."""
+    yield from _parts(tool.parameters, "", is_required=True)
+
+
+def _parts(schema: Any, path: str, *, is_required: bool) -> Iterator[Parameter]:
+    if not isinstance(schema, dict):
+        return
+    words = schema.get("description")
+    yield Parameter(
+        path=path, form=_form(schema), is_required=is_required, words=words if isinstance(words, str) else ""
+    )
+    required = schema.get("required") or ()
+    for name, part in (schema.get("properties") or {}).items():
+        yield from _parts(part, f"{path}.{name}" if path else name, is_required=name in required)
+    if isinstance(items := schema.get("items"), dict):
+        yield from _parts(items, f"{path}[]", is_required=True)
+    if isinstance(others := schema.get("additionalProperties"), dict):
+        yield from _parts(others, f"{path}.*" if path else "*", is_required=False)
+    for way in ("anyOf", "oneOf", "allOf"):
+        for number, part in enumerate(schema.get(way) or (), 1):
+            yield from _parts(part, f"{path}<{number}>", is_required=True)
+
+
+def _form(schema: Mapping[str, Any]) -> str:
+    """Return type, values and limits: all that stands here and is none of the parts."""
+    types = schema.get("type")
+    said = "/".join(map(str, types)) if isinstance(types, list) else str(types or "")
+    for way in ("anyOf", "oneOf", "allOf"):
+        if way in schema:
+            said += f" {way}({len(schema[way])})"
+    if "enum" in schema:
+        said += f" {'|'.join(str(value) for value in schema['enum'])}"
+    limits = [f"{key}={json.dumps(schema[key])}" for key in _LIMITS if key in schema]
+    if schema.get("additionalProperties") is False:
+        limits.append("no others")
+    said = said.strip() or "anything"
+    return f"{said} ({', '.join(limits)})" if limits else said
+
+
+def _changed_fields(
+    before: JsonObject | None, now: JsonObject | None
+) -> Iterator[tuple[str, tuple[str | None, str | None]]]:
+    if before is None or now is None:
+        return
+    for key in {**before, **now}:
+        old, new = (json.dumps(one[key], sort_keys=True) if key in one else None for one in (before, now))
+        if old != new:
+            yield key, (old, new)

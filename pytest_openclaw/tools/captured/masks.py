@@ -1,0 +1,72 @@
+"""Takes what is personal, or of one moment, out of a system prompt: names, paths, times, ids."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? "
+_CLOCK = r"[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?: ?(?:Z|UTC|GMT|[A-Z]{3,4}\b|[+-]\d{2}:?\d{2}))?"
+_PATTERNS = (
+    (re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE), "<id>"),
+    (re.compile(rf"(?:{_DAY})?\b\d{{4}}-\d{{2}}-\d{{2}}(?:{_CLOCK})?"), "<time>"),
+    (re.compile(r"(?<=Time zone: )[^\n]+"), "<zone>"),
+    (re.compile(r"(?<=\bhost=)[^\s|]+"), "<host>"),
+    (re.compile(r"(?<=\bos=)[^|\n]+?(?= \||\n|$)"), "<os>"),
+    (re.compile(r"\b127\.0\.0\.1:\d+"), "127.0.0.1:<port>"),
+    (re.compile(r"(?:/home|/Users|[A-Za-z]:\\Users)[/\\][^/\\\s\"'`<>:]+"), "<home>"),
+    (re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.-]+\w"), "<address>"),
+)
+_DOCS = re.compile(r"^Docs: (.+?)[/\\]docs$", re.MULTILINE)
+# As words they stand in any prompt, and name nobody.
+_COMMON = frozenset({"root", "user", "admin", "agent", "host", "system", "localhost", "openclaw", "runner"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Masks:
+    """What is known to be personal.
+
+    Attributes:
+        paths: a path → what stands for it, such as `<workspace>`.
+        host: the machine's name, with or without its domain.
+        user: the user's name.
+        secrets: texts that must not be seen at all.
+    """
+
+    paths: Mapping[str, str]
+    host: str = ""
+    user: str = ""
+    secrets: tuple[str, ...] = ()
+
+    def text(self, text: str) -> str:
+        """Return a text in which placeholders stand for all of it."""
+        for secret in self.secrets:
+            text = text.replace(secret, "<key>") if secret else text
+        if package := _DOCS.search(text):
+            text = text.replace(package[1], "<openclaw>")
+        # A folder goes before the folder that holds it.
+        for path in sorted(filter(None, self.paths), key=len, reverse=True):
+            text = re.sub(rf"{re.escape(path)}(?![\w.-])", self.paths[path].replace("\\", r"\\"), text)
+        for pattern, placeholder in _PATTERNS:
+            text = pattern.sub(placeholder, text)
+        for name, placeholder in ((self.host, "<host>"), (self.host.partition(".")[0], "<host>")):
+            text = _without_name(text, name, placeholder)
+        return _without_name(text, self.user, "<user>")
+
+    def value(self, value: Any) -> Any:
+        """Return a JSON value, with every text in it so; keys stay."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            return {key: self.value(part) for key, part in value.items()}
+        return [self.value(part) for part in value] if isinstance(value, list) else value
+
+
+def _without_name(text: str, name: str, placeholder: str) -> str:
+    if len(name) < 2 or name.casefold() in _COMMON:
+        return text
+    return re.sub(rf"(?<![\w<]){re.escape(name)}(?![\w>])", placeholder, text)

@@ -1,0 +1,130 @@
+"""A request to a model, in the form of any of the three APIs → its tools, its system prompt, its fields."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.toolcalls import Tool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pytest_openclaw.records import JsonObject
+
+PATHS = {
+    "/chat/completions": "openai-completions",
+    "/responses": "openai-responses",
+    "/api/chat": "ollama",
+}
+"""How a request's path ends → OpenClaw's word for the API."""
+_TALK = frozenset({"messages", "input", "instructions", "tools"})
+# A mark of OpenClaw's own, which no JSON Schema knows.
+_MARKS = frozenset({"~optional"})
+_DEFERRED = re.compile(r"^### Deferred Tool Schemas\n(.*?)(?=\n\n|\n#|\Z)", re.DOTALL | re.MULTILINE)
+_ENTRY = re.compile(r"^- ([A-Za-z0-9_.-]+)(?: \([^)\n]*\))?(?::|$)", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sent:
+    """One request.
+
+    Attributes:
+        api: OpenClaw's word for the form that it is in.
+        tools: those that are offered as functions, in order.
+        bytes_of_tools: all tools as compact JSON, as they were sent.
+        fields: every other key but those that hold the conversation; tools that are no functions, too.
+        system: the system prompt; empty without one.
+        deferred: names of the tools that the system prompt lists behind the bridge.
+    """
+
+    api: str
+    tools: tuple[Tool, ...]
+    bytes_of_tools: int
+    fields: JsonObject
+    system: str
+    deferred: tuple[str, ...]
+
+
+def api_of(path: str) -> str | None:
+    """Return the API that a request's path speaks; None if it is none of ours."""
+    return next((api for end, api in PATHS.items() if path.endswith(end)), None)
+
+
+def read_request(api: str, body: Mapping[str, Any]) -> Sent:
+    """Return what a request says.
+
+    Args:
+        api: one of `PATHS`.
+        body: its JSON.
+
+    Raises:
+        ValueError: it has not the form of this API.
+    """
+    tools = body.get("tools") or []
+    if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
+        raise ValueError("its tools are no list of objects")
+    system = _system_of(body)
+    fields = {key: value for key, value in body.items() if key not in _TALK}
+    others = [tool for tool in tools if tool.get("type", "function") != "function"]
+    return Sent(
+        api=api,
+        tools=tuple(_tool(tool) for tool in tools if tool not in others),
+        bytes_of_tools=len(compact(tools)),
+        fields={**fields, "tools": others} if others else fields,
+        system=system,
+        deferred=deferred_in(system),
+    )
+
+
+def compact(value: Any) -> bytes:
+    """Return a value as JSON without blanks, in UTF-8, as OpenClaw sends it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def deferred_in(system: str) -> tuple[str, ...]:
+    """Return the tools that a system prompt lists as reached through `tool_call`."""
+    section = _DEFERRED.search(system)
+    return tuple(dict.fromkeys(_ENTRY.findall(section[1]))) if section else ()
+
+
+def _tool(entry: Mapping[str, Any]) -> Tool:
+    told = entry.get("function", entry)  # Responses has no object within the object
+    if not isinstance(told, dict) or not isinstance(name := told.get("name"), str) or not name:
+        raise ValueError("a tool of it has no name")
+    parameters = told.get("parameters")
+    if not isinstance(parameters, dict):
+        parameters = {"type": "object", "properties": {}}
+    description = told.get("description")
+    return Tool(
+        name=name,
+        description=description if isinstance(description, str) else "",
+        parameters=_without_marks(parameters),
+    )
+
+
+def _without_marks(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_marks(part) for key, part in value.items() if key not in _MARKS}
+    return [_without_marks(part) for part in value] if isinstance(value, list) else value
+
+
+def _system_of(body: Mapping[str, Any]) -> str:
+    """Join what is said by the system: before the conversation, or at its beginning."""
+    said = [instructions] if isinstance(instructions := body.get("instructions"), str) else []
+    talk = body.get("messages") or body.get("input") or []
+    if not isinstance(talk, list):
+        return "\n\n".join(said)
+    return "\n\n".join([*said, *_said_by_system(talk)])
+
+
+def _said_by_system(talk: list[Any]) -> Iterator[str]:
+    for turn in talk:
+        if not isinstance(turn, dict) or turn.get("role") not in ("system", "developer"):
+            continue
+        content = turn.get("content")
+        parts = content if isinstance(content, list) else [{"text": content}]
+        texts = [part.get("text") for part in parts if isinstance(part, dict)]
+        yield "".join(text for text in texts if isinstance(text, str))
