@@ -10,11 +10,10 @@ import dataclasses
 import inspect
 import json
 import re
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw import faults, hookspecs
-from pytest_openclaw.commands import COMMANDS
+from pytest_openclaw.commands import COMMANDS, load_command
 from pytest_openclaw.options import OPTIONS, Option
 from pytest_openclaw.schema import load_schema
 from pytest_openclaw.validators import BUILTIN
@@ -61,7 +60,7 @@ def commands() -> Iterator[str]:
     yield "`pytest-openclaw` and `python -m pytest_openclaw` are the same command. It works on runs that are"
     yield "there already and calls nobody. Every command takes `--json` and prints one JSON object then."
     for name in COMMANDS:
-        module = import_module(f"pytest_openclaw.commands.{name}")
+        module = load_command(name)
         yield from ("", f"## {name}", "", "```text", inspect.getdoc(module) or "", "```")
 
 

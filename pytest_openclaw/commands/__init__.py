@@ -20,6 +20,7 @@ from pytest_openclaw.errors import OpenClawError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from types import ModuleType
 
     from pytest_openclaw.commands.answer import Answer
 
@@ -42,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command is None:
         parser.print_help()
         return 0
-    command = import_module(_module(arguments.command))
+    command = load_command(arguments.command)
     try:
         answer: Answer = command.run(arguments)
     except (OpenClawError, OSError) as error:
@@ -58,8 +59,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     return answer.status
 
 
-def _module(command: str) -> str:
-    return f"{__name__}.{command.replace('-', '_')}"
+def load_command(name: str) -> ModuleType:
+    """Return a command's module, which is named as the command is, with `_` for `-`."""
+    return import_module(f"{__name__}.{name.replace('-', '_')}")
 
 
 def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
@@ -73,7 +75,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     listed = parser.add_subparsers(title="commands", dest="command", metavar="<command>")
     parsers = {}
     for name in COMMANDS:
-        module = import_module(_module(name))
+        module = load_command(name)
         assert module.__doc__, "its docstring is a command's help"
         parsers[name] = listed.add_parser(
             name,

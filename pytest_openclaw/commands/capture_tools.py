@@ -2,17 +2,17 @@
 
 A server on loopback stands in for the model and writes down OpenClaw's first
 request: tools, system prompt, fields. Heard are the release's surfaces (direct,
-which is the default, and the profiles minimal, messaging, coding, full) and,
-with --config, configured: what your own config makes of it. Each takes a start
-of OpenClaw, some ten seconds.
+which is the default, and the profiles minimal, messaging, coding, full), and
+with --config a sixth, configured: what comes of your own config. Each takes a
+start of OpenClaw, some ten seconds.
 
-The file is a catalogue as those that ship: --openclaw-catalogue=FILE has suites
-offer the tools of it. Names of host and user, paths and times are not in it, nor
-is any key.
+The file is a catalogue like those that ship: with --openclaw-catalogue=FILE
+suites offer the tools of it. Names of host and user, paths and times are not in
+it, nor is any key.
 
 OpenClaw runs in folders of its own. Your config is read by OpenClaw itself and
 never written; keys, servers, channels, gateway, MCP servers, hooks and plugins
-of your own are left out.
+of yours are left out.
 
 Exit status: 0 done, 2 refused or wrong usage; with --check 1 if a surface has
 changed, whether or not the file was saved.

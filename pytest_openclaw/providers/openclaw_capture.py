@@ -107,9 +107,8 @@ class _Capturing:
             try:
                 sent = read_request(recorded.api, recorded.body)
             except ValueError as error:
-                raise OpenClawError(
-                    f"the request of the surface {wanted.surface} is not known: {error}"
-                ) from None
+                what = f"the request of the surface {wanted.surface}"
+                raise OpenClawError(f"{what} has a form that is not known: {error}") from None
             masks = _masks(scratch, self._environ)
             return replace(sent, system=masks.text(sent.system), fields=masks.value(sent.fields))
 

@@ -50,7 +50,7 @@ class Masks:
             text = text.replace(package[1], "<openclaw>")
         # A folder goes before the folder that holds it.
         for path in sorted(filter(None, self.paths), key=len, reverse=True):
-            text = re.sub(rf"{re.escape(path)}(?![\w.-])", self.paths[path].replace("\\", r"\\"), text)
+            text = re.sub(rf"{re.escape(path)}(?![\w-]|\.\w)", self.paths[path].replace("\\", r"\\"), text)
         for pattern, placeholder in _PATTERNS:
             text = pattern.sub(placeholder, text)
         for name, placeholder in ((self.host, "<host>"), (self.host.partition(".")[0], "<host>")):

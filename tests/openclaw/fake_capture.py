@@ -1,0 +1,117 @@
+"""Stands in for OpenClaw where its requests are captured: what it sends depends on its config alone.
+
+    fake_capture.py MODE FILE …
+
+MODE is `sends`, `old-node` (refuses to start), `silent` (ends without asking), `refuses` (finds the config
+invalid) or `odd` (sends what is no request). FILE gets a line of JSON for each start.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import urllib.request
+from pathlib import Path
+
+TOOLS = {
+    "exec": {"command": {"type": "string"}},
+    "read": {"path": {"type": "string"}},
+    "tool_call": {"id": {"type": "string"}, "args": {"type": "object"}},
+}
+OF_PROFILE = {
+    "minimal": ["read"],
+    "messaging": ["read"],
+    "coding": ["exec", "read"],
+    "full": ["exec", "read"],
+}
+SYSTEM = """You run inside OpenClaw.
+### Deferred Tool Schemas
+- exec (core): Run it.
+- far_away (plugin): Nobody has its schema.
+
+Working directory: {workspace}
+Home: {home}
+Current date: 2026-11-22
+"""
+
+
+def main(mode: str, file: str, *words: str) -> int:
+    """Do what the words say."""
+    config_file = Path(os.environ["OPENCLAW_CONFIG_PATH"])
+    config = json.loads(config_file.read_text("utf-8")) if config_file.exists() else {}
+    with Path(file).open("a", encoding="utf-8") as seen:
+        told = {"words": words, "config": config, "environ": dict(os.environ), "cwd": str(Path.cwd())}
+        seen.write(json.dumps(told) + "\n")
+    if mode == "old-node":
+        print("openclaw requires Node >=24.16.0 (current: v20.1.0).", file=sys.stderr)
+        return 1
+    if words == ("--version",):
+        print("OpenClaw 2026.10.1 (abcdef)")
+        return 0
+    if words[0] == "config":
+        return say_config(mode, json.loads(Path(config["$include"]).read_text("utf-8")), *words[1:])
+    if mode == "silent":
+        error = {"message": "Unknown model: capture/model", "kind": "exception"}
+        print(json.dumps({"ok": False, "status": "error", "error": error}))
+        return 1
+    ask(mode, config)
+    print(json.dumps({"ok": True, "status": "ok", "final": "OK"}))
+    return 0
+
+
+def say_config(mode: str, config: dict, verb: str, *rest: str) -> int:
+    """Answer `config validate` and `config get`."""
+    if verb == "validate":
+        issue = {"path": "tools.profil", "message": "Unrecognized key"}
+        bad = {"ok": False, "error": "Config invalid", "valid": False, "issues": [issue]}
+        print(json.dumps(bad if mode == "refuses" else {"valid": True, "warnings": []}))
+        return int(mode == "refuses")
+    if rest[0] not in config:
+        print(json.dumps({"ok": False, "error": {"type": "cli_error", "message": "valid but unset"}}))
+        return 1
+    print(json.dumps(config[rest[0]]))
+    return 0
+
+
+def ask(mode: str, config: dict) -> None:
+    """Send the one request."""
+    (server,) = config["models"]["providers"].values()
+    policy = config.get("tools", {})
+    names = OF_PROFILE[policy["profile"]] if policy.get("profile") else ["read", "tool_call"]
+    names = [name for name in names if name not in policy.get("deny", [])]
+    functions = [
+        {
+            "name": name,
+            "description": f"The release's words for {name}.",
+            "parameters": {"type": "object", "properties": TOOLS[name]},
+        }
+        for name in names
+    ]
+    system = SYSTEM.format(workspace=config["agents"]["defaults"]["workspace"], home=os.environ["HOME"])
+    talk = [{"role": "system", "content": system}, {"role": "user", "content": "Say OK."}]
+    wrapped = [{"type": "function", "function": function} for function in functions]
+    model = server["models"][0]
+    path, body = {
+        "openai-completions": ("/chat/completions", {"messages": talk, "tools": wrapped, "stream": True}),
+        "openai-responses": (
+            "/responses",
+            {
+                "instructions": system,
+                "input": [talk[1]],
+                "tools": [{"type": "function", **f} for f in functions],
+            },
+        ),
+        "ollama": ("/api/chat", {"messages": talk, "tools": wrapped, "options": model.get("params", {})}),
+    }[server["api"]]
+    body = {"model": model["id"], **body} if mode != "odd" else {"tools": [{"type": "function"}]}
+    request = urllib.request.Request(
+        server["baseUrl"] + path,
+        json.dumps(body).encode(),
+        {"Content-Type": "application/json", "Authorization": f"Bearer {server['apiKey']}"},
+    )
+    urllib.request.urlopen(request, timeout=60).read()
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,249 @@
+"""capture-tools with a stand-in for OpenClaw: what it is given, what is saved, what is told, how it fails."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.commands import main
+from pytest_openclaw.tools.catalogue import load_catalogue, read_catalogue
+
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32", reason="the stand-in is called by a POSIX command line"
+)
+
+FAKE = Path(__file__).with_name("fake_capture.py")
+SECRETS = ("sk-of-the-config", "bot-token-of-the-config", "sk-of-the-environment")
+CONFIG = {
+    "models": {
+        "providers": {
+            "home": {
+                "baseUrl": "https://models.example/v1",
+                "apiKey": SECRETS[0],
+                "headers": {"x-key": SECRETS[0]},
+                "api": "ollama",
+                "models": [{"id": "m", "contextWindow": 4096, "params": {"num_ctx": 4096}}],
+            }
+        }
+    },
+    "agents": {
+        "defaults": {
+            "model": {"primary": "home/m"},
+            "workspace": "/home/alice/ws",
+            "sandbox": {"mode": "all"},
+        }
+    },
+    "tools": {"profile": "coding", "deny": ["exec"], "toolSearch": False},
+    "channels": {"telegram": {"botToken": SECRETS[1]}},
+    "mcp": {"servers": {"files": {"command": "touch", "args": ["ran"]}}},
+    "plugins": {"load": {"paths": ["/home/alice/plugin"]}, "entries": {"browser": {"enabled": False}}},
+}
+
+
+@pytest.fixture(autouse=True)
+def scratch(tmp_path, monkeypatch):
+    """The folder in which scratch folders are made; each is removed when its start has ended."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield folder
+    assert list(folder.iterdir()) == []
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """The current folder, in which the catalogue is written."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def config(tmp_path):
+    """A user's config; its folder must stay as it is."""
+    file = tmp_path / "user" / "openclaw.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps(CONFIG), encoding="utf-8")
+    yield file
+    assert [(one.name, one.read_text()) for one in file.parent.iterdir()] == [
+        ("openclaw.json", json.dumps(CONFIG))
+    ]
+
+
+@pytest.fixture
+def fake(tmp_path, monkeypatch):
+    """Put the stand-in in OpenClaw's place, in a mode; the file of what it was given comes back."""
+
+    def put(mode: str = "sends") -> Path:
+        seen = tmp_path / "seen.jsonl"
+        monkeypatch.setenv("OPENCLAW_AGENT_COMMAND", shlex.join([sys.executable, str(FAKE), mode, str(seen)]))
+        monkeypatch.setenv("OPENAI_API_KEY", SECRETS[2])
+        return seen
+
+    return put
+
+
+def _json(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
+    status = main(["capture-tools", *words, "--json"])
+    return status, json.loads(capsys.readouterr().out)
+
+
+def test_a_catalogue_is_saved(here, fake, capsys):
+    """The file is read as those that ship are, and holds nothing of this machine or moment."""
+    fake()
+    status, told = _json(capsys)
+
+    file = here / "openclaw-2026.10.1.json"
+    catalogue = read_catalogue(file)
+    assert (status, told["out"], told["release"]) == (0, file.name, "openclaw-2026.10.1")
+    assert catalogue.name == told["release"]
+    assert told["sha256"] == catalogue.sha256
+    assert catalogue.surfaces["direct"] == ("read", "tool_call")
+    assert [tool.name for tool in catalogue.surface("coding")] == ["exec", "read"]
+    assert catalogue.tool("read").description == "The release's words for read."
+    assert catalogue.deferred == ("exec",)
+    request = catalogue.requests["direct"]
+    assert (request["api"], request["fields"]) == ("openai-completions", {"model": "model", "stream": True})
+    assert "Working directory: <workspace>\nHome: <home>\nCurrent date: <time>" in request["system"]
+    assert told["notes"] == ["behind the bridge, but on no surface, so left out: far_away"]
+
+
+def test_what_has_changed_is_told(here, fake, capsys):
+    """Tools that are new, gone or changed are listed under their surface, in 80 columns."""
+    fake()
+    assert main(["capture-tools"]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [lines[0], "openclaw-2026.10.1, beside openclaw-2026.9.6"]
+    assert max(map(len, lines)) <= 80
+    assert lines[0].startswith("wrote openclaw-2026.10.1.json, ")
+    assert "messaging: 1 tools, 0.2 KB, was 34.9 KB" in lines
+    assert "  new: read" in lines
+    (gone,) = (line for line in lines if line.startswith("  gone: agents_wait, apply_patch"))
+    assert gone
+
+
+def test_a_surface_of_the_users_own(here, fake, config, capsys):
+    """The config's policy and model hold; its server, keys, channels, MCP servers and plugins are not there."""
+    seen = fake()
+    status, told = _json(capsys, "--config", str(config))
+
+    catalogue = read_catalogue(here / told["out"])
+    starts = [json.loads(line) for line in seen.read_text().splitlines()]
+    own = next(
+        start["config"]
+        for start in starts
+        if "home" in start["config"].get("models", {}).get("providers", {})
+    )
+    server = own["models"]["providers"]["home"]
+    assert status == 0
+    assert catalogue.surfaces["configured"] == ("read",)
+    assert catalogue.requests["configured"]["api"] == "ollama"
+    assert catalogue.requests["configured"]["fields"] == {"model": "m", "options": {"num_ctx": 4096}}
+    assert server["baseUrl"].startswith("http://127.0.0.1:")
+    assert server["apiKey"] == "not-a-key"
+    assert own["agents"]["defaults"]["sandbox"] == {"mode": "off"}
+    assert own["plugins"] == {"entries": {"browser": {"enabled": False}}}
+    assert own.keys() == {"tools", "agents", "plugins", "models", "logging", "update"}
+    assert told["surfaces"][-1]["beside"] == "direct"
+    assert [note.partition(" ")[0] for note in told["notes"]] == ["tools", "tools", "behind"]
+    everything = seen.read_text() + (here / told["out"]).read_text() + json.dumps(told)
+    assert not any(secret in everything for secret in SECRETS)
+    assert "alice" not in everything
+
+
+@pytest.mark.parametrize(
+    ("mode", "words", "said"),
+    [
+        pytest.param(
+            "old-node", (), "OpenClaw does not tell its release: openclaw requires Node", id="old-node"
+        ),
+        pytest.param("silent", (), "nothing was sent to the model for the surface ", id="silent"),
+        pytest.param("silent", (), ": Unknown model: capture/model", id="silent-its-own-words"),
+        pytest.param("odd", (), "has a form that is not known: a tool of it has no name", id="odd"),
+        pytest.param(
+            "refuses", ("--config",), "OpenClaw refuses it: tools.profil: Unrecognized key", id="invalid"
+        ),
+        pytest.param("sends", ("--config", "gone.json"), "there is no config gone.json", id="no-config"),
+        pytest.param(
+            "sends",
+            ("--model", "a/b"),
+            "--model is one of a config: give --config, too",
+            id="no-config-of-model",
+        ),
+        pytest.param(
+            "sends", ("--against", "gone.json"), "gone.json cannot be read", id="nothing-to-compare"
+        ),
+    ],
+)
+def test_what_goes_wrong_is_said(mode, words, said, here, fake, config, capsys):
+    """A line says what is wrong, nothing is written, and the exit status is 2, as 1 tells of drift."""
+    fake(mode)
+    words = (*words, str(config)) if words == ("--config",) else words
+
+    assert main(["capture-tools", *words]) == 2
+
+    assert said in capsys.readouterr().err
+    assert list(here.iterdir()) == []
+
+
+def test_without_openclaw_it_is_said_how_to_install_it(here, monkeypatch, capsys):
+    """Where there is no openclaw, the message has the command that installs it."""
+    monkeypatch.setenv("OPENCLAW_AGENT_COMMAND", "no-such-openclaw")
+
+    assert main(["capture-tools"]) == 2
+
+    assert "npm install -g openclaw" in capsys.readouterr().err
+
+
+def test_a_check_ends_with_1_when_a_surface_has_changed(here, fake, capsys):
+    """--check tells drift by its exit status; held against itself a release has none."""
+    fake()
+
+    assert _json(capsys, "--check")[0] == 1
+    status, told = _json(capsys, "--check", "--against", "openclaw-2026.10.1.json", "--out", "-")
+
+    assert (status, told["has_changed"], told["out"]) == (0, False, None)
+    assert all(not surface["changed"] for surface in told["surfaces"])
+
+
+def test_other_words_are_seen_between_two_captures(here, fake, capsys):
+    """Held against another capture, descriptions count, too."""
+    fake()
+    main(["capture-tools", "-o", "old.json"])
+    old = json.loads(Path("old.json").read_text())
+    for tool in old["tools"]:
+        tool["description"] += " And more."
+    Path("old.json").write_text(json.dumps(old))
+
+    assert main(["capture-tools", "--against", "old.json", "-o", "-", "--check"]) == 1
+
+    lines = capsys.readouterr().out.splitlines()
+    assert "direct: 2 tools, 0.4 KB as before" in lines
+    assert "  read: other words" in lines
+
+
+def test_nothing_else_is_written_over(here, fake, capsys):
+    """A file that is no catalogue stays; a catalogue of before is replaced."""
+    fake()
+    Path("mine.json").write_text("{}")
+
+    assert main(["capture-tools", "-o", "mine.json"]) == 2
+    assert "mine.json exists and is no catalogue of ours" in capsys.readouterr().err
+    assert Path("mine.json").read_text() == "{}"
+    assert [main(["capture-tools"]), main(["capture-tools"])] == [0, 0]
+
+
+def test_the_catalogue_that_ships_has_no_file():
+    """It stays what it is: no file, no fingerprint, its bridge as before."""
+    shipped = load_catalogue()
+
+    assert (shipped.file, shipped.sha256) == (None, "")
+    assert {type(tool).__name__ for tool in shipped.surface("direct")} == {"Tool"}

@@ -1,0 +1,130 @@
+"""Requests of several surfaces become one catalogue, in the form of those that ship."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.toolcalls import Tool, ToolCall
+from pytest_openclaw.tools.bridge import deferred_tools, inner_call, reached_tools
+from pytest_openclaw.tools.captured import Sent, gather
+from pytest_openclaw.tools.catalogue import Bridge, catalogue_in, read_catalogue
+from pytest_openclaw.tools.dispatch import dispatch
+
+FULL = Tool(
+    name="gateway", description="All.", parameters={"type": "object", "properties": {"a": {}, "b": {}}}
+)
+LESS = Tool(name="gateway", description="Less.", parameters={"type": "object", "properties": {"a": {}}})
+READ = Tool(name="read", description="Read.")
+CALL = Tool(name="tool_call", parameters={"type": "object", "properties": {"id": {"type": "string"}}})
+
+
+def _sent(*tools: Tool, deferred: tuple[str, ...] = ()) -> Sent:
+    return Sent(
+        api="ollama", tools=tools, bytes_of_tools=9, fields={"model": "m"}, system="S", deferred=deferred
+    )
+
+
+SENT = {
+    "direct": _sent(READ, CALL, deferred=("gateway", "unheard_of")),
+    "minimal": _sent(LESS),
+    "coding": _sent(LESS, READ),
+    "full": _sent(FULL, READ),
+}
+
+
+def _gathered(sent: dict[str, Sent]) -> Any:
+    return gather(sent, release="openclaw-1", taken="2026-11-22")
+
+
+def test_a_tool_is_what_it_is_where_it_takes_most() -> None:
+    """Where it takes less it is a variant, once for all surfaces of the same form."""
+    data = _gathered(SENT)
+    catalogue = catalogue_in(data)
+
+    assert [entry["name"] for entry in data["tools"]] == ["gateway", "read", "tool_call"]
+    assert [entry["surfaces"] for entry in data["variants"]] == [["minimal", "coding", "deferred"]]
+    assert catalogue.tool("gateway") == FULL
+    assert catalogue.surface("minimal") == (LESS,)
+    assert catalogue.surface("full") == (FULL, READ)
+    assert catalogue.deferred_tools() == (LESS,)
+    assert catalogue.surfaces["tool-search"] == catalogue.surfaces["direct"] == ("read", "tool_call")
+
+
+def test_a_deferred_tool_without_a_schema_is_told() -> None:
+    """The system prompt names it, no surface has it: it cannot be described, and is not forgotten."""
+    assert _gathered(SENT)["about"]["not_described"] == ["unheard_of"]
+
+
+def test_with_a_config_the_bridge_reaches_what_it_says() -> None:
+    """The machine's own list goes before the default's."""
+    own = {**SENT, "configured": _sent(READ, CALL, deferred=())}
+    denied = {**SENT, "configured": _sent(READ, CALL, deferred=("read",))}
+
+    assert catalogue_in(_gathered(own)).deferred == ("gateway",)
+    assert catalogue_in(_gathered(denied)).deferred == ("read",)
+
+
+def test_the_bridge_of_a_captured_catalogue_reaches_its_own_tools(tmp_path: Path) -> None:
+    """Calls over it are judged by the captured tools, not by those that ship."""
+    file = tmp_path / "c.json"
+    file.write_text(json.dumps(_gathered(SENT)))
+    offered = read_catalogue(file).surface("direct")
+
+    (bridge,) = (tool for tool in offered if isinstance(tool, Bridge))
+    made = dispatch(ToolCall(name="tool_call", arguments='{"id": "gateway", "args": {"a": 1}}'), offered)
+    inner = inner_call(made, offered)
+    assert bridge.reaches == deferred_tools(offered) == (LESS,)
+    assert [tool.name for tool in reached_tools(offered)] == ["read", "gateway"]
+    assert inner is not None
+    assert (inner.tool, inner.problem) == ("gateway", None)
+
+
+@pytest.mark.parametrize(
+    ("change", "is_another"),
+    [
+        pytest.param({}, False, id="the-same"),
+        pytest.param({"minimal": replace(SENT["minimal"], system="Other")}, False, id="another-prompt"),
+        pytest.param({"minimal": _sent(LESS, READ)}, True, id="a-tool-more"),
+        pytest.param({"full": _sent(READ, FULL)}, True, id="another-order"),
+        pytest.param({"full": _sent(replace(FULL, description="?"), READ)}, True, id="other-words"),
+    ],
+)
+def test_the_fingerprint_tells_what_models_see(change: dict[str, Sent], is_another: bool) -> None:
+    """Catalogues with other tools are others; the day and the machine are not."""
+    one, other = _gathered(SENT), gather(SENT | change, release="openclaw-2", taken="2027-01-01")
+
+    assert (catalogue_in(one).sha256 != catalogue_in(other).sha256) is is_another
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param(None, "cannot be read", id="not-there"),
+        pytest.param("{", "is no JSON", id="no-json"),
+        pytest.param("[]", "is no catalogue", id="a-list"),
+        pytest.param('{"release": "x"}', "is no catalogue", id="something-else"),
+    ],
+)
+def test_a_file_that_is_no_catalogue_is_refused(tmp_path: Path, text: str | None, said: str) -> None:
+    """The message says what is wrong, and what writes such a file."""
+    file = tmp_path / "c.json"
+    if text is not None:
+        file.write_text(text)
+
+    with pytest.raises(ValueError, match=said):
+        read_catalogue(file)
+
+
+def test_a_surface_of_tools_that_are_not_there_is_refused(tmp_path: Path) -> None:
+    """A file that was edited by hand says so at once."""
+    data = _gathered(SENT)
+    data["surfaces"]["full"].append("gone")
+    (tmp_path / "c.json").write_text(json.dumps(data))
+
+    with pytest.raises(ValueError, match=r"is no catalogue \(KeyError: 'gone'"):
+        read_catalogue(tmp_path / "c.json")
