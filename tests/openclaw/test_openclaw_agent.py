@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import shlex
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from pytest_openclaw.toolcalls import Tool
 from pytest_openclaw.worlds import Answer, Command, World, WorldState
 from tests.conftest import NO_OTHER_PLUGINS
 from tests.openclaw.model_server import ScriptedModel
+from tests.providers.servers.misbehaving import port_of_nobody
 
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32", reason="the stand-in is called by a POSIX command line"
@@ -200,10 +200,8 @@ def test_what_the_server_says_is_the_fault(seen, turn, failure_type, status, ret
 
 def test_nobody_at_the_address(seen):
     """A refused connection leaves this target out, and not those of other servers."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    fault = _fault(_provider(seen, f"http://127.0.0.1:{port}/v1"))
+    with port_of_nobody() as port:
+        fault = _fault(_provider(seen, f"http://127.0.0.1:{port}/v1"))
 
     assert (fault.failure_type, fault.status, fault.reach) == (
         "connect_error",
@@ -231,7 +229,7 @@ def test_what_openclaw_itself_breaks_is_told_in_its_words(seen, mode, words):
 
 def test_a_timeout_ends_all_of_it(seen):
     """When its time is up, OpenClaw and what it has started are gone."""
-    fault = _fault(_provider(seen, "http://127.0.0.1:9/v1", "hangs"), timeout_s=3.0)
+    fault = _fault(_provider(seen, "http://127.0.0.1:9/v1", "hangs"), timeout_s=6.0)
 
     assert fault.failure_type == "timeout"
     assert not _is_running(json.loads(seen.read_text("utf-8"))["child"])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.providers.servers.misbehaving import MisbehavingServer, Pause, Script
+from tests.providers.servers.misbehaving import MisbehavingServer, Pause, Script, port_of_nobody
 from tests.providers.servers.ollama import SPEED, OllamaServer, answer, calling, done, lines, said
 
 NOOP = {"type": "noop"}
@@ -209,9 +209,8 @@ def test_endpoints_of_this_kind(plain_project: Any, monkeypatch: pytest.MonkeyPa
     plain_project.suite({"P1": ("Say hi.", NOOP)})
     monkeypatch.setenv("LAB_KEY", "lab-key-123456")
 
-    with OllamaServer() as server:
-        with MisbehavingServer() as closed:
-            url = closed.origin
+    with OllamaServer() as server, port_of_nobody() as port:
+        url = f"http://127.0.0.1:{port}"
         plain_project.pytester.makeini(
             "[pytest]\nopenclaw_endpoints =\n"
             f"    lab = ollama_native {server.origin} LAB_KEY\n"

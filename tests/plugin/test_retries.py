@@ -11,7 +11,7 @@ import pytest
 
 from tests.plugin.bad_servers import Behaviour, ModelServer, point_at
 from tests.providers.servers.apis import APIS, CHAT, RESPONSES, Api
-from tests.providers.servers.misbehaving import Close, Hang, MisbehavingServer, Pause, Reset, Script, sse
+from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, port_of_nobody, sse
 
 NOOP = {"type": "noop"}
 RETRIED = (408, 409, 429, 500, 502, 503, 504, 529)
@@ -272,12 +272,10 @@ def test_a_server_that_is_not_there_is_tried_once(
     """Every model at that base URL is skipped after one connection; the server beside it is asked on."""
     project.at_start(COUNTING)
     project.suite({f"P{n}": ("Hi", NOOP) for n in range(3)})
-    with MisbehavingServer() as gone:
-        port = gone.port
-    url = f"http://127.0.0.1:{port}/v1" if where == "refused-port" else "http://gone.invalid/v1"
-    project.pytester.makeini(f"[pytest]\nopenclaw_endpoints = gone = openai_responses {url} GONE_KEY")
 
-    with ModelServer({"good": answers}) as server:
+    with port_of_nobody() as port, ModelServer({"good": answers}) as server:
+        url = f"http://127.0.0.1:{port}/v1" if where == "refused-port" else "http://gone.invalid/v1"
+        project.pytester.makeini(f"[pytest]\nopenclaw_endpoints = gone = openai_responses {url} GONE_KEY")
         point_at(monkeypatch, server, GONE_KEY="dummy-gone-key")
         session = project.run(
             "--openclaw-concurrency=1", models="gone/a,gone/b,openai_responses/good", target="benchmarks"

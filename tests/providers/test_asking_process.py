@@ -31,7 +31,7 @@ from pytest_openclaw.validators.text import Noop
 from tests.e2e.processes import children
 from tests.performance.serving import MockServer
 from tests.providers.servers.apis import RESPONSES
-from tests.providers.servers.misbehaving import Hang, MisbehavingServer, Pause, Script
+from tests.providers.servers.misbehaving import Hang, MisbehavingServer, Pause, Script, port_of_nobody
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="elsewhere everybody is asked in a thread")
 
@@ -283,9 +283,12 @@ def test_it_ends_when_its_parent_is_killed(server: MisbehavingServer, tmp_path: 
 
 def test_a_dead_server_is_a_fault_there_too(tmp_path: Path) -> None:
     """Faults cross the socket as they are."""
-    with MisbehavingServer() as gone:
-        url = gone.url
-    with Executor({"openai_responses": provider_at(url)}, Settings(), tmp_path) as executor:
+    with (
+        port_of_nobody() as port,
+        Executor(
+            {"openai_responses": provider_at(f"http://127.0.0.1:{port}/v1")}, Settings(), tmp_path
+        ) as executor,
+    ):
         first, second = (executor.ask(name, cell(name)).result for name in ("a", "b"))
 
     assert isinstance(first, Fault)

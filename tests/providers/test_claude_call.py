@@ -182,7 +182,7 @@ def test_tools_go_in_by_a_server_of_ours(report, key, tmp_path):
     assert "--strict-mcp-config" in argv
     assert "--allowedTools" not in argv
     assert (env["MCP_CONNECTION_NONBLOCKING"], env["ENABLE_TOOL_SEARCH"]) == ("0", "false")
-    assert env["MCP_TIMEOUT"] == env["MCP_TOOL_TIMEOUT"] == "20000"
+    assert env["MCP_TIMEOUT"] == env["MCP_TOOL_TIMEOUT"] == "60000"
     assert told["cwd_files"] == []
 
 

@@ -16,6 +16,9 @@ from tests.providers.fake_claude import ask, dies, environ_of, provider_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the fake is named in POSIX quoting")
 
+#: within which the CLI has begun, on a busy machine too
+BEGUN_S = 5.0
+
 
 @pytest.fixture(autouse=True)
 def scratch(tmp_path, monkeypatch):
@@ -152,11 +155,11 @@ def test_a_flood_is_stopped(monkeypatch):
 
 def test_a_hang_ends_in_time():
     """After its time the attempt is a timeout, and what had come is kept."""
-    fault = ask(environ_of("hang"), timeout_s=1.0)
+    fault = ask(environ_of("hang"), timeout_s=BEGUN_S)
 
     assert (fault.failure_type, fault.raw) == ("timeout", "Hel")
     assert fault.message == (
-        "claude_code_cli: no complete answer within 1 s. Raise --openclaw-timeout, or the prompt's timeout_s."
+        "claude_code_cli: no complete answer within 5 s. Raise --openclaw-timeout, or the prompt's timeout_s."
     )
 
 
@@ -164,7 +167,7 @@ def test_a_cli_that_ignores_sigterm_is_killed(tmp_path, monkeypatch):
     """A timeout leaves no process behind, even if the CLI does not listen."""
     monkeypatch.setattr(processes, "GRACE_S", 0.3)
     pid_file = tmp_path / "pid"
-    fault = ask(environ_of("stubborn", str(pid_file)), timeout_s=1.0)
+    fault = ask(environ_of("stubborn", str(pid_file)), timeout_s=BEGUN_S)
 
     assert fault.failure_type == "timeout"
     assert dies(int(pid_file.read_text(encoding="utf-8")))

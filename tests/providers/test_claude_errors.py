@@ -213,7 +213,7 @@ NO_MODEL = "There's an issue with the selected model (m1). It may not exist or y
             "timeout",
             "error",
             "cell",
-            "no complete answer within 20 s. Raise --openclaw-timeout, or the prompt's timeout_s.",
+            "no complete answer within 60 s. Raise --openclaw-timeout, or the prompt's timeout_s.",
             id="timeout-of-its-own",
         ),
         pytest.param(

@@ -77,7 +77,7 @@ def test_stop_ends_the_whole_group(tmp_path, monkeypatch, ignores):
     code = (
         "import os, signal, time\n"
         + (f"signal.signal(signal.SIGTERM, {ignores})\n" if ignores else "")
-        + "child = os.fork()\nprint(os.getpid(), flush=True)\ntime.sleep(60)"
+        + "child = os.fork()\nprint(os.getpid(), flush=True)\ntime.sleep(600)"
     )
 
     async def start_and_stop():
@@ -94,7 +94,7 @@ def test_stop_ends_the_whole_group(tmp_path, monkeypatch, ignores):
 
 def test_cancelling_ends_the_group(tmp_path):
     """Whoever is cancelled while reading leaves no process behind, as `stop` stands in a `finally`."""
-    code = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
+    code = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
     pids = []
 
     async def read_on():

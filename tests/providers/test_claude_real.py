@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import tempfile
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from pytest_openclaw.toolcalls import ToolCall
 from tests.conftest import require_claude
 from tests.providers.fake_claude import DUMMY_KEY, ask, provider_of
 from tests.providers.servers.messages import MessagesServer
+from tests.providers.servers.misbehaving import port_of_nobody
 
 pytestmark = pytest.mark.claude
 
@@ -232,13 +232,17 @@ def test_errors_of_the_server(environ, mode, failure_type, status, retryable):
 
 
 @pytest.mark.parametrize(
-    ("mode", "raw"),
-    [pytest.param("silent", "", id="nothing"), pytest.param("hang", "Hello", id="after-tokens")],
+    ("mode", "raw", "timeout_s"),
+    [
+        pytest.param("silent", "", 3.0, id="nothing"),
+        # Time enough for the CLI to start on a busy machine.
+        pytest.param("hang", "Hello", 15.0, id="after-tokens"),
+    ],
 )
-def test_a_server_that_hangs(environ, mode, raw):
+def test_a_server_that_hangs(environ, mode, raw, timeout_s):
     """After its time the attempt is a timeout; of what had come the CLI may hold back the last piece."""
     with MessagesServer(mode) as server:
-        fault = ask(environ | {"ANTHROPIC_BASE_URL": server.url}, timeout_s=3.0)
+        fault = ask(environ | {"ANTHROPIC_BASE_URL": server.url}, timeout_s=timeout_s)
 
     assert fault.failure_type == "timeout"
     assert fault.raw.startswith(raw)
@@ -246,9 +250,9 @@ def test_a_server_that_hangs(environ, mode, raw):
 
 def test_nobody_there(environ):
     """A refused port marks the lane down."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        url = f"http://127.0.0.1:{free.getsockname()[1]}"
-    fault = ask(environ | {"ANTHROPIC_BASE_URL": url})
+    with port_of_nobody() as port:
+        url = f"http://127.0.0.1:{port}"
+        fault = ask(environ | {"ANTHROPIC_BASE_URL": url})
 
     assert (fault.failure_type, fault.status, fault.reach) == ("connect_error", "skipped_unavailable", "lane")
     assert url in fault.message

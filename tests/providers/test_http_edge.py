@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from pytest_openclaw.errors import CallFailed
-from pytest_openclaw.providers import listening
+from pytest_openclaw.providers import listening, transport
 from pytest_openclaw.records import Reply, Request
 from tests.providers.servers.apis import CHAT, ask
 from tests.providers.servers.misbehaving import Close, Hang, Reset, Script, Wait, head
@@ -59,10 +59,12 @@ def test_many_at_once(api, server):
 
     async def all_of_them():
         asked = [
-            asyncio.create_task(provider.ask(Request(model="m", prompt=f"<{n}>", stream=False, timeout_s=60)))
+            asyncio.create_task(
+                provider.ask(Request(model="m", prompt=f"<{n}>", stream=False, timeout_s=120))
+            )
             for n in range(MANY)
         ]
-        await asyncio.to_thread(server.wait_for, lambda: server.in_flight == MANY, timeout_s=50)
+        await asyncio.to_thread(server.wait_for, lambda: server.in_flight == MANY)
         go_on.set()
         return await asyncio.gather(*asked)
 
@@ -71,8 +73,10 @@ def test_many_at_once(api, server):
     assert all(f"<{n}>" in reply.text for n, reply in enumerate(replies))
 
 
-def test_connections_are_used_again(api, stream, server):
+def test_connections_are_used_again(api, stream, server, monkeypatch):
     """One provider's calls, one after the other, share a connection."""
+    monkeypatch.setattr(listening, "LINGER_TIMEOUT_S", 60.0)  # however late a busy machine ends the answer
+    monkeypatch.setattr(transport, "KEPT_S", 60.0)
     answer = Script.stream(api.text("Hi."), api.end()) if stream else Script.answer(api.whole())
     server.on(api.path, answer)
     provider = api.provider(server.url)

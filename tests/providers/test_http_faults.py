@@ -20,6 +20,7 @@ from tests.providers.servers.misbehaving import (
     Script,
     chunk,
     head,
+    port_of_nobody,
 )
 
 
@@ -66,10 +67,9 @@ def test_no_answer(api, stream, server, script, failure_type, why):
 
 def test_nobody_there(api, stream):
     """A refused connection marks the whole base URL, without another attempt."""
-    with MisbehavingServer() as server:
-        url = server.url
-
-    fault = ask(api.provider(url), stream=stream)
+    with port_of_nobody() as port:
+        url = f"http://127.0.0.1:{port}/v1"
+        fault = ask(api.provider(url), stream=stream)
 
     why = f"{api.kind.name}: nothing answers at {url} (connection refused)."
     assert told(fault) == ("connect_error", "skipped_unavailable", why, "")
@@ -144,7 +144,7 @@ def test_no_tls(api):
         thread = threading.Thread(target=answer)
         thread.start()
         fault = ask(api.provider(f"https://127.0.0.1:{listener.getsockname()[1]}/v1"))
-        thread.join(10)
+        thread.join(60)
 
     assert "(no TLS: " in fault.message
     assert (fault.failure_type, fault.status, fault.reach) == ("connect_error", "skipped_unavailable", "lane")
@@ -198,9 +198,10 @@ def test_timeout_in_a_stream(api, server, steps, raw):
     """The whole attempt has its time; what came in it is kept."""
     server.enqueue(Script.stream(*(api.text(step) if isinstance(step, str) else step for step in steps)))
 
-    fault = ask(api.provider(server.url), timeout_s=0.4)
+    # As long as a busy machine may need for what comes before the stall.
+    fault = ask(api.provider(server.url), timeout_s=3.0)
 
-    why = "no complete answer within 0.4 s. Raise --openclaw-timeout, or the prompt's timeout_s."
+    why = "no complete answer within 3 s. Raise --openclaw-timeout, or the prompt's timeout_s."
     assert told(fault) == ("timeout", "error", f"{api.kind.name}: {why}", raw)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import threading
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -21,7 +23,16 @@ from pytest_openclaw.records import Request, Turn
 from pytest_openclaw.run.hosts import ProcessHost
 from pytest_openclaw.toolcalls import Tool, ToolCall
 from tests.providers.servers.apis import ask, told
-from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, pieces
+from tests.providers.servers.misbehaving import (
+    Close,
+    Hang,
+    Pause,
+    Reset,
+    Script,
+    Wait,
+    pieces,
+    port_of_nobody,
+)
 from tests.providers.servers.ollama import (
     COUNTS,
     NDJSON,
@@ -495,31 +506,48 @@ def test_a_whole_answer(server, stream, indent):
     assert reply.timing.ttft_ms is None
 
 
-def test_the_first_token_is_a_thought(server):
+LATE_S = 0.1
+
+
+def one_by_one(monkeypatch, *parts):
+    """An answer of which each part is sent when the one before has been read, and some time after it."""
+    read = [threading.Event() for _ in parts]
+    left, feed = iter(read), LineStream.feed
+
+    def feed_and_tell(self, data):
+        found = feed(self, data)
+        time.sleep(LATE_S)
+        next(left, read[-1]).set()
+        return found
+
+    monkeypatch.setattr(LineStream, "feed", feed_and_tell)
+    first, *others = parts
+    return answer(first, *(step for pair in zip(map(Wait, read), others, strict=False) for step in pair))
+
+
+def test_the_first_token_is_a_thought(server, monkeypatch):
     """The first token counts on any channel; the first of the answer is text, not thinking."""
     server.enqueue(
-        answer(
-            Pause(0.05), lines(said(thinking="Hm")), Pause(0.3), lines(said("Hi.")), Pause(0.3), lines(done())
-        )
+        one_by_one(monkeypatch, lines(said()), lines(said(thinking="Hm")), lines(said("Hi.")), lines(done()))
     )
 
     timing = ask(native(server.origin)).timing
 
-    assert timing.ttft_ms >= 40
-    assert timing.ttfo_ms - timing.ttft_ms >= 80
-    assert timing.e2e_ms - timing.ttfo_ms >= 80
+    assert timing.ttft_ms >= LATE_S * 1000
+    assert timing.ttfo_ms - timing.ttft_ms >= LATE_S * 1000
+    assert timing.e2e_ms - timing.ttfo_ms >= LATE_S * 1000
 
 
-def test_a_call_is_the_answers_first_token(server):
+def test_a_call_is_the_answers_first_token(server, monkeypatch):
     """A model that only calls has its first token of an answer there; empty content before it is none."""
     call = lines(said(tool_calls=calling(("ls", {}))))
-    server.enqueue(answer(lines(said()), Pause(0.1), call, Pause(0.3), lines(done())))
+    server.enqueue(one_by_one(monkeypatch, lines(said()), call, lines(done())))
 
     timing = ask(native(server.origin)).timing
 
     assert timing.ttft_ms == timing.ttfo_ms
-    assert timing.ttfo_ms >= 80
-    assert timing.e2e_ms - timing.ttfo_ms >= 80
+    assert timing.ttfo_ms >= LATE_S * 1000
+    assert timing.e2e_ms - timing.ttfo_ms >= LATE_S * 1000
 
 
 # --- streams that break, and errors -------------------------------------------------------------
@@ -700,12 +728,10 @@ def test_malformed(server, stream, body, kind, why):
 
 def test_nobody_there():
     """A refused connection marks the server, by its root."""
-    with OllamaServer() as server:
-        url = server.origin
+    with port_of_nobody() as port:
+        fault = ask(native(f"http://127.0.0.1:{port}"))
 
-    fault = ask(native(url))
-
-    why = f"ollama_native: nothing answers at {url} (connection refused)."
+    why = f"ollama_native: nothing answers at http://127.0.0.1:{port} (connection refused)."
     assert told(fault) == ("connect_error", "skipped_unavailable", why, "")
     assert fault.reach == "lane"
 

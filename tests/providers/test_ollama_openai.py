@@ -319,8 +319,9 @@ def test_odd_chunks_say_nothing(payload):
         ),
     ],
 )
-def test_counts_after_the_end_mark(server, ending):
+def test_counts_after_the_end_mark(server, ending, monkeypatch):
     """The counts are heard wherever a server puts them."""
+    monkeypatch.setattr(listening, "USAGE_TIMEOUT_S", 60.0)
     server.enqueue(Script.stream(CHAT.text("Hi."), *ending))
 
     reply = ask(CHAT.provider(server.url))

@@ -22,7 +22,17 @@ from pytest_openclaw.providers.transport import Transport
 from pytest_openclaw.providers.wire_errors import load_object
 from pytest_openclaw.records import Request
 from tests.providers.servers.apis import ask
-from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, Wait, chunk, head
+from tests.providers.servers.misbehaving import (
+    Close,
+    Hang,
+    Pause,
+    Reset,
+    Script,
+    Wait,
+    chunk,
+    head,
+    port_of_nobody,
+)
 
 OK = Script.answer(b"ok")
 #: against hangs only
@@ -383,12 +393,6 @@ def resolved(monkeypatch, *addresses):
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
 
 
-def unused_port():
-    """A port of this machine on which nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
-
-
 def os_errors(error):
     """The operating system's errors under httpx2's."""
     cause = error.__cause__
@@ -400,8 +404,8 @@ def test_refused_by_every_address(monkeypatch, addresses):
     """However many addresses a name has, a refusal is seen as one."""
     resolved(monkeypatch, *addresses)
 
-    with pytest.raises(httpx2.ConnectError) as caught:
-        get(f"http://box.invalid:{unused_port()}/")
+    with port_of_nobody() as port, pytest.raises(httpx2.ConnectError) as caught:
+        get(f"http://box.invalid:{port}/")
 
     assert ConnectionRefusedError in os_errors(caught.value)
 

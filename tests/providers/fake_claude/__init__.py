@@ -43,7 +43,7 @@ def provider_of(environ: Mapping[str, str], **setup: Any) -> ClaudeCodeCLI:
 
 def ask(environ: Mapping[str, str], **request: Any) -> Reply | Fault:
     """Ask once, in an event loop of its own, and return the reply or the fault."""
-    asked = Request(**{"model": "m1", "prompt": "Say hello.", "timeout_s": 20.0} | request)
+    asked = Request(**{"model": "m1", "prompt": "Say hello.", "timeout_s": 60.0} | request)
     try:
         return asyncio.run(provider_of(environ).ask(asked))
     except CallFailed as failed:
@@ -60,7 +60,7 @@ def is_alive(pid: int) -> bool:
 
 def dies(pid: int) -> bool:
     """Wait until a process is dead, as long as a slow machine may need."""
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while is_alive(pid) and time.monotonic() < until:
         time.sleep(0.01)
     return not is_alive(pid)

@@ -25,7 +25,7 @@ USAGE = {
     "cache_read_input_tokens": 5,
     "output_tokens": 1,
 }
-SLEEP = [sys.executable, "-S", "-E", "-c", "import time; time.sleep(60)"]
+SLEEP = [sys.executable, "-S", "-E", "-c", "import time; time.sleep(600)"]
 
 
 def say(line: Line) -> None:
@@ -170,7 +170,7 @@ def continued() -> None:
     begin()
     message("Hello", stop_reason="max_tokens")
     say({"type": "system", "subtype": "status", "status": "requesting"})
-    time.sleep(60)
+    time.sleep(600)
 
 
 def max_turns() -> None:
@@ -291,7 +291,7 @@ def slash_command() -> None:
 def hang() -> None:
     begin()
     say(event("content_block_delta", index=0, delta={"type": "text_delta", "text": "Hel"}))
-    time.sleep(60)
+    time.sleep(600)
 
 
 def stubborn() -> None:

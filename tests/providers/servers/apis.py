@@ -47,7 +47,7 @@ def ask(provider: OverHttp, **request: Any) -> Reply | Fault:
     async def asking() -> Reply | Fault:
         try:
             return await provider.ask(
-                Request(**{"model": "m", "prompt": "Say hi.", "timeout_s": 20.0, **request})
+                Request(**{"model": "m", "prompt": "Say hi.", "timeout_s": 60.0, **request})
             )
         except CallFailed as failed:
             return failed.fault

@@ -28,7 +28,7 @@ import struct
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -242,6 +242,14 @@ class MisbehavingServer:
                     self._open.discard(connection)
                 socket.close(connection.detach())
         return not self._stopping.is_set() and not isinstance(step, (Reset, Close, Hang))
+
+
+@contextmanager
+def port_of_nobody() -> Iterator[int]:
+    """A port on which nobody listens; it is taken, so that no server of another test gets it meanwhile."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
 
 
 def head(status: int = 200, **headers: str) -> bytes:
