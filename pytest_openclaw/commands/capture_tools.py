@@ -50,8 +50,9 @@ FIRST_WORDS = '{\n "release": "openclaw-'
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `capture-tools` is told."""
     parser.add_argument("--config", type=Path, metavar="FILE", help="hear what comes of this config, too")
+    parser.add_argument("--model", metavar="PROVIDER/ID", help="which model of the config (its agent's)")
     parser.add_argument(
-        "--model", metavar="PROVIDER/ID", help="which model of the config (that of its agent); with --config"
+        "--agent", metavar="ID", help="which agent of the config (the one that acts by itself)"
     )
     parser.add_argument(
         "-o", "--out", metavar="FILE", help="the catalogue (openclaw-RELEASE.json); - writes none"
@@ -72,10 +73,10 @@ def run(arguments: argparse.Namespace) -> Answer:
     from pytest_openclaw.tools.captured import gather
     from pytest_openclaw.tools.catalogue import catalogue_in
 
-    if arguments.model and arguments.config is None:
-        raise OpenClawError("--model is one of a config: give --config, too")
+    if arguments.config is None and (arguments.model or arguments.agent):
+        raise OpenClawError("--model and --agent are those of a config: give --config, too")
     before = _before(arguments.against)
-    heard = capture(os.environ, arguments.config, arguments.model)
+    heard = capture(os.environ, arguments.config, model=arguments.model, agent=arguments.agent)
     release = f"openclaw-{heard.release}"
     data = gather(heard.sent, release=release, taken=f"{datetime.now(UTC):%Y-%m-%d}")
     out = None if arguments.out == STDOUT else Path(arguments.out or f"{release}.json")

@@ -60,18 +60,25 @@ class Capture:
     notes: tuple[str, ...] = ()
 
 
-def capture(environ: Mapping[str, str], config: Path | None = None, model: str | None = None) -> Capture:
+def capture(
+    environ: Mapping[str, str],
+    config: Path | None = None,
+    *,
+    model: str | None = None,
+    agent: str | None = None,
+) -> Capture:
     """Hear what the installed OpenClaw sends.
 
     Args:
         environ: tells where OpenClaw and its Node are; nothing else of it counts.
         config: the user's, which is read by OpenClaw and never written.
         model: which model of it, as `provider/model`; None takes the agent's own.
+        agent: which agent of it; None takes the one that OpenClaw speaks as.
 
     Raises:
         OpenClawError: there is no OpenClaw, it does not start, refuses the config, or sends nothing.
     """
-    return asyncio.run(_Capturing(environ).all(config, model))
+    return asyncio.run(_Capturing(environ).all(config, model, agent))
 
 
 class _Capturing:
@@ -84,11 +91,15 @@ class _Capturing:
         # Each start keeps a core busy.
         self._room = asyncio.Semaphore(max(1, min(4, os.cpu_count() or 1)))
 
-    async def all(self, config: Path | None, model: str | None) -> Capture:
+    async def all(self, config: Path | None, model: str | None, agent: str | None) -> Capture:
         release = await self._release()
         wanted = [*release_surfaces()]
         if config is not None:
-            wanted.append(configured_surface_of(config, await self._sections(config), model))
+            sections = await self._sections(config)
+            try:
+                wanted.append(configured_surface(CONFIGURED, sections, model=model, agent=agent))
+            except ValueError as error:
+                raise OpenClawError(f"{config}: {error}") from None
         found = await _gathered([self._hear(one) for one in wanted])
         return Capture(
             release=release,
@@ -188,18 +199,6 @@ class _Capturing:
             if isinstance(value, dict):
                 return value
         raise OpenClawError(f"OpenClaw does not tell what is in {file}{_quoted(told)}")
-
-
-def configured_surface_of(config: Path, sections: Mapping[str, Any], model: str | None) -> Wanted:
-    """Return the surface of a user's config.
-
-    Raises:
-        OpenClawError: it has no model to ask.
-    """
-    try:
-        return configured_surface(CONFIGURED, sections, model)
-    except ValueError as error:
-        raise OpenClawError(f"{config}: {error}. Name one: --model ollama/qwen3:8b.") from None
 
 
 async def _gathered(asking: Sequence[Any]) -> list[Any]:

@@ -33,13 +33,15 @@ TOOLS = (
 )  # fmt: skip
 DEFAULTS = ("experimental", "skills", "subagents", "thinkingDefault", "contextInjection")
 OF_MODEL = ("params", "codeMode", "streaming")
-ENTRY = (*DEFAULTS, "tools", "default")
+ENTRY = (*DEFAULTS, "tools")
 ABILITIES = (
     "id", "name", "reasoning", "input", "contextWindow", "contextTokens", "maxTokens", "compat",
     "thinkingLevelMap", "params",
 )  # fmt: skip
 # Which API a provider speaks that is not in the config, because OpenClaw knows it.
 _KNOWN_APIS = {"openai": "openai-responses", "ollama": "ollama"}
+# Who acts where nobody says which agent does.
+_OWNERS = ("systemAgent", "heartbeat")
 _DROPPED = frozenset({"model", "apiKey", "headers", "env", "pathPrepend", "node", "allowFrom"})
 
 
@@ -73,35 +75,43 @@ def release_surfaces() -> Iterator[Wanted]:
         yield Wanted(surface=profile, config={"tools": {"profile": profile, "toolSearch": False}})
 
 
-def configured_surface(surface: str, sections: Mapping[str, Any], model: str | None) -> Wanted:
+def configured_surface(
+    surface: str, sections: Mapping[str, Any], *, model: str | None = None, agent: str | None = None
+) -> Wanted:
     """Return the surface of a user's config.
 
     Args:
         surface: what to call it.
         sections: by their names, those of `SECTIONS` that are set, as `config get` tells them.
         model: `provider/model`; None takes the agent's own.
+        agent: id of the agent; None takes the one that OpenClaw itself speaks as.
 
     Raises:
-        ValueError: there is no model; the text says the mend.
+        ValueError: there is no such agent, or no model; the text says the mend.
     """
     agents = _object(sections.get("agents"))
-    agent_id, entry = _default_agent(agents)
+    agent_id, entry = _agent(agents, agent)
     name = model or _primary(entry) or _primary(_object(agents.get("defaults")))
     provider, slash, model_id = (name or "").partition("/")
     if not (provider and slash and model_id):
-        raise ValueError(
-            f"it names no model as provider/model ({name!r})" if name else "it names no model of its agent"
-        )
+        lacks = f"{name} is no provider/model" if name else "it names no model of its agent"
+        raise ValueError(f"{lacks}. Name one: --model ollama/qwen3:8b.")
     servers = _object(_object(sections.get("models")).get("providers"))
     server = _object(servers.get(provider))
     abilities = next((one for one in _objects(server.get("models")) if one.get("id") == model_id), {})
     api = str(abilities.get("api") or server.get("api") or _KNOWN_APIS.get(provider, SPOKEN[0]))
     notes = [*_notes(sections, abilities)]
+    if agent is None and len(entries := _object(agents.get("entries"))) > 1:
+        notes.append(f"heard is {agent_id}, one of {len(entries)} agents; --agent names another")
     if api not in SPOKEN:
         notes.append(f"{name} is asked by {api}, which is not spoken here: {SPOKEN[0]} is sent")
         api = SPOKEN[0]
     defaults = _object(agents.get("defaults"))
-    of_model = _kept(_object(defaults.get("models")).get(name), OF_MODEL)
+    of_model = {
+        key: value
+        for one in (defaults, entry)
+        for key, value in _kept(_object(one.get("models")).get(name), OF_MODEL).items()
+    }
     config: JsonObject = {
         "tools": {**_kept(sections.get("tools"), TOOLS), **_web(_object(sections.get("tools")))},
         "agents": {
@@ -167,15 +177,21 @@ def _notes(sections: Mapping[str, Any], abilities: Mapping[str, Any]) -> Iterato
         yield "the config says that the model takes no tools (compat.supportsTools)"
 
 
-def _default_agent(agents: Mapping[str, Any]) -> tuple[str, JsonObject]:
-    """Return id and entry of the agent that OpenClaw takes if none is named; empty if there is none."""
+def _agent(agents: Mapping[str, Any], named: str | None) -> tuple[str, JsonObject]:
+    """Return id and entry of an agent, by default of the one that OpenClaw speaks as; empty without entries.
+
+    Raises:
+        ValueError: there is none of that name.
+    """
     entries = {name: _object(entry) for name, entry in _object(agents.get("entries")).items()}
-    for name, entry in entries.items():
-        if entry.get("default") is True:
-            return name, entry
-    if "main" in entries or not entries:
-        return ("main", entries["main"]) if entries else ("", {})
-    return next(iter(entries.items()))
+    if named is not None and named not in entries:
+        known = f"there are {', '.join(sorted(entries))}" if entries else "it has none but main"
+        raise ValueError(f"it has no agent {named}; {known}.")
+    if not entries:
+        return "", {}
+    owners = (_object(_object(agents.get("defaults")).get(key)).get("agentId") for key in _OWNERS)
+    wanted = [named] if named else [*owners, "main", *entries]
+    return next((name, entries[name]) for name in wanted if name in entries)
 
 
 def _primary(holder: Mapping[str, Any]) -> str:

@@ -36,13 +36,14 @@ def said_tools(tools: Any) -> Any:
 
 
 def catalogue_of(tools: Any) -> Catalogue | None:
-    """Return the captured catalogue that a prompt of a stored run names; None if none, or it has changed."""
+    """Return the captured catalogue from which a prompt's tools are taken; None if from none.
+
+    Raises:
+        ValueError: it is not there any more, or another one now.
+    """
     if not isinstance(tools, Mapping) or tools.keys() != _OF_CATALOGUE:
         return None
-    try:
-        return _captured(str(tools["catalogue"]), str(tools["sha256"]))
-    except ValueError:  # its prompts are judged as they are stored, which says why that cannot be
-        return None
+    return _captured(str(tools["catalogue"]), str(tools["sha256"]))
 
 
 def read_tools(value: Any) -> tuple[Tool, ...]:
@@ -52,9 +53,7 @@ def read_tools(value: Any) -> tuple[Tool, ...]:
         ValueError: a name is unknown, stands twice, or an own tool has no usable schema, or a captured
             catalogue is another one now; says the mend.
     """
-    catalogue = load_catalogue()
-    if isinstance(value, Mapping) and value.keys() == _OF_CATALOGUE:
-        catalogue, value = _captured(str(value["catalogue"]), str(value["sha256"])), value["tools"]
+    catalogue, value = catalogue_of(value) or load_catalogue(), said_tools(value)
     if isinstance(value, str):
         if value not in catalogue.surfaces:
             known = ", ".join(sorted(catalogue.surfaces))

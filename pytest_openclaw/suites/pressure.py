@@ -73,8 +73,11 @@ def _is_whole(value: Any) -> bool:
 
 def _forms(entry: dict[str, Any], catalogue: Catalogue) -> Iterator[dict[str, Any]]:
     pressure, own = entry["pressure"], str(entry.get("id"))
+    levels: dict[int, Any] = {}
     for n in dict.fromkeys(pressure.get("tools", [])):
         tools, many = _with(entry["tools"], n, catalogue)
+        levels.setdefault(many, tools)
+    for many, tools in levels.items():
         yield {**entry, "id": f"{own}-{many}t", "tools": tools, "pressure": Form(own, 0)}
     for n in dict.fromkeys(pressure.get("padding_tokens", [])):
         text = f"{neutral_text(n)}\n\n{entry.get('prompt')}"

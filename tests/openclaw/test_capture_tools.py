@@ -175,7 +175,7 @@ def test_a_surface_of_the_users_own(here, fake, config, capsys):
         pytest.param(
             "sends",
             ("--model", "a/b"),
-            "--model is one of a config: give --config, too",
+            "are those of a config: give --config, too",
             id="no-config-of-model",
         ),
         pytest.param(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.run.stored.parts import is_python
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.records import JsonObject, Prompt, Suite
     from pytest_openclaw.run.stored.parts import Part, PromptKey
+    from pytest_openclaw.tools.catalogue import Catalogue
     from pytest_openclaw.validators.registry import Registry
 
 
@@ -62,7 +63,7 @@ def todays_rules(part: Part, root: Path, registry: Registry) -> Rules:
         if is_python(definition):
             continue
         if name not in suites and (path := root / name) in files:
-            catalogue = catalogue_of(_tools_in(part, name))
+            catalogue = _catalogue_of(part, name)
             suites[name] = load_suite(path, name=name, registry=registry, catalogue=catalogue)
         found = _todays(suites.get(name), definition)
         if isinstance(found, str):
@@ -75,10 +76,13 @@ def todays_rules(part: Part, root: Path, registry: Registry) -> Rules:
     return Rules(prompts=prompts, notes=notes)
 
 
-def _tools_in(part: Part, suite: str) -> Any:
-    """Return what a prompt of a suite offered, which tells the catalogue of all."""
+def _catalogue_of(part: Part, suite: str) -> Catalogue | None:
+    """Return the captured catalogue that the run took a suite's tools from; one prompt's tells it of all."""
     offered = (one.get("tools") for (name, _), one in part.prompts.items() if name == suite)
-    return next((tools for tools in offered if tools is not None), None)
+    try:
+        return catalogue_of(next((tools for tools in offered if tools is not None), None))
+    except ValueError as error:
+        raise OpenClawError(f"{part.name}: its tools {error} Bring that file back.") from None
 
 
 def _todays(suite: Suite | None, definition: JsonObject) -> Prompt | str:

@@ -1,0 +1,183 @@
+"""Suites on the tools that a captured catalogue has, through whole sessions and the commands after them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.commands import main
+from pytest_openclaw.toolcalls import Tool
+from pytest_openclaw.tools.captured import Sent, gather
+
+SUITE = """
+[[prompts]]
+id = "T1"
+prompt = "offered"
+tools = "configured"
+validator = { type = "exact", value = "read brand_new" }
+
+[[prompts]]
+id = "T2"
+prompt = "call read"
+tools = ["brand_new", "read"]
+validator = { type = "tool_call", calls = [{ name = "read" }] }
+
+[[prompts]]
+id = "T3"
+prompt = "offered"
+tools = ["read"]
+validator = { type = "exact", value = "read" }
+pressure = { tools = [1, 11, 54] }
+"""
+
+
+def _catalogue(path: Path, *more: str, words: str = "") -> Path:
+    """Write a catalogue of a few tools; with more of them, or other words, it is another one."""
+    tools = [Tool(name=name, description=words) for name in ("brand_new", "read", "third", *more)]
+
+    def sent(*names: str) -> Sent:
+        offered = tuple(tool for name in names for tool in tools if tool.name == name)
+        return Sent(api="ollama", tools=offered, bytes_of_tools=1, fields={}, system="", deferred=())
+
+    surfaces = {
+        "direct": sent("brand_new", "read"),
+        "full": sent("brand_new", "read", "third", *more),
+        "configured": sent("read", "brand_new"),
+    }
+    path.write_text(json.dumps(gather(surfaces, release="openclaw-9", taken="2026-11-22")), "utf-8")
+    return path
+
+
+def _tools_of(session: Any, prompt_id: str, run_id: str) -> Any:
+    config = json.loads((session.folder / "runs" / run_id / "config.json").read_text("utf-8"))
+    return next(prompt for prompt in config["prompts"] if prompt["id"] == prompt_id)
+
+
+def test_a_suite_offers_the_captured_tools(project: Any) -> None:
+    """Surfaces and single tools come from the file, and the run keeps which file that was, and its content."""
+    project.suite(SUITE)
+    file = _catalogue(project.folder / "mine.json")
+
+    session = project.run("--openclaw-catalogue=mine.json", "--openclaw-run-id=r")
+
+    rows = {row["prompt_id"]: row for row in session.rows}
+    assert (session.status, rows["T1"]["raw_output"]) == (1, "read brand_new")
+    assert rows["T1"]["success"] is rows["T2"]["success"] is True
+    # The surfaces that stand for 11 and 54 tools have two and three here, and are called so.
+    assert {key: row["tools_offered"] for key, row in rows.items() if key.startswith("T3")} == {
+        "T3-1t": 1,
+        "T3-2t": 2,
+        "T3-3t": 3,
+    }
+    told = _tools_of(session, "T1", "r")["tools"]
+    assert (told["catalogue"], told["tools"]) == (file.name, "configured")
+    assert len(told["sha256"]) == 64
+
+
+def test_the_ini_file_names_it_from_where_it_stands(plain_project: Any) -> None:
+    """As every path of an ini file is meant."""
+    plain_project.suite(SUITE.partition('[[prompts]]\nid = "T3"')[0])
+    (plain_project.folder / "catalogues").mkdir()
+    _catalogue(plain_project.folder / "catalogues" / "mine.json")
+    plain_project.pytester.makeini("[pytest]\nopenclaw_catalogue = catalogues/mine.json\n")
+
+    assert plain_project.run().status == 0
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        pytest.param("gone.json", "--openclaw-catalogue=gone.json: cannot be read", id="gone"),
+        pytest.param("conftest.py", "--openclaw-catalogue=conftest.py: is no JSON", id="no-catalogue"),
+    ],
+)
+def test_what_is_no_catalogue_ends_the_session_at_once(plain_project: Any, named: str, said: str) -> None:
+    """Nobody is asked, and no run is begun."""
+    plain_project.suite(SUITE)
+
+    session = plain_project.run(f"--openclaw-catalogue={named}")
+
+    assert (session.status, session.has_run) == (4, False)
+    assert said in session.text
+
+
+def test_a_surface_that_it_has_not_is_told(plain_project: Any) -> None:
+    """The message names the file, not the catalogue that ships."""
+    plain_project.suite(
+        SUITE.replace('"configured"', '"coding"').replace('["brand_new", "read"]', '["exec"]')
+    )
+    _catalogue(plain_project.folder / "mine.json")
+
+    session = plain_project.run("--openclaw-catalogue=mine.json")
+
+    assert (
+        "tools names the surface 'coding', which mine.json has not. Surfaces: configured,"
+        in session.text.replace('"', "'")
+    )
+    assert "tools names 'exec', which mine.json has not" in session.text.replace('"', "'")
+
+
+def test_runs_on_other_tools_are_set_aside(plain_project: Any) -> None:
+    """What was offered by another catalogue is no regression and no progress."""
+    plain_project.suite(SUITE)
+    _catalogue(plain_project.folder / "mine.json")
+    plain_project.run("--openclaw-catalogue=mine.json", "--openclaw-run-id=before")
+    _catalogue(plain_project.folder / "mine.json", words="New words.")
+
+    session = plain_project.run(
+        "--openclaw-catalogue=mine.json", "--openclaw-run-id=after", "--openclaw-baseline=before"
+    )
+
+    summary = json.loads((session.folder / "runs/after/summary.json").read_text())
+    (aside,) = summary["comparison"]["set_aside"]
+    assert (aside["reason"], aside["n_cells"]) == ("prompt_changed", 5)
+    assert "tools" in aside["detail"]
+
+
+def test_the_same_catalogue_elsewhere_is_the_same(plain_project: Any) -> None:
+    """What counts is what the models are offered, not where the file is."""
+    plain_project.suite(SUITE)
+    _catalogue(plain_project.folder / "mine.json")
+    plain_project.run("--openclaw-catalogue=mine.json", "--openclaw-run-id=before")
+    _catalogue(plain_project.folder / "moved.json")
+
+    session = plain_project.run(
+        "--openclaw-catalogue=moved.json", "--openclaw-run-id=after", "--openclaw-baseline=before"
+    )
+
+    assert (
+        json.loads((session.folder / "runs/after/summary.json").read_text())["comparison"]["set_aside"] == []
+    )
+
+
+def test_a_run_is_read_and_judged_again_by_its_own_tools(
+    plain_project: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Show and rescore take the tools from the file; once that has changed, they say that they cannot."""
+    plain_project.suite(SUITE)
+    file = _catalogue(plain_project.folder / "mine.json")
+    plain_project.run("--openclaw-catalogue=mine.json", "--openclaw-run-id=r")
+    monkeypatch.chdir(plain_project.folder)
+    capsys.readouterr()
+
+    assert main(["show", "r", "T2", "--json"]) == 0
+    (call,) = json.loads(capsys.readouterr().out)["calls"]
+    assert (call["name"], call["problem"]) == ("read", None)
+    assert main(["rescore", "r", "--into", "again", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["changed"], told["notes"]) == ([], [])
+
+    _catalogue(file, "another")
+    # In a process of its own: this one has read the file of before.
+    command = [sys.executable, "-m", "pytest_openclaw"]
+    shown = subprocess.run([*command, "show", "r", "T2", "--json"], capture_output=True, text=True)
+    (call,) = json.loads(shown.stdout)["calls"]
+    assert (call["name"], call["problem"], call["told"]) == ("read", None, None)
+    again = subprocess.run([*command, "rescore", "r", "--into", "third"], capture_output=True, text=True)
+    assert again.returncode == 1
+    assert "mine.json, which has changed since" in again.stderr

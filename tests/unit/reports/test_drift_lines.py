@@ -1,0 +1,119 @@
+"""Drift as lines for a terminal, and as JSON."""
+
+from __future__ import annotations
+
+import json
+
+from pytest_openclaw.reports.drift import drift_to_json, render_drift
+from pytest_openclaw.stats.drift import Drift, ToolChange
+
+CHANGE = ToolChange(
+    name="edit",
+    added=("edits[].newText",),
+    removed=("newText", "oldText"),
+    retyped={"": ("object", "object (no others)"), "mode": ("string a|b", "string a")},
+    required=("path",),
+    optional=("force",),
+    reworded=True,
+)
+DRIFT = Drift(
+    surface="direct",
+    beside="direct",
+    n_tools=11,
+    added=("brand_new",),
+    removed=tuple(f"tool_number_{n}" for n in range(9)),
+    changed=(CHANGE, ToolChange(name="read", retyped={}, reworded=True)),
+    reordered=True,
+    fields={"stream_options": ('{"include_usage": true}', None), "seed": (None, "1")},
+    n_bytes=(9177, 12004),
+)
+
+
+def test_all_that_has_changed_is_told_in_80_columns() -> None:
+    """A line says how large the surface is, those below what is new, gone, in another order, changed."""
+    assert render_drift([DRIFT]) == [
+        "direct: 11 tools, 12.0 KB, was 9.2 KB",
+        "  new: brand_new",
+        "  gone: tool_number_0, tool_number_1, tool_number_2, tool_number_3,",
+        "    tool_number_4, tool_number_5, tool_number_6, tool_number_7, tool_number_8",
+        "  the order has changed",
+        '  field stream_options: {"include_usage": true} -> none',
+        "  field seed: none -> 1",
+        "  edit: other words, and",
+        "    new: edits[].newText",
+        "    gone: newText, oldText",
+        "    required now: path",
+        "    optional now: force",
+        "    arguments: object -> object (no others)",
+        "    mode: string a|b -> string a",
+        "  read: other words",
+    ]
+
+
+def test_the_same_change_is_told_once() -> None:
+    """A tool is on several surfaces; the others say where its change stands."""
+    other = Drift(
+        surface="coding",
+        beside="coding",
+        n_tools=39,
+        added=(),
+        removed=(),
+        changed=DRIFT.changed,
+        reordered=False,
+        fields={},
+        n_bytes=(75283, 75283),
+    )
+
+    assert render_drift([DRIFT, other])[-2:] == [
+        "coding: 39 tools, 75.3 KB as before",
+        "  as in direct: edit, read",
+    ]
+
+
+def test_what_has_not_changed_is_a_line() -> None:
+    """Beside another surface it says which, and where the size is not known none is told."""
+    same = Drift(
+        surface="configured",
+        beside="coding",
+        n_tools=39,
+        added=(),
+        removed=(),
+        changed=(),
+        reordered=False,
+        fields={},
+        n_bytes=(None, 1),
+    )
+
+    assert render_drift([same]) == ["configured, beside coding: 39 tools, 0.0 KB: the same"]
+
+
+def test_long_lists_of_values_are_shortened() -> None:
+    """An enum of a hundred values is told by its ends."""
+    values = "|".join(str(n) for n in range(200))
+    change = ToolChange(name="t", retyped={"a": (f"string {values}", "string")})
+
+    drift = Drift(
+        surface="s",
+        beside="s",
+        n_tools=1,
+        added=(),
+        removed=(),
+        changed=(change,),
+        reordered=False,
+        fields={},
+        n_bytes=(None, None),
+    )
+
+    lines = render_drift([drift])
+    assert max(map(len, lines)) <= 80
+    assert len(lines) <= 5
+
+
+def test_it_is_json() -> None:
+    """Every field stands there, also those in which nothing has changed."""
+    told = json.loads(json.dumps(drift_to_json(DRIFT)))
+
+    assert told["changed"][0]["retyped"]["mode"] == ["string a|b", "string a"]
+    assert told["fields"]["seed"] == [None, "1"]
+    assert told["n_bytes"] == [9177, 12004]
+    assert told["surface"] == told["beside"] == "direct"
