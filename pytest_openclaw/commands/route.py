@@ -7,8 +7,8 @@ Tier 3 none; a model without enough evidence gets no entry. Your own config is
 not touched: the command that checks the patch is printed. No address and no key
 is ever in it.
 
-With --check the installed OpenClaw checks the patch in a copy of your config: a dry
-run, the patch applied, the config validated. Exit status: 0 valid, 1 not.
+With --check the installed OpenClaw checks the patch in a copy of your config: a
+dry run, the patch applied, the config validated. Exit status: 0 valid, 1 not.
 
 OpenClaw's provider is named after ours (ollama_native is ollama); another name
 is given by --provider.
