@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.providers.mcp_tools import broken_file, dump_offer
 from pytest_openclaw.text import valid_text
-from pytest_openclaw.tools.paths import ROOT, is_inside, place_of
+from pytest_openclaw.tools.paths import ROOT, folders_above, is_inside, place_of
 from pytest_openclaw.tools.world.workspace import Workspace
 from pytest_openclaw.worlds import WorldState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from pytest_openclaw.worlds import World
 
@@ -88,17 +88,12 @@ class Disk:
                 files[name] = self.told_in_world(path.read_bytes().decode("utf-8", "replace"))
         return files, folders
 
-    def load(self, outside: Mapping[str, str]) -> Workspace:
-        """Return the workspace in memory; a name that a command cannot write, such as ` a`, is not there.
-
-        Args:
-            outside: the files that are not on the disk, place → text.
-        """
+    def load(self, played: Played) -> Workspace:
+        """Return the workspace in memory; a name that a command cannot write, such as `a/.`, is not there."""
         files, folders = self.read()
-        workspace = Workspace({**outside, **{name: files[name] for name in files if _is_place(name)}})
-        for name in filter(_is_place, folders):
-            workspace.make_folder(name)
-        return workspace
+        full = {above for name in files for above in folders_above(name)}
+        stay = [name for name in folders if _is_place(name) and (name in played.folders or name not in full)]
+        return Workspace({**played.outside, **{name: files[name] for name in files if _is_place(name)}}, stay)
 
     def store(self, workspace: Workspace) -> None:
         """Make the disk agree with what `load` gave; what is as it was then is not touched."""
@@ -153,10 +148,12 @@ class Played:
 
     Attributes:
         outside: the files that a suite put elsewhere, place → text; they are nowhere on this machine.
+        folders: that stay when the last file in them goes.
         ran: the commands so far.
     """
 
     outside: Mapping[str, str]
+    folders: tuple[str, ...] = ()
     ran: tuple[str, ...] = ()
 
     @classmethod
@@ -170,11 +167,18 @@ class Played:
         if not file.exists():
             return cls.at_start(world)
         data = json.loads(file.read_text("utf-8"))
-        return cls(outside=data["outside"], ran=tuple(data["ran"]))
+        return cls(outside=data["outside"], folders=tuple(data["folders"]), ran=tuple(data["ran"]))
+
+    def after(self, workspace: Workspace, ran: Iterable[str]) -> Played:
+        """Return what there is after some commands, which have left this workspace."""
+        outside = {place: text for place, text in workspace.files.items() if not is_inside(place)}
+        folders = sorted(filter(is_inside, workspace.folders))
+        return Played(outside=outside, folders=tuple(folders), ran=(*self.ran, *ran))
 
     def save(self, file: Path) -> None:
         """Write it."""
-        _write_whole(file, json.dumps({"outside": dict(self.outside), "ran": self.ran}), beside=file)
+        told = {"outside": dict(self.outside), "folders": self.folders, "ran": self.ran}
+        _write_whole(file, json.dumps(told), beside=file)
 
 
 @dataclass(frozen=True)

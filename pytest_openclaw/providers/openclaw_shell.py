@@ -20,7 +20,7 @@ from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.providers.mcp_tools import broken_file, load_offer
 from pytest_openclaw.providers.openclaw_disk import Played, Stage
 from pytest_openclaw.text import valid_text
-from pytest_openclaw.tools.paths import is_inside, place_of
+from pytest_openclaw.tools.paths import place_of
 from pytest_openclaw.tools.world.shell import MISUSE, Exec, Ran
 from pytest_openclaw.tools.world.workspace import ToolError
 
@@ -63,15 +63,14 @@ def play(stage: Stage, command: str, folder: str) -> Ran:
     disk = stage.disk
     with _alone(stage.lock_file):
         played = Played.load(stage.played_file, world)
-        workspace = disk.load(played.outside)
+        workspace = disk.load(played)
         shell = Exec(workspace, world.commands)
         try:
             ran = shell.run(disk.told_in_world(command).strip(), _place(disk.told_in_world(folder)))
         except ToolError as error:
             ran = Ran(f"sh: {error}", 1)
         disk.store(workspace)
-        outside = {place: text for place, text in workspace.files.items() if not is_inside(place)}
-        Played(outside=outside, ran=(*played.ran, *shell.ran)).save(stage.played_file)
+        played.after(workspace, shell.ran).save(stage.played_file)
     return Ran(disk.told_here(valid_text(ran.output)), ran.code)
 
 

@@ -6,12 +6,17 @@ import os
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from pytest_openclaw.providers.openclaw_call import scratch_folder
-from pytest_openclaw.providers.openclaw_shell import command_of
+from pytest_openclaw.providers.openclaw_shell import command_of, play
+from pytest_openclaw.tools.world.shell import Exec, Ran
+from pytest_openclaw.tools.world.workspace import ToolError, Workspace
 from pytest_openclaw.worlds import Command, World
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="OpenClaw has another shell on Windows")
@@ -193,6 +198,49 @@ def test_commands_at_once_lose_nothing(staged):
     state = _state(scratch, files={"log": ""})
     assert sorted(state.files["log"].split()) == [str(number) for number in numbers]
     assert len(state.ran) == len(numbers)
+
+
+NAMES = ["a", "d", "d/e/f", "/workspace/g", "g/k", "~/h", "../x"]
+COMMANDS = st.one_of(
+    st.builds(
+        "{} {}".format,
+        st.sampled_from(["cat", "rm", "rm -r", "mkdir", "mkdir -p", "touch", "ls -a", "cd", "make"]),
+        st.sampled_from(NAMES),
+    ),
+    st.builds(
+        "{} {} {}".format, st.sampled_from(["cp", "mv"]), st.sampled_from(NAMES), st.sampled_from(NAMES)
+    ),
+    st.builds("echo /workspace {} {}".format, st.sampled_from([">", ">>"]), st.sampled_from(NAMES)),
+)
+
+
+@settings(max_examples=100)
+@given(commands=st.lists(COMMANDS, min_size=1, max_size=8))
+@example(commands=["mkdir g", "touch g/k", "rm g/k"])
+@example(commands=["rm d/e/f"])
+def test_on_the_disk_as_in_memory(commands):
+    """Commands that are played one by one on the disk print and leave what they do in a scripted exchange."""
+    made = Command(pattern="make d", output="made", writes={"d/e/f": None, "/log": "x", "new/y": "Y"})
+    world = World(files={"a": "A\n", "d/e/f": "F at /workspace\n", "~/h": "H\n"}, commands=(made,))
+    commands = [*commands, "ls -a . d g"]
+    workspace = Workspace(world.files)
+    memory = Exec(workspace, world.commands)
+    expected = [_run(memory, command) for command in commands]
+
+    with scratch_folder(world) as scratch:
+        here = str(scratch.workspace)
+        ran = [play(scratch.stage, command.replace("/workspace", here), here) for command in commands]
+        state = scratch.stage.state(world)
+
+    assert [replace(one, output=one.output.replace(here, "/workspace")) for one in ran] == expected
+    assert (state.files, state.ran) == (workspace.files, tuple(memory.ran))
+
+
+def _run(shell: Exec, command: str) -> Ran:
+    try:
+        return shell.run(command)
+    except ToolError as error:
+        return Ran(f"sh: {error}", 1)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.tools.paths import ROOT, absolute, folders_above, is_inside, place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 ROOM_CHARS = 1_000_000
 """So much may be written into a world, all together."""
@@ -36,13 +36,16 @@ class Workspace:
 
     Args:
         files: path → text, as a suite wrote them.
+        folders: places of folders that are there whether files are in them or not.
     """
 
-    def __init__(self, files: Mapping[str, str]) -> None:
+    def __init__(self, files: Mapping[str, str], folders: Iterable[str] = ()) -> None:
         self.start = {place_of(path): text for path, text in files.items()}
         self.files = dict(self.start)
-        self.folders: set[str] = set()
-        self._above = Counter(above for place in self.files for above in folders_above(place))
+        self.folders = set(folders)
+        self._above = Counter(
+            above for place in (*self.files, *self.folders) for above in folders_above(place)
+        )
         self._room = ROOM_CHARS
         self._files_left = MOST_FILES
 
