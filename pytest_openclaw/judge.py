@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.faults import Outcome, outcome_of
 from pytest_openclaw.records import Prompt, Reply, Verdict
 from pytest_openclaw.tools import invoked_tools
+from pytest_openclaw.tools.bridge import reaching
 from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.tools.outcomes import native_outcome
 from pytest_openclaw.tools.promoted import NOTE, promoted_calls
@@ -157,7 +158,7 @@ def _dispatched(prompt: Prompt, answer: Reply, tools: Sequence[Tool]) -> Reply:
         from pytest_openclaw.tools.world import carried_out, final_state
 
         state = final_state(prompt.world, tools, carried_out(answer) if answer.turns else calls)
-    return replace(answer, tool_calls=calls, dispatched=tuple(made), world=state)
+    return replace(answer, tool_calls=calls, dispatched=reaching(made, tools), world=state)
 
 
 def _is_written(turn: Turn, tools: Sequence[Tool]) -> bool:

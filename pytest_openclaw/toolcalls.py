@@ -60,6 +60,7 @@ class Dispatched:
         problem: why it is not executed; None if it is.
         message: what the model is told then.
         notes: what was forgiven, such as a name in another case.
+        reached: what a call over the bridge of a captured catalogue reaches; empty: what the release's does.
     """
 
     call: ToolCall
@@ -68,6 +69,7 @@ class Dispatched:
     problem: Problem | None = None
     message: str = ""
     notes: tuple[str, ...] = ()
+    reached: tuple[Tool, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def is_executed(self) -> bool:

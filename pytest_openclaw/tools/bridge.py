@@ -6,6 +6,7 @@ OpenClaw's default for local models: a few tools directly, all others behind the
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.toolcalls import Dispatched, ToolCall
@@ -39,14 +40,24 @@ def inner_call(made: Dispatched, offered: Sequence[Tool] | None = None) -> Dispa
 
     Args:
         made: a call.
-        offered: with it; None takes the surface on which the bridge is.
+        offered: with it; None takes what the call itself knows, else the surface on which the bridge is.
     """
     if made.tool != CALL or not made.is_executed or not made.arguments:
         return None
     call = ToolCall(
         name=name_of(str(made.arguments.get("id", ""))), arguments=_carried(made.arguments), id=made.call.id
     )
+    if offered is None and made.reached:
+        return dispatch(call, made.reached)
     return dispatch(call, reached_tools(load_catalogue().surface("direct") if offered is None else offered))
+
+
+def reaching(made: Sequence[Dispatched], offered: Sequence[Tool]) -> tuple[Dispatched, ...]:
+    """Return calls that know what the bridge reaches where it is that of a captured catalogue."""
+    if not any(isinstance(tool, Bridge) for tool in offered):
+        return tuple(made)
+    reached = reached_tools(offered)
+    return tuple(replace(call, reached=reached) if call.tool == CALL else call for call in made)
 
 
 def id_of(tool: str) -> str:

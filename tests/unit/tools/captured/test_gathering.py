@@ -9,17 +9,24 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.judge import judge
+from pytest_openclaw.records import Reply
+from pytest_openclaw.suites import parse_suite
 from pytest_openclaw.toolcalls import Tool, ToolCall
 from pytest_openclaw.tools.bridge import deferred_tools, inner_call, reached_tools
 from pytest_openclaw.tools.captured import Sent, gather
 from pytest_openclaw.tools.catalogue import Bridge, catalogue_in, read_catalogue
 from pytest_openclaw.tools.dispatch import dispatch
+from pytest_openclaw.validators import BUILTIN
+from pytest_openclaw.validators.registry import build_registry
 
 FULL = Tool(
     name="gateway", description="All.", parameters={"type": "object", "properties": {"a": {}, "b": {}}}
 )
 LESS = Tool(name="gateway", description="Less.", parameters={"type": "object", "properties": {"a": {}}})
 READ = Tool(name="read", description="Read.")
+# The tool of that name that ships takes no "a", but demands an action.
+OWN = {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False}
 CALL = Tool(name="tool_call", parameters={"type": "object", "properties": {"id": {"type": "string"}}})
 
 
@@ -128,3 +135,23 @@ def test_a_surface_of_tools_that_are_not_there_is_refused(tmp_path: Path) -> Non
 
     with pytest.raises(ValueError, match=r"is no catalogue \(KeyError: 'gone'"):
         read_catalogue(tmp_path / "c.json")
+
+
+def test_a_world_is_judged_by_what_its_own_bridge_reaches(tmp_path: Path) -> None:
+    """A call over the bridge is taken as the captured tool takes it, whatever the one that ships demands."""
+    own = {**SENT, "full": _sent(Tool(name="gateway", parameters=OWN), READ), "coding": _sent()}
+    (tmp_path / "c.json").write_text(json.dumps(_gathered(own)))
+    rule = {"type": "world", "calls": [{"name": "gateway"}]}
+    entry = {"id": "P1", "prompt": "Go.", "tools": "direct", "world": {"files": {}}, "validator": rule}
+    (prompt,) = parse_suite(
+        json.dumps([entry]),
+        format="json",
+        name="s.json",
+        registry=build_registry(("built-in", validator) for validator in BUILTIN),
+        catalogue=read_catalogue(tmp_path / "c.json"),
+    ).prompts
+    call = ToolCall(name="tool_call", arguments='{"id": "gateway", "args": {"a": "x"}}', id="1")
+
+    judged = judge(prompt, Reply(text="Done.", tool_calls=(call,)))
+
+    assert (judged.verdict.passed, judged.verdict.violation) == (True, None)

@@ -1,0 +1,134 @@
+"""capture-tools with the real OpenClaw: six starts of ten seconds, once for all tests here."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.tools.catalogue import Catalogue, load_catalogue, read_catalogue
+from tests.conftest import require_openclaw
+
+pytestmark = [pytest.mark.openclaw_cli, pytest.mark.xdist_group("capture")]
+
+PATIENCE_S = 900
+SECRETS = ("ollama-key-of-the-config", "sk-of-the-config", "telegram-token-of-the-config", "gateway-token")
+CONFIG = """// JSON5, with an include
+{
+  env: { vars: { SOME_API_KEY: "sk-of-the-config" } },
+  models: { providers: { ollama: {
+    baseUrl: "http://192.0.2.1:11434", apiKey: "ollama-key-of-the-config", api: "ollama",
+    models: [{ id: "qwen3:8b", name: "q", reasoning: true, input: ["text"], contextWindow: 40960,
+      maxTokens: 8192, params: { num_ctx: 16384 } }],
+  } } },
+  agents: { defaults: {
+    model: { primary: "ollama/qwen3:8b" }, workspace: "WORKSPACE", sandbox: { mode: "all" },
+  } },
+  tools: { $include: "./tools.json5" },
+  channels: { telegram: { enabled: true, botToken: "telegram-token-of-the-config" } },
+  mcp: { servers: { files: { command: "touch", args: ["TRACE"] } } },
+  gateway: { auth: { token: "gateway-token" } },
+  cron: { enabled: true },
+}
+"""
+TOOLS = """{
+  profile: "coding", deny: ["exec", "process"], toolSearch: false,
+  byProvider: { "ollama/qwen3:8b": { deny: ["theme"] } },
+}
+"""
+
+
+@dataclass(frozen=True)
+class Captured:
+    """One capture: what was printed, what was saved, and the user's folder before and after."""
+
+    told: Any
+    file: Path
+    catalogue: Catalogue
+    before: dict[str, str]
+    after: dict[str, str]
+
+
+def _files(folder: Path) -> dict[str, str]:
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
+
+
+@pytest.fixture(scope="module")
+def captured(tmp_path_factory: pytest.TempPathFactory) -> Captured:
+    """A capture of the release's surfaces and of a user's config."""
+    command = require_openclaw()
+    folder = tmp_path_factory.mktemp("capture")
+    home = folder / "home"
+    own = home / ".openclaw"
+    own.mkdir(parents=True)
+    config = CONFIG.replace("WORKSPACE", str(home / "work")).replace("TRACE", str(home / "started"))
+    (own / "openclaw.json").write_text(config, encoding="utf-8")
+    (own / "tools.json5").write_text(TOOLS, encoding="utf-8")
+    before = _files(home)
+    node = str(Path(shlex.split(command)[0]).parent)
+    environ = {
+        "PATH": os.pathsep.join([node, os.defpath]),
+        "HOME": str(home),
+        "OPENCLAW_AGENT_COMMAND": command,
+        "TMPDIR": str(folder),
+    }
+    words = ["capture-tools", "--config", str(own / "openclaw.json"), "-o", str(folder / "c.json"), "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest_openclaw", *words],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stderr
+    return Captured(
+        told=json.loads(done.stdout),
+        file=folder / "c.json",
+        catalogue=read_catalogue(folder / "c.json"),
+        before=before,
+        after=_files(home),
+    )
+
+
+@pytest.mark.parametrize("surface", ["direct", "minimal", "messaging", "coding", "full"])
+def test_the_catalogue_that_ships_is_what_the_release_sends(captured: Captured, surface: str) -> None:
+    """Names, order, parameters and fields are the same, and so is the weight that is noted of the release."""
+    shipped = load_catalogue()
+    drift = next(drift for drift in captured.told["surfaces"] if drift["surface"] == surface)
+
+    assert captured.catalogue.name == shipped.name
+    assert (drift["added"], drift["removed"], drift["changed"], drift["reordered"]) == ([], [], [], False)
+    assert drift["fields"] == {}
+    assert drift["n_bytes"][0] == drift["n_bytes"][1] == shipped.sizes[surface]["bytes_of_the_release"]
+    assert captured.told["deferred"] == {"added": [], "removed": []} or surface != "direct"
+
+
+def test_a_users_config_shapes_its_surface(captured: Captured) -> None:
+    """Profile, what is denied, also for this model alone, the API and the model's own parameters hold."""
+    denied = {"exec", "process", "theme"}
+    expected = [name for name in load_catalogue().surfaces["coding"] if name not in denied]
+    request = captured.catalogue.requests["configured"]
+
+    assert list(captured.catalogue.surfaces["configured"]) == expected
+    assert (request["api"], request["fields"]["model"]) == ("ollama", "qwen3:8b")
+    assert request["fields"]["options"]["num_ctx"] == 16384
+    assert captured.told["notes"] == ["tools of MCP servers are missing, none is started: files"]
+
+
+def test_nothing_of_the_user_is_touched_or_told(captured: Captured) -> None:
+    """The home folder is as it was, byte for byte; no key and no path of it is in the catalogue."""
+    text = captured.file.read_text("utf-8") + json.dumps(captured.told["surfaces"])
+
+    assert captured.after == captured.before
+    assert not [secret for secret in SECRETS if secret in text]
+    assert str(captured.file.parent) not in text
+    assert "Current date: <time>" in captured.catalogue.requests["configured"]["system"]
