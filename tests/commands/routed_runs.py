@@ -40,11 +40,16 @@ def _calls(*names: str) -> JsonObject:
     return {"type": "tool_call", "calls": [{"name": name} for name in names]}
 
 
-def three_tiers(*, said: str = "") -> list[Record]:
-    """Rows of a target of each tier; the one of tier 3 answers heartbeats. `said` is what each has replied."""
+def three_tiers(*, said: str = "", calls: tuple[str, ...] = ("read",)) -> list[Record]:
+    """Rows of a target of each tier, which has called `calls`; the one of tier 3 answers heartbeats.
+
+    Args:
+        said: what each has replied.
+        calls: names of tools.
+    """
     given: dict[str, Any] = {
         "suite": SUITE,
-        "tool_calls": ("read",),
+        "tool_calls": calls,
         "raw_output": said,
         "violation": said or None,
     }

@@ -1,0 +1,228 @@
+"""A patch by `route` and the real OpenClaw: it agrees to it, and its agent sends the allowed tools and no others."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.commands import main
+from pytest_openclaw.providers.openclaw_call import scratch_folder
+from pytest_openclaw.providers.openclaw_once import OpenClaw, Printed
+from pytest_openclaw.tools.catalogue import load_catalogue
+from tests.commands.routed_runs import store_run, three_tiers
+from tests.conftest import require_openclaw
+from tests.openclaw.model_server import ScriptedModel
+
+pytestmark = pytest.mark.openclaw_cli
+
+ABLE, MIDDLING, UNABLE = "ollama/qwen3:8b", "ollama/mid:7b", "lab/llama3.2:3b"
+PROVEN = ("memory_search", "read", "write")
+CODING = set(load_catalogue("openclaw-2026.9.6").surfaces["coding"]) - {"web_fetch", "web_search"}
+BRIDGE = {"tool_search", "tool_describe", "tool_call"}
+KEY = "sk-live-4242424242424242"
+
+
+@pytest.fixture(scope="module")
+def command() -> str:
+    """The real OpenClaw's command."""
+    return require_openclaw()
+
+
+@pytest.fixture
+def openclaw(command: str) -> Iterator[OpenClaw]:
+    """The real OpenClaw, in folders of its own."""
+    node = str(Path(shlex.split(command)[0]).parent)
+    with scratch_folder() as scratch:
+        yield OpenClaw(
+            command=tuple(shlex.split(command)),
+            scratch=scratch,
+            environ={"PATH": os.pathsep.join([node, os.defpath])},
+            more={"OPENCLAW_CONFIG_PATH": str(scratch.config), "OPENCLAW_LOG_LEVEL": "silent"},
+            patience_s=200.0,
+        )
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run with a target of each tier, in a project that is the current folder; its home has no config."""
+    for name in ("project", "home"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    for name in ("OPENCLAW_CONFIG_PATH", "OPENCLAW_STATE_DIR", "OPENCLAW_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return store_run(Path("runs/one"), three_tiers(calls=PROVEN), proven=PROVEN)
+
+
+def _config(url: str = "http://127.0.0.1:9/v1", *, compat: Any = None, tools: Any = None) -> dict[str, Any]:
+    """A fresh config that reaches the three models at one server."""
+
+    def models(*ids: str) -> list[dict[str, Any]]:
+        told = {"reasoning": False, "input": ["text"], "contextWindow": 131_072, "maxTokens": 1000}
+        return [{"id": one, "name": one, **told, **({"compat": compat} if compat else {})} for one in ids]
+
+    server = {"baseUrl": url, "apiKey": KEY, "api": "openai-completions"}
+    providers = {
+        "ollama": {**server, "models": models("qwen3:8b", "mid:7b")},
+        "lab": {**server, "models": models("llama3.2:3b")},
+    }
+    config: dict[str, Any] = {"models": {"mode": "replace", "providers": providers}}
+    return {**config, "tools": tools} if tools else config
+
+
+# --- route --check --------------------------------------------------------------------------------
+
+
+def _write(path: Path, config: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(config if isinstance(config, str) else json.dumps(config), "utf-8")
+    os.utime(path, ns=(1, 1))
+    return path
+
+
+def _in_parts(config: dict[str, Any]) -> dict[str, Any]:
+    """The config with a reference, an included part, and something to warn of."""
+    config["models"]["providers"]["lab"]["apiKey"] = "${LAB_KEY}"
+    config["plugins"] = {"entries": {"nonesuch": {"enabled": True}}}
+    config["gateway"] = {"$include": "./parts/gateway.json5"}
+    return config
+
+
+AGREED = [
+    "  dry run: ok, the patch is accepted",
+    "  apply: ok, the copy is patched",
+    "  validate: ok, the config is valid",
+]
+
+
+@pytest.mark.parametrize(
+    ("config", "others", "status", "told"),
+    [
+        pytest.param(None, {}, 0, AGREED, id="no-config"),
+        pytest.param(
+            _in_parts(_config()), {"parts/gateway.json5": "{port: 18789}  // mine"}, 0,
+            [*AGREED, "  1 warning:", "    plugins.entries.nonesuch: plugin not found: nonesuch (stale config entry "
+             "ignored; remove it from plugins config)",
+             "  not resolved, because OpenClaw is given no variable here: LAB_KEY"],
+            id="a-config-in-parts",
+        ),
+        pytest.param(
+            {"agents": {"defaults": {"modl": 1}}}, {}, 1,
+            ["  refused: your config as it is, before the patch", '    agents.defaults: Unrecognized key: "modl"'],
+            id="a-broken-config",
+        ),
+        pytest.param(
+            {"secrets": {"providers": {"vault": {"source": "exec", "command": "/nonesuch/vault"}}}}, {}, 0,
+            [*AGREED[:2], "  validate: ok, the patch adds nothing to what your config is refused for without it",
+             "    secrets.providers.vault.command: secrets.providers.vault.command is not readable: /nonesuch/vault"],
+            id="a-secret-that-does-not-resolve",
+        ),
+        pytest.param(
+            "{agents: {$include: './agents.json5'}}", {"agents.json5": "{defaults: {}}"}, 1,
+            [AGREED[0], "  apply: refused", "    Config write would flatten $include-owned config at agents; edit that "
+             "include file directly or remove the $include first."],
+            id="a-part-that-openclaw-does-not-write",
+        ),
+    ],
+)  # fmt: skip
+def test_openclaw_checks_a_patch(
+    command: str,
+    run: Path,
+    config: Any,
+    others: dict[str, str],
+    status: int,
+    told: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Its answers are told in its words, and not a byte of the user's files is touched."""
+    monkeypatch.setenv("OPENCLAW_AGENT_COMMAND", command)
+    own = Path.home() / ".openclaw"
+    if config is not None:
+        _write(own / "openclaw.json", config)
+    for name, text in others.items():
+        _write(own / name, text)
+    before = {path: path.read_bytes() for path in own.rglob("*") if path.is_file()}
+
+    assert main(["route", "one", "--check"]) == status
+
+    shown = capsys.readouterr()
+    heading, *lines = shown.out.splitlines()[5:]
+    place = (
+        "a fresh config, because there is none yet" if config is None else f"a copy of {own}/openclaw.json"
+    )
+    assert re.fullmatch(r"checked by OpenClaw 2026\.9\.6 .* in (.*):", heading)[1] == place
+    assert lines == told
+    assert KEY not in shown.out + shown.err
+    files = [path for path in Path.home().rglob("*") if path.is_file()]
+    assert {path: path.read_bytes() for path in files} == before
+    assert {path.stat().st_mtime_ns for path in files} <= {1}
+
+
+# --- what the agent sends -------------------------------------------------------------------------
+
+
+def _deferred(body: Any) -> set[str]:
+    """Names of the tools that a model can reach by tool search, as its system prompt lists them."""
+    return set(re.findall(r"^- (\w+) \(", str(body["messages"][0]["content"]), re.MULTILINE))
+
+
+def _ask(openclaw: OpenClaw, ref: str) -> Printed:
+    return openclaw.run(
+        *("agent", "exec", "--json", "--config", str(openclaw.scratch.config)),
+        *("--cwd", str(openclaw.scratch.workspace), "--model", ref, "--timeout", "120", "Go on."),
+    )
+
+
+def _call(name: str) -> tuple[str, str]:
+    return "tool_call", json.dumps({"id": name, "args": {"url": "http://127.0.0.1:9/", "command": "true"}})
+
+
+DIRECT = {"tools": {"toolSearch": False}}
+# Whatever else OpenClaw has to give a model more than a list of tools.
+ALL_ON = {"compat": {"codeMode": "preferred"}, "tools": {"toolSearch": True}}
+
+
+@pytest.mark.parametrize(
+    ("config", "ref", "offered", "deferred"),
+    [
+        pytest.param(DIRECT, ABLE, CODING, set(), id="tier-1-all-at-once"),
+        pytest.param(
+            {}, ABLE,
+            {"apply_patch", "edit", "exec", "ls", "process", "read", "sessions_yield", "write"} | BRIDGE,
+            CODING - {"apply_patch", "edit", "exec", "ls", "process", "read", "sessions_yield", "write"},
+            id="tier-1-by-tool-search",
+        ),
+        pytest.param({}, MIDDLING, {*PROVEN}, set(), id="tier-2"),
+        pytest.param(ALL_ON, MIDDLING, {*PROVEN}, set(), id="tier-2-with-code-mode"),
+        pytest.param(ALL_ON, UNABLE, set(), set(), id="tier-3-with-code-mode"),
+    ],
+)  # fmt: skip
+def test_the_agent_sends_what_the_patch_allows(
+    openclaw: OpenClaw, run: Path, config: Any, ref: str, offered: set[str], deferred: set[str]
+) -> None:
+    """After the real `config patch` the model gets these tools, and reaches no others by any other way."""
+    assert main(["route", "one"]) == 0
+    beyond = ["web_fetch", "browser", *(() if ref == ABLE else ("exec", "apply_patch", "gateway"))]
+    calls = [call for name in beyond for call in (_call(name), (name, _call(name)[1]))]
+    with ScriptedModel(calls, "Done.") as model:
+        openclaw.scratch.config.write_text(json.dumps(_config(model.url, **config)), "utf-8")
+        applied = openclaw.run("config", "patch", "--file", str(run.absolute() / "openclaw.patch.json5"))
+        assert applied.exit_status == 0, applied.stderr
+
+        printed = _ask(openclaw, ref)
+
+        assert len(model.asked) == 2, printed.stdout + printed.stderr
+        for body in model.asked:
+            assert {tool["function"]["name"] for tool in body.get("tools", [])} == offered
+            assert _deferred(body) == deferred
+        results = [str(one["content"]) for one in model.asked[1]["messages"] if one["role"] == "tool"]
+    assert len(results) == len(calls)
+    assert all(re.search(r"Tool \w+ not found|Unknown tool id", result) for result in results), results
