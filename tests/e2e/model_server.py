@@ -1,7 +1,8 @@
 """A model server that counts: `python model_server.py HOST:PORT LOG SECONDS` answers each prompt with itself.
 
 It writes a JSON line for each request, at its end: what was asked, when, with which key, and the most
-requests that were under way meanwhile.
+requests that were under way meanwhile. While there is a file `hold.txt` beside LOG, only so many questions as it
+says are answered; `begun.txt` there has a letter for each question that has come, warm-ups apart.
 """
 
 from __future__ import annotations
@@ -18,6 +19,16 @@ log, seconds = Path(sys.argv[2]), float(sys.argv[3])
 lock = threading.Lock()
 under_way: set[int] = set()
 most: dict[int, int] = {}
+hold, begun = log.with_name("hold.txt"), log.with_name("begun.txt")
+
+
+def wait_for_leave() -> None:
+    """Hold a question up as long as it is to be."""
+    with lock, begun.open("a") as file:
+        file.write("x")
+        number = file.tell()
+    while hold.exists() and number > int(hold.read_text()):
+        time.sleep(0.02)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -39,6 +50,8 @@ class Handler(BaseHTTPRequestHandler):
                 most[other] = max(most[other], len(under_way))
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         prompt = asked["messages"][-1]["content"]
+        if prompt != "Hi":
+            wait_for_leave()
         time.sleep(seconds)
         choice = {"index": 0, "finish_reason": "stop"}
         if asked.get("stream"):

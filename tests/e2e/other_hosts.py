@@ -20,7 +20,7 @@ import pytest
 from tests.e2e.processes import wait_until
 from tests.e2e.sessions import KEPT, RunFolder
 
-SESSION_BOUND_S = 120.0
+SESSION_BOUND_S = 600.0
 MODEL_SERVER = Path(__file__).with_name("model_server.py")
 OLLAMA_PORT = 11434
 WORKER_PORT = 8888
@@ -71,7 +71,22 @@ class Host:
     def _log(self) -> list[dict[str, Any]]:
         if not self.log.exists():
             return []
-        return [json.loads(line) for line in self.log.read_text("utf-8").splitlines()]
+        lines = self.log.read_text("utf-8").splitlines(keepends=True)
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    @property
+    def n_begun(self) -> int:
+        """The questions that its model server has got, answered or not."""
+        begun = self.log.with_name("begun.txt")
+        return begun.stat().st_size if begun.exists() else 0
+
+    def hold(self, after: int = 0) -> None:
+        """Let its model server answer so many questions and no more, until it is let go."""
+        self.log.with_name("hold.txt").write_text(str(after))
+
+    def let_go(self) -> None:
+        """Let its model server answer whoever waits, and all that come."""
+        self.log.with_name("hold.txt").unlink()
 
     def command(self, *words: str) -> list[str]:
         """The words that run a command in this host's project, with its own environment alone."""
@@ -191,6 +206,8 @@ class Lab:
 
     def end(self, session: subprocess.Popen[bytes]) -> Outcome:
         """Wait for pytest's end."""
+        for machine in (self.leader, *self.hosts):
+            assert not machine.log.with_name("hold.txt").exists(), "it would not end"
         out, _ = session.communicate(timeout=SESSION_BOUND_S)
         run = RunFolder(self.leader.folder / "runs" / "run")
         return Outcome(session.returncode, out.decode("utf-8", "replace"), run)

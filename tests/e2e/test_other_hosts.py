@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from itertools import product
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.other_hosts import LABS, Host, Lab, lay_project
+from tests.e2e.other_hosts import LABS, Host, Lab, Outcome, lay_project
 from tests.e2e.processes import children, wait_until
 
 # Each test starts many processes: in a row.
@@ -53,11 +54,34 @@ def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
         yield lab
 
 
+def run_held(lab: Lab, begun: dict[str, int], *words: str) -> Outcome:
+    """Run pytest; the models of some hosts answer when they have so many questions each at the same time."""
+    machines = [host for host in (lab.leader, *lab.hosts) if host.name in begun]
+    for host in machines:
+        host.hold()
+    session = lab.begin(*words)
+    come = wait_until(lambda: all(host.n_begun >= begun[host.name] for host in machines))
+    time.sleep(0.5)  # in which more would come
+    for host in machines:
+        host.let_go()
+    ended = lab.end(session)
+    assert come, ended.text
+    return ended
+
+
 def overlap(one: Host, other: Host) -> bool:
     """Whether two servers were ever busy at the same time."""
     return any(
         a["began"] < b["ended"] and b["began"] < a["ended"] for a, b in product(one.asked, other.asked)
     )
+
+
+def n_rows(lab: Lab, host: Host) -> int:
+    """How many of the questions that a host's model has answered have a row by now."""
+    path = lab.leader.folder / "runs" / "run" / "results.jsonl"
+    lines = path.read_text("utf-8").splitlines(keepends=True) if path.exists() else []
+    rows = {json.loads(line)["raw_output"] for line in lines if line.endswith("\n")}
+    return sum(line["prompt"] in rows for line in host.asked)
 
 
 def host_names(lab: Lab, inventory: dict[str, Any]) -> dict[str, Host]:
@@ -79,7 +103,8 @@ def test_each_host_asks_its_own_local_server(lab: Lab) -> None:
         lab.serve_models(host, SECONDS)
         specs += lab.serve_workers(host)
 
-    session = lab.run("-d", *specs, "--openclaw-models=ollama_openai/m")
+    begun = {"north": 1, "south": 1}
+    session = run_held(lab, begun, "-d", *specs, "--openclaw-models=ollama_openai/m")
 
     assert session.status == 0, session.text
     assert sorted(line["prompt"] for host in lab.hosts for line in host.asked) == sorted(PROMPTS)
@@ -166,7 +191,10 @@ def test_a_wider_limit_holds_on_each_host(lab: Lab) -> None:
         lab.serve_models(host, SECONDS)
         specs += lab.serve_workers(host, n=2)
 
-    session = lab.run("-d", *specs, "--openclaw-models=ollama_openai/m", "--openclaw-concurrency=2")
+    begun = {"north": 2, "south": 2}
+    session = run_held(
+        lab, begun, "-d", *specs, "--openclaw-models=ollama_openai/m", "--openclaw-concurrency=2"
+    )
 
     assert session.status == 0, session.text
     assert len(session.run.rows) == len(PROMPTS)
@@ -182,7 +210,9 @@ def test_a_server_for_all_keeps_its_limit(lab: Lab) -> None:
         host.environ["OLLAMA_HOST"] = far
         specs += lab.serve_workers(host)
 
-    session = lab.run("-d", *specs, "--openclaw-models=ollama_openai/m", "--openclaw-concurrency=3")
+    session = run_held(
+        lab, {"leader": 3}, "-d", *specs, "--openclaw-models=ollama_openai/m", "--openclaw-concurrency=3"
+    )
 
     assert session.status == 0, session.text
     assert sorted(line["prompt"] for line in lab.leader.asked) == sorted(PROMPTS)
@@ -262,19 +292,22 @@ def test_a_host_that_dies_costs_its_own_cells(lab: Lab) -> None:
         f"{north.address}:{north.first_port}",
     )  # fmt: skip
     others = lab.serve_workers(south)
+    north.hold(after=3)
 
     session = lab.begin(
         "-d", "--tx", spec, *others, "--max-worker-restart=0", "--openclaw-models=ollama_openai/m"
     )
-    assert wait_until(lambda: len(north.asked) >= 3)
+    assert wait_until(lambda: north.n_begun == 4 and n_rows(lab, north) == 3)
     worker.kill()
+    north.let_go()
     ended = lab.end(session)
 
     assert ended.status == 1, ended.text
     rows = {row["raw_output"] for row in ended.run.rows}
     assert {line["prompt"] for line in south.asked} <= rows
     assert len(south.asked) in {len(PROMPTS) // 2, len(PROMPTS) // 2 + 1}
-    assert 2 <= len(rows & {line["prompt"] for line in north.asked}) < len(PROMPTS) // 2
+    assert {line["prompt"] for line in north.asked[:3]} <= rows
+    assert len(rows) == 3 + len(south.asked)
     assert ended.run.summary["state"] == "interrupted"
 
 
@@ -288,7 +321,8 @@ def test_over_ssh(tmp_path: Path) -> None:
             lab.serve_models(host, SECONDS)
             specs += lab.serve_ssh(host)
 
-        session = lab.run("-d", *specs, "--openclaw-models=ollama_openai/m")
+        begun = {"north": 1, "south": 1}
+        session = run_held(lab, begun, "-d", *specs, "--openclaw-models=ollama_openai/m")
 
         assert session.status == 0, session.text
         assert sorted(row["raw_output"] for row in session.run.rows) == sorted(PROMPTS)
@@ -303,14 +337,20 @@ def test_an_interrupted_run_goes_on_over_the_same_hosts(lab: Lab) -> None:
     for host in lab.hosts:
         lab.serve_models(host, SECONDS)
         specs.append(lab.serve_workers(host))
+        host.hold(after=3)
     words = ("-d", "--openclaw-models=ollama_openai/m")
     session = lab.begin(*words, *specs[0], *specs[1])
-    assert wait_until(lambda: len(north.asked) >= 3 and len(south.asked) >= 3)
+    assert wait_until(lambda: all(host.n_begun == 4 and n_rows(lab, host) == 3 for host in lab.hosts))
     session.send_signal(signal.SIGINT)
+    assert wait_until(lambda: session.poll() is not None)
+    for host in lab.hosts:
+        host.let_go()
     interrupted = lab.end(session)
     assert interrupted.status == 2, interrupted.text
     before = interrupted.run.rows
-    assert 2 <= len(before) < len(PROMPTS)
+    assert len(before) == 6
+    # Nobody heard the answers that were held; their servers are done with them before they are asked again.
+    assert wait_until(lambda: all(len(host.asked) == 4 for host in lab.hosts))
     n_asked = Counter(line["prompt"] for host in lab.hosts for line in host.asked)
 
     for host in lab.hosts:

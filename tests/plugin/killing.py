@@ -25,7 +25,7 @@ from tests.plugin.school import NOOP, YES, timeless
 from tests.providers.servers.apis import Api
 from tests.providers.servers.misbehaving import Script, Wait
 
-RUN_S = 120.0
+RUN_S = 600.0
 SUITE = {f"P{n}": (f"ask {n}", YES if n % 2 else NOOP) for n in range(1, 9)}
 TARGETS = ("openai_responses/m", "ollama_openai/m")
 BEGIN = (f"--openclaw-models={','.join(TARGETS)}", "--openclaw-run-id=r", "--openclaw-retries=0")

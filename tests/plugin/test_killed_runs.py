@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no 
 
 SUITE = {f"P{n}": (f"say {n}", YES if n % 2 else NOOP) for n in range(1, 7)}
 MODELS = "--openclaw-models=teacher/a,teacher/b"
-RUN_S = 120.0
+RUN_S = 600.0
 
 
 @pytest.fixture

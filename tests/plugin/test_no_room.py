@@ -14,7 +14,7 @@ import pytest
 from tests.plugin.conftest import MODES
 from tests.plugin.school import NOOP, TEACHER, timeless
 
-RUN_S = 120.0
+RUN_S = 600.0
 MODELS = "--openclaw-models=teacher/a"
 # Twenty rows of some 3.5 KB.
 SUITE = {f"P{n}": (f"long {3000 + n}", NOOP) for n in range(1, 21)}
