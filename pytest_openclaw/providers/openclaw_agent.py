@@ -30,6 +30,7 @@ from pytest_openclaw.providers.openclaw_call import (
     environment,
     find_command,
     scratch_folder,
+    why_no_shell,
     why_not_askable,
     write_config,
 )
@@ -113,6 +114,8 @@ class OpenClawAgent(Provider):
             raise CallFailed(faults.cannot_play(self.setup.name, why))
         route, server = self._way_to(request.model)
         with scratch_folder(request.world) as scratch:
+            if why := why_no_shell(request, scratch):
+                raise CallFailed(faults.cannot_play(self.setup.name, why))
             prompt = scratch.stage.disk.told_here(request.prompt) if request.world else request.prompt
             relay = Relay(
                 server,

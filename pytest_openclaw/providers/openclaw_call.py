@@ -142,6 +142,18 @@ def find_command(setup: ProviderSetup) -> tuple[str, ...]:
     return (str(Path(found).absolute()), *rest)
 
 
+def why_no_shell(request: Request, scratch: Scratch) -> str:
+    """Return why ours cannot be the shell in a world with commands, as a sentence; empty if it can."""
+    if request.world is None or not COMMANDS.intersection(tool.name for tool in request.tools):
+        return ""
+    if os.access(scratch.shell, os.X_OK):
+        return ""
+    return (
+        f"its world offers commands, and no program can be started in {scratch.folder.parent}. "
+        "Set TMPDIR to a folder that is not mounted noexec."
+    )
+
+
 def why_not_askable(request: Request) -> str:
     """Return why the real agent is not asked this, as a sentence; empty if it is."""
     if request.history:

@@ -289,6 +289,18 @@ def test_what_cannot_be_played_is_not_asked(seen, request_, words):
     assert words in fault.message
 
 
+def test_where_no_program_can_be_started_no_command_is_asked_for(seen, scratch, monkeypatch):
+    """On a file system without programs a world of commands is told as unavailable, with the mend."""
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "shell")  # as where it is noexec
+    fault = _fault(_provider(seen, "http://127.0.0.1:9/v1"), tools=(Tool(name="exec"),), world=World())
+
+    assert (fault.status, fault.sent, seen.exists()) == ("skipped_unavailable", False, False)
+    assert fault.message == (
+        "openclaw_agent: not asked: its world offers commands, and no program can be started in"
+        f" {scratch.resolve()}. Set TMPDIR to a folder that is not mounted noexec."
+    )
+
+
 def test_without_an_address_it_says_what_to_set(seen):
     """A provider of OpenClaw's that is not known here needs an address."""
     fault = _fault(_provider(seen, ""), model="vllm/tiny")

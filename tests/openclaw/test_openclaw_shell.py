@@ -279,3 +279,13 @@ def test_a_folder_that_is_gone(staged):
     )
 
     assert (done.returncode, done.stdout) == (1, b"sh: the current folder is not there any more")
+
+
+def test_it_starts_with_little():
+    """A command needs none of what providers and sessions need; each of them would be loaded for each command."""
+    code = "import pytest_openclaw.providers.openclaw_shell, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S)
+
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    assert loaded.isdisjoint({"asyncio", "httpx2", "pytest", "psutil", "filelock", "ssl", "subprocess"})
+    assert "regex" in loaded
