@@ -52,12 +52,14 @@ class Disk:
 
     @cached_property
     def _patterns(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
-        names = [ROOT], {self.folder.as_posix(), str(self.folder), json.dumps(str(self.folder))[1:-1]}
-        # A whole path's beginning: neither `a/workspace` nor `/workspace-2` nor `/workspace.txt`.
-        within, here = (
-            re.compile(rf"(?<![\w.~/-])(?:{'|'.join(map(re.escape, one))})(?!\.?[\w-])") for one in names
+        # Whole names: neither `a/workspace` nor `/workspace-2` nor `/workspace.txt`. What is before the other one
+        # is no matter: in JSON it may be the `n` of a line's end.
+        end = r"(?!\.?[\w-])"
+        real = {self.folder.as_posix(), str(self.folder), json.dumps(str(self.folder))[1:-1]}
+        return (
+            re.compile(rf"(?<![\w.~/-]){re.escape(ROOT)}{end}"),
+            re.compile(rf"(?:{'|'.join(map(re.escape, sorted(real)))}){end}"),
         )
-        return within, here
 
     def told_here(self, text: str) -> str:
         """Return a text of the world as it stands on this machine."""

@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pytest_openclaw.providers.openclaw_call import scratch_folder
+from pytest_openclaw.providers.openclaw_disk import Disk
 from pytest_openclaw.providers.openclaw_shell import command_of, play
 from pytest_openclaw.tools.world.shell import Exec, Ran
 from pytest_openclaw.tools.world.workspace import ToolError, Workspace
@@ -181,6 +182,29 @@ def test_the_workspace_has_two_names(staged):
     assert state.ran[1] == "show /workspace/b.txt"
     assert state.files["a.txt"] == world["files"]["a.txt"] + "/workspace/x\n"
     assert state.changed == ("a.txt", "c.txt")
+
+
+@pytest.mark.parametrize(
+    ("here", "world"),
+    [
+        pytest.param("{}/a and {}.", "/workspace/a and /workspace.", id="paths"),
+        pytest.param(
+            '{{"content": "see:\\n{}/a\\t{}"}}',
+            '{{"content": "see:\\n/workspace/a\\t/workspace"}}',
+            id="json",
+        ),
+        pytest.param("{}-2 {}.txt {}s", None, id="other-names"),
+        pytest.param("/workspaces a/workspace ./workspace ~/workspace", None, id="no-workspace"),
+    ],
+)
+def test_a_name_is_put_for_the_other(tmp_path, here, world):
+    """Whole names only are told in the other form, and come back as they were."""
+    disk = Disk(tmp_path / "workspace")
+    text = here.format(*[disk.folder] * 3)
+
+    assert disk.told_in_world(text) == (text if world is None else world.format())
+    if world is None:
+        assert disk.told_here(text) == text
 
 
 def test_commands_at_once_lose_nothing(staged):
