@@ -52,8 +52,8 @@ class Disk:
 
     @cached_property
     def _patterns(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
-        # Whole names: neither `a/workspace` nor `/workspace-2` nor `/workspace.txt`. What is before the other one
-        # is no matter: in JSON it may be the `n` of a line's end.
+        # Whole names: neither `a/workspace` nor `/workspace-2` nor `/workspace.txt`. Before the other one may
+        # stand anything: in JSON it may be the `n` of a line's end.
         end = r"(?!\.?[\w-])"
         real = {self.folder.as_posix(), str(self.folder), json.dumps(str(self.folder))[1:-1]}
         return (
