@@ -6,6 +6,7 @@ names stands, in a file, a command, a call or its result, the other is put for i
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -18,7 +19,7 @@ from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.providers.mcp_tools import broken_file, dump_offer
 from pytest_openclaw.text import valid_text
 from pytest_openclaw.tools.paths import ROOT, folders_above, is_inside, place_of
-from pytest_openclaw.tools.world.workspace import Workspace
+from pytest_openclaw.tools.world.workspace import ToolError, Workspace
 from pytest_openclaw.worlds import WorldState
 
 if TYPE_CHECKING:
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
 MOST_FILES = 2000
 MOST_FOLDERS = 1000
 MOST_FILE_BYTES = 4_000_000
+# What is wrong with a name, or with what stands there, and not with the disk.
+_REFUSALS = (
+    *(errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ, errno.ELOOP),
+    *(errno.EEXIST, errno.EISDIR, errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY),
+)
 # OpenClaw's own corner of a workspace.
 _OWN = ".openclaw"
 
@@ -86,8 +92,8 @@ class Disk:
                 continue
             if path.is_dir() and len(folders) < MOST_FOLDERS:
                 folders.append(name)
-            elif path.is_file() and path.stat().st_size <= MOST_FILE_BYTES and len(files) < MOST_FILES:
-                files[name] = self.told_in_world(path.read_bytes().decode("utf-8", "replace"))
+            elif len(files) < MOST_FILES and (text := _text_of(path)) is not None:
+                files[name] = self.told_in_world(text)
         return files, folders
 
     def load(self, played: Played) -> Workspace:
@@ -98,7 +104,20 @@ class Disk:
         return Workspace({**played.outside, **{name: files[name] for name in files if _is_place(name)}}, stay)
 
     def store(self, workspace: Workspace) -> None:
-        """Make the disk agree with what `load` gave; what is as it was then is not touched."""
+        """Make the disk agree with what `load` gave; what is as it was then is not touched.
+
+        Raises:
+            ToolError: the disk cannot have such a file, as one with a name too long for it.
+        """
+        try:
+            self._store(workspace)
+        except OSError as error:
+            if error.errno not in _REFUSALS:
+                raise
+            path = str(error.filename2 or error.filename)
+            raise ToolError(f"{self.told_in_world(path)}: {error.strerror}") from None
+
+    def _store(self, workspace: Workspace) -> None:
         before, after = workspace.start, workspace.files
         for place in filter(is_inside, before.keys() - after.keys()):
             self._real(place).unlink(missing_ok=True)
@@ -122,6 +141,16 @@ class Disk:
         if Path(os.path.realpath(path.parent)) != path.parent or path == self.folder:
             raise OpenClawError(f"{place} leads out of the workspace.")
         return path
+
+
+def _text_of(file: Path) -> str | None:
+    """Return what is in a file; None if it is none, is huge, or is taken away at this moment by OpenClaw."""
+    try:
+        if not file.is_file() or file.stat().st_size > MOST_FILE_BYTES:
+            return None
+        return file.read_bytes().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return None
 
 
 def _is_place(name: str) -> bool:

@@ -69,7 +69,10 @@ def play(stage: Stage, command: str, folder: str) -> Ran:
             ran = shell.run(disk.told_in_world(command).strip(), _place(disk.told_in_world(folder)))
         except ToolError as error:
             ran = Ran(f"sh: {error}", 1)
-        disk.store(workspace)
+        try:
+            disk.store(workspace)
+        except ToolError as error:
+            ran = Ran(f"{ran.output}\nsh: {error}".lstrip(), 1)
         played.after(workspace, shell.ran).save(stage.played_file)
     return Ran(disk.told_here(valid_text(ran.output)), ran.code)
 

@@ -283,6 +283,32 @@ def test_files_with_odd_names_stay(staged, name):
     assert (scratch.workspace / "b").read_text() == "A\n"
 
 
+def test_a_name_that_the_disk_refuses(staged):
+    """A command that asks for such a file fails as on any disk, and the world is played on."""
+    scratch = staged(files={"a": "A\n"})
+    name = "x" * 300
+
+    assert _sh(scratch, "-c", f"cp a {name}") == (1, f"sh: {scratch.workspace}/{name}: File name too long")
+    assert _sh(scratch, "-c", f"mkdir -p {name}/b; cat a")[0] == 1
+    assert _sh(scratch, "-c", "cat a") == (0, "A\n")
+    assert scratch.stage.what_broke() == ""
+
+
+def test_a_file_that_goes_while_it_is_read(staged, monkeypatch):
+    """OpenClaw's own tools work at the same time: what they take away is not there, and nothing breaks."""
+    scratch = staged(files={"a": "A\n", "b": "B\n"})
+    read_bytes = Path.read_bytes
+
+    def taken(path: Path) -> bytes:
+        if path.name == "a":
+            path.unlink()
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", taken)
+
+    assert play(scratch.stage, "ls; cat b", str(scratch.workspace)) == Ran("b\nB\n", 0)
+
+
 def test_what_breaks_is_told_to_whoever_asked(staged):
     """A pattern that cannot be decided ends the command, and its reason is kept."""
     scratch = staged(commands=(Command(pattern="(?:x|xx)+y"),))
