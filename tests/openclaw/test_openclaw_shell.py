@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pytest_openclaw.providers.openclaw_call import scratch_folder
 from pytest_openclaw.providers.openclaw_disk import Disk
 from pytest_openclaw.providers.openclaw_shell import command_of, play
+from pytest_openclaw.text import valid_text
 from pytest_openclaw.tools.world.shell import Exec, Ran
 from pytest_openclaw.tools.world.workspace import ToolError, Workspace
 from pytest_openclaw.worlds import Command, World
@@ -265,6 +266,27 @@ def _run(shell: Exec, command: str) -> Ran:
         return shell.run(command)
     except ToolError as error:
         return Ran(f"sh: {error}", 1)
+
+
+PIECES = st.sampled_from([
+    *("cat", "rm -rf", "mv", "cp", "mkdir -p", "touch", "ls", "cd", "echo", "printf '%s'", "a", "d/e"),
+    *(">", ">>", "<", "|", "&&", ";", "\n", "<<E\n", "2>&1", "'", '"', "\\", "*", "?", "[a", "-"),
+    *("..", "/", "~", ".", "\0", "\ud800"),
+])  # fmt: skip
+
+
+@settings(max_examples=100)
+@given(commands=st.lists(st.lists(st.one_of(PIECES, st.text(max_size=5))).map(" ".join), max_size=4))
+def test_whatever_is_asked_is_answered(commands):
+    """No command breaks the shell, whatever it holds, and none leaves the workspace."""
+    with scratch_folder(World(files={"a": "A\n", "d/e": "E\n", "/f": "F\n"})) as scratch:
+        before = sorted(path.name for path in scratch.folder.iterdir())
+        for command in commands:
+            assert 0 <= play(scratch.stage, valid_text(command), str(scratch.workspace)).code <= 255
+        after = {path.name for path in scratch.folder.iterdir()} - {"lock", "played.json"}
+
+        assert sorted(after) == before
+        assert len(scratch.stage.state(World()).ran) == len(commands)
 
 
 @pytest.mark.parametrize(
