@@ -1,4 +1,4 @@
-"""The command line beside pytest: what is done with runs that are there already.
+"""The command line beside pytest: what is done with runs that are there already, and with OpenClaw.
 
 A command is a module of this folder and its line in `COMMANDS`. Its docstring is its help: the first line
 stands in the list of commands, all of it in `--help`. It has `add_arguments(parser)` and
@@ -68,7 +68,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     called = Path(sys.argv[0]).stem
     parser = argparse.ArgumentParser(
         prog=called if called == "pytest-openclaw" else "python -m pytest_openclaw",
-        description="Works on runs of LLM benchmarks that pytest has measured; nobody is called.",
+        description="Works on runs of LLM benchmarks that pytest has measured; no model is called.",
         epilog="`<command> --help` shows an example. Benchmarks themselves are run by pytest.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
