@@ -143,6 +143,7 @@ def _surface(catalogue: Catalogue, name: str) -> Surface:
         fields=dict(request["fields"]) if request else None,
         n_bytes=size,
         words="release" if catalogue.sha256 else "ours",
+        system=request.get("system") if request else None,
     )
 
 

@@ -37,6 +37,7 @@ def render_drift(drifts: Sequence[Drift]) -> list[str]:
                 again.setdefault(first, []).append(change.name)
         for first, names in again.items():
             lines += listed(f"as in {first}", names)
+        lines += listed("other sections of the system prompt", drift.sections)
     return lines
 
 
@@ -63,6 +64,8 @@ def drift_to_json(drift: Drift) -> JsonObject:
         "reordered": drift.reordered,
         "fields": {name: list(values) for name, values in drift.fields.items()},
         "n_bytes": list(drift.n_bytes),
+        "n_prompt_bytes": list(drift.n_prompt_bytes),
+        "sections": list(drift.sections),
     }
 
 
@@ -72,13 +75,18 @@ def shown_field(value: str | None) -> str:
 
 
 def _head(drift: Drift) -> str:
-    before, now = drift.n_bytes
-    weighs = "" if now is None else f", {now / 1000:.1f} KB"
-    if before is not None and now is not None:
-        weighs += " as before" if before == now else f", was {before / 1000:.1f} KB"
     beside = "" if drift.beside == drift.surface else f", beside {drift.beside}"
     same = "" if drift.is_any else ": the same"
-    return f"{drift.surface}{beside}: {drift.n_tools} tools{weighs}{same}"
+    n = f"{drift.n_tools} tool{'' if drift.n_tools == 1 else 's'}"
+    return f"{drift.surface}{beside}: {n}{_weighs(*drift.n_bytes)}{same}"
+
+
+def _weighs(before: int | None, now: int | None) -> str:
+    if now is None:
+        return ""
+    if before is None:
+        return f", {now / 1000:.1f} KB"
+    return f", {now / 1000:.1f} KB {'as before' if before == now else f'(was {before / 1000:.1f})'}"
 
 
 def _change(change: ToolChange) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ _LIMITS = (
     "exclusiveMaximum", "multipleOf", "minItems", "maxItems", "uniqueItems", "default", "const",
 )  # fmt: skip
 
+_HEADING = re.compile(r"#{1,3} (.+)")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Surface:
@@ -27,12 +30,14 @@ class Surface:
         fields: of the request, but for tools and conversation; None where they are not known.
         n_bytes: what the tools weigh in the release's own words; None where that is not known.
         words: whose the descriptions are.
+        system: the system prompt; None where it is not known.
     """
 
     tools: Sequence[Tool]
     fields: JsonObject | None = None
     n_bytes: int | None = None
     words: str = "release"
+    system: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +77,8 @@ class Drift:
         reordered: the tools in both stand in another order.
         fields: field of the request → its value before and now, as JSON; None where it was not there.
         n_bytes: before and now; None where it is not known.
+        n_prompt_bytes: of the system prompt, likewise.
+        sections: headings of the system prompt that are new, gone, or have another text.
     """
 
     surface: str
@@ -83,10 +90,12 @@ class Drift:
     reordered: bool
     fields: Mapping[str, tuple[str | None, str | None]]
     n_bytes: tuple[int | None, int | None]
+    n_prompt_bytes: tuple[int | None, int | None] = (None, None)
+    sections: tuple[str, ...] = ()
 
     @property
     def is_any(self) -> bool:
-        """Whether anything has changed but the size."""
+        """Whether tools or fields have changed; the system prompt lists what else is on a machine."""
         return bool(self.added or self.removed or self.changed or self.reordered or self.fields)
 
 
@@ -105,6 +114,8 @@ def compare_surfaces(before: Surface, now: Surface, *, surface: str, beside: str
         reordered=[name for name in old if name in new] != [name for name in new if name in old],
         fields=dict(_changed_fields(before.fields, now.fields)),
         n_bytes=(before.n_bytes, now.n_bytes),
+        n_prompt_bytes=(_size(before.system), _size(now.system)),
+        sections=tuple(_changed_sections(before.system, now.system)),
     )
 
 
@@ -187,6 +198,29 @@ def _form(schema: Mapping[str, Any]) -> str:
         limits.append("no others")
     said = said.strip() or "anything"
     return f"{said} ({', '.join(limits)})" if limits else said
+
+
+def _size(system: str | None) -> int | None:
+    return None if system is None else len(system.encode())
+
+
+def _changed_sections(before: str | None, now: str | None) -> Iterator[str]:
+    if before is None or now is None:
+        return
+    old, new = _sections(before), _sections(now)
+    yield from (heading for heading in {**old, **new} if old.get(heading) != new.get(heading))
+
+
+def _sections(system: str) -> dict[str, str]:
+    """Return the texts below the headings; what stands before the first one is the beginning."""
+    texts = {"(beginning)": ""}
+    heading = "(beginning)"
+    for line in system.splitlines():
+        if match := _HEADING.match(line):
+            heading = match[1]
+            texts.setdefault(heading, "")
+        texts[heading] += f"{line}\n"
+    return texts
 
 
 def _changed_fields(

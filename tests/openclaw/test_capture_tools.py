@@ -124,7 +124,7 @@ def test_what_has_changed_is_told(here, fake, capsys):
     assert lines[:2] == [lines[0], "openclaw-2026.10.1, beside openclaw-2026.9.6"]
     assert max(map(len, lines)) <= 80
     assert lines[0].startswith("wrote openclaw-2026.10.1.json, ")
-    assert "messaging: 1 tools, 0.2 KB, was 34.9 KB" in lines
+    assert "messaging: 1 tool, 0.2 KB (was 34.9)" in lines
     assert "  new: read" in lines
     (gone,) = (line for line in lines if line.startswith("  gone: agents_wait, apply_patch"))
     assert gone

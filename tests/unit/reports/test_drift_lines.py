@@ -26,13 +26,15 @@ DRIFT = Drift(
     reordered=True,
     fields={"stream_options": ('{"include_usage": true}', None), "seed": (None, "1")},
     n_bytes=(9177, 12004),
+    n_prompt_bytes=(25173, 26000),
+    sections=("Tooling", "Safety"),
 )
 
 
 def test_all_that_has_changed_is_told_in_80_columns() -> None:
     """A line says how large the surface is, those below what is new, gone, in another order, changed."""
     assert render_drift([DRIFT]) == [
-        "direct: 11 tools, 12.0 KB, was 9.2 KB",
+        "direct: 11 tools, 12.0 KB (was 9.2)",
         "  new: brand_new",
         "  gone: tool_number_0, tool_number_1, tool_number_2, tool_number_3,",
         "    tool_number_4, tool_number_5, tool_number_6, tool_number_7, tool_number_8",
@@ -47,6 +49,7 @@ def test_all_that_has_changed_is_told_in_80_columns() -> None:
         "    arguments: object -> object (no others)",
         "    mode: string a|b -> string a",
         "  read: other words",
+        "  other sections of the system prompt: Tooling, Safety",
     ]
 
 
@@ -115,5 +118,6 @@ def test_it_is_json() -> None:
 
     assert told["changed"][0]["retyped"]["mode"] == ["string a|b", "string a"]
     assert told["fields"]["seed"] == [None, "1"]
-    assert told["n_bytes"] == [9177, 12004]
+    assert (told["n_bytes"], told["n_prompt_bytes"]) == ([9177, 12004], [25173, 26000])
+    assert told["sections"] == ["Tooling", "Safety"]
     assert told["surface"] == told["beside"] == "direct"

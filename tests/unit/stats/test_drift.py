@@ -113,6 +113,19 @@ def test_nothing_has_changed_in_what_is_the_same() -> None:
     assert not compare_surfaces(before, now, surface="s", beside="s").is_any
 
 
+def test_sections_of_the_system_prompt_are_told() -> None:
+    """By their headings, and apart: they list what else is on a machine, which is no drift of the tools."""
+    before, now = (
+        Surface(tools=[], system=text)
+        for text in ("Hi.\n## One\nA\n## Two\nB\n### Sub\nC", "Hi.\n## One\nA!\n### Sub\nC\n## New\n")
+    )
+
+    drift = compare_surfaces(before, now, surface="s", beside="s")
+
+    assert drift.sections == ("One", "Two", "New")
+    assert (drift.n_prompt_bytes, drift.is_any) == ((31, 31), False)
+
+
 @pytest.mark.parametrize(
     ("names", "surface"),
     [
