@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -130,7 +131,10 @@ def _drifts(before: Catalogue, now: Catalogue) -> Iterator[Drift]:
 
     for name in now.requests:
         beside = name if name in before.surfaces else nearest(now.surface(name), before.surfaces)
-        yield compare_surfaces(_surface(before, beside), _surface(now, name), surface=name, beside=beside)
+        one, other = _surface(before, beside), _surface(now, name)
+        if beside != name:  # the request is another one by its config; its tools are what can be held against
+            one = replace(one, fields=None, system=None)
+        yield compare_surfaces(one, other, surface=name, beside=beside)
 
 
 def _surface(catalogue: Catalogue, name: str) -> Surface:

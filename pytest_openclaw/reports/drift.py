@@ -28,6 +28,9 @@ def render_drift(drifts: Sequence[Drift]) -> list[str]:
         lines += ["  the order has changed"] if drift.reordered else []
         for name, (before, now) in drift.fields.items():
             lines += _wrapped(f"field {name}: {shown_field(before)} -> {shown_field(now)}")
+        if drift.beside != drift.surface:  # another config's: that they differ is enough
+            lines += listed("with other parameters", (change.name for change in drift.changed))
+            continue
         again: dict[str, list[str]] = {}
         for change in drift.changed:
             first = told.setdefault(repr(change), drift.surface)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from pytest_openclaw.reports.drift import drift_to_json, render_drift
 from pytest_openclaw.stats.drift import Drift, ToolChange
@@ -70,6 +71,16 @@ def test_the_same_change_is_told_once() -> None:
     assert render_drift([DRIFT, other])[-2:] == [
         "coding: 39 tools, 75.3 KB as before",
         "  as in direct: edit, read",
+    ]
+
+
+def test_a_surface_beside_another_names_its_tools_alone() -> None:
+    """Its config or its API makes them others; how, the JSON tells."""
+    own = replace(DRIFT, surface="configured", reordered=False, fields={})
+
+    assert render_drift([own])[-2:] == [
+        "    tool_number_4, tool_number_5, tool_number_6, tool_number_7, tool_number_8",
+        "  with other parameters: edit, read",
     ]
 
 
