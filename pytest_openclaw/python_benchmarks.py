@@ -10,7 +10,6 @@ import pytest
 from pytest_openclaw.items import ASKED, CELL, CellItem, ask, assert_passed, broken, cell_of
 from pytest_openclaw.records import Verdict
 from pytest_openclaw.state import STATE, suite_name
-from pytest_openclaw.suites.offered import of_catalogue
 from pytest_openclaw.suites.prompt import check_id, read_prompt
 
 if TYPE_CHECKING:
@@ -67,8 +66,6 @@ def prompt_of(marker: pytest.Mark, definition: pytest.Function, state: State) ->
     except ValueError as error:
         raise collector.CollectError(f"{where}: {error}") from None
     suite = suite_name(state.config, definition.path)
-    if state.catalogue is not None and raw.get("tools") is not None:
-        raw["tools"] = of_catalogue(state.catalogue, raw["tools"])
     prompt, complaints = read_prompt(raw, prompt_id, suite=suite, registry=state.registry)
     if prompt is None:
         raise collector.CollectError("\n".join(f"{where}: {complaint}" for complaint in complaints))

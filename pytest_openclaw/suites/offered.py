@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cache
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.suites.wording import kind_of, shown
 from pytest_openclaw.toolcalls import Tool
-from pytest_openclaw.tools.catalogue import load_catalogue, read_catalogue
+from pytest_openclaw.tools.catalogue import Bridge, load_catalogue, read_catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,14 +61,35 @@ def read_tools(value: Any) -> tuple[Tool, ...]:
             raise ValueError(
                 f"names the surface {shown(value)}, which {catalogue.source} has not. Surfaces: {known}."
             )
-        return catalogue.surface(value)
+        return _usable(catalogue, catalogue.surface(value))
     if not isinstance(value, list):
         raise ValueError(f'is {kind_of(value)}. Write a surface such as "direct", or a list of tools.')
     tools = tuple(_tool(entry, catalogue) for entry in value)
     names = [tool.name for tool in tools]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ValueError(f"offers {shown(twice)} twice. Keep one of them.")
+    return _usable(catalogue, tools)
+
+
+def _usable(catalogue: Catalogue, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
+    """Return the tools; a schema of another release by which no call can be judged is told now."""
+    if catalogue.file is not None:
+        reached = (one for tool in tools if isinstance(tool, Bridge) for one in tool.reaches)
+        for tool in (*tools, *reached):
+            if flaw := _flaw_of(json.dumps(tool.parameters)):
+                raise ValueError(f"are those of {catalogue.source}, whose {tool.name} {flaw}")
     return tools
+
+
+@cache
+def _flaw_of(schema: str) -> str:
+    from pytest_openclaw.validators.json_schema import BoundedSchema
+
+    try:
+        BoundedSchema(json.loads(schema))
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 @cache

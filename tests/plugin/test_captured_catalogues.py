@@ -122,6 +122,20 @@ def test_a_surface_that_it_has_not_is_told(plain_project: Any) -> None:
     assert "tools names 'exec', which mine.json has not" in session.text.replace('"', "'")
 
 
+def test_a_schema_that_cannot_judge_is_told_before_anybody_is_asked(plain_project: Any) -> None:
+    """Another release may have one; the message names file and tool."""
+    plain_project.suite(SUITE)
+    file = _catalogue(plain_project.folder / "mine.json")
+    data = json.loads(file.read_text("utf-8"))
+    data["tools"][1]["parameters"] = {"type": "object", "properties": {"path": {"type": "strange"}}}
+    file.write_text(json.dumps(data), "utf-8")
+
+    session = plain_project.run("--openclaw-catalogue=mine.json")
+
+    assert session.status == 2
+    assert "prompt T1: tools are those of mine.json, whose read " in session.text
+
+
 def test_runs_on_other_tools_are_set_aside(plain_project: Any) -> None:
     """What was offered by another catalogue is no regression and no progress."""
     plain_project.suite(SUITE)
