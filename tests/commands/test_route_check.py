@@ -202,6 +202,18 @@ def test_the_answers_are_told(
     assert lines[5:] == [OWN.format(home=home), *(f"  {line.format(home=home)}" for line in told)]
 
 
+def test_the_page_shows_what_is_told(home: Path, openclaw, capsys: pytest.CaptureFixture[str]) -> None:
+    """In docs/how-to/route.md, with another version and another home."""
+    page = (Path(__file__).parent.parent.parent / "docs/how-to/route.md").read_text("utf-8")
+    openclaw(validate=_said({**VALID, "warnings": [{**UNSET, "message": 'Missing env var "LAB_KEY"'}]}))
+    Path("runs/one").rename("runs/20261122_040737")
+
+    assert main(["route", "last", "--check"]) == 0
+
+    shown = capsys.readouterr().out.replace("(fake)", "(eb377ac)").replace(str(home), "/home/me")
+    assert f"$ python -m pytest_openclaw route last --check\n{shown}```" in page
+
+
 def test_the_steps_are_those_of_a_user(home: Path, openclaw) -> None:
     """OpenClaw gets the patch as written, a copy of the config, nothing of the environment, and no other file."""
     seen = openclaw()
