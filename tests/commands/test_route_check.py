@@ -164,6 +164,18 @@ OWN = "checked by OpenClaw 2026.9.6 (fake) in a copy of {home}/.openclaw/opencla
             id="refused-by-the-dry-run",
         ),
         pytest.param(
+            {"dry_run": {"stdout": json.dumps({**DRY_RUN, "ok": False, "errors": [
+                {"kind": "schema", "message": "tools: no such key"}]}), "status": 1}, "before": _invalid(VAULT)}, 1,
+            ["dry run: refused", "  tools: no such key"],
+            id="refused-for-the-patch-in-a-config-that-has-issues",
+        ),
+        pytest.param(
+            {"validate": _said({**VALID, "warnings": [_issue("plugins.load.paths", "unavailable: HOME/mine")]})}, 0,
+            ["dry run: ok, the patch is accepted", "apply: ok, the copy is patched", "validate: ok, the config is valid",
+             "1 warning:", "  plugins.load.paths: unavailable: ~/mine"],
+            id="a-path-at-home",
+        ),
+        pytest.param(
             {"dry_run": _invalid(WRONG), "before": _invalid(WRONG)}, 1,
             ["refused: your config as it is, before the patch", '  agents.defaults: Unrecognized key: "modl"'],
             id="a-broken-config",

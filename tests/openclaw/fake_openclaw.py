@@ -46,8 +46,8 @@ def rule_on_a_config(file: Path, arguments: list[str]) -> NoReturn:
         time.sleep(600)
     if what == "apply" and not told.get("status"):
         config.write_text(seen["config"] + PATCHED, "utf-8")
-    print(told.get("stdout", "").replace("CONFIG", str(config)))
-    print(told.get("stderr", "").replace("CONFIG", str(config)), file=sys.stderr)
+    for stream, text in ((sys.stdout, told.get("stdout", "")), (sys.stderr, told.get("stderr", ""))):
+        print(text.replace("CONFIG", str(config)).replace("HOME", os.environ["HOME"]), file=stream)
     sys.exit(told.get("status", 0))
 
 
