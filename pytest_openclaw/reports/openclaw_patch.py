@@ -88,7 +88,7 @@ def _heading(routing: Routing, origin: Origin, file: str, *, is_empty: bool) -> 
         )
     else:
         # On a line of its own, to be copied.
-        yield from comment("Check it, and apply it by the same command without --dry-run --json:")
+        yield from comment("Check it; apply it by the same command without --dry-run --json, not by hand:")
         yield f"//   {printable(check_command(file)).replace(chr(10), ' ')}"
         yield from comment(
             "Objects are merged by key, so a narrower profile, allow or deny of yours stays where the entry "
@@ -120,7 +120,8 @@ def _comments(routing: Routing) -> dict[Path, list[str]]:
     defaults = ("agents", "defaults")
     # It stands there if any of them holds less than all.
     comments[*defaults, "models"] = comment(
-        "In code mode OpenClaw gives a model JavaScript to run, whatever its policy denies."
+        "In code mode OpenClaw gives a model JavaScript to run, whatever its policy denies. Written by hand "
+        "into a config that OpenClaw has not written yet, this list would allow no other models."
     )
     if best := routing.subagent:
         comments[*defaults, "subagents"] = comment(

@@ -60,11 +60,16 @@ def test_a_session_is_routed(plain_project: Any, server: MisbehavingServer) -> N
     assert (done.returncode, done.stderr) == (0, "")
     (path,) = plain_project.folder.glob("runs/*/openclaw.patch.json5")
     assert json5.loads(path.read_text("utf-8")) == {
-        "agents": {"defaults": {"subagents": {"model": "ollama/able"}}},
+        "agents": {
+            "defaults": {
+                "subagents": {"model": "ollama/able"},
+                "models": {"ollama/talker": {"codeMode": False}},
+            }
+        },
         "tools": {
             "byProvider": {
                 "ollama/able": {"profile": "coding", "deny": ["group:web", "browser"]},
-                "ollama/talker": {"profile": "minimal", "alsoAllow": None},
+                "ollama/talker": {"deny": ["*"]},
             }
         },
     }
