@@ -35,6 +35,7 @@ _TOKEN = re.compile(
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|\r\n|.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
 _ENDS_OF_LINES = {"\n", "\r", "\r\n", "\u2028", "\u2029"}
+_IN_ADDRESS = re.compile(r"://[^/@:\s]*:([^/@\s]+)@")
 _SECRET = re.compile(r"key|token|secret|password|auth|credential", re.IGNORECASE)
 
 
@@ -44,7 +45,7 @@ class Copied:
 
     Attributes:
         path: of the copy.
-        secrets: texts in it that look like keys by what they are called.
+        secrets: texts in it that look like keys by what they are called, and passwords in addresses.
         include_roots: what `OPENCLAW_INCLUDE_ROOTS` must be for it; empty if nothing.
     """
 
@@ -136,8 +137,12 @@ def _moved(text: str, here: Path, root: Path, folder: Path) -> tuple[str, list[P
 
 
 def _is_really_inside(target: Path, root: Path) -> bool:
-    """Whether it stays inside by its links too; OpenClaw refuses what does not."""
-    return target.resolve().is_relative_to(root.resolve())
+    """Whether it stays inside by its links too; OpenClaw refuses what does not, and what can be no path."""
+    try:
+        target.exists()
+        return target.resolve().is_relative_to(root.resolve())
+    except (OSError, ValueError, RuntimeError):  # too long, with a NUL, a ring of links
+        return False
 
 
 def _includes(text: str) -> Iterator[_Include]:
@@ -161,7 +166,7 @@ def _includes(text: str) -> Iterator[_Include]:
 
 
 def _secrets_in(text: str) -> Iterator[str]:
-    """Yield texts whose key says that they are secret; a reference to a variable is none."""
+    """Yield texts whose key says that they are secret, and passwords in addresses; no `${VARIABLE}`."""
     key, colon = "", False
     for match in _TOKEN.finditer(text):
         kind, piece = match.lastgroup, match.group()
@@ -171,6 +176,8 @@ def _secrets_in(text: str) -> Iterator[str]:
             told = _unquoted(piece) if kind == "text" else piece
             if colon and kind == "text" and _SECRET.search(key) and not told.startswith("${"):
                 yield told
+            elif found := _IN_ADDRESS.search(told):
+                yield found[1]
             if not colon:
                 key = told
 

@@ -7,6 +7,7 @@ the environment is passed on.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from pytest_openclaw.providers.wire_errors import shortened
 from pytest_openclaw.redact import Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from pytest_openclaw.providers.openclaw_call import Scratch
@@ -78,11 +79,12 @@ def check_patch(
         file = scratch.folder / "openclaw.patch.json5"
         file.write_text(patch, "utf-8")
         patched = copy("config")
-        checked = _Words(patched, own, scratch).of(_patch(openclaw_at(patched), str(file)))
+        with _Words(patched, own, scratch).in_errors() as words:
+            checked = words.of(_patch(openclaw_at(patched), str(file)))
         if not (checked.validated and checked.validated.ok):
             untouched = copy("before")
-            before = _Words(untouched, own, scratch).ruling(_validate(openclaw_at(untouched)))
-            checked = replace(checked, before=before)
+            with _Words(untouched, own, scratch).in_errors() as words:
+                checked = replace(checked, before=words.ruling(_validate(openclaw_at(untouched))))
         return replace(checked, config=own.absolute() if is_there else None)
 
 
@@ -136,6 +138,14 @@ class _Words:
             str(copied.path.parent): str(own.absolute().parent),
             str(scratch.folder / "home"): "~",
         }
+
+    @contextmanager
+    def in_errors(self) -> Iterator[_Words]:
+        """Clean the text of an error as well."""
+        try:
+            yield self
+        except OpenClawError as error:
+            raise OpenClawError(self._clean(str(error))) from None
 
     def of(self, checked: Checked) -> Checked:
         """Return the same in clean words."""

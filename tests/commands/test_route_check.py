@@ -269,6 +269,17 @@ def test_no_key_is_told(home: Path, openclaw, capsys: pytest.CaptureFixture[str]
     assert shown.out.count("[secret]") == 4
 
 
+def test_no_key_is_told_by_a_crash(home: Path, openclaw, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nor a path of the copy: the last words of OpenClaw are cleaned too."""
+    openclaw(dry_run={"stderr": f"CONFIG: bad key {KEY}", "status": 1})
+
+    assert main(["route", "one", "--check"]) == 1
+
+    assert capsys.readouterr().err.endswith(
+        f"without its JSON: {home}/.openclaw/openclaw.json: bad key [secret]\n"
+    )
+
+
 def test_json_has_the_answers(home: Path, openclaw, capsys: pytest.CaptureFixture[str]) -> None:
     """`checked` has each step as OpenClaw words it; without --check it is null."""
     openclaw(validate=_said({**VALID, "warnings": [STALE, UNSET]}))

@@ -147,6 +147,18 @@ def test_what_is_elsewhere_is_read_where_it_is(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("path", ["a\0b.json", "x" * 300 + ".json", "ring.json", "d"])
+def test_what_can_be_no_file_is_left_to_openclaw(tmp_path: Path, path: str) -> None:
+    """It says best itself what is wrong with it."""
+    source = _lay_out(tmp_path / "own", {"openclaw.json": json.dumps({"$include": path}), "d/a.json": "{}"})
+    (tmp_path / "own/ring.json").symlink_to(tmp_path / "own/ring.json")
+
+    copy_config(source, tmp_path / "copy", {})
+
+    (text,) = _texts(tmp_path / "copy").values()
+    assert Path(json.loads(text)["$include"]).name == path
+
+
 def test_bytes_that_are_no_text_are_kept(tmp_path: Path) -> None:
     """What OpenClaw makes of them is its own affair."""
     (tmp_path / "openclaw.json").write_bytes(b'{a: "\xff\xfe"}')
@@ -168,13 +180,13 @@ def test_keys_are_known_by_what_they_are_called(tmp_path: Path) -> None:
     """Of an included file too; a reference to a variable is no secret, and its name may be told."""
     files = {
         "openclaw.json": """{$include: "a.json", gateway: {auth: {mode: "token", token: 'one'}}, port: 1,
-            models: {x: {"apiKey": "two", baseUrl: "http://x"}}, env: {vars: {MY_KEY: "${MINE}", OTHER_TOKEN: "three"}}}""",
+            models: {x: {"apiKey": "two", baseUrl: "http://me:six@x/v1"}}, env: {vars: {MY_KEY: "${MINE}", OTHER_TOKEN: "three"}}}""",
         "a.json": '{password: "four", headers: {Authorization: "Bearer five"}}',
     }
 
     copied = copy_config(_lay_out(tmp_path / "own", files), tmp_path / "copy", {})
 
-    assert sorted(copied.secrets) == ["Bearer five", "four", "one", "three", "two"]
+    assert sorted(copied.secrets) == ["Bearer five", "four", "one", "six", "three", "two"]
 
 
 # --- laws -----------------------------------------------------------------------------------------
