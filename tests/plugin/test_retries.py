@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import time
 from email.utils import formatdate
 from typing import Any
 
 import pytest
 
+from tests.e2e.processes import wait_until
 from tests.plugin.bad_servers import Behaviour, ModelServer, point_at
 from tests.providers.servers.apis import APIS, CHAT, RESPONSES, Api
-from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, port_of_nobody, sse
+from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, Wait, port_of_nobody, sse
 
 NOOP = {"type": "noop"}
 RETRIED = (408, 409, 429, 500, 502, 503, 504, 529)
@@ -368,12 +370,23 @@ def test_a_limit_of_two_holds_over_both_workers(plain_project: Any, monkeypatch:
     """With two requests allowed on a lane, both workers ask, and never more than two at once."""
     plain_project.suite({f"P{n}": ("Hi", NOOP) for n in range(8)})
 
-    def slowly(api: Api) -> Script:
-        return Script.stream(api.text("Hi"), Pause(0.4), api.end())
+    both_ask = threading.Event()
 
-    with ModelServer({"m": slowly}) as server:
+    def held(api: Api) -> Script:
+        return Script.stream(api.text("Hi"), Wait(both_ask), api.end())
+
+    with ModelServer({"m": held}) as server:
+
+        def let_go() -> None:
+            wait_until(lambda: server.in_flight == 2)
+            time.sleep(0.5)  # in which a third one would come
+            both_ask.set()
+
         point_at(monkeypatch, server)
+        waiting = threading.Thread(target=let_go)
+        waiting.start()
         session = plain_project.run("-n", "2", "--openclaw-concurrency=2", models="openai_responses/m")
+        waiting.join()
 
     session.outcomes(passed=8)
-    assert server.most_paused_at_once == 2
+    assert server.most_in_flight == 2

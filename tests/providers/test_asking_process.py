@@ -38,7 +38,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="elsewhere everybody 
 ANSWER = Script.stream(RESPONSES.text("Hi."), RESPONSES.end())
 SLOW = Script.stream(RESPONSES.text("Hi."), Pause(0.05), RESPONSES.end())
 STUCK = Script.stream(RESPONSES.text("Hi."), Hang())
-PATIENCE_S = 60
+PATIENCE_S = 120
 
 
 def cell(name: str = "P1") -> Cell:

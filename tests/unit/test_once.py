@@ -33,7 +33,7 @@ def test_processes_share_one_result(tmp_path):
         subprocess.Popen([sys.executable, "-c", WORKER, str(tmp_path)], stdout=subprocess.PIPE, text=True)
         for _ in range(3)
     ]
-    results = {worker.communicate(timeout=60)[0] for worker in workers}
+    results = {worker.communicate(timeout=300)[0] for worker in workers}
 
     assert [worker.returncode for worker in workers] == [0, 0, 0]
     assert len(results) == 1

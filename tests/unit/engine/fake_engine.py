@@ -11,7 +11,7 @@ import time
 
 import psutil
 
-BOUND_S = 30.0
+BOUND_S = 120.0
 
 _FAKE = """
 import json, os
@@ -19,7 +19,7 @@ from pytest_openclaw.engine.leases import LeaseDesk
 desk = LeaseDesk("dummy")
 ready = {"url": "http://127.0.0.1:9", "pid": os.getpid(), "lease_port": desk.port, "token": "dummy"}
 print("READY " + json.dumps(ready), flush=True)
-desk.serve_until_unused(20)
+desk.serve_until_unused(120)
 print("DONE", flush=True)
 os._exit(0)
 """

@@ -202,7 +202,7 @@ def test_the_lock_dies_with_its_owner(tmp_path: Path) -> None:
         with pytest.raises(OpenClawError), RunDirectory(tmp_path / "r"):
             pass
         owner.kill()
-        owner.wait(20)
+        owner.wait(120)
 
     with RunDirectory(tmp_path / "r") as run:
         run.append({"n": 2})

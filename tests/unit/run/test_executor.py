@@ -30,6 +30,7 @@ from pytest_openclaw.run.parts import Part
 from pytest_openclaw.settings import Concurrency, Settings
 from pytest_openclaw.signals import interrupt_main_thread, interrupted_by_signals
 from pytest_openclaw.toolcalls import Tool, ToolCall
+from tests.e2e.processes import wait_until
 from tests.unit.run.fake_providers import Fake, Handy, Warm, cell, raises, says, waits
 
 Open = Callable[..., Executor]
@@ -307,10 +308,33 @@ def test_who_waited_for_a_slot_hears_of_it_too(opened: Open) -> None:
 # --- lanes ---
 
 
+class Meeting(Fake):
+    """Answers nobody until so many are under way as may be, and a while after that."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__(self._meet)
+        self._n = n
+        self._have_met = False
+
+    async def _meet(self, request: Request) -> Reply:
+        while not self._have_met and self.now < self._n:
+            await asyncio.sleep(0.001)
+        self._have_met = True
+        await asyncio.sleep(0.02)
+        return Reply(text="met")
+
+
+class WarmMeeting(Meeting, Warm):
+    """Is asked one token before."""
+
+    async def _meet(self, request: Request) -> Reply:
+        return Reply(text="warm") if request.max_output_tokens == 1 else await super()._meet(request)
+
+
 @pytest.mark.parametrize("limit", [1, 2, 3])
 def test_a_lane_keeps_its_limit(opened: Open, limit: int) -> None:
     """However many cells are expected, no more requests are under way than the lane allows."""
-    provider = Fake(waits(0.02))
+    provider = Meeting(limit)
     executor = opened(provider, concurrency=Concurrency(by_provider={"fake": limit}))
 
     endings = asked_ahead(executor, 8)
@@ -350,7 +374,7 @@ def test_lanes_do_not_wait_for_each_other(opened: Open) -> None:
     fast_ended = threading.Event()
 
     async def slow(request: Request) -> Reply:
-        return Reply(text=str(await asyncio.to_thread(fast_ended.wait, 20)))
+        return Reply(text=str(await asyncio.to_thread(fast_ended.wait, 120)))
 
     async def fast(request: Request) -> Reply:
         fast_ended.set()
@@ -369,7 +393,7 @@ def test_lanes_do_not_wait_for_each_other(opened: Open) -> None:
 
 def test_a_warm_up_leaves_the_lanes_limit(opened: Open) -> None:
     """After a warm-up as many requests may be under way as the user allowed."""
-    provider = Warm(waits(0.02))
+    provider = WarmMeeting(3)
 
     asked_ahead(opened(provider, concurrency=Concurrency(everywhere=3)), 6)
 
@@ -389,9 +413,8 @@ def test_cells_are_asked_ahead_in_their_order_and_no_further_than_allowed(opened
     executor.expect(cells)
 
     executor.ask("0", cells["0"])
-    while len(provider.asked) < 1 + ahead_of(limit):
-        time.sleep(0.001)
-    time.sleep(0.05)
+    assert wait_until(lambda: len(provider.asked) >= 1 + ahead_of(limit))
+    time.sleep(0.05)  # in which more would be asked
 
     assert [request.prompt for request in provider.asked] == [f"P{n}" for n in range(1 + ahead_of(limit))]
     assert executor.n_out == ahead_of(limit)
@@ -459,7 +482,7 @@ def test_what_was_answered_and_not_taken_is_handed_over_at_the_end(opened: Open)
     executor.plan(cells.items())
     executor.expect(cells)
     executor.ask("0", cells["0"])
-    assert came.wait(20)
+    assert came.wait(120)
     executor.drop("1")
 
     left = executor.close()
@@ -507,7 +530,7 @@ def test_an_answer_is_kept_while_its_server_does_not_say_what_it_is(opened: Open
     executor = opened(Asked(never))
     executor.plan([("a", cell())])
     executor.expect("a")
-    assert began.wait(30)
+    assert began.wait(120)
 
     ((_, ending),) = executor.close()
 
@@ -652,7 +675,7 @@ def test_closing_ends_what_is_under_way(tmp_path: Path) -> None:
     with Executor({"fake": provider}, Settings(), tmp_path) as executor:
         executor.plan([("a", cell())])
         executor.expect("a")
-        assert began.wait(20)
+        assert began.wait(120)
 
     assert cleaned == [False]
     assert provider.closed
@@ -749,12 +772,16 @@ def test_a_side_that_says_nothing_is_given_up(opened: Open, monkeypatch: pytest.
 def test_nothing_is_asked_after_the_end(tmp_path: Path) -> None:
     """A closed executor says that it is closed, and its thread is gone."""
     others = set(threading.enumerate())  # another test's may still be ending
+
+    def own_has_ended() -> bool:
+        return "openclaw-asking" not in {thread.name for thread in set(threading.enumerate()) - others}
+
     with Executor({"fake": Fake(says("hi"))}, Settings(), tmp_path) as executor:
         asked(executor)
 
     with pytest.raises(OpenClawError, match="no more cells are asked"):
         asked(executor)
-    assert "openclaw-asking" not in {thread.name for thread in set(threading.enumerate()) - others}
+    assert wait_until(own_has_ended)  # it is waited for with a bound
 
 
 # --- beside the cells ---

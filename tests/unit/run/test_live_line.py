@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import threading
 import time
 from collections.abc import Callable
 
@@ -14,7 +15,7 @@ from pytest_openclaw.run.live_line import LiveLine
 
 
 def _until(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while not happened() and time.monotonic() < deadline:
         time.sleep(0.005)
     assert happened()
@@ -27,9 +28,11 @@ class Terminal(io.StringIO):
         super().__init__()
         self.screen = pyte.Screen(40, 10)
         self._stream = pyte.Stream(self.screen)
+        self._whole = threading.Lock()  # nobody looks at a line that is half drawn
 
     def write(self, text: str) -> int:
-        self._stream.feed(text.replace("\n", "\r\n"))
+        with self._whole:
+            self._stream.feed(text.replace("\n", "\r\n"))
         return len(text)
 
     def close(self) -> None:
@@ -37,7 +40,8 @@ class Terminal(io.StringIO):
 
     @property
     def rows(self) -> list[str]:
-        return [row.rstrip() for row in self.screen.display if row.strip()]
+        with self._whole:
+            return [row.rstrip() for row in self.screen.display if row.strip()]
 
 
 @pytest.fixture

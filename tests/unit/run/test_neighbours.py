@@ -20,7 +20,7 @@ from pytest_openclaw.run.parts import Part
 A, B = Target(provider="p", model="a"), Target(provider="p", model="b")
 REFUSED = faults.unreachable("p", "u", "refused")
 NO_KEY = faults.auth_missing("p", "set a key")
-PATIENCE_S = 60
+PATIENCE_S = 120
 
 Open = Callable[..., Lanes]
 
