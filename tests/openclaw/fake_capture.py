@@ -2,8 +2,8 @@
 
     fake_capture.py MODE FILE …
 
-MODE is `sends`, `old-node` (refuses to start), `silent` (ends without asking), `refuses` (finds the config
-invalid) or `odd` (sends what is no request). FILE gets a line of JSON for each start.
+MODE is `sends`, `old-node` (refuses to start), `silent` (ends without asking), `hangs`, `refuses` (finds the
+config invalid) or `odd` (sends what is no request). FILE gets a line of JSON for each start.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 import urllib.request
 from pathlib import Path
 
@@ -51,6 +52,8 @@ def main(mode: str, file: str, *words: str) -> int:
         return 0
     if words[0] == "config":
         return say_config(mode, json.loads(Path(config["$include"]).read_text("utf-8")), *words[1:])
+    if mode == "hangs":
+        time.sleep(600)
     if mode == "silent":
         error = {"message": "Unknown model: capture/model", "kind": "exception"}
         print(json.dumps({"ok": False, "status": "error", "error": error}))

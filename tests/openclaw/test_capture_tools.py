@@ -9,9 +9,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from pytest_openclaw.commands import main
+from pytest_openclaw.providers import openclaw_capture
 from pytest_openclaw.tools.catalogue import load_catalogue, read_catalogue
 
 pytestmark = pytest.mark.skipif(
@@ -192,6 +194,18 @@ def test_what_goes_wrong_is_said(mode, words, said, here, fake, config, capsys):
 
     assert said in capsys.readouterr().err
     assert list(here.iterdir()) == []
+
+
+def test_who_says_nothing_is_not_waited_for_any_longer(here, fake, capsys, monkeypatch):
+    """A start that hangs ends the command, and is ended itself."""
+    monkeypatch.setattr(openclaw_capture, "PATIENCE_S", 6.0)
+    fake("hangs")
+    before = {process.pid for process in psutil.Process().children(recursive=True)}
+
+    assert main(["capture-tools"]) == 2
+
+    assert "nothing was sent to the model for the surface direct within 6 s" in capsys.readouterr().err
+    assert {process.pid for process in psutil.Process().children(recursive=True)} <= before
 
 
 def test_without_openclaw_it_is_said_how_to_install_it(here, monkeypatch, capsys):

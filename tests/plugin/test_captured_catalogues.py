@@ -195,3 +195,22 @@ def test_a_run_is_read_and_judged_again_by_its_own_tools(
     again = subprocess.run([*command, "rescore", "r", "--into", "third"], capture_output=True, text=True)
     assert again.returncode == 1
     assert "mine.json, which has changed since" in again.stderr
+
+
+def test_a_run_goes_on_with_its_own_tools_or_not_at_all(plain_project: Any) -> None:
+    """A resumed run that is given another catalogue, or none, is refused; with its own it goes on."""
+    plain_project.suite(SUITE.replace('"configured"', '"full"').replace('"brand_new", ', ""))
+    file = _catalogue(plain_project.folder / "mine.json")
+    plain_project.run("--openclaw-catalogue=mine.json", "--openclaw-run-id=r")
+    resume = "--openclaw-resume=r"
+
+    without = plain_project.run(resume)
+    again = plain_project.run(resume, "--openclaw-catalogue=mine.json")
+    _catalogue(file, words="Other words.")
+    other = plain_project.run(resume, "--openclaw-catalogue=mine.json")
+
+    assert (without.status, other.status) == (4, 4)
+    assert "prompt T2: its tools_sha256 has changed" in without.text
+    assert "prompt T2: its tools_sha256 has changed" in other.text
+    assert again.status == 1
+    assert len(again.rows) == 5
