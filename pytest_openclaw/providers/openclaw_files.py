@@ -8,35 +8,20 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.providers.openclaw_config_text import includes_in, secrets_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 CONFIG_ENV = "OPENCLAW_CONFIG_PATH"
 STATE_ENV = "OPENCLAW_STATE_DIR"
 ROOTS_ENV = "OPENCLAW_INCLUDE_ROOTS"
 NAMES = ("openclaw.json", "clawdbot.json")
 STATE_NAMES = (".openclaw", ".clawdbot")
-INCLUDE = "$include"
-
-_TOKEN = re.compile(
-    r"""
-    //[^\n\r\u2028\u2029]* | /\*.*?\*/                         # comments
-    | (?P<text> "(?:\\.|[^"\\])*" | '(?:\\.|[^'\\])*' )
-    | (?P<word> [^\s"'/{}\[\]:,]+ )
-    | (?P<mark> [{}\[\]:,] )
-    """,
-    re.DOTALL | re.VERBOSE,
-)
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|\r\n|.)", re.DOTALL)
-_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
-_ENDS_OF_LINES = {"\n", "\r", "\r\n", "\u2028", "\u2029"}
-_IN_ADDRESS = re.compile(r"://[^/@:\s]*:([^/@\s]+)@")
-_SECRET = re.compile(r"key|token|secret|password|auth|credential", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +76,7 @@ def copy_config(source: Path, folder: Path, environ: Mapping[str, str]) -> Copie
         copied.add(file)
         # OpenClaw decides what it makes of bytes that are no UTF-8.
         text = file.read_bytes().decode("utf-8", "surrogateescape")
-        secrets += _secrets_in(text)
+        secrets += secrets_in(text)
         moved, included = _moved(text, file.parent, root, folder)
         to_copy += included
         _write(folder / file.relative_to(root), moved)
@@ -108,30 +93,20 @@ def empty_config(folder: Path) -> Copied:
 # --- how ----------------------------------------------------------------------------------------
 
 
-class _Include(NamedTuple):
-    """A path in the text of a config, from quote to quote."""
-
-    begin: int
-    end: int
-    path: str
-
-
 def _moved(text: str, here: Path, root: Path, folder: Path) -> tuple[str, list[Path]]:
     """Return a text whose included files are found from its copy, and those of them that are to be copied."""
     pieces, end, inside = [], 0, []
-    for include in _includes(text):
+    for include in includes_in(text):
         target = Path(os.path.normpath(here / include.path))
-        is_inside = target.is_relative_to(root) and _is_really_inside(target, root)
-        if is_inside and target.is_file():
-            inside.append(target)
-        new = include.path
-        if is_inside and Path(new).is_absolute():
-            new = str(folder / target.relative_to(root))
-        elif not is_inside:
+        if not (target.is_relative_to(root) and _is_really_inside(target, root)):
             new = str(target)
-        pieces += [text[end : include.begin], text[include.begin : include.end]]
-        if new != include.path:
-            pieces[-1] = json.dumps(new)
+        else:
+            is_absolute = Path(include.path).is_absolute()
+            new = str(folder / target.relative_to(root)) if is_absolute else include.path
+            if target.is_file():
+                inside.append(target)
+        written = text[include.begin : include.end]
+        pieces += [text[end : include.begin], written if new == include.path else json.dumps(new)]
         end = include.end
     return "".join([*pieces, text[end:]]), inside
 
@@ -143,53 +118,6 @@ def _is_really_inside(target: Path, root: Path) -> bool:
         return target.resolve().is_relative_to(root.resolve())
     except (OSError, ValueError, RuntimeError):  # too long, with a NUL, a ring of links
         return False
-
-
-def _includes(text: str) -> Iterator[_Include]:
-    """Yield the included paths: those of `$include: "path"` and of `$include: ["path", …]`."""
-    key, colon, in_list = "", False, False
-    for match in _TOKEN.finditer(text):
-        kind, piece = match.lastgroup, match.group()
-        if kind is None:
-            continue  # a comment
-        if kind == "text" and key == INCLUDE and colon:
-            yield _Include(match.start(), match.end(), _unquoted(piece))
-            colon = in_list
-        elif kind in {"text", "word"}:
-            key, colon = _unquoted(piece) if kind == "text" else piece, False
-        elif piece == ":":
-            colon = True
-        elif piece == "[" and key == INCLUDE and colon:
-            in_list = True
-        elif piece != "," or not in_list:
-            colon = in_list = False
-
-
-def _secrets_in(text: str) -> Iterator[str]:
-    """Yield texts whose key says that they are secret, and passwords in addresses; no `${VARIABLE}`."""
-    key, colon = "", False
-    for match in _TOKEN.finditer(text):
-        kind, piece = match.lastgroup, match.group()
-        if kind == "mark":
-            colon = piece == ":"
-        elif kind:
-            told = _unquoted(piece) if kind == "text" else piece
-            if colon and kind == "text" and _SECRET.search(key) and not told.startswith("${"):
-                yield told
-            elif found := _IN_ADDRESS.search(told):
-                yield found[1]
-            if not colon:
-                key = told
-
-
-def _unquoted(piece: str) -> str:
-    def meant(match: re.Match[str]) -> str:
-        escape = match[1]
-        if escape[0] in "ux" and len(escape) > 1:
-            return chr(int(escape[1:], 16))
-        return "" if escape in _ENDS_OF_LINES else _ESCAPED.get(escape, escape)
-
-    return _ESCAPE.sub(meant, piece[1:-1])
 
 
 def _write(path: Path, text: str) -> None:
