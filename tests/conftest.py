@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from pytest_openclaw.engine.weights import embedded_model_is_installed
 from tests.e2e.install_claude import VERSION, find_binary
@@ -21,8 +21,8 @@ from tests.openclaw import install_openclaw
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Machines are shared: how long an example takes says nothing.
-settings.register_profile("shared machine", deadline=None)
+# Machines are shared: how long an example takes, or its making, says nothing.
+settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared machine")
 
 # For sessions of ours, in PYTEST_ADDOPTS: the plugins of other packages take a fifth of a process's start.

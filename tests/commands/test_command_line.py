@@ -34,7 +34,7 @@ def _process(*words: str, **more: Any) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "pytest_openclaw", *words],
         capture_output=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=600,
         **more,
     )
 
@@ -274,7 +274,7 @@ def test_a_reader_that_leaves_is_no_error(runs: Path) -> None:
         cwd=runs.parent,
         stdout=writing,
         stderr=subprocess.PIPE,
-        timeout=60,
+        timeout=600,
     )
     os.close(writing)
 

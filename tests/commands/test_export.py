@@ -170,7 +170,7 @@ def test_exact_texts_for_programs(runs: Path) -> None:
 def test_stdout_gets_the_bytes_that_a_file_gets(runs: Path) -> None:
     """A pipe is not a terminal: no character of an answer is spelled out, and its ends of lines stay."""
     done = subprocess.run(
-        [sys.executable, "-m", "pytest_openclaw", "export", "one"], capture_output=True, timeout=60
+        [sys.executable, "-m", "pytest_openclaw", "export", "one"], capture_output=True, timeout=600
     )
     assert main(["export", "one", "--into", "rows.csv"]) == 0
 
@@ -199,7 +199,7 @@ def test_a_terminal_obeys_no_answer(runs: Path) -> None:
                 shown += part
         except OSError:
             pass  # Linux's way to say that the other end was closed
-        assert child.wait(60) == 0
+        assert child.wait(600) == 0
 
     assert b"\x1b" not in shown
     assert b"\\x1b[2J" in shown

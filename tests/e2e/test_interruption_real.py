@@ -77,18 +77,20 @@ def test_ctrl_c_while_a_server_is_awaited(project: Project, words: tuple[str, ..
         # The first one is the warm-up.
         return Script.answer(ANSWER) if next(asked) <= 1 else Script.of(Hang())
 
+    def n_asked() -> int:
+        return sum(request.path == "/v1/chat/completions" for request in server.requests)
+
     project.suite(*prompts())
     with MisbehavingServer() as server:
         server.on("/v1/chat/completions", answer)
         with project.where(OLLAMA_OPENAI_BASE=server.url).start(
             *words, "--openclaw-stream=off", models="ollama_openai/m"
         ) as session:
-            session.wait_until(lambda: session.run.n_rows == 1 and server.in_flight == 1)
+            session.wait_until(lambda: session.run.n_rows == 1 and n_asked() == 3)
             started = {pid for pid in session.started("") if pid != session.process.pid}
             interrupted(session, group=group)
-        n_asked = sum(request.path == "/v1/chat/completions" for request in server.requests)
 
-    assert n_asked == 3
+    assert n_asked() == 3
     assert all_gone(started)
 
 

@@ -93,7 +93,7 @@ request = urllib.request.Request(
     json.dumps(body).encode(),
     {"Content-Type": "application/json", "Authorization": f"Bearer {server['apiKey']}"},
 )
-answer = urllib.request.urlopen(request, timeout=60).read().decode()
+answer = urllib.request.urlopen(request, timeout=600).read().decode()
 deltas = [json.loads(line[6:]) for line in answer.splitlines() if line.startswith("data: {")]
 text = "".join(c["delta"].get("content") or "" for d in deltas for c in d["choices"])
 print("[plugins] loaded {3}")

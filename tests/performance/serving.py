@@ -102,7 +102,7 @@ class MockServer:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.close()
-        self.process.wait(10)
+        self.process.wait(120)
         self.process.stdout.close()
 
     def base(self, behaviour: str = "") -> str:
@@ -113,7 +113,7 @@ class MockServer:
     def log(self, base: str) -> ServerLog:
         """Return what was asked under a base URL."""
         path = base.removeprefix(self.root).removesuffix("/v1")
-        connection = http.client.HTTPConnection(self.root.removeprefix("http://"), timeout=30)
+        connection = http.client.HTTPConnection(self.root.removeprefix("http://"), timeout=120)
         connection.request("GET", f"/log?{path}")
         told = json.load(connection.getresponse())
         connection.close()

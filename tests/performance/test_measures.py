@@ -153,7 +153,7 @@ def test_a_run_with_a_wrong_answer_does_not_count(tmp_path: Path) -> None:
 
 def test_memory_is_that_of_the_whole_tree(tmp_path: Path) -> None:
     """A child's memory counts, and its pages are seen while it runs."""
-    hold = "b = bytearray(50_000_000); import time; time.sleep(1)"
+    hold = "b = bytearray(50_000_000); import time; time.sleep(3)"
     command = [
         sys.executable,
         "-c",

@@ -212,7 +212,7 @@ class Project:
         named = [target] if target else []
         words = [*named, *chosen, *self.mode, *args]
         if apart:
-            result = self.pytester.runpytest_subprocess(*words, timeout=120)
+            result = self.pytester.runpytest_subprocess(*words, timeout=600)
         else:
             result = self.pytester.runpytest_inprocess(*words)
         return Session(result, self.folder)

@@ -43,6 +43,7 @@ class Desk(ModelServer):
 
     Attributes:
         held: prompts whose answer waits for `let_go`.
+        n_waiting: requests that wait for it.
         unwell: prompts that end in a fault.
     """
 
@@ -50,6 +51,7 @@ class Desk(ModelServer):
         super().__init__({prompt: self._behave(prompt) for prompt, _ in SUITE.values()})
         self.held: set[str] = set()
         self.unwell: set[str] = set()
+        self.n_waiting = 0
         self._gate = threading.Event()
 
     def hold(self, *prompts: str) -> None:
@@ -73,6 +75,17 @@ class Desk(ModelServer):
         calls = Counter((asked.target, ids[asked.prompt]) for asked in self.asked)
         self.asked.clear()
         return calls
+
+    def _do(self, connection: Any, step: Any) -> bool:
+        if not isinstance(step, Wait):
+            return super()._do(connection, step)
+        with self._mutex:
+            self.n_waiting += 1
+        try:
+            return super()._do(connection, step)
+        finally:
+            with self._mutex:
+                self.n_waiting -= 1
 
     def _behave(self, prompt: str) -> Any:
         def behave(api: Api) -> Script:

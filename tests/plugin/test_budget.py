@@ -30,7 +30,7 @@ class Till(Provider):
         with open(FOLDER / "asked.txt", "a") as file:
             file.write(request.prompt + "\\n")
         if "MACHINE" in os.environ:
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(1)
         return Reply(text="hi", input_tokens=1, output_tokens=0)
 
 
@@ -163,7 +163,7 @@ def test_other_machines_are_told(plain_project: Any) -> None:
 
     # Each machine has one call at a time, and alone would make ten. A report takes a moment to arrive.
     n = n_asked(project)
-    assert 10 <= n <= 16
+    assert 10 <= n < 20
     assert kinds(session) == {"answered": n, "budget_spent": 40 - n}
     assert session.summary["budget"]["spent_usd"] == n
 

@@ -63,8 +63,8 @@ ENDS = {
     "reset": (error("API Error: Unable to connect to API (ECONNRESET)", word="server_error"), End("ERROR", "error", "connect_error", "the connection was lost", attempts=2)),
     "timed-out-inside": (error("Request timed out", word="server_error"), End("ERROR", "error", "timeout", "no complete answer within")),
     "hostile-words": (error("\x1b[31mred\u202e <b>|x\n# y", status=400), End("ERROR", "error", "http_400", "HTTP 400: ")),
-    "hang": ("hang", End("ERROR", "error", "timeout", "no complete answer within 3 s. Raise --openclaw-timeout", raw="Hel")),
-    "deaf-to-sigterm": ("stubborn PID", End("ERROR", "error", "timeout", "no complete answer within 3 s.", raw="Hel")),
+    "hang": ("hang", End("ERROR", "error", "timeout", "no complete answer within 6 s. Raise --openclaw-timeout", raw="Hel")),
+    "deaf-to-sigterm": ("stubborn PID", End("ERROR", "error", "timeout", "no complete answer within 6 s.", raw="Hel")),
 }  # fmt: skip
 SLOW = {"hang", "deaf-to-sigterm"}
 
@@ -105,7 +105,7 @@ def write(
     folder = project.folder / "benchmarks"
     folder.mkdir()
     entries = [
-        {"id": key, "prompt": text, "validator": rule, **({"timeout_s": 3} if key in slow else {})}
+        {"id": key, "prompt": text, "validator": rule, **({"timeout_s": 6} if key in slow else {})}
         for key, text in prompts.items()
     ]
     (folder / "prompts_a.json").write_text(json.dumps(entries))

@@ -73,7 +73,7 @@ def _run(project: Any, *args: str, models: str = "scripted/m") -> Any:
     from tests.plugin.conftest import Session
 
     words = ["benchmarks", f"--openclaw-models={models}", *project.mode, *args]
-    return Session(project.pytester.runpytest_subprocess(*words, timeout=120), project.folder)
+    return Session(project.pytester.runpytest_subprocess(*words, timeout=600), project.folder)
 
 
 def _holds(session: Any) -> None:

@@ -51,7 +51,7 @@ def test_kill_9_of_the_session(lab: Lab, whole: Any, mode: tuple[str, ...]) -> N
     (lab.folder / "conftest.py").write_text(PATIENT)
     with lab.started(*BEGIN, TWO, *mode) as session:
         session.wait_for_rows(3)
-        session.wait_until(lambda: lab.server.in_flight == 2)
+        session.wait_until(lambda: lab.server.n_waiting == 2)
         started = session.processes()
         session.process.kill()
         assert all_gone(started)
@@ -67,7 +67,7 @@ def test_kill_9_of_the_process_that_asks(lab: Lab, whole: Any, mode: tuple[str, 
     """Its cells are told as lost, another one asks the rest, and a resumed run asks the lost ones."""
     with lab.started(*BEGIN, TWO, *mode) as session:
         session.wait_for_rows(3)
-        session.wait_until(lambda: lab.server.in_flight == 2)
+        session.wait_until(lambda: lab.server.n_waiting == 2)
         before = session.askers()
         os.kill(min(before), signal.SIGKILL)
         session.wait_until(lambda: len(session.askers() - {min(before)}) == len(before))
@@ -93,7 +93,7 @@ def test_kill_9_of_a_worker(lab: Lab, whole: Any, dist: str) -> None:
     """What it had in hand and what it was given is asked by the one that comes in its place."""
     with lab.started(*BEGIN, TWO, "-n", "2", f"--dist={dist}") as session:
         session.wait_for_rows(2)
-        session.wait_until(lambda: lab.server.in_flight == 2 and len(session.workers()) == 2)
+        session.wait_until(lambda: lab.server.n_waiting == 2 and len(session.workers()) == 2)
         worker, askers = min(session.workers().items())
         os.kill(worker, signal.SIGKILL)
         assert all_gone(askers)
@@ -111,7 +111,7 @@ def test_kill_9_of_a_worker_that_may_not_be_replaced(lab: Lab, whole: Any) -> No
     """The other one runs what it has, the run says that it is not whole, and goes on when it is resumed."""
     with lab.started(*BEGIN, TWO, "-n", "2", "--max-worker-restart=0") as session:
         session.wait_for_rows(3)
-        session.wait_until(lambda: lab.server.in_flight == 2)
+        session.wait_until(lambda: lab.server.n_waiting == 2)
         worker, askers = min(session.workers().items())
         os.kill(worker, signal.SIGKILL)
         assert all_gone(askers)

@@ -270,7 +270,7 @@ def test_a_rescored_run_expects_what_the_suite_expects_today(plain_project: Any)
     plain_project.run("--openclaw-run-id=r")
     write(plain_project, {"prompt": "say no", "xfail": {"reason": "known now"}}, {"prompt": "say yes"})
 
-    done = plain_project.pytester.run("python", "-m", "pytest_openclaw", "rescore", "r", timeout=60)
+    done = plain_project.pytester.run("python", "-m", "pytest_openclaw", "rescore", "r", timeout=600)
 
     assert done.ret == 0
     done.stdout.fnmatch_lines(["known failures*1 as expected"])

@@ -56,14 +56,26 @@ class CountingServer(ModelServer):
     """Takes its time over whatever it is asked: cells, warm-ups, questions about itself.
 
     The pause comes before the first byte, so requests one after the other are never in it together.
+
+    Attributes:
+        meet: nobody is answered before so many are in it together, however late the workers start.
     """
 
-    def __init__(self, behaviours: dict[str, Behaviour], pause_s: float) -> None:
+    def __init__(self, behaviours: dict[str, Behaviour], pause_s: float, meet: int = 1) -> None:
         super().__init__(behaviours)
         self.pause_s = pause_s
+        self.meet = meet
 
     def _script(self, request: Request) -> Script:
         return Script((Pause(self.pause_s), *super()._script(request).steps))
+
+    def _do(self, connection: Any, step: Any) -> bool:
+        goes_on = super()._do(connection, step)
+        if isinstance(step, Pause):
+            while self.most_paused_at_once < self.meet and not self._stopping.wait(0.02):
+                with self._mutex:
+                    self.most_paused_at_once = max(self.most_paused_at_once, self.in_flight)
+        return goes_on
 
     @property
     def by_cell(self) -> Counter[tuple[str, str]]:
@@ -134,7 +146,7 @@ def test_a_limit_holds_whoever_is_given_a_cell(
     """Where xdist's own scheduler gives any cell to anybody, two workers still share a limit of three."""
     prompts = write_suites(plain_project, 10)
 
-    with CountingServer({"m": answers}, pause_s=0.1) as server:
+    with CountingServer({"m": answers}, pause_s=0.1, meet=2) as server:
         point_at(monkeypatch, server)
         session = plain_project.run(
             "-n", "4", f"--dist={dist}", "--openclaw-concurrency=3", models=MODEL
@@ -228,7 +240,8 @@ def test_an_end_at_the_first_failure_ends_the_asking(
     write_suites(plain_project, 40)
     fails: Behaviour = lambda api: Script.answer({"error": "no"}, status=400)  # noqa: E731
 
-    with CountingServer({"m": answers, "a 1": fails}, pause_s=0.1) as server:
+    # Long, so that a busy machine does not ask half of the cells before it has told everybody to stop.
+    with CountingServer({"m": answers, "a 1": fails}, pause_s=0.7) as server:
         point_at(monkeypatch, server)
         session = plain_project.run("-n", "2", *words, "-x", "--openclaw-concurrency=3", models=MODEL)
 
@@ -255,7 +268,7 @@ def test_what_a_resumed_run_asks_is_every_workers(
         results.write_text("".join(row for row in rows if int(json.loads(row)["prompt_id"][1:]) % 2), "utf-8")
         server.asked.clear()
         server.most_paused_at_once = 0
-        server.pause_s = 0.5  # a worker that starts late still meets the other
+        server.meet = 2
         session = plain_project.run(*words, "--openclaw-resume=last", models=None)
 
     session.outcomes(passed=16)
@@ -276,8 +289,8 @@ def test_every_cell_by_every_worker_is_refused(plain_project: Any) -> None:
     assert not session.has_run
 
 
+# All others wait until the fault has been told.
 FINDS_OUT = """
-import os
 from pytest_openclaw import faults, CallFailed, Provider, Reply
 
 class FindsOut(Provider):
@@ -287,11 +300,9 @@ class FindsOut(Provider):
         with open("asked", "a") as file:
             file.write("x")
         if request.prompt == "find out":
-            open("found-out", "w").close()
             raise CallFailed(FAULT)
-        while not os.path.exists("found-out"):
+        while not [*self.setup.shared_dir.glob("once-down-*.json")]:
             await asyncio.sleep(0.01)
-        await asyncio.sleep(1)
         return Reply(text="Hi.")
 
 def pytest_openclaw_providers():

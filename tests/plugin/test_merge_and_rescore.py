@@ -7,12 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.e2e.processes import wait_until
 from tests.plugin.conftest import validator_of
 from tests.plugin.school import timeless
 
@@ -58,7 +58,7 @@ def _command(project: Any, *words: str) -> subprocess.CompletedProcess[str]:
         cwd=project.folder,
         capture_output=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=300,
     )
 
 
@@ -227,7 +227,7 @@ def test_a_guest_judges_anew_from_another_folder(plain_project: Any, tmp_path: P
         cwd=tmp_path,
         capture_output=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=300,
     )
 
     assert (done.returncode, done.stderr) == (0, "")
@@ -287,9 +287,7 @@ def test_a_living_run_is_left_alone(plain_project: Any) -> None:
     )
     try:
         results = plain_project.folder / "runs/one/results.jsonl"
-        deadline = time.monotonic() + 60
-        while not (results.exists() and results.stat().st_size) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        assert wait_until(lambda: results.exists() and results.stat().st_size > 0)
         refused = [
             _command(plain_project, *words) for words in (("merge", "one", "--into", "x"), ("rescore", "one"))
         ]

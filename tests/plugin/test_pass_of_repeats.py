@@ -361,7 +361,7 @@ def test_shards_of_repeats_are_merged(plain_project: Any) -> None:
     cut(plain_project, 2)
 
     done = plain_project.pytester.run(
-        "python", "-m", "pytest_openclaw", "merge", "r", "s", "--into", "whole", timeout=60
+        "python", "-m", "pytest_openclaw", "merge", "r", "s", "--into", "whole", timeout=600
     )
 
     assert done.ret == 0
@@ -408,7 +408,7 @@ def test_a_killed_run_owes_a_prompts_own_repeats(plain_project: Any) -> None:
     cut(plain_project, 1)
 
     done = plain_project.pytester.run(
-        "python", "-m", "pytest_openclaw", "merge", "r", "--into", "whole", timeout=60
+        "python", "-m", "pytest_openclaw", "merge", "r", "--into", "whole", timeout=600
     )
     asked(plain_project)
     resumed = plain_project.run("--openclaw-resume=r", models=None)

@@ -39,7 +39,7 @@ class Watched:
             stderr=theirs,
         )
         os.close(theirs)
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 600
         while time.monotonic() < deadline:
             if not select.select([ours], [], [], 1)[0]:
                 continue
@@ -51,7 +51,7 @@ class Watched:
             stream.feed(chunk)
             self.screens.append([row.rstrip() for row in screen.display if row.strip()])
         os.close(ours)
-        self.status = process.wait(timeout=60)
+        self.status = process.wait(timeout=600)
 
     def saw(self, seen: Callable[[list[str]], bool]) -> bool:
         """Whether some screen was like this."""

@@ -461,7 +461,7 @@ def test_an_interrupted_target_that_is_settled_lacks_nothing(plain_project: Any)
     cut(plain_project, 25)
 
     merged = plain_project.pytester.run(
-        "python", "-m", "pytest_openclaw", "merge", "r", "--into", "whole", timeout=60
+        "python", "-m", "pytest_openclaw", "merge", "r", "--into", "whole", timeout=600
     )
 
     assert merged.ret == 0
@@ -477,7 +477,7 @@ def test_merged_repeats_are_different_cells(project: Any) -> None:
         project.run("--openclaw-repeat=2", f"--openclaw-run-id={run}", *words, models="pupil/shaky")
 
     done = project.pytester.run(
-        "python", "-m", "pytest_openclaw", "merge", "r1", "r2", "--into", "merged", timeout=60
+        "python", "-m", "pytest_openclaw", "merge", "r1", "r2", "--into", "merged", timeout=600
     )
 
     assert done.ret == 0

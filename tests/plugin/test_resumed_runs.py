@@ -705,7 +705,7 @@ def test_an_interrupted_run_goes_on(plain_school: Any) -> None:
     def go_on(*args: str) -> int:
         (plain_school.folder / "asked.txt").write_text("")
         # A session inside this process would pass the interruption on.
-        return int(plain_school.pytester.runpytest_subprocess("benchmarks", *args, timeout=120).ret)
+        return int(plain_school.pytester.runpytest_subprocess("benchmarks", *args, timeout=600).ret)
 
     statuses = [go_on("--openclaw-run-id=s", "--openclaw-models=teacher/a")]
     calls = []

@@ -85,7 +85,7 @@ def test_a_timeout_is_not_tried_again(plain_project: Any, monkeypatch: pytest.Mo
 
     with ModelServer({"slow": lambda api: Script.of(Hang())}) as server:
         point_at(monkeypatch, server)
-        session = plain_project.run("--openclaw-timeout=0.5", models="slow")
+        session = plain_project.run("--openclaw-timeout=3", models="slow")
         assert server.times("slow") == 1
 
     assert (session.rows[0]["failure_type"], session.rows[0]["attempts"]) == ("timeout", 1)
@@ -119,12 +119,18 @@ def test_no_retries(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_the_server_says_how_long_to_wait(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """`Retry-After` in each of its forms is obeyed, and the wait stands in the row's own field."""
+    dates = []
+
+    def at_a_date(api: Api) -> list[Script]:
+        dates.append(int(time.time()) + 3)
+        return [Script.answer(status=503, retry_after=formatdate(dates[-1], usegmt=True)), answers(api)]
+
     behaviours = {
         "seconds": (at_first(Script.answer(status=429, retry_after="1")), 1000),
         "milliseconds": (at_first(Script.answer(status=503, retry_after_ms="300")), 300),
-        # A date has whole seconds, so that two from now on may be just over one.
-        "date": (lambda api: [Script.answer(status=503, retry_after=formatdate(time.time() + 2, usegmt=True)), answers(api)], 900),
-    }  # fmt: skip
+        # How long that is depends on how soon it is read.
+        "date": (at_a_date, 0),
+    }
     project.suite({"P1": ("Hi", NOOP)})
 
     with ModelServer({model: behave for model, (behave, _) in behaviours.items()}) as server:
@@ -139,24 +145,26 @@ def test_the_server_says_how_long_to_wait(project: Any, monkeypatch: pytest.Monk
         assert row["retry_wait_ms"] >= least_ms
         # The server's clock is the wall's, and both ends were rounded.
         assert (second - first) * 1000 >= row["retry_wait_ms"] - 50
+    (date,) = dates
+    assert [asked.at_s for asked in server.asked if asked.model == "date"][1] >= date - 0.05
 
 
 def test_a_wait_beyond_the_timeout_is_not_waited(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that asks for more than the cell's time is not asked again; waits add up towards that time."""
     behaviours = {
         "an-hour": refuses(429, retry_after="3600"),
-        "bit-by-bit": refuses(503, retry_after_ms="700"),
+        "bit-by-bit": refuses(503, retry_after_ms="2100"),
     }
     project.suite({"P1": ("Hi", NOOP)})
 
     with ModelServer(behaviours) as server:
         point_at(monkeypatch, server)
-        session = project.run("--openclaw-timeout=2", "--openclaw-retries=9", models=",".join(behaviours))
+        session = project.run("--openclaw-timeout=6", "--openclaw-retries=9", models=",".join(behaviours))
 
     hour, bits = row_of(session, "an-hour"), row_of(session, "bit-by-bit")
     assert (hour["attempts"], hour["retry_wait_ms"], hour["availability_status"]) == (1, 0, "rate_limited")
     assert (bits["attempts"], bits["availability_status"]) == (3, "error")
-    assert 1400 <= bits["retry_wait_ms"] <= 2000
+    assert 4200 <= bits["retry_wait_ms"] <= 6000
     assert [server.times(model) for model in ("an-hour", "bit-by-bit")] == [1, 3]
 
 

@@ -46,7 +46,7 @@ def _route(project: Any, *words: str) -> subprocess.CompletedProcess[str]:
         cwd=project.folder,
         capture_output=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=600,
     )
 
 

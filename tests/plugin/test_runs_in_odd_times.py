@@ -56,7 +56,7 @@ def test_a_clock_that_jumps(lab: Lab, whole: Any, mode: tuple[str, ...]) -> None
     jumping = lab.at_start(JUMPS)
     with jumping.started(*BEGIN, "--openclaw-concurrency=2", *mode) as session:
         session.wait_for_rows(3)
-        session.wait_until(lambda: lab.server.in_flight == 2)
+        session.wait_until(lambda: lab.server.n_waiting == 2)
         before = session.askers()
         os.kill(min(before), signal.SIGKILL)
         session.wait_until(lambda: len(session.askers() - {min(before)}) == len(before))

@@ -169,7 +169,7 @@ def rescored(project: Any, session: Any, name: str) -> list[dict[str, Any]]:
     """The rows of a run after `rescore`, but for what names the run."""
     done = subprocess.run(
         [sys.executable, "-m", "pytest_openclaw", "rescore", str(session.run_dir), "--into", f"again/{name}"],
-        cwd=project.folder, capture_output=True, text=True, timeout=60, check=False,
+        cwd=project.folder, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode in (0, 1), done.stdout + done.stderr
     lines = (project.folder / "again" / name / "results.jsonl").read_text("utf-8").splitlines()

@@ -37,7 +37,7 @@ def test_only_what_is_used_is_loaded(made, loaded):
     )
 
     modules = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600
     ).stdout.split()
 
     assert {

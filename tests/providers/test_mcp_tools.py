@@ -57,7 +57,7 @@ def talk(tmp_path):
             [sys.executable, "-P", "-m", "pytest_openclaw.providers.mcp_tools", str(offer)],
             input=b"\n".join(sent) + b"\n",
             capture_output=True,
-            timeout=60,
+            timeout=600,
         )
         assert (done.returncode, done.stderr) == (0, b"")
         assert not broken_file(offer).exists()
@@ -213,7 +213,7 @@ def test_what_breaks_is_written_down(tmp_path):
         [sys.executable, "-P", "-m", "pytest_openclaw.providers.mcp_tools", str(offer)],
         input=b"",
         capture_output=True,
-        timeout=60,
+        timeout=600,
     )
 
     assert done.returncode == 1

@@ -22,7 +22,7 @@ from tests.providers.servers.misbehaving import (
 
 def get(server, path="/", body=None):
     """Status and body of one request on a connection of its own."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
     try:
         connection.request("GET" if body is None else "POST", path, body)
         answer = connection.getresponse()
@@ -109,7 +109,7 @@ def test_it_ends_while_it_hangs():
     """Leaving the block ends every script and every thread."""
     with MisbehavingServer() as server:
         server.on("*", Script.of(Hang()))
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
         connection.request("GET", "/")
         server.wait_for(lambda: server.in_flight == 1)
     with pytest.raises(http.client.RemoteDisconnected):
