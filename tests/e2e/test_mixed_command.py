@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
 from tests.e2e.sessions import Ended, Project
 from tests.providers.servers.messages import MessagesServer
-from tests.providers.servers.misbehaving import MisbehavingServer, Script
+from tests.providers.servers.misbehaving import MisbehavingServer, Script, port_of_nobody
 
 pytestmark = pytest.mark.workers
 
@@ -31,7 +32,7 @@ def ask_all(project: Project, *words: str) -> Ended:
     """Run the command."""
     project.suite(*PROMPTS)
     ended = project.run(
-        "-k", "P1", "-n", "2", "--openclaw-timeout=60", *words, models=",".join(TARGETS.values())
+        "-k", "P1", "-n", "2", "--openclaw-timeout=300", *words, models=",".join(TARGETS.values())
     )
     assert {(row["provider"], row["prompt_id"]) for row in ended.run.rows} == {
         (provider, "P1") for provider in TARGETS
@@ -45,10 +46,11 @@ def told(ended: Ended, key: str) -> dict[str, Any]:
     return {row["provider"]: row[key] for row in ended.run.rows}
 
 
-def closed_port() -> str:
-    """An address at which nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return f"http://127.0.0.1:{free.getsockname()[1]}"
+@pytest.fixture
+def closed_port() -> Iterator[Callable[[], str]]:
+    """Gives addresses at which nobody listens as long as the test runs."""
+    with ExitStack() as held:
+        yield lambda: f"http://127.0.0.1:{held.enter_context(port_of_nobody())}"
 
 
 @pytest.mark.engine
@@ -69,7 +71,7 @@ def test_all_answer(project: Project, served: dict[str, str], claude: str) -> No
     assert [line.split("instead of ")[1] for line in answered_by] == list(TARGETS.values())
 
 
-def test_nobody_is_there(project: Project) -> None:
+def test_nobody_is_there(project: Project, closed_port: Callable[[], str]) -> None:
     """Two closed ports and no CLI: three skips with their reasons, and no green run."""
     ollama, openai = closed_port(), closed_port()
 
@@ -98,7 +100,7 @@ def test_nobody_is_there(project: Project) -> None:
     assert [group["n_skipped_unavailable"] for group in ended.run.summary["groups"]] == [1, 1, 1]
 
 
-def test_nobody_is_there_and_that_fails(project: Project) -> None:
+def test_nobody_is_there_and_that_fails(project: Project, closed_port: Callable[[], str]) -> None:
     """With `--openclaw-fail-unavailable` the same is three errors; the rows stay what they are."""
     ended = ask_all(
         project.where(
@@ -171,7 +173,9 @@ def test_nobody_has_time(project: Project, claude: str) -> None:
 
 
 @pytest.mark.claude
-def test_one_answers_and_the_others_do_not(project: Project, claude: str) -> None:
+def test_one_answers_and_the_others_do_not(
+    project: Project, claude: str, closed_port: Callable[[], str]
+) -> None:
     """What is missing takes nothing from what is there: one answer, one skip, one error."""
     with MessagesServer("ok") as messages:
         ended = ask_all(

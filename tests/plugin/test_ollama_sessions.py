@@ -43,7 +43,7 @@ def test_rows(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         if is_warm_up(body):
             return Script.answer(done(content="H"))
         thought = lines(said(thinking="Hm."))
-        return answer(Pause(0.05), thought, Pause(0.05), lines(said("Hi")), lines(said("."), done()))
+        return answer(Pause(0.05), thought, Pause(1), lines(said("Hi")), lines(said("."), done()))
 
     project.suite({"P1": ("Say hi.", {"type": "exact", "value": "Hi."})})
     project.pytester.makeini("[pytest]\nopenclaw_ollama_num_ctx = 8192\nopenclaw_ollama_keep_alive = 15m\n")
