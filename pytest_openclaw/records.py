@@ -219,6 +219,7 @@ class Turn:
     Attributes:
         results: one text for each of `calls`; fewer if the exchange ended there.
         timing: of this step alone.
+        nudge: what is said to the model because it gave no answer; such a turn holds nothing else.
     """
 
     text: str = ""
@@ -229,6 +230,7 @@ class Turn:
     timing: Timing | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
+    nudge: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,8 @@ def fewest_tokens(request: Request) -> int:
     """
     said = (strip_thinking(turn.text) for turn in request.history if not turn.calls)
     answered = (result for turn in request.history for result in turn.results)
-    texts = (request.system or "", request.prompt, *said, *answered)
+    nudges = (turn.nudge for turn in request.history)
+    texts = (request.system or "", request.prompt, *said, *answered, *nudges)
     return sum(len(text.split()) for text in texts)
 
 
@@ -42,6 +43,7 @@ def _all_texts(request: Request) -> Iterator[str]:
         yield json.dumps([tool.name, tool.description, dict(tool.parameters)], indent=4)
     for turn in request.history:
         yield turn.text
+        yield turn.nudge
         yield from turn.results
         for call in turn.calls:
             yield json.dumps([call.name, call.arguments])

@@ -188,6 +188,8 @@ def _messages(request: Request) -> list[JsonObject]:
 
 def _turn_messages(turn: Turn) -> list[JsonObject]:
     """What the model said, thought and called, and then what each call was answered."""
+    if turn.nudge:
+        return [{"role": "user", "content": turn.nudge}]
     said: JsonObject = {"role": "assistant", "content": strip_thinking(turn.text)}
     if turn.reasoning:
         said["thinking"] = turn.reasoning

@@ -110,6 +110,8 @@ def _offer(tool: Tool) -> JsonObject:
 
 def _messages_of(turn: Turn) -> list[JsonObject]:
     """Return what a turn was: the model's message, then one for each result."""
+    if turn.nudge:
+        return [{"role": "user", "content": turn.nudge}]
     # Without text the APIs want null beside calls, and a text where there are none.
     said: JsonObject = {"role": "assistant", "content": turn.text or (None if turn.calls else "")}
     if turn.calls:

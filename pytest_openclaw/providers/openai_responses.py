@@ -155,6 +155,8 @@ def _items(request: Request) -> list[JsonObject]:
     """Return the whole conversation, since nothing is stored at the server."""
     items: list[JsonObject] = [{"type": "message", "role": "user", "content": request.prompt}]
     for number, turn in enumerate(with_ids(request.history)):
+        if turn.nudge:
+            items.append({"type": "message", "role": "user", "content": turn.nudge})
         if turn.text:
             items.append(_said(turn.text, number))
         items += [

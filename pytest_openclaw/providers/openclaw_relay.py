@@ -25,7 +25,7 @@ from pytest_openclaw.providers.ndjson import LineStream
 from pytest_openclaw.providers.sse import EventStream
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
     from types import TracebackType
 
     from pytest_openclaw.providers.over_http import OverHttp
@@ -50,7 +50,7 @@ class Heard:
         first_at: when the first request came, by `time.perf_counter`; what was before is OpenClaw's start.
         exchanges: one for each request to the model, in order.
         results: for each, what the calls of the one before it had brought.
-        offered: names of the tools in the latest request.
+        offered: names of the tools in the first request.
         fault: why a request brought nothing.
         over: nothing more is to be heard: the run should be ended.
     """
@@ -82,6 +82,7 @@ class Relay:
         self._server, self._model = server, model
         self._hold_calls, self._most_turns = hold_calls, most_turns
         self._edge = HttpEdge(name)
+        self._n_told = 0
 
     @property
     def url(self) -> str:
@@ -124,9 +125,11 @@ class Relay:
         heard = self.heard
         if heard.first_at is None:
             heard.first_at = time.perf_counter()
-        heard.offered = tuple(_names_of(body.get("tools")))
+        if not heard.exchanges:  # at the end it may ask for words alone
+            heard.offered = tuple(_names_of(body.get("tools")))
         if heard.exchanges:
-            heard.results.append(_results_in(body))
+            heard.results.append(_results_in(_messages(body)[self._n_told :]))
+        self._n_told = len(_messages(body))
         if heard.over.is_set() or (self._most_turns and len(heard.exchanges) >= self._most_turns):
             heard.over.set()
             await _answer(writer, 502)
@@ -275,10 +278,18 @@ def _names_of(tools: Any) -> list[str]:
     return [name for one in functions if isinstance(one, dict) and (name := text_in(one.get("name")))]
 
 
-def _results_in(body: JsonObject) -> tuple[str, ...]:
-    """Return what the calls of the latest turn had brought: the results behind the model's last words."""
+def _messages(body: JsonObject) -> list[JsonObject]:
+    return objects_in(body.get("messages") or body.get("input"))
+
+
+def _results_in(messages: Sequence[JsonObject]) -> tuple[str, ...]:
+    """Return what the calls of the latest turn had brought: the results behind the model's last words.
+
+    Args:
+        messages: that are new; of a turn that OpenClaw leaves out there are none.
+    """
     results: list[str] = []
-    for entry in reversed(objects_in(body.get("messages") or body.get("input"))):
+    for entry in reversed(messages):
         if entry.get("role") == "tool":
             results.append(_text_of(entry.get("content")))
         elif entry.get("type") == "function_call_output":

@@ -6,7 +6,7 @@ The object has no times and no arguments of calls; those are heard on the way, b
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_openclaw import faults
@@ -23,6 +23,7 @@ _STATUS = re.compile(r"\b(?:HTTP )?([45]\d\d)\b")
 _AUTH = re.compile(r"no (api key|credentials|auth)|missing (api key|auth)|not authenticated", re.IGNORECASE)
 _NO_MODEL = re.compile(r"unknown model|model not found|no such model|not allowed: ", re.IGNORECASE)
 _NOBODY = re.compile(r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH", re.IGNORECASE)
+_NO_ANSWER = re.compile(r"couldn't generate a response|incomplete or malformed tool call", re.IGNORECASE)
 _LOST = re.compile(r"ECONNRESET|connection error|fetch failed|socket hang up|terminated", re.IGNORECASE)
 
 
@@ -73,7 +74,13 @@ def _is_envelope(value: JsonObject) -> bool:
 
 
 def read_envelope(envelope: JsonObject, asked: Asked) -> Told | Fault:
-    """Return what an object says, or the fault that it tells of."""
+    """Return what an object says, or the fault that it tells of.
+
+    A run that ended because the model gave no answer, after OpenClaw had asked again, is the model's doing.
+    """
+    error = object_in(envelope.get("error"))
+    if text_in(error.get("kind")) == "incomplete_turn" or _NO_ANSWER.search(text_in(error.get("message"))):
+        return replace(_told(envelope), text="")
     if envelope.get("ok") is True and envelope.get("status") == "ok":
         return _told(envelope)
     return _fault(envelope, asked)

@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.records import Reply, Turn
-from pytest_openclaw.tools.dispatch import dispatch
+from pytest_openclaw.tools.dispatch import dispatch, is_forgotten
+from pytest_openclaw.tools.promoted import promoted_calls
+from pytest_openclaw.tools.thinking import strip_thinking
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.providers.openclaw_relay import Heard
     from pytest_openclaw.providers.openclaw_result import Told
     from pytest_openclaw.records import EndedBy, Request, Timing
-    from pytest_openclaw.toolcalls import ToolCall
+    from pytest_openclaw.toolcalls import Tool, ToolCall
 
 
 def reply_of(heard: Heard, told: Told | None, request: Request, *, began: float) -> Reply:
@@ -36,7 +38,8 @@ def reply_of(heard: Heard, told: Told | None, request: Request, *, began: float)
         return Reply(text=text, raw=text, effective_model=told.model if told else None)
     replies = [exchange.reply() for exchange in heard.exchanges]
     last = replies[-1]
-    text = told.text if told and told.text else last.text
+    # What the model wrote goes before what OpenClaw shows of it.
+    text = last.text or (told.text if told else "")
     whole = replace(
         last,
         text=text,
@@ -51,8 +54,9 @@ def reply_of(heard: Heard, told: Told | None, request: Request, *, began: float)
     )
     if request.world is None:
         return whole
-    turns = _turns(replies, heard.results)
-    return replace(whole, turns=turns, ended_by=_ended_by(turns, told, request))
+    turns = _turns(replies, heard.results, request.tools)
+    calls = tuple(call for turn in turns for call in turn.calls)
+    return replace(whole, tool_calls=calls, turns=turns, ended_by=_ended_by(turns, told, request))
 
 
 def told_in_world(reply: Reply, disk: Disk) -> Reply:
@@ -81,21 +85,39 @@ def told_in_world(reply: Reply, disk: Disk) -> Reply:
     )
 
 
-def _turns(replies: Sequence[Reply], results: Sequence[tuple[str, ...]]) -> tuple[Turn, ...]:
-    brought = [*results, *[()] * (len(replies) - len(results))]
+def _turns(
+    replies: Sequence[Reply], results: Sequence[tuple[str, ...]], tools: Sequence[Tool]
+) -> tuple[Turn, ...]:
+    brought = [*results, *[None] * (len(replies) - len(results))]
+    # Calls that OpenClaw makes of a text are calls like the others.
+    calls = [reply.tool_calls or promoted_calls(strip_thinking(reply.text), tools) for reply in replies]
     return tuple(
         Turn(
             text=reply.text,
             reasoning=reply.reasoning,
-            calls=reply.tool_calls,
-            results=result[: len(reply.tool_calls)],
+            calls=made,
+            results=() if result is None else _by_call(made, result, tools),
             finish_reason=reply.finish_reason,
             timing=reply.timing,
             input_tokens=reply.input_tokens,
             output_tokens=reply.output_tokens,
         )
-        for reply, result in zip(replies, brought, strict=False)
+        for reply, made, result in zip(replies, calls, brought, strict=False)
     )
+
+
+def _by_call(calls: Sequence[ToolCall], results: Sequence[str], tools: Sequence[Tool]) -> tuple[str, ...]:
+    """Return the result of each call; of one that OpenClaw does not tell the model of, an empty text."""
+    left = list(results)
+    told: list[str] = []
+    for call in calls:
+        if is_forgotten(dispatch(call, tools)):
+            told.append("")
+        elif left:
+            told.append(left.pop(0))
+        else:
+            break
+    return tuple(told)
 
 
 def _ended_by(turns: Sequence[Turn], told: Told | None, request: Request) -> EndedBy:

@@ -1,7 +1,8 @@
 """A scripted exchange: a model asked turn by turn, its calls answered from a small world.
 
 It ends at an answer, at the world's last step, in a loop, or where OpenClaw would end the run: at a call
-whose arguments are no JSON. Each turn is an attempt like any other, with retries and a time of its own.
+whose arguments are no JSON. Where OpenClaw would ask again (`recovery.py`), it goes on. Each turn is an
+attempt like any other, with retries and a time of its own.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from pytest_openclaw.run.attempt import within
 from pytest_openclaw.tools.loops import call_key, is_looping
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from pytest_openclaw.records import EndedBy, Request
-    from pytest_openclaw.toolcalls import ToolCall
+    from pytest_openclaw.toolcalls import Tool, ToolCall
+    from pytest_openclaw.tools.recovery import Nudge
     from pytest_openclaw.tools.world import Playing
 
 # The world bounds itself by far less; this is for what nobody thought of.
@@ -37,7 +39,8 @@ async def hold_exchange(request: Request, ask: Callable[[Request], Awaitable[End
     """
     exchange = _Exchange(request)
     while True:
-        ending = await ask(replace(request, history=(*request.history, *exchange.turns)))
+        history = (*request.history, *exchange.heard)
+        ending = await ask(replace(request, history=history, tools=exchange.offered))
         exchange.hear(ending)
         if isinstance(ending.result, Fault):
             return exchange.broken(ending.result)
@@ -55,6 +58,8 @@ class _Exchange:
     def __init__(self, request: Request) -> None:
         assert request.world is not None, "an exchange has a world"
         self.turns: list[Turn] = []
+        self.heard: list[Turn] = []  # as the model hears of them
+        self.offered = request.tools
         self._request = request
         self._world = request.world
         self._playing: Playing | None = None
@@ -74,25 +79,42 @@ class _Exchange:
         Raises:
             OpenClawError: the world cannot be played.
         """
+        # Not sooner: a run without worlds need not load what plays them.
+        from pytest_openclaw.tools.recovery import is_asked_again, nudge
+
         calls, results, ended_by = await self._answers(reply)
-        self.turns.append(
-            Turn(
-                text=reply.text,
-                reasoning=reply.reasoning,
-                calls=calls,
-                results=results,
-                finish_reason=reply.finish_reason,
-                timing=self._endings[-1].timing,
-                input_tokens=reply.input_tokens,
-                output_tokens=reply.output_tokens,
-            )
+        turn = Turn(
+            text=reply.text,
+            reasoning=reply.reasoning,
+            calls=calls,
+            results=results,
+            finish_reason=reply.finish_reason,
+            timing=self._endings[-1].timing,
+            input_tokens=reply.input_tokens,
+            output_tokens=reply.output_tokens,
         )
+        self.turns.append(turn)
+        if ended_by == "malformed_call" and is_asked_again(self.turns, self._request.tools):
+            ended_by = None
+        else:
+            self.heard += _heard(turn, self._request.tools)
+        if ended_by == "answer" and not calls and (wanted := nudge(self.turns, self._request.tools)):
+            self._ask_for_words(wanted)
+            ended_by = None
         if ended_by is None and len(self.turns) >= self._world.steps:
             return "step_limit"
         return ended_by
 
+    def _ask_for_words(self, wanted: Nudge) -> None:
+        self.offered = self._request.tools if wanted.with_tools else ()
+        said = Turn(nudge=wanted.words)
+        if self.heard[-1:] != [said]:
+            self.heard.append(said)
+
     async def _answers(self, reply: Reply) -> tuple[tuple[ToolCall, ...], tuple[str, ...], EndedBy | None]:
         """Return the calls of a turn, those that OpenClaw makes of its text too, and what they are told."""
+        from pytest_openclaw.tools.recovery import is_broken
+
         # In a thread: what a hostile pattern costs must not hold up the times of other cells.
         playing = within(PLAYING_S, asyncio.to_thread(self._play, reply))
         try:
@@ -102,9 +124,10 @@ class _Exchange:
         if not calls:
             return (), (), "answer"
         if results is None:
-            return calls, (), "malformed_call"
-        for call, result in zip(calls, results, strict=True):
-            self._steps.append((call_key(call), result))
+            return calls, (), "malformed_call" if is_broken(calls, self._request.tools) else "answer"
+        # Side by side in a turn, calls that are the same are one step.
+        for step in dict.fromkeys(zip(map(call_key, calls), results, strict=True)):
+            self._steps.append(step)
             if is_looping(self._steps):
                 return calls, results, "loop"
         return calls, results, None
@@ -118,6 +141,9 @@ class _Exchange:
         tools = self._request.tools
         self._playing = self._playing or Playing(self._world, tools)
         calls = reply.tool_calls or promoted_calls(strip_thinking(reply.text), tools)
+        # OpenClaw carries out nothing of a turn that was cut off, nor of one that should have been words.
+        if reply.tool_calls and (reply.finish_reason == "length" or not self.offered):
+            return calls, None
         return calls, self._playing.answer_turn(calls)
 
     # --- one ending for all ---
@@ -180,3 +206,24 @@ class _Exchange:
         if len(seconds) < len(timed):
             return None
         return round(sum(tokens or 0 for tokens, _ in timed) / sum(seconds), 1)
+
+
+def _heard(turn: Turn, tools: Sequence[Tool]) -> tuple[Turn, ...]:
+    """Return a turn as the model hears of it afterwards, without forgotten calls; none if nothing is left."""
+    from pytest_openclaw.tools.dispatch import dispatch, is_forgotten
+    from pytest_openclaw.tools.thinking import strip_thinking
+
+    has_words = bool(strip_thinking(turn.text).strip())
+    if not turn.calls:
+        return (turn,) if has_words else ()
+    kept = [
+        (call, result)
+        for call, result in zip(turn.calls, turn.results, strict=False)
+        if not is_forgotten(dispatch(call, tools))
+    ]
+    if len(kept) == len(turn.calls):
+        return (turn,)
+    if not kept and not has_words:
+        return ()
+    calls, results = zip(*kept, strict=True) if kept else ((), ())
+    return (replace(turn, calls=calls, results=results),)

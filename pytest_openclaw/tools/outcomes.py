@@ -63,12 +63,13 @@ def _of_exchange(prompt: Prompt, answer: Reply) -> ToolOutcome:
     made = with_inner_calls(answer.dispatched)
     if is_met(prompt.validator, answer):
         return "valid"
-    if any(call.problem == "malformed_json" for call in made):
+    left = _unrecovered(made)
+    if any(call.problem == "malformed_json" for call in left):
         return "malformed_json"
     said = _of_words(prompt, answer)
     if said != "no_call" or not made:
         return said
-    return _of_calls(prompt, _unrecovered(made))
+    return _of_calls(prompt, left)
 
 
 def _of_words(prompt: Prompt, answer: Reply) -> ToolOutcome:

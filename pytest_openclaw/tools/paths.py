@@ -32,7 +32,7 @@ def place_of(path: str, folder: str = "") -> str:
     Raises:
         ValueError: no file can have that name.
     """
-    written = path.strip()
+    written = path
     if "\0" in written:
         raise ValueError("Invalid path: it holds a null byte")
     if len(written) + len(folder) > LONGEST_PATH:
@@ -43,6 +43,12 @@ def place_of(path: str, folder: str = "") -> str:
     if full.count("/") > DEEPEST_PATH:
         raise ValueError("ENAMETOOLONG: name too long")
     return "" if full == ROOT else full.removeprefix(f"{ROOT}/")
+
+
+def referred(path: str) -> str:
+    """Return a path as OpenClaw 2026.9.6's file tools take it: without an `@` before it."""
+    bare = path.removeprefix("@")
+    return f"./{bare}" if bare.startswith("@") else bare
 
 
 def is_inside(place: str) -> bool:
@@ -64,8 +70,9 @@ def folders_above(place: str) -> list[str]:
 def paths_of(call: Dispatched) -> Iterator[str]:
     """Yield the paths that a call of a file tool, or the folder of a command, names."""
     arguments = call.arguments or {}
-    for name in ("path", "workdir"):
-        if isinstance(path := arguments.get(name), str):
-            yield path
+    if isinstance(path := arguments.get("path"), str):
+        yield referred(path)
+    if isinstance(folder := arguments.get("workdir"), str):
+        yield folder
     if isinstance(patch := arguments.get("input"), str):
-        yield from (found[1] or found[2] for found in _IN_PATCH.finditer(patch))
+        yield from (referred((found[1] or found[2]).strip()) for found in _IN_PATCH.finditer(patch))

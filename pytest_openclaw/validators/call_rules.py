@@ -18,7 +18,7 @@ from pytest_openclaw.validators.keys import list_value, table_value, texts_value
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_openclaw.records import Reply
+    from pytest_openclaw.records import Reply, Turn
     from pytest_openclaw.toolcalls import Dispatched
 
 _KEYS = ("name", "arguments", "matching")
@@ -89,12 +89,21 @@ def find_calls(
 def heard_calls(reply: Reply) -> tuple[Dispatched, ...]:
     """Return the calls that OpenClaw looks at one by one: none of a turn in which one is no JSON.
 
-    Such a turn ends the run before any of its calls is carried out.
+    Of such a turn none is carried out, whether it ends the run or the model is asked again.
     """
-    made = reply.dispatched
-    before = len(made) - (len(reply.turns[-1].calls) if reply.turns else len(made))
-    is_broken = any(call.problem == "malformed_json" for call in made[before:])
-    return made[:before] if is_broken else made
+    left = list(reply.dispatched)
+    heard: list[Dispatched] = []
+    turns = [(len(turn.calls), _was_cut(turn)) for turn in reply.turns]
+    for count, was_cut in (*turns, (len(left), False)):
+        calls, left = left[:count], left[count:]
+        if not was_cut and not any(call.problem == "malformed_json" for call in calls):
+            heard += calls
+    return tuple(heard)
+
+
+def _was_cut(turn: Turn) -> bool:
+    """Whether the model had come to the end of its room in a turn, of which nothing was carried out."""
+    return turn.finish_reason == "length" and not turn.results
 
 
 def missing(wanted: WantedCall, made: Sequence[Dispatched]) -> str:

@@ -6,22 +6,26 @@ import json
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from tests.openclaw.model_wires import WIRES
+from tests.openclaw.model_wires import WIRES, Asked, Said
+
+__all__ = ["Said", "ScriptedModel"]
 
 
 class ScriptedModel:
     """The server, while it is entered; each request gets the next turn, the last one again and again.
 
-    A turn is a text, a list of calls `(name, arguments)` with the arguments as JSON text, an HTTP status, or
-    `HANG`. It is told as the path wants it that was asked; see `model_wires.py`.
+    A turn is a text, a list of calls `(name, arguments)` with the arguments as JSON text, a `Said`, an HTTP
+    status, or `HANG`. It is told as the path wants it that was asked; see `model_wires.py`.
     """
 
     HANG = object()
 
-    def __init__(self, *turns: Any) -> None:
+    def __init__(self, *turns: Any, pause_s: float = 0.01, prompt_tokens: int = 11) -> None:
+        self._pause_s, self._prompt_tokens = pause_s, prompt_tokens
         self.asked: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
         self.paths: list[str] = []
@@ -49,7 +53,8 @@ class ScriptedModel:
                 return
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        serve = partial(self._server.serve_forever, poll_interval=0.01)
+        threading.Thread(target=serve, daemon=True).start()
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -77,7 +82,14 @@ class ScriptedModel:
         handler.send_response(200)
         handler.send_header("Content-Type", wire.kind)
         handler.end_headers()
-        for piece in wire.pieces(turn, body["model"], len(self.asked)):
+        asked = Asked(model=body["model"], number=len(self.asked), prompt_tokens=self._prompt_tokens)
+        for piece in wire.pieces(_said(turn), asked):
             handler.wfile.write(piece.encode())
             handler.wfile.flush()
-            time.sleep(0.01)
+            time.sleep(self._pause_s)
+
+
+def _said(turn: Any) -> Said:
+    if isinstance(turn, Said):
+        return turn
+    return Said(text=turn) if isinstance(turn, str) else Said(calls=tuple(turn or ()), finish="tool_calls")

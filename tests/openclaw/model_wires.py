@@ -7,7 +7,36 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-INPUT_TOKENS, OUTPUT_TOKENS = 11, 3
+OUTPUT_TOKENS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """A turn.
+
+    Attributes:
+        calls: each a name and its arguments as JSON text.
+        finish: the finish reason of chat completions; empty stands for the one that belongs to the turn.
+    """
+
+    text: str = ""
+    reasoning: str = ""
+    calls: tuple[tuple[str, str], ...] = ()
+    finish: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """The request that a turn answers.
+
+    Attributes:
+        number: 1 for the first.
+        prompt_tokens: so many the answer says that it had.
+    """
+
+    model: str
+    number: int
+    prompt_tokens: int
 
 
 @dataclass(frozen=True)
@@ -16,68 +45,77 @@ class Wire:
 
     Attributes:
         kind: the content type of a stream.
-        pieces: a text, or calls `(name, arguments)`; the model; the request's number → what is sent.
+        pieces: a turn, and the request → what is sent.
     """
 
     kind: str
-    pieces: Callable[[Any, str, int], Iterator[str]]
+    pieces: Callable[[Said, Asked], Iterator[str]]
 
 
-def _chat(turn: Any, model: str, number: int) -> Iterator[str]:
+def _chat(said: Said, asked: Asked) -> Iterator[str]:
     deltas: list[dict[str, Any]] = []
-    if isinstance(turn, str):
-        deltas.append({"role": "assistant", "content": turn})
-    for index, (name, arguments) in _calls(turn):
+    if said.reasoning:
+        deltas.append({"role": "assistant", "reasoning_content": said.reasoning})
+    if said.text or not said.calls:
+        deltas.append({"role": "assistant", "content": said.text})
+    for index, (name, arguments) in enumerate(said.calls):
         function = {"name": name, "arguments": arguments}
-        call = {"index": index, "id": f"call_{number}_{index}", "type": "function", "function": function}
+        call = {
+            "index": index,
+            "id": f"call_{asked.number}_{index}",
+            "type": "function",
+            "function": function,
+        }
         deltas.append({"tool_calls": [call]})
-    head = {"id": "c1", "object": "chat.completion.chunk", "model": model}
+    head = {"id": "c1", "object": "chat.completion.chunk", "model": asked.model}
     for delta in deltas:
         yield _data({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
-    end = "stop" if isinstance(turn, str) else "tool_calls"
+    end = said.finish or ("tool_calls" if said.calls else "stop")
     yield _data({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": end}]})
-    total = INPUT_TOKENS + OUTPUT_TOKENS
-    usage = {"prompt_tokens": INPUT_TOKENS, "completion_tokens": OUTPUT_TOKENS, "total_tokens": total}
+    total = asked.prompt_tokens + OUTPUT_TOKENS
+    usage = {"prompt_tokens": asked.prompt_tokens, "completion_tokens": OUTPUT_TOKENS, "total_tokens": total}
     yield _data({**head, "choices": [], "usage": usage})
     yield "data: [DONE]\n\n"
 
 
-def _ollama(turn: Any, model: str, number: int) -> Iterator[str]:
-    del number  # its calls have no ids
-    head = {"model": model, "created_at": "2026-11-22T10:00:00Z"}
-    calls = [
-        {"function": {"name": name, "arguments": json.loads(arguments)}}
-        for _, (name, arguments) in _calls(turn)
-    ]
-    said = {"content": turn} if isinstance(turn, str) else {"content": "", "tool_calls": calls}
-    yield json.dumps({**head, "message": {"role": "assistant", **said}, "done": False}) + "\n"
-    counts = {"prompt_eval_count": INPUT_TOKENS, "eval_count": OUTPUT_TOKENS}
+def _ollama(said: Said, asked: Asked) -> Iterator[str]:
+    head = {"model": asked.model, "created_at": "2026-11-22T10:00:00Z"}
+    message: dict[str, Any] = {"role": "assistant", "content": said.text}
+    if said.reasoning:
+        message["thinking"] = said.reasoning
+    if said.calls:  # without ids
+        message["tool_calls"] = [
+            {"function": {"name": name, "arguments": json.loads(arguments)}} for name, arguments in said.calls
+        ]
+    yield json.dumps({**head, "message": message, "done": False}) + "\n"
+    counts = {"prompt_eval_count": asked.prompt_tokens, "eval_count": OUTPUT_TOKENS}
     end = {"message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop"}
     yield json.dumps({**head, **end, **counts}) + "\n"
 
 
-def _responses(turn: Any, model: str, number: int) -> Iterator[str]:
-    response = {"id": f"resp_{number}", "object": "response", "model": model, "created_at": 1795000000}
+def _responses(said: Said, asked: Asked) -> Iterator[str]:
+    number, text = asked.number, said.text
+    response = {"id": f"resp_{number}", "object": "response", "model": asked.model, "created_at": 1795000000}
     started = {**response, "status": "in_progress", "output": []}
     yield _event("response.created", response=started)
     output: list[dict[str, Any]] = []
-    if isinstance(turn, str):
+    if text:
         item = {"type": "message", "id": f"msg_{number}", "role": "assistant"}
         part = {"type": "output_text", "text": "", "annotations": []}
         at = {"item_id": item["id"], "output_index": 0}
-        done = {**item, "status": "completed", "content": [{**part, "text": turn}]}
+        done = {**item, "status": "completed", "content": [{**part, "text": text}]}
         yield _event(
             "response.output_item.added",
             output_index=0,
             item={**item, "status": "in_progress", "content": []},
         )
         yield _event("response.content_part.added", **at, content_index=0, part=part)
-        yield _event("response.output_text.delta", **at, content_index=0, delta=turn)
-        yield _event("response.output_text.done", **at, content_index=0, text=turn)
-        yield _event("response.content_part.done", **at, content_index=0, part={**part, "text": turn})
+        yield _event("response.output_text.delta", **at, content_index=0, delta=text)
+        yield _event("response.output_text.done", **at, content_index=0, text=text)
+        yield _event("response.content_part.done", **at, content_index=0, part={**part, "text": text})
         yield _event("response.output_item.done", output_index=0, item=done)
         output.append(done)
-    for index, (name, arguments) in _calls(turn):
+    for index, (name, arguments) in enumerate(said.calls, start=len(output)):
         call = {"type": "function_call", "id": f"fc_{number}_{index}", "name": name}
         call |= {"call_id": f"call_{number}_{index}", "arguments": "", "status": "in_progress"}
         done = {**call, "arguments": arguments, "status": "completed"}
@@ -87,14 +125,10 @@ def _responses(turn: Any, model: str, number: int) -> Iterator[str]:
         yield _event("response.function_call_arguments.done", **at, arguments=arguments)
         yield _event("response.output_item.done", output_index=index, item=done)
         output.append(done)
-    total = INPUT_TOKENS + OUTPUT_TOKENS
-    usage = {"input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS, "total_tokens": total}
+    total = asked.prompt_tokens + OUTPUT_TOKENS
+    usage = {"input_tokens": asked.prompt_tokens, "output_tokens": OUTPUT_TOKENS, "total_tokens": total}
     ended = {**response, "status": "completed", "output": output, "usage": usage}
     yield _event("response.completed", response=ended)
-
-
-def _calls(turn: Any) -> Iterator[tuple[int, tuple[str, str]]]:
-    return iter(enumerate([] if isinstance(turn, str) else turn or []))
 
 
 def _data(payload: dict[str, Any]) -> str:

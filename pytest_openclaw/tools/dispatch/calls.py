@@ -17,7 +17,7 @@ from pytest_openclaw.toolcalls import Dispatched
 from pytest_openclaw.tools.dispatch.arguments import MAX_DEPTH, as_sent, is_deep, prepare, read_json, unusable
 from pytest_openclaw.tools.dispatch.coercion import coerce
 from pytest_openclaw.tools.dispatch.complaints import in_order, worded
-from pytest_openclaw.tools.dispatch.names import ALIASES, find_name, same_tool
+from pytest_openclaw.tools.dispatch.names import ALIASES, find_name, is_repeated, same_tool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.toolcalls import Tool, ToolCall
     from pytest_openclaw.validators.json_schema import BoundedSchema
 
-__all__ = ["ALIASES", "dispatch", "same_tool"]
+__all__ = ["ALIASES", "dispatch", "is_forgotten", "same_tool"]
 
 CHECK_TIMEOUT_S = 2.0
 MAX_ARGUMENT_BYTES = 256_000
@@ -58,6 +58,11 @@ def dispatch(call: ToolCall, tools: Sequence[Tool]) -> Dispatched:
         message = _framed(tool, [f"root: nested more than {MAX_DEPTH} levels deep"], "")
         return Dispatched(call=call, tool=name, problem="bad_arguments", message=message, notes=notes)
     return _checked(call, tool, arguments, notes)
+
+
+def is_forgotten(made: Dispatched) -> bool:
+    """Whether the model never hears of a call again, nor what was wrong with it: no tool has such a name."""
+    return made.problem == "unknown_tool" and not is_repeated(made.call.name)
 
 
 def _checked(call: ToolCall, tool: Tool, arguments: dict[str, Any], notes: tuple[str, ...]) -> Dispatched:

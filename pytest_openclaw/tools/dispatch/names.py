@@ -20,6 +20,7 @@ MAX_NAME_CHARS = 128
 _NAMESPACE = re.compile(r"^(?:functions?|tools?)[./]", re.IGNORECASE)
 _WRAPPER = re.compile(r"^(?:functions?|tools?)[._-]?", re.IGNORECASE)
 _COUNTER = re.compile(r"(?:[:._/-]\d+|\d+)$")
+_REPEATED = re.compile(r"[A-Za-z0-9_:.-]{1,64}")
 _TAG = re.compile(r"(?<=.)[\"'<]", re.DOTALL)
 
 
@@ -36,6 +37,14 @@ def find_name(name: str, offered: Collection[str]) -> str | None:
     if _WRAPPER.match(bare) and _COUNTER.search(bare):
         return None
     return _part(bare, offered)
+
+
+def is_repeated(name: str) -> bool:
+    """Whether an unknown name is told to the model again, with what its call was answered.
+
+    OpenClaw 2026.9.6 leaves a call with any other name out of the next request, as if it had not been made.
+    """
+    return _REPEATED.fullmatch(name.strip()) is not None
 
 
 def same_tool(name: str, other: str) -> bool:

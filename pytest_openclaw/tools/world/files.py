@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from difflib import get_close_matches
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.tools.paths import absolute
+from pytest_openclaw.tools.world.edits import NotFoundError, replace_pieces, same_ends
 from pytest_openclaw.tools.world.patch import patch_files
 from pytest_openclaw.tools.world.workspace import ToolError, inside, text_of, whole_of
 
@@ -21,31 +21,31 @@ MOST_READ_CHARS = 12_000
 MOST_READ_LINES = 2000
 MOST_ENTRIES = 500
 MOST_EDITS = 100
-_EXACTLY = "The old text must match exactly including all whitespace and newlines."
 _NO_EDITS = (
     "Missing required parameter: edits (received: path, edits=<array>)."
     " Supply correct parameters before retrying."
 )
-MOST_NAMES = 200
-LONGEST_NAME = 100
+MOST_NAMES = 100
+LONGEST_NAME = 64
 
 
 def read(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     """Return a file, or the lines from `offset` on, at most `limit` of them."""
-    place = inside(text_of(arguments, "path"))
+    place = _place(arguments)
     path = absolute(place)
     text = workspace.text(place)
     if text is None:
         if workspace.is_folder(place):
             raise ToolError(
-                f"Read requires a file path, but {path} is a directory. List the directory, then read a file."
+                f"Read requires a file path, but {path} is a directory."
+                " List the directory, then read a specific file."
             )
         if arguments.get("optional") is True:
             return f"Optional file not found: {path}."
         raise ToolError(f"File not found: {path}.{_near(workspace, place)}")
     if not text:
         return "File is empty (0 bytes)."
-    lines = text.split("\n")
+    lines = same_ends(text).split("\n")
     end = [lines.pop()] if lines[-1] == "" else []
     first = whole_of(arguments, "offset", 1)
     if first > len(lines):
@@ -61,14 +61,41 @@ def read(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     return "\n".join(shown)
 
 
+def _place(arguments: Mapping[str, Any]) -> str:
+    """Return the place that `path` names; blanks alone name none."""
+    path = text_of(arguments, "path")
+    if not path.strip():
+        given = ", ".join("path=<empty-string>" if name == "path" else name for name in arguments)
+        raise ToolError(
+            f"Missing required parameter: path (received: {given})."
+            " Supply correct parameters before retrying."
+        )
+    return inside(path)
+
+
 def _near(workspace: Workspace, place: str) -> str:
-    """A file beside it whose name is much like the one that was asked for."""
+    """What is there beside it under a name much like the one that was asked for."""
     folder, _, name = place.rpartition("/")
-    if len(name) > LONGEST_NAME:
-        return ""
-    names = [one for one in workspace.entries(folder)[:MOST_NAMES] if len(one) <= LONGEST_NAME]
-    close = get_close_matches(name, [one for one in names if not one.endswith("/")], n=1)
-    return f" Did you mean: {close[0]}?" if close else ""
+    wanted = name.lower()
+    most = max(1, len(wanted) * 2 // 5)
+    names = [one.rstrip("/") for one in workspace.entries(folder)[:MOST_NAMES]]
+    near = sorted(
+        (distance, one)
+        for one in names
+        if max(len(one), len(wanted)) <= LONGEST_NAME and abs(len(one) - len(wanted)) <= most
+        if (distance := _distance(wanted, one.lower())) <= most
+    )
+    return f" Did you mean: {', '.join(one for _, one in near[:3])}?" if near else ""
+
+
+def _distance(one: str, other: str) -> int:
+    """How many letters must be put in, left out or replaced between two texts (Levenshtein)."""
+    row = list(range(len(other) + 1))
+    for n, letter in enumerate(one, 1):
+        before, row[0] = row[0], n
+        for m, another in enumerate(other, 1):
+            before, row[m] = row[m], min(row[m] + 1, row[m - 1] + 1, before + (letter != another))
+    return row[-1]
 
 
 def _fitting(lines: Sequence[str]) -> list[str]:
@@ -81,33 +108,30 @@ def _fitting(lines: Sequence[str]) -> list[str]:
 
 def write(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     """Put a text in place of what a file held."""
-    place, content = inside(text_of(arguments, "path")), text_of(arguments, "content")
+    place, content = _place(arguments), text_of(arguments, "content")
+    if workspace.text(place) == content:
+        return f"No changes made to {absolute(place)}. The file already has identical content."
     workspace.put(place, content)
     return f"Successfully wrote {len(content.encode())} bytes to {absolute(place)}"
 
 
 def edit(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     """Replace pieces of a file; each must stand there once, and none is replaced unless all are found."""
-    place = inside(text_of(arguments, "path"))
+    place = _place(arguments)
     path = absolute(place)
     text = workspace.text(place)
     pairs = _edits(arguments)
     if text is None:
-        code = "EISDIR" if workspace.is_folder(place) else "ENOENT"
+        code = "not-file" if workspace.is_folder(place) else "ENOENT"
         raise ToolError(f"Could not edit file: {path}. Error code: {code}.")
-    spans = sorted(_span(path, text, pairs, n) for n in range(len(pairs)))
-    for (_, end, one), (start, _, other) in pairwise(spans):
-        if start < end:
-            raise ToolError(
-                f"edits[{one}] and edits[{other}] overlap in {path}."
-                " Merge them into one edit or target disjoint regions."
-            )
-    pieces: list[str] = []
-    position = 0
-    for start, end, n in spans:
-        pieces += [text[position:start], pairs[n][1]]
-        position = end
-    changed = "".join([*pieces, text[position:]])
+    try:
+        changed = replace_pieces(path, text, pairs)
+    except NotFoundError as error:
+        if len(pairs) > 1:
+            raise
+        plain = same_ends(text)
+        shown = plain if len(plain) <= MOST_READ_CHARS else f"{plain[:MOST_READ_CHARS]}\n... (truncated)"
+        raise ToolError(f"{error}\nCurrent file contents:\n{shown}") from None
     if changed == text:
         return f"No changes made to {path}. The replacement text is identical to the original."
     workspace.put(place, changed)
@@ -123,29 +147,9 @@ def _edits(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
     if len(edits) > MOST_EDITS:
         raise ToolError(f"At most {MOST_EDITS} edits in one call.")
     pairs = [(text_of(one, "oldText"), text_of(one, "newText")) for one in edits]
-    if not all(old for old, _ in pairs):
+    if not all(old.strip() for old, _ in pairs):
         raise ToolError(_NO_EDITS)
     return pairs
-
-
-def _span(path: str, text: str, pairs: Sequence[tuple[str, str]], n: int) -> tuple[int, int, int]:
-    """Where the old text of an edit stands, and the number of the edit."""
-    old = pairs[n][0]
-    start = text.find(old)
-    if start < 0:
-        if len(pairs) > 1:
-            raise ToolError(f"Could not find edits[{n}] in {path}. {_EXACTLY}")
-        shown = text if len(text) <= MOST_READ_CHARS else f"{text[:MOST_READ_CHARS]}\n... (truncated)"
-        raise ToolError(
-            f"Could not find the exact text in {path}. {_EXACTLY}\nCurrent file contents:\n{shown}"
-        )
-    if text.find(old, start + 1) >= 0:
-        what, each = ("the text", "The text") if len(pairs) == 1 else (f"edits[{n}]", "Each oldText")
-        raise ToolError(
-            f"Found {text.count(old)} occurrences of {what} in {path}. {each} must be unique."
-            " Please provide more context to make it unique."
-        )
-    return start, start + len(old), n
 
 
 def ls(workspace: Workspace, arguments: Mapping[str, Any]) -> str:

@@ -3,17 +3,20 @@
 A patch stands between `*** Begin Patch` and `*** End Patch` and has sections: `*** Add File:`,
 `*** Delete File:`, and `*** Update File:` with an optional `*** Move to:` and pieces. A piece may begin with
 `@@`, or with `@@` and a line that stands somewhere before it; its lines begin with a blank (kept), `-` (gone)
-or `+` (new). Lines are looked for as they are, then without blanks behind them, then without blanks around.
+or `+` (new). Lines are looked for as they are, then without blanks behind them, then without blanks around,
+then with quotes, dashes and blanks of every kind alike; they must be there once (OpenClaw 2026.9.6).
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.tools.paths import absolute
+from pytest_openclaw.tools.world.edits import ALIKE, same_ends
 from pytest_openclaw.tools.world.workspace import ToolError, inside
 
 if TYPE_CHECKING:
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.tools.world.workspace import Workspace
 
 MOST_PIECES = 100
+MOST_COUNTED = 1000
+_ENDS = re.compile(r"\r\n|\r|\n")
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
 _ADD, _DELETE, _UPDATE = "*** Add File: ", "*** Delete File: ", "*** Update File: "
 _MOVE, _END_OF_FILE = "*** Move to: ", "*** End of File"
@@ -55,11 +60,15 @@ def patch_files(workspace: Workspace, patch: str) -> str:
     Raises:
         ToolError: it is no patch, or a file is not as the patch takes it to be; sections before it are done.
     """
+    if not patch.strip():
+        raise ToolError("Provide a patch input.")
     sections = _read_sections(_lines_between(patch))
     if not sections:
-        raise ToolError(_no_header("", 2))
-    done = [_apply(workspace, section) for section in sections]
-    return "\n".join(["Success. Updated the following files:", *done])
+        raise ToolError("No files were modified.")
+    summary = _Summary()
+    for section in sections:
+        _apply(workspace, section, summary)
+    return summary.told()
 
 
 # --- reading -------------------------------------------------------------------------------------
@@ -146,45 +155,97 @@ def _read_piece_line(section: _Section, line: str, number: int) -> int:
 # --- applying ------------------------------------------------------------------------------------
 
 
-def _apply(workspace: Workspace, section: _Section) -> str:
-    place = inside(section.path)
+@dataclass
+class _Summary:
+    """What was done, in OpenClaw's order; each path once."""
+
+    added: dict[str, None] = field(default_factory=dict)
+    modified: dict[str, None] = field(default_factory=dict)
+    deleted: dict[str, None] = field(default_factory=dict)
+    unchanged: dict[str, None] = field(default_factory=dict)
+
+    def told(self) -> str:
+        marks = (("A", self.added), ("M", self.modified), ("D", self.deleted))
+        lines = [f"{mark} {path}" for mark, paths in marks for path in paths]
+        if self.unchanged and not lines:
+            return f"No changes made to {', '.join(self.unchanged)}."
+        return "\n".join(["Success. Updated the following files:", *lines])
+
+
+def _apply(workspace: Workspace, section: _Section, summary: _Summary) -> None:
+    place = inside(section.path, "")
     if section.kind == _ADD:
-        workspace.put(place, "".join(f"{line}\n" for line in section.added))
-        return f"A {section.path}"
-    text = workspace.text(place)
+        hint = f'Use "{_UPDATE}{place}" to change it, or delete it earlier in the same patch.'
+        _create(workspace, place, "".join(f"{line}\n" for line in section.added), hint)
+        summary.added[place] = None
+    elif section.kind == _DELETE:
+        _delete(workspace, place)
+        summary.deleted[place] = None
+    else:
+        _update(workspace, section, place, summary)
+
+
+def _create(workspace: Workspace, place: str, text: str, hint: str) -> None:
+    if workspace.text(place) is not None or workspace.is_folder(place):
+        raise ToolError(f"Cannot create {place}: the file already exists. {hint}")
+    workspace.put(place, text)
+
+
+def _delete(workspace: Workspace, place: str) -> None:
+    if workspace.is_folder(place) and workspace.entries(place):
+        raise ToolError("directory is not empty")
+    if workspace.text(place) is None and not workspace.is_folder(place):
+        raise ToolError("file not found")
+    workspace.remove(place)
+
+
+def _update(workspace: Workspace, section: _Section, place: str, summary: _Summary) -> None:
+    text, path = workspace.text(place), absolute(place)
     if text is None:
-        if section.kind == _DELETE:
-            raise ToolError("file not found")
-        path = absolute(place)
-        raise ToolError(
-            f"Failed to read file to update {path}: Failed boundary read for {path} (path not found)"
-        )
-    if section.kind == _DELETE:
-        workspace.remove(place)
-        return f"D {section.path}"
-    changed = _updated(text, section, absolute(place))
-    if section.move_to is None:
-        workspace.put(place, changed)
-        return f"M {section.path}"
-    target = inside(section.move_to)
-    workspace.put(target, changed)
+        why = "unsafe path" if workspace.is_folder(place) else "path not found"
+        raise ToolError(f"Failed to read file to update {path}: Failed boundary read for {path} ({why})")
+    changed = _updated(text, section, path)
+    target = place if section.move_to is None else inside(section.move_to, "")
     if target != place:
+        _create(workspace, target, changed, "Delete it earlier in the same patch to replace it.")
         workspace.remove(place)
-    return f"M {section.move_to}"
+    elif _with_end(changed) == _with_end(text):
+        summary.unchanged[place] = None
+        return
+    else:
+        workspace.put(place, changed)
+    summary.unchanged.pop(place, None)
+    summary.modified[target] = None
+
+
+def _with_end(text: str) -> str:
+    plain = same_ends(text)
+    return plain if not plain or plain.endswith("\n") else f"{plain}\n"
 
 
 def _updated(text: str, section: _Section, path: str) -> str:
-    lines = text.split("\n")
+    """Return the changed text; each line ends as it did, or as those around it do."""
+    ends = [*_ENDS.findall(text), ""]
+    lines = _ENDS.split(text)
     if lines[-1] == "":
         lines.pop()
-    found = _places(lines, section, path)
-    result: list[str] = []
+        ends.pop()
+    usual = ends[0] if ends and ends[0] else "\n"
+    found = sorted(_places(lines, section, path), key=lambda place: place[0])
+    result: list[tuple[str, str]] = []
     position = 0
-    for start, end, new in sorted(found, key=lambda place: place[0]):
-        result += [*lines[position:start], *new]
+    for start, end, new in found:
+        result += zip(lines[position:start], ends[position:start], strict=True)
+        own = ends[start:end]
+        near = next(filter(None, [*own, *ends[start : start + 1], *ends[start - 1 : start], usual]))
+        added = [near] * len(new)
+        if new and (own or start == len(lines) > 0):  # the last line may have no end
+            added[-1] = own[-1] if own else ends[-1]
+        result += zip(new, added, strict=True)
         position = end
-    result += lines[position:]
-    return "".join(f"{line}\n" for line in result)
+    result += zip(lines[position:], ends[position:], strict=True)
+    last = len(result) - 1
+    return "".join(line + (end or (usual if n < last else "")) for n, (line, end) in enumerate(result))
 
 
 def _places(lines: Sequence[str], section: _Section, path: str) -> list[tuple[int, int, list[str]]]:
@@ -197,11 +258,16 @@ def _places(lines: Sequence[str], section: _Section, path: str) -> list[tuple[in
             context = searched.find([piece.context], position)
             if context is None:
                 raise ToolError(f"Failed to find context '{piece.context[:200]}' in {path}")
-            position = context + 1
+            if context.count > 1:
+                raise ToolError(
+                    f"Found {context.count} occurrences of context '{piece.context[:200]}' in {path}."
+                    " The context must be unique; use a more specific @@ context line."
+                )
+            position = context.line + 1
         if not piece.old:
             # New lines alone go behind the line that was named, or to the end.
-            start = len(lines) if piece.context is None or piece.at_end else position
-            places.append((start, start, piece.new))
+            position = len(lines) if piece.context is None or piece.at_end else position
+            places.append((position, position, piece.new))
             continue
         start = _find(searched, piece, position, path)
         position = start + len(piece.old)
@@ -211,16 +277,29 @@ def _places(lines: Sequence[str], section: _Section, path: str) -> list[tuple[in
 
 def _find(searched: _Lines, piece: _Piece, position: int, path: str) -> int:
     found = searched.find(piece.old, position, at_end=piece.at_end)
-    if found is None and len(piece.old) > 1 and piece.old[-1] == "":
+    wanted = "\n".join(piece.old)[:2000]
+    if found is None and piece.old[-1] == "":
         # A blank line behind a piece is often none of the file's.
         piece.old.pop()
         if piece.new and piece.new[-1] == "":
             piece.new.pop()
         found = searched.find(piece.old, position, at_end=piece.at_end)
     if found is None:
-        wanted = "\n".join(piece.old)
-        raise ToolError(f"Failed to find expected lines in {path}:\n{wanted[:2000]}")
-    return found
+        raise ToolError(f"Failed to find expected lines in {path}:\n{wanted}")
+    if found.count > 1:
+        raise ToolError(
+            f"Found {found.count} occurrences of these lines in {path}."
+            f" The lines must be unique; include more surrounding lines in the hunk:\n{wanted}"
+        )
+    return found.line
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The first line of a run of lines, and how often the run is there."""
+
+    line: int
+    count: int
 
 
 class _Lines:
@@ -231,16 +310,23 @@ class _Lines:
         self._lines = lines
         self._joined: dict[int, tuple[str, list[int]]] = {}
 
-    def find(self, wanted: Sequence[str], start: int, *, at_end: bool = False) -> int | None:
-        """Return the first line of the run, at or behind `start`; at the end first if that is meant."""
+    def find(self, wanted: Sequence[str], start: int, *, at_end: bool = False) -> _Found | None:
+        """Return the first line of the run, at or behind `start`, and how often it is there; None if nowhere.
+
+        A run that is meant to be at the end is looked for there alone.
+        """
+        last = self.count - len(wanted)
+        first = max(start, last) if at_end else start
+        if not wanted:
+            return _Found(start, 1)
+        if first > last:
+            return None
         for level, tidy in enumerate(_TIDIES):
-            needle = "\n" + "".join(f"{tidy(line)}\n" for line in wanted)
+            needle = "".join(f"{tidy(line)}\n" for line in wanted)
             text, starts = self._text(level)
-            last = self.count - len(wanted)
-            if at_end and last >= start and text.startswith(needle, starts[last]):
-                return last
-            if start <= last and (at := text.find(needle, starts[start])) >= 0:
-                return bisect_left(starts, at)
+            if (at := text.find(f"\n{needle}", starts[first])) >= 0:
+                line = bisect_left(starts, at)
+                return _Found(line, _count(text, needle, at))
         return None
 
     def _text(self, level: int) -> tuple[str, list[int]]:
@@ -251,4 +337,18 @@ class _Lines:
         return self._joined[level]
 
 
-_TIDIES: tuple[Callable[[str], str], ...] = (lambda line: line, str.rstrip, str.strip)
+def _count(text: str, needle: str, start: int) -> int:
+    """How often a run of lines is there, overlapping ones too; counted up to a bound."""
+    count = 0
+    at = start
+    while at >= 0 and count < MOST_COUNTED:
+        count += 1
+        at = text.find(f"\n{needle}", at + 1)
+    return count
+
+
+def _alike(line: str) -> str:
+    return line.strip().translate(ALIKE)
+
+
+_TIDIES: tuple[Callable[[str], str], ...] = (lambda line: line, str.rstrip, str.strip, _alike)

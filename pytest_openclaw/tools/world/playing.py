@@ -17,7 +17,7 @@ from pytest_openclaw.tools.bridge import (
     reached_tools,
 )
 from pytest_openclaw.tools.catalogue import CALL
-from pytest_openclaw.tools.dispatch import dispatch, same_tool
+from pytest_openclaw.tools.dispatch import dispatch, is_forgotten, same_tool
 from pytest_openclaw.tools.signatures import signature
 from pytest_openclaw.tools.world import files
 from pytest_openclaw.tools.world.search import Memory, Web
@@ -104,6 +104,8 @@ class Playing:
     def answer(self, call: ToolCall) -> str:
         """Return what the model is told of a call, and do in the world what the call does.
 
+        The empty text stands for nothing at all; see `dispatch.is_forgotten`.
+
         Raises:
             OpenClawError: a pattern or schema of the suite cannot be decided in its time.
         """
@@ -130,7 +132,7 @@ class Playing:
 
     def _told(self, made: Dispatched) -> str:
         if not made.is_executed or made.tool is None or made.arguments is None:
-            return made.message
+            return "" if is_forgotten(made) else made.message
         try:
             if made.tool == CALL and (inner := inner_call(made, self._tools)) is not None:
                 return self._carry(made, inner)

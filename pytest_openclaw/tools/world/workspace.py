@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.tools.paths import ROOT, absolute, folders_above, is_inside, place_of
+from pytest_openclaw.tools.paths import ROOT, absolute, folders_above, is_inside, place_of, referred
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 ROOM_CHARS = 1_000_000
 """So much may be written into a world, all together."""
 MOST_FILES = 2000
+_SCRATCH = (
+    ". Use a relative path under `.openclaw/tmp/` inside the workspace for scratch/temp/meta files that file"
+    " tools need to read or write later."
+)
 
 
 class ToolError(Exception):
@@ -125,18 +129,22 @@ class Workspace:
                 raise ToolError(f"Path component is not a directory: {absolute(above)}")
 
 
-def inside(path: str) -> str:
+def inside(path: str, hint: str = _SCRATCH) -> str:
     """Return the place of a path that a file tool was given.
+
+    Args:
+        path: as it was given.
+        hint: what OpenClaw adds if it is outside.
 
     Raises:
         ToolError: it is outside the workspace, or no file can have that name.
     """
     try:
-        place = place_of(path)
+        place = place_of(referred(path))
     except ValueError as error:
         raise ToolError(str(error)) from None
     if not is_inside(place):
-        raise ToolError(f"Path escapes sandbox root ({ROOT}): {path}")
+        raise ToolError(f"Path escapes sandbox root ({ROOT}): {path}{hint}")
     return place
 
 

@@ -142,13 +142,13 @@ def test_an_error_is_told_and_can_be_mended(opened: Open) -> None:
 def test_a_written_call_that_openclaw_executes_is_played(opened: Open) -> None:
     """One local dialect is taken for a call, so the exchange goes on; any other text ends it."""
     written = '[read]\n{"path": "a.txt"}\n[END_TOOL_REQUEST]'
-    provider = Script(Reply(text=written), Reply(text='<tool_call>{"name": "read"}</tool_call>'))
+    provider = Script(Reply(text=written), Reply(text='```json\n{"name": "read"}\n```'))
 
     reply = reply_of(held(opened, provider))
 
     assert [turn.results for turn in reply.turns] == [("one\n",), ()]
     assert [call.name for call in reply.tool_calls] == ["read"]
-    assert (reply.ended_by, reply.text[:11]) == ("answer", "<tool_call>")
+    assert (reply.ended_by, reply.text[:7]) == ("answer", "```json")
 
 
 def test_an_exchange_has_a_last_step(opened: Open) -> None:
@@ -219,15 +219,101 @@ def test_when_calls_are_the_same(one: str, other: str, same: bool) -> None:
     assert (left == right) is same
 
 
-def test_a_broken_call_ends_the_run(opened: Open) -> None:
-    """As in OpenClaw; nothing of that turn was carried out, and the answer is what was said last."""
-    provider = Script(calls(READ), calls(WRITE, ("read", '{"path": "a')), Reply(text="never"))
+BROKEN = ("read", '{"path": "a')
+
+
+@pytest.mark.parametrize(
+    ("before", "beside"),
+    [
+        pytest.param(calls(WRITE), "", id="after-a-tool-that-leaves-something"),
+        pytest.param(calls(READ, text="Let me look."), "", id="after-words"),
+        pytest.param(calls(READ), "I look again.", id="beside-words"),
+        pytest.param(calls(("open", {})), "", id="after-an-unknown-tool"),
+    ],
+)
+def test_a_broken_call_ends_the_run(opened: Open, before: Reply, beside: str) -> None:
+    """As in OpenClaw, if the user has seen words or something was done; nothing of that turn is carried out."""
+    provider = Script(before, calls(WRITE, BROKEN, text=beside), Reply(text="never"))
 
     reply = reply_of(held(opened, provider))
 
     assert (reply.ended_by, len(provider.asked)) == ("malformed_call", 2)
-    assert [turn.results for turn in reply.turns] == [("one\n",), ()]
-    assert [call.name for call in reply.tool_calls] == ["read", "write", "read"]
+    assert [len(turn.results) for turn in reply.turns] == [1, 0]
+    assert [call.name for call in reply.tool_calls][1:] == ["write", "read"]
+
+
+def test_a_model_is_asked_again_after_a_broken_call(opened: Open) -> None:
+    """As in OpenClaw, where nothing was done yet: the model hears nothing of that turn."""
+    provider = Script(calls(READ), calls(WRITE, BROKEN), calls(WRITE), Reply(text="done"))
+
+    reply = reply_of(held(opened, provider))
+
+    assert (reply.ended_by, len(provider.asked)) == ("answer", 4)
+    assert [len(turn.results) for turn in reply.turns] == [1, 0, 1, 0]
+    assert provider.asked[2].history == provider.asked[1].history
+
+
+def test_a_model_that_only_breaks_calls_is_not_asked_for_ever(opened: Open) -> None:
+    """As in OpenClaw, the fourth broken call ends the run."""
+    provider = Script(calls(BROKEN))
+
+    reply = reply_of(held(opened, provider))
+
+    assert (reply.ended_by, len(provider.asked)) == ("malformed_call", 4)
+
+
+ERROR = ("read", {"path": "no.txt"})
+SILENT = Reply(text="", finish_reason="stop")
+
+
+@pytest.mark.parametrize(
+    ("steps", "asked"),
+    [
+        pytest.param([SILENT], [True, True], id="at-once"),
+        pytest.param([Reply(text=" \n")], [True, True], id="blanks"),
+        pytest.param([Reply(reasoning="Hm.")], [True, True, True], id="thinking-alone"),
+        pytest.param([Reply(text="<think>Hm.</think>")], [True, True, True], id="thinking-in-the-text"),
+        pytest.param([Reply(text="<tool_call>{}</tool_call>")], [True, True], id="a-call-as-text"),
+        pytest.param([calls(READ), SILENT], [True, True, False, False], id="after-a-call"),
+        pytest.param(
+            [calls(WRITE), SILENT], [True, True, False, False], id="after-a-call-that-leaves-something"
+        ),
+        pytest.param([calls(ERROR), SILENT], [True, True], id="after-an-error"),
+        pytest.param([calls(READ), Reply(text="", finish_reason="length")], [True, True], id="cut-off"),
+    ],
+)
+def test_a_model_without_an_answer_is_asked_again(opened: Open, steps: list[Step], asked: list[bool]) -> None:
+    """As in OpenClaw: after calls that went well for words alone, without tools; not after an error."""
+    provider = Script(*steps)
+
+    reply = reply_of(held(opened, provider))
+
+    assert [bool(request.tools) for request in provider.asked] == asked
+    assert (reply.ended_by, len(reply.turns)) == ("answer", len(asked))
+    nudges = [turn.nudge for turn in provider.asked[-1].history if turn.nudge]
+    assert len(nudges) == (len(asked) > len(steps))
+
+
+def test_a_turn_that_was_cut_off_is_not_carried_out(opened: Open) -> None:
+    """As in OpenClaw, where calls at the end of the model's room end the run."""
+    provider = Script(replace(calls(WRITE), finish_reason="length"), Reply(text="never"))
+
+    reply = reply_of(held(opened, provider))
+
+    assert (reply.ended_by, len(provider.asked), reply.turns[0].results) == ("answer", 1, ())
+
+
+def test_a_call_of_a_name_that_no_tool_can_have_is_not_told_again(opened: Open) -> None:
+    """As in OpenClaw, it is left out of the next request, what it was answered too."""
+    odd = ("re ad", {"path": "a.txt"})
+    provider = Script(calls(odd, READ), calls(odd), calls(odd, text="Once more."), Reply(text="done"))
+
+    reply = reply_of(held(opened, provider))
+
+    first, *others = provider.asked[-1].history
+    assert ([call.name for call in first.calls], first.results) == (["read"], ("one\n",))
+    assert [(turn.text, turn.calls) for turn in others] == [("Once more.", ())]
+    assert [turn.results for turn in reply.turns] == [("", "one\n"), ("",), ("",), ()]
 
 
 # --- figures -------------------------------------------------------------------------------------

@@ -7,9 +7,15 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.tools.world import files as files_module
+from pytest_openclaw.worlds import World
 
 NO_EDITS = "Missing required parameter: edits (received: path, edits=<array>). Supply correct parameters before retrying."
-OUTSIDE = "Path escapes sandbox root (/workspace): "
+
+
+def outside(path: str) -> str:
+    """What is told of a path outside the workspace."""
+    scratch = "Use a relative path under `.openclaw/tmp/` inside the workspace for scratch/temp/meta files"
+    return f"Path escapes sandbox root (/workspace): {path}. {scratch} that file tools need to read or write later."
 
 
 @pytest.mark.parametrize(
@@ -75,16 +81,16 @@ def test_what_is_told(call: Any, tool: str, arguments: dict[str, Any], told: str
     ("tool", "arguments", "error"),
     [
         pytest.param("read", {"path": "nope.md"}, "File not found: /workspace/nope.md. Did you mean: notes.md?", id="no-file"),
-        pytest.param("read", {"path": "../secret"}, f"{OUTSIDE}../secret", id="above"),
-        pytest.param("read", {"path": "/etc/hosts"}, f"{OUTSIDE}/etc/hosts", id="absolute"),
-        pytest.param("read", {"path": "~/.ssh/id"}, f"{OUTSIDE}~/.ssh/id", id="home"),
-        pytest.param("read", {"path": "/workspace2/x"}, f"{OUTSIDE}/workspace2/x", id="a-longer-name"),
-        pytest.param("write", {"path": "../x", "content": ""}, f"{OUTSIDE}../x", id="write-outside"),
-        pytest.param("ls", {"path": "/"}, f"{OUTSIDE}/", id="ls-outside"),
+        pytest.param("read", {"path": "../secret"}, outside("../secret"), id="above"),
+        pytest.param("read", {"path": "/etc/hosts"}, outside("/etc/hosts"), id="absolute"),
+        pytest.param("read", {"path": "~/.ssh/id"}, outside("~/.ssh/id"), id="home"),
+        pytest.param("read", {"path": "/workspace2/x"}, outside("/workspace2/x"), id="a-longer-name"),
+        pytest.param("write", {"path": "../x", "content": ""}, outside("../x"), id="write-outside"),
+        pytest.param("ls", {"path": "/"}, outside("/"), id="ls-outside"),
         pytest.param(
-            "edit", {"path": "../x", "edits": [{"oldText": "a", "newText": "b"}]}, f"{OUTSIDE}../x", id="edit-outside"
+            "edit", {"path": "../x", "edits": [{"oldText": "a", "newText": "b"}]}, outside("../x"), id="edit-outside"
         ),
-        pytest.param("read", {"path": "src"}, "Read requires a file path, but /workspace/src is a directory. List the directory, then read a file.", id="a-folder"),
+        pytest.param("read", {"path": "src"}, "Read requires a file path, but /workspace/src is a directory. List the directory, then read a specific file.", id="a-folder"),
         pytest.param("read", {"path": "a\0b"}, "Invalid path: it holds a null byte", id="null-byte"),
         pytest.param("read", {"path": "a/" * 40}, "ENAMETOOLONG: name too long", id="too-deep"),
         pytest.param("read", {"path": "a" * 5000}, "ENAMETOOLONG: name too long", id="too-long"),
@@ -159,3 +165,74 @@ def test_what_changed_is_known(call: Any) -> None:
     assert set(call.playing.state.changed) == {"new.txt", "notes.md", "src/app.py"}
     assert call.files["new.txt"] == "n"
     assert "src/app.py" not in call.files
+
+
+@pytest.mark.parametrize(
+    ("start", "old", "new", "end"),
+    [
+        pytest.param(
+            "it\u2019s \u201cso\u201d \u2013 yes\n", 'it\'s "so" - yes', "no", "no\n", id="quotes-and-dashes"
+        ),
+        pytest.param("a b  \nc\nrest\n", "a b\nc", "abc", "abc\nrest\n", id="blanks-behind-a-line"),
+        pytest.param("a\u00a0b\n", "a b", "c", "c\n", id="another-blank"),
+        pytest.param("x one  \ny\n", "one", "two", "x two  \ny\n", id="the-rest-stays"),
+        pytest.param("a\r\nb\r\nc\r\n", "a\nb", "1\n2\n3", "1\r\n2\r\n3\r\nc\r\n", id="carriage-returns"),
+        pytest.param("a\r\nb\nc\n", "b", "B", "a\r\nB\nc\n", id="mixed-line-ends"),
+        pytest.param("e\u0301t\u00e9\n", "\u00e9t\u00e9", "x", "x\n", id="combined-marks"),
+    ],
+)
+def test_an_edit_is_found_with_some_tolerance(
+    calls_in: Any, start: str, old: str, new: str, end: str
+) -> None:
+    """As OpenClaw 2026.9.6 looks for it; what is not replaced stays as it was."""
+    call = calls_in(World(files={"f": start}))
+
+    assert call("edit", path="f", edits=[{"oldText": old, "newText": new}]).startswith("Successfully")
+
+    assert call.files["f"] == end
+
+
+@pytest.mark.parametrize(
+    ("start", "old", "error"),
+    [
+        pytest.param("\u2018a\u2019 'a'\n", "\u2018a'", "Found 2 occurrences", id="twice-alike"),
+        pytest.param("x\n", "  ", "Missing required parameter: edits", id="blanks-alone"),
+        pytest.param("\u00bd\n", "1", "The fuzzy match in /workspace/f crosses", id="within-a-character"),
+        pytest.param("if z:\n    x = 1\n", "if z:\nx = 1", "Could not find", id="blanks-before-a-line"),
+    ],
+)
+def test_tolerance_has_an_end(calls_in: Any, start: str, old: str, error: str) -> None:
+    """What stands there twice, nowhere, or within a character is not replaced."""
+    call = calls_in(World(files={"f": start}))
+
+    assert call.error("edit", path="f", edits=[{"oldText": old, "newText": "x"}]).startswith(error)
+    assert call.files["f"] == start
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        pytest.param("@notes.md", True, id="at-sign"),
+        pytest.param("@@notes.md", False, id="two-of-them"),
+        pytest.param(" notes.md ", False, id="blanks-are-part-of-a-name"),
+        pytest.param("src/../notes.md", True, id="up-and-down"),
+    ],
+)
+def test_how_a_path_is_taken(call: Any, path: str, found: bool) -> None:
+    """One `@` before a path is left out, and nothing else is."""
+    assert ("milk" in call("read", path=path)) is found
+
+
+def test_lines_are_read_with_plain_ends(calls_in: Any) -> None:
+    """The model does not see carriage returns; the file keeps them."""
+    call = calls_in(World(files={"f": "a\r\nb\r\n"}))
+
+    assert call("read", path="f") == "a\nb\n"
+    assert call.files["f"] == "a\r\nb\r\n"
+
+
+def test_the_same_text_is_not_written_again(call: Any) -> None:
+    """The model is told that nothing has changed."""
+    told = call("write", path="notes.md", content="milk\neggs\nbread\n")
+
+    assert told == "No changes made to /workspace/notes.md. The file already has identical content."

@@ -51,6 +51,8 @@ def no_header(line: int, text: str) -> str:
             update("*** Move to: src/main.py", "@@", "-    return 'hi'", "+    pass"), "M src/main.py",
             {"src/app.py": None, "src/main.py": APP.replace("return 'hi'", "pass")}, id="move",
         ),
+        pytest.param(update("@@", "-    return \u2018hi\u2019", "+    pass"), "M src/app.py", {"src/app.py": APP.replace("return 'hi'", "pass")}, id="other-quotes"),
+        pytest.param(patch("*** Add File: x", "+x", "*** Delete File: x", "*** Add File: x", "+y"), "A x\nD x", {"x": "y\n"}, id="twice"),
         pytest.param("<<'EOF'\n" + patch("*** Add File: x", "+x") + "\nEOF", "A x", {"x": "x\n"}, id="as-in-a-shell"),
         pytest.param(patch("*** Add File: x", "+x").replace("\n", "\r\n"), "A x", {"x": "x\n"}, id="crlf"),
         pytest.param(
@@ -73,9 +75,9 @@ def test_a_patch(call: Any, text: str, told: str, files: dict[str, str | None]) 
     ("text", "error"),
     [
         pytest.param("--- a\n+++ b", "The first line of the patch must be '*** Begin Patch'", id="another-format"),
-        pytest.param("", "The first line of the patch must be '*** Begin Patch'", id="empty"),
+        pytest.param("", "Provide a patch input.", id="empty"),
         pytest.param("*** Begin Patch\n*** Add File: x\n+x", "The last line of the patch must be '*** End Patch'", id="no-end"),
-        pytest.param(patch(), no_header(2, ""), id="nothing"),
+        pytest.param(patch(), "No files were modified.", id="nothing"),
         pytest.param(patch("hello"), no_header(2, "hello"), id="no-section"),
         pytest.param(patch("*** Update File: notes.md"), "Invalid patch hunk at line 2: Update file hunk for path 'notes.md' is empty", id="no-pieces"),
         pytest.param(patch("*** Delete File: notes.md", "-x"), no_header(3, "-x"), id="delete-with-lines"),
@@ -83,6 +85,12 @@ def test_a_patch(call: Any, text: str, told: str, files: dict[str, str | None]) 
         pytest.param(patch("*** Update File: nope", "@@", "+x"), "Failed to read file to update /workspace/nope: Failed boundary read for /workspace/nope (path not found)", id="update-nothing"),
         pytest.param(update("@@", "-    return 'hey'", "+x"), "Failed to find expected lines in /workspace/src/app.py:\n    return 'hey'", id="other-lines"),
         pytest.param(update("@@ class A:", "-x", "+y"), "Failed to find context 'class A:' in /workspace/src/app.py", id="other-context"),
+        pytest.param(patch("*** Add File: notes.md", "+x"), 'Cannot create notes.md: the file already exists. Use "*** Update File: notes.md" to change it, or delete it earlier in the same patch.', id="add-what-is-there"),
+        pytest.param(update("*** Move to: notes.md", "@@", "+x"), "Cannot create notes.md: the file already exists. Delete it earlier in the same patch to replace it.", id="move-over-a-file"),
+        pytest.param(patch("*** Delete File: src"), "directory is not empty", id="delete-a-folder"),
+        pytest.param(patch("*** Update File: src", "@@", "+x"), "Failed to read file to update /workspace/src: Failed boundary read for /workspace/src (unsafe path)", id="update-a-folder"),
+        pytest.param(update("@@", "-", "+x"), "Found 2 occurrences of these lines in /workspace/src/app.py. The lines must be unique; include more surrounding lines in the hunk:\n", id="lines-that-are-there-twice"),
+        pytest.param(update("@@ ", " def greet():", "-    return 'hi'", "*** End of File"), "Failed to find expected lines in /workspace/src/app.py:\ndef greet():\n    return 'hi'", id="not-at-the-end"),
         pytest.param(patch("*** Add File: ../x", "+x"), "Path escapes sandbox root (/workspace): ../x", id="outside"),
         pytest.param(update("*** Move to: /tmp/x", "@@", "+x"), "Path escapes sandbox root (/workspace): /tmp/x", id="move-outside"),
         pytest.param(
@@ -110,3 +118,30 @@ def test_a_hostile_patch_ends(calls_in: Any) -> None:
 
     assert error.startswith("Failed to find expected lines in /workspace/a:")
     assert time.perf_counter() - began < 20
+
+
+@pytest.mark.parametrize(
+    ("start", "lines", "end"),
+    [
+        pytest.param("a\r\nb\r\nc", ["-b", "+B", "+2"], "a\r\nB\r\n2\r\nc", id="carriage-returns"),
+        pytest.param("a", ["-a", "+A"], "A", id="no-line-end"),
+        pytest.param("a\nb", ["-b", "+B", "+C"], "a\nB\nC", id="no-line-end-at-the-last-line"),
+        pytest.param("a\nb", ["+c"], "a\nb\nc", id="behind-a-last-line-without-one"),
+        pytest.param("a\nb\n", ["-b"], "a\n", id="the-last-line-gone"),
+        pytest.param("", ["+a"], "a\n", id="an-empty-file"),
+    ],
+)
+def test_lines_end_as_they_did(calls_in: Any, start: str, lines: list[str], end: str) -> None:
+    """A patch leaves the line ends of a file as they are, and gives new lines the same."""
+    call = calls_in(World(files={"f": start}))
+
+    call("apply_patch", input=patch("*** Update File: f", "@@", *lines))
+
+    assert call.files["f"] == end
+
+
+def test_a_patch_that_changes_nothing_says_so(call: Any) -> None:
+    """No file is named as changed."""
+    told = call("apply_patch", input=patch("*** Update File: notes.md", "@@", "-milk", "+milk"))
+
+    assert told == "No changes made to notes.md."

@@ -1,0 +1,124 @@
+"""When OpenClaw 2026.9.6 asks a model once more, instead of ending its run at a turn that brings nothing.
+
+After a call whose arguments are no JSON, it asks again as if that turn had not been. After an answer in which
+nothing can be seen, it says so to the model, and asks for words. Seen on the released program;
+docs/agreement.md holds the cases.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.tools.dispatch import dispatch
+from pytest_openclaw.tools.thinking import strip_thinking
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_openclaw.records import Turn
+    from pytest_openclaw.toolcalls import Tool, ToolCall
+
+MOST_BROKEN = 3
+"""So often in a run; a further broken turn ends it."""
+MOST_EMPTY, MOST_THOUGHTS, MOST_WORDS = 1, 2, 2
+"""So often it asks after an empty answer, after thinking alone, and for words alone, without tools."""
+HARMLESS = frozenset({
+    "agents_list", "conversations_list", "get_goal", "ls", "memory_get", "read", "sessions_history",
+    "sessions_list", "sessions_search", "tool_describe", "tool_search", "view_image", "web_fetch",
+    "web_search",
+})  # fmt: skip
+"""Tools that leave nothing behind, which OpenClaw takes for safe to be called again."""
+
+_GO_ON = "Your last turn has no answer that a user could see. Go on from here, and give it now."
+_WORDS_ALONE = (
+    "Your tool calls are done, but there is no answer that a user could see. Write it now, in words alone: no"
+    " tool can be called any more."
+)
+# What OpenClaw does not show to a user: calls that are written in one of these forms.
+_WRITTEN = re.compile(
+    r"<(tool_calls?|function_calls?)\b.*?(?:</\1>|\Z)"
+    r"|\[(?:tool:)?[\w-]{1,120}\]\s*\{.*?(?:\[END_TOOL_REQUEST\]|\[/[\w-]{1,120}\]|\Z)",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nudge:
+    """What a model is told that gave no answer.
+
+    Attributes:
+        words: as the user's.
+        with_tools: whether it may still call one.
+    """
+
+    words: str
+    with_tools: bool
+
+
+def is_broken(calls: Sequence[ToolCall], tools: Sequence[Tool]) -> bool:
+    """Whether the arguments of one of a turn's calls are no JSON, so that none of them is carried out."""
+    return any(dispatch(call, tools).problem == "malformed_json" for call in calls)
+
+
+def is_asked_again(turns: Sequence[Turn], tools: Sequence[Tool]) -> bool:
+    """Whether the model is asked once more after the last of these turns, which is broken.
+
+    Not if since the run began, or was taken up again, something was said that a user can see, or a tool was
+    called that may leave something behind.
+    """
+    *before, last = turns
+    if sum(is_broken(turn.calls, tools) for turn in before) >= MOST_BROKEN or _is_visible(last):
+        return False
+    since = _since_broken(before, tools)
+    return not any(map(_is_visible, since)) and _are_harmless(since, tools)
+
+
+def nudge(turns: Sequence[Turn], tools: Sequence[Tool]) -> Nudge | None:
+    """Return what the model is told after the last of these turns, an answer; None if the run ends there."""
+    *before, last = turns
+    if _is_visible(last) or last.finish_reason == "length":
+        return None
+    n_empty = 0
+    while before and not before[-1].calls:
+        before.pop()
+        n_empty += 1
+    since = _since_broken(before, tools)
+    told = [result for turn in since for result in turn.results]
+    if told and not any(map(_is_error, told)):
+        return Nudge(words=_WORDS_ALONE, with_tools=False) if n_empty < MOST_WORDS else None
+    if (told and _is_error(told[-1])) or not _are_harmless(since, tools):
+        return None
+    most = MOST_THOUGHTS if _is_thinking(last) else MOST_EMPTY
+    return Nudge(words=_GO_ON, with_tools=True) if n_empty < most else None
+
+
+def _since_broken(turns: Sequence[Turn], tools: Sequence[Tool]) -> list[Turn]:
+    broken = [place for place, turn in enumerate(turns) if is_broken(turn.calls, tools)]
+    return list(turns[broken[-1] + 1 :] if broken else turns)
+
+
+def _are_harmless(turns: Sequence[Turn], tools: Sequence[Tool]) -> bool:
+    return all(dispatch(call, tools).tool in HARMLESS for turn in turns for call in turn.calls)
+
+
+def _is_visible(turn: Turn) -> bool:
+    text = strip_thinking(turn.text).strip()
+    return bool(text if turn.calls else _WRITTEN.sub("", text).strip())
+
+
+def _is_thinking(turn: Turn) -> bool:
+    return bool(turn.reasoning.strip() or turn.text.strip()) and not strip_thinking(turn.text).strip()
+
+
+def _is_error(told: str) -> bool:
+    """Whether what a model was told of a call is an error of the tool, or that there was no such call."""
+    if told.startswith("Validation failed for tool ") or re.fullmatch(r"Tool \S+ not found|", told):
+        return True
+    try:
+        value = json.loads(told)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and value.get("status") == "error"

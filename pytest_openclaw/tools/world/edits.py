@@ -1,0 +1,172 @@
+r"""The edits of a world: pieces of a file found, with some tolerance, and replaced.
+
+As in OpenClaw 2026.9.6: line ends are compared as `\n`. A piece that is not there as it stands is looked for
+once more without the blanks at the ends of lines, and with quotes, dashes and blanks of every kind alike.
+What is not replaced stays as it was.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.tools.world.workspace import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_EXACTLY = "The old text must match exactly including all whitespace and newlines."
+_ENDS = re.compile(r"\r\n|\r|\n")
+#: quotes, dashes and blanks of every kind → the plain ones
+ALIKE = str.maketrans(
+    dict.fromkeys("\u2018\u2019\u201a\u201b", "'")
+    | dict.fromkeys("\u201c\u201d\u201e\u201f", '"')
+    | dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-")
+    | dict.fromkeys("\u00a0\u202f\u205f\u3000", " ")
+    | dict.fromkeys(map(chr, range(0x2002, 0x200B)), " ")
+)
+
+
+class NotFoundError(ToolError):
+    """A piece is not there."""
+
+
+def same_ends(text: str) -> str:
+    r"""Return a text in which each line ends with `\n`."""
+    return _ENDS.sub("\n", text)
+
+
+def replace_pieces(path: str, text: str, pairs: Sequence[tuple[str, str]]) -> str:
+    """Return a text with old pieces replaced by new ones; all are looked for in the text as it is.
+
+    Args:
+        path: for the wording.
+        text: what the file holds.
+        pairs: an old and a new text each; none of the old ones is empty.
+
+    Raises:
+        NotFoundError: a piece is not there.
+        ToolError: it stands there more than once, or two of them overlap.
+    """
+    plain = same_ends(text)
+    tidy = [(same_ends(old), same_ends(new)) for old, new in pairs]
+    folded = _fold(plain) if any(old not in plain for old, _ in tidy) else None
+    spans = sorted(_span(path, plain, folded, [old for old, _ in tidy], n) for n in range(len(tidy)))
+    for (_, end, one), (start, _, other) in pairwise(spans):
+        if start < end:
+            raise ToolError(
+                f"edits[{one}] and edits[{other}] overlap in {path}."
+                " Merge them into one edit or target disjoint regions."
+            )
+    return _Ends(text).joined(plain, [(start, end, tidy[n][1]) for start, end, n in spans])
+
+
+def _span(path: str, plain: str, folded: _Folded | None, olds: Sequence[str], n: int) -> tuple[int, int, int]:
+    """Where an old text stands, and the number of its edit."""
+    old = olds[n]
+    is_exact = old in plain
+    wanted = old if is_exact else _fold(old).text
+    where = plain if is_exact or folded is None else folded.text
+    count = where.count(wanted) if wanted else 0
+    if count > 1:
+        what, each = ("the text", "The text") if len(olds) == 1 else (f"edits[{n}]", "Each oldText")
+        raise ToolError(
+            f"Found {count} occurrences of {what} in {path}. {each} must be unique."
+            " Please provide more context to make it unique."
+        )
+    if wanted and not count:
+        what = "the exact text" if len(olds) == 1 else f"edits[{n}]"
+        raise NotFoundError(f"Could not find {what} in {path}. {_EXACTLY}")
+    start = where.find(wanted)
+    if is_exact:
+        return start, start + len(old), n
+    found = folded.source(start, start + len(wanted)) if folded and wanted else None
+    if found is None:
+        what = "The fuzzy match" if len(olds) == 1 else f"The fuzzy match for edits[{n}]"
+        raise ToolError(
+            f"{what} in {path} crosses an ambiguous Unicode-normalization or trimmed-whitespace boundary."
+            " Copy the exact source text or use a span whose normalized boundaries map cleanly."
+        )
+    return *found, n
+
+
+@dataclass(frozen=True)
+class _Folded:
+    """A text in which what is alike is the same, and where its places are in the source.
+
+    Attributes:
+        starts: for a place, where a span in the source begins that begins there; `ends`, where one ends.
+            Places within a character that became several have none.
+    """
+
+    text: str
+    starts: dict[int, int]
+    ends: dict[int, int]
+
+    def source(self, start: int, end: int) -> tuple[int, int] | None:
+        """Return the span in the source; None if it cannot be told."""
+        if start not in self.starts or end not in self.ends:
+            return None
+        return self.starts[start], self.ends[end]
+
+
+def _fold(text: str) -> _Folded:
+    lines: list[str] = []
+    starts: dict[int, int] = {}
+    ends: dict[int, int] = {}
+    source = place = 0
+    for line in text.split("\n"):
+        pieces: list[str] = []
+        bounds = {place: source}
+        at = place
+        for first, last in _characters(line):
+            pieces.append(unicodedata.normalize("NFKC", line[first:last]).translate(ALIKE))
+            at += len(pieces[-1])
+            bounds[at] = source + last
+        whole = "".join(pieces)
+        kept = whole.rstrip()
+        lines.append(kept)
+        inside = {one: where for one, where in bounds.items() if one <= place + len(kept)}
+        starts |= inside
+        ends |= inside
+        starts[place + len(kept)] = source + len(line)  # behind the blanks, at the line's end
+        source += len(line) + 1
+        place += len(kept) + 1
+    return _Folded("\n".join(lines), starts, ends)
+
+
+def _characters(line: str) -> Iterator[tuple[int, int]]:
+    """Yield where each character begins and ends, with the marks that are combined with it."""
+    start = 0
+    for position in range(1, len(line) + 1):
+        if position == len(line) or not unicodedata.combining(line[position]):
+            yield start, position
+            start = position
+
+
+class _Ends:
+    """How the lines of a file end, so that they end so afterwards."""
+
+    def __init__(self, text: str) -> None:
+        self._ends = _ENDS.findall(text)
+
+    def joined(self, plain: str, spans: Sequence[tuple[int, int, str]]) -> str:
+        """Return the text with the spans replaced; new lines end as the line that they come in does."""
+        places = [found.start() for found in re.finditer("\n", plain)]
+        pieces: list[str] = []
+        position = line = 0
+        for start, end, new in [*spans, (len(plain), len(plain), "")]:
+            line_at = bisect_right(places, start - 1)
+            pieces.append(self._restored(plain[position:start], line))
+            own = self._ends[line_at : line_at + 1] or self._ends[-1:] or ["\n"]
+            pieces.append(new.replace("\n", own[0]))
+            position, line = end, bisect_right(places, end - 1)
+        return "".join(pieces)
+
+    def _restored(self, text: str, line: int) -> str:
+        first, *others = text.split("\n")
+        return first + "".join(end + other for end, other in zip(self._ends[line:], others, strict=False))
