@@ -122,6 +122,22 @@ def test_what_went_well_is_told():
     )
 
 
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        pytest.param("incomplete_turn", "Whatever.", id="by-its-kind"),
+        pytest.param("fallback_exhausted", "Agent couldn't generate a response.", id="no-answer"),
+        pytest.param("x", "Provider returned an incomplete or malformed tool call", id="broken-calls"),
+    ],
+)
+def test_a_model_that_gives_no_answer_is_no_fault(kind, message):
+    """OpenClaw has asked again by then; what is left is an empty answer of the model's."""
+    told = read_envelope(_failed(kind, message), ASKED)
+
+    assert isinstance(told, Told)
+    assert told.text == ""
+
+
 def test_without_a_summary_no_tool_was_called():
     """OpenClaw leaves the summary out where no tool ran."""
     told = read_envelope(json.loads(CLEAN), ASKED)

@@ -1011,3 +1011,10 @@ def test_a_server_that_is_silent(server, monkeypatch):
 
     assert found == {"server": "ollama", "server_version": "0.33.3"}
     assert server.total == 2
+
+
+def test_a_nudge_is_the_users():
+    """What a model without an answer is told comes last, as words of the user's, and is all of that turn."""
+    body = ollama_body(Request(model="m", prompt="Hi", history=(Turn(nudge="Go on."),)))
+
+    assert body["messages"] == [{"role": "user", "content": "Hi"}, {"role": "user", "content": "Go on."}]

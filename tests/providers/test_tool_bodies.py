@@ -245,6 +245,16 @@ def test_no_id_stands_twice(ids: list[list[str | None]]) -> None:
     assert all(told)
 
 
+@pytest.mark.parametrize("body", BODIES)
+def test_a_nudge_is_the_users(body: Body) -> None:
+    """What a model without an answer is told comes last, as words of the user's, and is all of that turn."""
+    whole = body(request(history=(READS, Turn(nudge="Go on."))))
+    told = whole.get("messages") or whole["input"]
+
+    assert (told[-1]["role"], told[-1]["content"]) == ("user", "Go on.")
+    assert len(told) == 1 + len(body(request(history=(READS,))).get("messages") or told[:-1])
+
+
 @pytest.mark.parametrize("arguments", ["", "  "])
 @pytest.mark.parametrize("body", BODIES)
 def test_a_call_without_arguments(body: Body, arguments: str) -> None:

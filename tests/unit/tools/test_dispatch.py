@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.toolcalls import Dispatched, Tool, ToolCall
 from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.tools.dispatch import dispatch, same_tool
+from pytest_openclaw.tools.dispatch import dispatch, is_forgotten, same_tool
 
 CATALOGUE = load_catalogue()
 DIRECT = CATALOGUE.surface("direct")
@@ -78,6 +78,24 @@ def test_an_unknown_tool_is_told_as_the_release_tells_it(name: str) -> None:
 
     assert (answer.problem, answer.tool, answer.message) == ("unknown_tool", None, f"Tool {name} not found")
     assert answer.arguments == {"path": "notes.md"}
+
+
+@pytest.mark.parametrize(
+    ("name", "forgotten"),
+    [
+        pytest.param("frobnicate", False, id="a-name"),
+        pytest.param("mcp__a:b.c-d", False, id="all-that-a-name-may-hold"),
+        pytest.param("re ad", True, id="a-blank"),
+        pytest.param("r\u0435ad", True, id="a-foreign-letter"),
+        pytest.param("a/b", True, id="a-slash"),
+        pytest.param("x" * 64, False, id="the-longest"),
+        pytest.param("x" * 65, True, id="too-long"),
+        pytest.param("tools/read", False, id="taken-for-a-tool"),
+    ],
+)
+def test_a_name_that_no_tool_can_have_is_forgotten(name: str, forgotten: bool) -> None:
+    """The model hears of an unknown tool only if its name has the form of one."""
+    assert is_forgotten(_dispatch(name, {"path": "notes.md"})) is forgotten
 
 
 def test_an_old_name_works_where_its_tool_is_offered() -> None:

@@ -239,6 +239,9 @@ def test_a_written_call_in_the_midst_of_an_exchange_is_noted():
         pytest.param([(RIGHT, ("write", "{"))], "malformed_json", False, id="in-the-same-turn"),
         pytest.param([(("write", "{"), RIGHT)], "malformed_json", False, id="before-it"),
         pytest.param([(RIGHT,), (("write", "{"),)], "valid", True, id="in-a-later-turn"),
+        pytest.param(
+            [(RIGHT, ("write", "{")), (("ls", "{}"),)], "malformed_json", False, id="in-an-earlier-turn"
+        ),
     ],
 )
 def test_a_call_beside_a_broken_one_was_not_made(kind, turns, outcome, passed):
