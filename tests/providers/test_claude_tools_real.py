@@ -164,7 +164,7 @@ def test_our_server_gets_no_secret_and_ends_with_the_call(environ):
 
     async def look():
         asking = asyncio.create_task(provider_of(own).ask(Request(model="m", prompt="hi", tools=(READ,))))
-        until = time.monotonic() + 60
+        until = time.monotonic() + 120
         while not server.requests and time.monotonic() < until:
             await asyncio.sleep(0.05)
         found = [(process.pid, process.environ()) for process in servers_of_tools()]
@@ -335,7 +335,7 @@ def test_what_the_cli_asks_by_itself_is_no_turn(environ, mode, text, finish_reas
 )
 def test_an_error_in_a_later_turn(environ, mode, failure_type, retryable, raw):
     """A later turn's error is the exchange's, with what was said before it."""
-    fault, _ = play(environ, [Text("Look."), use("read", path="notes.md")], mode, timeout_s=8.0)
+    fault, _ = play(environ, [Text("Look."), use("read", path="notes.md")], mode, timeout_s=20.0)
 
     assert (fault.failure_type, fault.retryable) == (failure_type, retryable)
     assert fault.raw.startswith(raw)
@@ -345,13 +345,13 @@ def test_each_turn_has_its_own_time(environ, monkeypatch):
     """An exchange may take longer than one attempt, as long as no turn does."""
 
     def slow(handler, *told):
-        time.sleep(2.5)
+        time.sleep(6)
         return at_once(handler, *told)
 
     at_once = messages._Handler._answer
     monkeypatch.setattr(messages._Handler, "_answer", slow)
     turns = [[use("read", n, path=f"{n}.md")] for n in range(3)]
-    reply, _ = play(environ, *turns, [Text("Nothing.")], timeout_s=8.0)
+    reply, _ = play(environ, *turns, [Text("Nothing.")], timeout_s=20.0)
 
     assert reply.text == "Nothing."
-    assert all(turn.timing.e2e_ms > 2000 for turn in reply.turns)
+    assert all(turn.timing.e2e_ms > 5000 for turn in reply.turns)
