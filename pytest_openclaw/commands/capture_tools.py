@@ -86,8 +86,8 @@ def run(arguments: argparse.Namespace) -> Answer:
         write_over_ours(out, text, FIRST_WORDS, "catalogue")
     now = catalogue_in(data)
     drifts = [*_drifts(before, now)]
-    has_changed = any(drift.is_any and drift.beside == drift.surface for drift in drifts)
     deferred = _deferred(before, now)
+    has_changed = any(deferred) or any(drift.is_any and drift.beside == drift.surface for drift in drifts)
     notes = [*heard.notes]
     if missing := data["about"]["not_described"]:
         notes.append(f"behind the bridge, but on no surface, so left out: {', '.join(missing)}")
@@ -152,7 +152,8 @@ def _surface(catalogue: Catalogue, name: str) -> Surface:
 
 
 def _deferred(before: Catalogue, now: Catalogue) -> tuple[list[str], list[str]]:
-    old, new = set(before.deferred), set(now.deferred)
+    """Return what is new and what is gone behind the bridge by default, whatever a config makes of it."""
+    old, new = (set(one.requests.get("direct", {}).get("deferred", one.deferred)) for one in (before, now))
     return sorted(new - old), sorted(old - new)
 
 

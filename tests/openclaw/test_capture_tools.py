@@ -228,6 +228,21 @@ def test_a_check_ends_with_1_when_a_surface_has_changed(here, fake, capsys):
     assert all(not surface["changed"] for surface in told["surfaces"])
 
 
+def test_what_is_behind_the_bridge_is_held_against_it_too(here, fake, capsys):
+    """A tool that is listed in the system prompt alone is drift when it is gone, whatever a config says."""
+    fake()
+    main(["capture-tools", "-o", "old.json"])
+    old = json.loads(Path("old.json").read_text())
+    old["requests"]["direct"]["deferred"] = ["exec", "gone_now"]
+    Path("old.json").write_text(json.dumps(old))
+    capsys.readouterr()
+
+    status, told = _json(capsys, "--against", "old.json", "-o", "-", "--check")
+
+    assert (status, told["has_changed"]) == (1, True)
+    assert told["deferred"] == {"added": ["far_away"], "removed": ["gone_now"]}
+
+
 def test_other_words_are_seen_between_two_captures(here, fake, capsys):
     """Held against another capture, descriptions count, too."""
     fake()

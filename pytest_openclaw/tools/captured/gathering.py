@@ -51,7 +51,12 @@ def gather(sent: Mapping[str, Sent], *, release: str, taken: str) -> JsonObject:
         "tools": [asdict(tools[name]) for name in sorted(tools)],
         "variants": [*_variants(sent, tools, known)],
         "requests": {
-            name: {"api": request.api, "fields": request.fields, "system": request.system}
+            name: {
+                "api": request.api,
+                "fields": request.fields,
+                "deferred": list(request.deferred),
+                "system": request.system,
+            }
             for name, request in sent.items()
         },
     }
