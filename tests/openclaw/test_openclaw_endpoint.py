@@ -45,7 +45,7 @@ def test_a_turn_ends_at_once(api: str, kind: Any, streams: bool) -> None:
     with Endpoint() as endpoint:
         reply = asyncio.run(ask(endpoint))
 
-        assert endpoint.heard.is_set()
+        assert endpoint.heard.wait(60)
         assert endpoint.recorded is not None
         assert (endpoint.recorded.api, endpoint.recorded.body["model"]) == (api, "m")
     assert (reply.text, reply.finish_reason) == (ANSWER, "stop")
