@@ -6,6 +6,8 @@ import os
 import shlex
 import shutil
 import signal
+import tempfile
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
@@ -28,6 +30,16 @@ settings.load_profile("shared machine")
 # For sessions of ours, in PYTEST_ADDOPTS: the plugins of other packages take a fifth of a process's start.
 NO_OTHER_PLUGINS = "-p no:hypothesispytest -p no:anyio"
 REQUIRED = os.environ.get("OPENCLAW_TEST_REQUIRE", "").split()
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder in which scratch folders are made; each is removed when what it was for has ended."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield folder
+    assert list(folder.iterdir()) == []
 
 
 def skip_or_fail(what: str, reason: str) -> NoReturn:

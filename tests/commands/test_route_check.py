@@ -6,9 +6,7 @@ import json
 import os
 import shlex
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +21,10 @@ from tests.commands.routed_runs import ABLE, store_run, three_tiers
 from tests.unit.reports.summaries import tool_cells
 from tests.unit.run.stored_runs import SUITE
 
-pytestmark = pytest.mark.skipif(
-    sys.platform == "win32", reason="the stand-in is called by a POSIX command line"
-)
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is called by a POSIX command line"),
+    pytest.mark.usefixtures("scratch"),
+]
 
 FAKE = Path(__file__).parent.parent / "openclaw/fake_openclaw.py"
 KEY = "sk-live-4242424242424242"
@@ -63,16 +62,6 @@ WRONG = _issue("agents.defaults", 'Unrecognized key: "modl"')
 VAULT = _issue("secrets.providers.vault.command", "is not readable: /usr/bin/vault")
 STALE = _issue("plugins.entries.old", "plugin not found: old")
 UNSET = _issue("models.providers.lab.baseUrl", 'Missing env var "LAB_URL" - feature will be unavailable')
-
-
-@pytest.fixture(autouse=True)
-def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folder in which scratch folders are made; each is removed when its check has ended."""
-    folder = tmp_path / "scratch"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    yield folder
-    assert list(folder.iterdir()) == []
 
 
 @pytest.fixture

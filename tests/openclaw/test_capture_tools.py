@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,10 @@ from pytest_openclaw.commands import main
 from pytest_openclaw.providers import openclaw_capture
 from pytest_openclaw.tools.catalogue import load_catalogue, read_catalogue
 
-pytestmark = pytest.mark.skipif(
-    sys.platform == "win32", reason="the stand-in is called by a POSIX command line"
-)
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is called by a POSIX command line"),
+    pytest.mark.usefixtures("scratch"),
+]
 
 FAKE = Path(__file__).with_name("fake_capture.py")
 SECRETS = ("sk-of-the-config", "bot-token-of-the-config", "sk-of-the-environment")
@@ -46,16 +46,6 @@ CONFIG = {
     "mcp": {"servers": {"files": {"command": "touch", "args": ["ran"]}}},
     "plugins": {"load": {"paths": ["/home/alice/plugin"]}, "entries": {"browser": {"enabled": False}}},
 }
-
-
-@pytest.fixture(autouse=True)
-def scratch(tmp_path, monkeypatch):
-    """The folder in which scratch folders are made; each is removed when its start has ended."""
-    folder = tmp_path / "scratch"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    yield folder
-    assert list(folder.iterdir()) == []
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import os
 import shlex
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -24,22 +23,13 @@ from tests.openclaw.model_server import ScriptedModel
 from tests.providers.fake_claude import dies
 from tests.providers.servers.misbehaving import port_of_nobody
 
-pytestmark = pytest.mark.skipif(
-    sys.platform == "win32", reason="the stand-in is called by a POSIX command line"
-)
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is called by a POSIX command line"),
+    pytest.mark.usefixtures("scratch"),
+]
 
 FAKE = Path(__file__).with_name("fake_openclaw.py")
 KEY = "sk-not-to-be-seen"
-
-
-@pytest.fixture(autouse=True)
-def scratch(tmp_path, monkeypatch):
-    """The folder in which scratch folders are made; each is removed when its call has ended."""
-    folder = tmp_path / "scratch"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    yield folder
-    assert list(folder.iterdir()) == []
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import os
 import shlex
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,7 @@ from pytest_openclaw.worlds import Command, World
 from tests.conftest import NO_OTHER_PLUGINS, require_openclaw
 from tests.openclaw.model_server import ScriptedModel
 
-pytestmark = pytest.mark.openclaw_cli
+pytestmark = [pytest.mark.openclaw_cli, pytest.mark.usefixtures("scratch")]
 
 PATIENCE_S = 200.0
 
@@ -45,16 +44,6 @@ def environ(openclaw, tmp_path):
     path = os.pathsep.join([node, os.defpath])
     yield {"PATH": path, "HOME": str(tmp_path / "home"), "OPENCLAW_AGENT_COMMAND": openclaw}
     assert [file.name for file in own.iterdir()] == ["openclaw.json"]
-
-
-@pytest.fixture(autouse=True)
-def scratch(tmp_path, monkeypatch):
-    """The folder in which scratch folders are made; each is removed when its call has ended."""
-    folder = tmp_path / "scratch"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    yield folder
-    assert list(folder.iterdir()) == []
 
 
 def _ask(environ: dict[str, str], model: ScriptedModel, /, **request) -> Reply:

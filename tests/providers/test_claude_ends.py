@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import sys
-import tempfile
 
 import pytest
 
@@ -14,20 +13,13 @@ from pytest_openclaw.providers import processes
 from pytest_openclaw.records import Reply, Request
 from tests.providers.fake_claude import ask, dies, environ_of, provider_of
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the fake is named in POSIX quoting")
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="the fake is named in POSIX quoting"),
+    pytest.mark.usefixtures("scratch"),
+]
 
 #: within which the CLI has begun, on a busy machine too
 BEGUN_S = 5.0
-
-
-@pytest.fixture(autouse=True)
-def scratch(tmp_path, monkeypatch):
-    """The folder in which scratch folders are made; each is removed when its call has ended."""
-    folder = tmp_path / "scratch"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    yield folder
-    assert list(folder.iterdir()) == []
 
 
 def test_an_answer_has_text_times_and_counts():

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -19,23 +18,13 @@ from tests.providers.fake_claude import DUMMY_KEY, ask, provider_of
 from tests.providers.servers.messages import MessagesServer
 from tests.providers.servers.misbehaving import port_of_nobody
 
-pytestmark = pytest.mark.claude
+pytestmark = [pytest.mark.claude, pytest.mark.usefixtures("scratch")]
 
 
 @pytest.fixture(scope="module")
 def real_claude():
     """The real CLI's command."""
     return require_claude()
-
-
-@pytest.fixture(autouse=True)
-def scratch(tmp_path, monkeypatch):
-    """The folder in which scratch folders are made; each is removed when its call has ended."""
-    folder = tmp_path / "scratch"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    yield folder
-    assert list(folder.iterdir()) == []
 
 
 @pytest.fixture

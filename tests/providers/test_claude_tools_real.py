@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import json
 import os
-import tempfile
 import time
 
 import psutil
@@ -25,21 +24,11 @@ from tests.providers.fake_claude import DUMMY_KEY, ask, dies, provider_of
 from tests.providers.servers import messages
 from tests.providers.servers.messages import MessagesServer, Text, ToolUse
 
-pytestmark = pytest.mark.claude
+pytestmark = [pytest.mark.claude, pytest.mark.usefixtures("scratch")]
 
 CATALOGUE = load_catalogue().tools
 READ, EXEC, WRITE = CATALOGUE["read"], CATALOGUE["exec"], CATALOGUE["write"]
 LIGHT = Tool(name="home.light", description="Turns a light on or off.")
-
-
-@pytest.fixture(autouse=True)
-def scratch(tmp_path, monkeypatch):
-    """The folder in which scratch folders are made; each is removed when its call has ended."""
-    folder = tmp_path / "scratch"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    yield folder
-    assert list(folder.iterdir()) == []
 
 
 both_ways = pytest.mark.parametrize("environ", ["key", "login"], indirect=True)
