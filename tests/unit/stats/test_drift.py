@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.stats.drift import Surface, compare_surfaces, compare_tools, nearest, parameters_of
+from pytest_openclaw.stats.drift import Surface, compare_surfaces, compare_tools, nearest
+from pytest_openclaw.stats.parameters import parameters_of
 from pytest_openclaw.toolcalls import Tool
 from pytest_openclaw.tools.catalogue import load_catalogue
 
