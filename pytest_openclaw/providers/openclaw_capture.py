@@ -18,13 +18,8 @@ from pytest_openclaw.providers import processes
 from pytest_openclaw.providers.openclaw_call import environment, find_command, scratch_folder, write_config
 from pytest_openclaw.providers.openclaw_endpoint import Endpoint
 from pytest_openclaw.providers.openclaw_result import find_envelope
-from pytest_openclaw.providers.openclaw_surfaces import (
-    KEY,
-    SECTIONS,
-    configured_surface,
-    release_surfaces,
-    whole_config,
-)
+from pytest_openclaw.providers.openclaw_surfaces import KEY, release_surfaces, whole_config
+from pytest_openclaw.providers.openclaw_users_config import SECTIONS, configured_surface
 from pytest_openclaw.providers.processes import Program
 from pytest_openclaw.providers.wire_errors import shortened
 from pytest_openclaw.text import valid_text

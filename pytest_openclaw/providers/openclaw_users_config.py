@@ -1,0 +1,172 @@
+"""A user's config of OpenClaw → the surface that comes of it.
+
+Only what shapes tools and prompt is taken over: `TOOLS`, `DEFAULTS`, `ENTRY`, switches of plugins, and the
+model's abilities. What could start or reach anything is not: keys, servers, channels, gateway, MCP servers,
+hooks, cron, sandboxes, code of plugins, other runtimes, folders.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.providers.json_values import object_in, objects_in
+from pytest_openclaw.providers.openclaw_surfaces import SPOKEN, Wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pytest_openclaw.records import JsonObject
+
+REDACTED = "__OPENCLAW_REDACTED__"
+SECTIONS = ("tools", "agents", "models", "plugins", "mcp")
+"""What is read of a user's config; of the last only the names of servers, to say that they are missing."""
+
+TOOLS = (
+    "profile", "allow", "alsoAllow", "deny", "byProvider", "toolSearch", "codeMode", "agentToAgent",
+    "sessions", "elevated", "exec", "fs", "subagents", "sessions_spawn", "updatePlan", "swarm", "message",
+)  # fmt: skip
+DEFAULTS = ("experimental", "skills", "subagents", "thinkingDefault", "contextInjection")
+OF_MODEL = ("params", "codeMode", "streaming")
+ENTRY = (*DEFAULTS, "tools")
+ABILITIES = (
+    "id", "name", "reasoning", "input", "contextWindow", "contextTokens", "maxTokens", "compat",
+    "thinkingLevelMap", "params",
+)  # fmt: skip
+# Which API a provider speaks that is not in the config, because OpenClaw knows it.
+_KNOWN_APIS = {"openai": "openai-responses", "ollama": "ollama"}
+# Who acts where nobody says which agent does.
+_OWNERS = ("systemAgent", "heartbeat")
+_DROPPED = frozenset({"model", "apiKey", "headers", "env", "pathPrepend", "node", "allowFrom"})
+
+
+def configured_surface(
+    surface: str, sections: Mapping[str, Any], *, model: str | None = None, agent: str | None = None
+) -> Wanted:
+    """Return the surface of a user's config.
+
+    Args:
+        surface: what to call it.
+        sections: by their names, those of `SECTIONS` that are set, as `config get` tells them.
+        model: `provider/model`; None takes the agent's own.
+        agent: id of the agent; None takes the one that OpenClaw itself speaks as.
+
+    Raises:
+        ValueError: there is no such agent, or no model; the text says the mend.
+    """
+    agents = object_in(sections.get("agents"))
+    agent_id, entry = _agent(agents, agent)
+    name = model or _primary(entry) or _primary(object_in(agents.get("defaults")))
+    provider, slash, model_id = (name or "").partition("/")
+    if not (provider and slash and model_id):
+        lacks = f"{name} is no provider/model" if name else "it names no model of its agent"
+        raise ValueError(f"{lacks}. Name one: --model ollama/qwen3:8b.")
+    servers = object_in(object_in(sections.get("models")).get("providers"))
+    server = object_in(servers.get(provider))
+    abilities = next((one for one in objects_in(server.get("models")) if one.get("id") == model_id), {})
+    api = str(abilities.get("api") or server.get("api") or _KNOWN_APIS.get(provider, SPOKEN[0]))
+    notes = [*_notes(sections, abilities)]
+    if agent is None and len(entries := object_in(agents.get("entries"))) > 1:
+        notes.append(f"heard is {agent_id}, one of {len(entries)} agents; --agent names another")
+    if api not in SPOKEN:
+        notes.append(f"{name} is asked by {api}, which is not spoken here: {SPOKEN[0]} is sent")
+        api = SPOKEN[0]
+    defaults = object_in(agents.get("defaults"))
+    of_model = {
+        key: value
+        for one in (defaults, entry)
+        for key, value in _kept(object_in(one.get("models")).get(name), OF_MODEL).items()
+    }
+    config: JsonObject = {
+        "tools": {**_kept(sections.get("tools"), TOOLS), **_web(object_in(sections.get("tools")))},
+        "agents": {
+            "defaults": {**_kept(defaults, DEFAULTS), **({"models": {name: of_model}} if of_model else {})},
+            **({"entries": {agent_id: _kept(entry, ENTRY)}} if agent_id else {}),
+        },
+        "plugins": _plugins(object_in(sections.get("plugins"))),
+    }
+    return Wanted(
+        surface=surface,
+        config={name: part for name, part in config.items() if part},
+        provider=provider,
+        model=model_id,
+        api=api,
+        abilities=_kept(abilities, ABILITIES),
+        as_a_turn=True,
+        notes=tuple(notes),
+    )
+
+
+def _notes(sections: Mapping[str, Any], abilities: Mapping[str, Any]) -> Iterator[str]:
+    if servers := sorted(object_in(object_in(sections.get("mcp")).get("servers"))):
+        yield f"tools of MCP servers are missing, none is started: {', '.join(servers)}"
+    plugins = object_in(sections.get("plugins"))
+    if paths := object_in(plugins.get("load")).get("paths"):
+        n = len(paths) if isinstance(paths, list) else 1
+        yield f"tools of plugins in {n} folder{'s' * (n > 1)} of the config are missing, no code there is run"
+    if object_in(abilities.get("compat")).get("supportsTools") is False:
+        yield "the config says that the model takes no tools (compat.supportsTools)"
+
+
+def _agent(agents: Mapping[str, Any], named: str | None) -> tuple[str, JsonObject]:
+    """Return id and entry of an agent, by default of the one that OpenClaw speaks as; empty without entries.
+
+    Raises:
+        ValueError: there is none of that name.
+    """
+    entries = {name: object_in(entry) for name, entry in object_in(agents.get("entries")).items()}
+    if named is not None and named not in entries:
+        known = f"there are {', '.join(sorted(entries))}" if entries else "it has none but main"
+        raise ValueError(f"it has no agent {named}; {known}.")
+    if not entries:
+        return "", {}
+    owners = (object_in(object_in(agents.get("defaults")).get(key)).get("agentId") for key in _OWNERS)
+    wanted = [named] if named else [*owners, "main", *entries]
+    return next((name, entries[name]) for name in wanted if name in entries)
+
+
+def _primary(holder: Mapping[str, Any]) -> str:
+    model = holder.get("model")
+    primary = object_in(model).get("primary") if isinstance(model, dict) else model
+    return primary if isinstance(primary, str) else ""
+
+
+def _web(tools: Mapping[str, Any]) -> JsonObject:
+    """Whether the two web tools are on; not by whose key."""
+    web = {
+        name: {"enabled": part["enabled"]}
+        for name, part in object_in(tools.get("web")).items()
+        if name in ("search", "fetch") and isinstance(object_in(part).get("enabled"), bool)
+    }
+    return {"web": web} if web else {}
+
+
+def _plugins(plugins: Mapping[str, Any]) -> JsonObject:
+    """The switches of plugins; neither their folders nor their own settings."""
+    entries = {
+        name: {"enabled": entry["enabled"]}
+        for name, entry in object_in(plugins.get("entries")).items()
+        if isinstance(object_in(entry).get("enabled"), bool)
+    }
+    return {
+        **_kept(plugins, ("enabled", "allow", "deny", "slots")),
+        **({"entries": entries} if entries else {}),
+    }
+
+
+def _kept(value: Any, names: tuple[str, ...]) -> JsonObject:
+    kept = {name: _harmless(part) for name, part in object_in(value).items() if name in names}
+    return {name: part for name, part in kept.items() if part is not None}
+
+
+def _harmless(value: Any) -> Any:
+    """Return a value without secrets, and without references to them; None for such a one."""
+    if isinstance(value, str):
+        return None if REDACTED in value else value
+    if isinstance(value, list):
+        return [part for part in map(_harmless, value) if part is not None]
+    if not isinstance(value, dict):
+        return value
+    if {"source", "id"} <= value.keys():
+        return None
+    parts = {name: _harmless(part) for name, part in value.items() if name not in _DROPPED}
+    return {name: part for name, part in parts.items() if part is not None}
