@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 MOST_BROKEN = 3
 """So often in a run; a further broken turn ends it."""
-MOST_EMPTY, MOST_THOUGHTS, MOST_WORDS = 1, 2, 2
-"""So often it asks after an empty answer, after thinking alone, and for words alone, without tools."""
+MOST_EMPTY, MOST_WORDS = 1, 2
+"""So often it asks after an empty answer, and, once it has called, for words alone, without tools."""
 HARMLESS = frozenset({
     "agents_list", "conversations_list", "get_goal", "ls", "memory_get", "read", "sessions_history",
     "sessions_list", "sessions_search", "tool_describe", "tool_search", "view_image", "web_fetch",
@@ -66,14 +66,14 @@ def is_broken(calls: Sequence[ToolCall], tools: Sequence[Tool]) -> bool:
 def is_asked_again(turns: Sequence[Turn], tools: Sequence[Tool]) -> bool:
     """Whether the model is asked once more after the last of these turns, which is broken.
 
-    Not if since the run began, or was taken up again, something was said that a user can see, or a tool was
-    called that may leave something behind.
+    Not if it says something that a user can see; nor if since the run began, or was taken up again, a tool
+    was called that may leave something behind, or the last call was an error.
     """
     *before, last = turns
     if sum(is_broken(turn.calls, tools) for turn in before) >= MOST_BROKEN or _is_visible(last):
         return False
     since = _since_broken(before, tools)
-    return not any(map(_is_visible, since)) and _are_harmless(since, tools)
+    return _are_harmless(since, tools) and not _ends_in_error(since)
 
 
 def nudge(turns: Sequence[Turn], tools: Sequence[Tool]) -> Nudge | None:
@@ -85,14 +85,9 @@ def nudge(turns: Sequence[Turn], tools: Sequence[Tool]) -> Nudge | None:
     while before and not before[-1].calls:
         before.pop()
         n_empty += 1
-    since = _since_broken(before, tools)
-    told = [result for turn in since for result in turn.results]
-    if told and not any(map(_is_error, told)):
+    if any(turn.results for turn in _since_broken(before, tools)):
         return Nudge(words=_WORDS_ALONE, with_tools=False) if n_empty < MOST_WORDS else None
-    if (told and _is_error(told[-1])) or not _are_harmless(since, tools):
-        return None
-    most = MOST_THOUGHTS if _is_thinking(last) else MOST_EMPTY
-    return Nudge(words=_GO_ON, with_tools=True) if n_empty < most else None
+    return Nudge(words=_GO_ON, with_tools=True) if n_empty < MOST_EMPTY else None
 
 
 def _since_broken(turns: Sequence[Turn], tools: Sequence[Tool]) -> list[Turn]:
@@ -104,13 +99,14 @@ def _are_harmless(turns: Sequence[Turn], tools: Sequence[Tool]) -> bool:
     return all(dispatch(call, tools).tool in HARMLESS for turn in turns for call in turn.calls)
 
 
+def _ends_in_error(turns: Sequence[Turn]) -> bool:
+    told = [result for turn in turns for result in turn.results]
+    return bool(told) and _is_error(told[-1])
+
+
 def _is_visible(turn: Turn) -> bool:
     text = strip_thinking(turn.text).strip()
     return bool(text if turn.calls else _WRITTEN.sub("", text).strip())
-
-
-def _is_thinking(turn: Turn) -> bool:
-    return bool(turn.reasoning.strip() or turn.text.strip()) and not strip_thinking(turn.text).strip()
 
 
 def _is_error(told: str) -> bool:

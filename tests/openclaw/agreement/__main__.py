@@ -1,0 +1,102 @@
+"""`python -m tests.openclaw.agreement [--only PATTERN …]`: plays the cases by both, and writes the table.
+
+The real OpenClaw is that of OPENCLAW_TEST_OPENCLAW_DIR, the folder that was given to `install_openclaw.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from importlib.metadata import version
+from pathlib import Path
+
+from tests.openclaw import install_openclaw
+from tests.openclaw.agreement import page
+from tests.openclaw.agreement.cases import Case, all_cases
+from tests.openclaw.agreement.observed import Observed, Releases, load
+from tests.openclaw.agreement.outcomes import Outcome, differences, other_words
+from tests.openclaw.agreement.play import cached, play_ours, play_real
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Play, tell what differs, and write the table; the exit status is 1 if a difference has no reason."""
+    parser = argparse.ArgumentParser(prog="python -m tests.openclaw.agreement", description=__doc__)
+    parser.add_argument("--only", nargs="+", default=[], metavar="PATTERN", help="ids of cases, with * and ?")
+    parser.add_argument("--new", action="store_true", help="only cases that have not been played as they are")
+    parser.add_argument("--ours", action="store_true", help="our loop alone, against what was kept")
+    parser.add_argument("--words", action="store_true", help="tell where the model hears other words, too")
+    told = parser.parse_args(arguments)
+    patterns = told.only or ["*"]
+    cases = [case for case in all_cases() if any(fnmatchcase(case.id, one) for one in patterns)]
+    observed = load()
+    if told.new:
+        cases = [case for case in cases if observed.outcome(case) is None]
+    if not told.ours:
+        _play_real(cases, observed, whole=not (told.only or told.new))
+    unexplained = [case.id for case in cases if not _tell(case, observed.outcome(case), words=told.words)]
+    missing = [case.id for case in all_cases() if observed.outcome(case) is None]
+    if missing:
+        print(f"The table is not written: OpenClaw has not played {', '.join(missing)}")
+    else:
+        ours = {case.id: play_ours(case) for case in all_cases()}
+        page.PAGE.write_text(page.render(observed, ours), encoding="utf-8")
+    if unexplained:
+        print(f"Without a reason: {', '.join(unexplained)}")
+    return 1 if unexplained else 0
+
+
+def _play_real(cases: Sequence[Case], observed: Observed, *, whole: bool) -> None:
+    folder = os.environ.get("OPENCLAW_TEST_OPENCLAW_DIR")
+    command = install_openclaw.find_command(Path(folder)) if folder else None
+    if command is None:
+        sys.exit("OPENCLAW_TEST_OPENCLAW_DIR names no folder with OpenClaw; install_openclaw.py fills one.")
+    now = _releases(command)
+    before = observed.releases
+    if before and not whole and (before.openclaw, before.node) != (now.openclaw, now.node):
+        sys.exit(f"The others were played with {before.openclaw}. With {now.openclaw}, play all of them.")
+    node = str(Path(command[0]).parent)
+    environ = {"PATH": os.pathsep.join([node, os.defpath])}
+    with tempfile.TemporaryDirectory() as cache:
+        for number, case in enumerate(cases, 1):
+            print(f"[{number}/{len(cases)}] {case.id}", flush=True)
+            observed.releases = now
+            observed.keep(case, play_real(case, cached(command, Path(cache)), environ))
+            observed.save()
+    known = {case.id for case in all_cases()}
+    observed.cases = {name: kept for name, kept in observed.cases.items() if name in known}
+    observed.save()
+
+
+def _releases(command: tuple[str, str]) -> Releases:
+    node = subprocess.run([command[0], "--version"], capture_output=True, text=True, check=True).stdout
+    return Releases(
+        openclaw=install_openclaw.VERSION,
+        node=node.strip().removeprefix("v"),
+        pytest_openclaw=version("pytest-openclaw"),
+        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+    )
+
+
+def _tell(case: Case, real: Outcome | None, *, words: bool) -> bool:
+    """Print what differs; whether it all has its reason."""
+    if real is None:
+        print(f"{case.id}: not played by OpenClaw as it is now")
+        return False
+    ours = play_ours(case)
+    found = list(differences(ours, real))
+    for line in found:
+        print(f"{case.id}: {line}")
+    if words:
+        for name, one, other in other_words(ours, real):
+            print(f"{case.id}: {name} is told\n    {one!r}\n  by OpenClaw\n    {other!r}")
+    return bool(found) == bool(case.differs)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,152 @@
+"""The cases: a world and what a model says in it, turn by turn."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pytest_openclaw.providers.openclaw_call import why_not_askable
+from pytest_openclaw.records import Prompt, Request, Suite
+from pytest_openclaw.suites import load_suite
+from pytest_openclaw.tools.catalogue import load_catalogue
+from pytest_openclaw.validators import BUILTIN, build_registry
+from pytest_openclaw.validators.registry import build_validator
+from pytest_openclaw.worlds import Command, World
+from tests.openclaw.model_server import Said
+
+ROOT = Path(__file__).parents[3]
+REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One case.
+
+    Attributes:
+        id: unique.
+        about: what is played, in a line.
+        prompt: with tools, world and validator.
+        turns: what the model says; the last turn again and again.
+        differs: why the outcomes differ, where they do and shall.
+    """
+
+    id: str
+    about: str
+    prompt: Prompt
+    turns: tuple[Said, ...]
+    differs: str = ""
+
+    @property
+    def digest(self) -> str:
+        """Tells whether a case is still the one that was played."""
+        world = self.prompt.world
+        tools = [tool.name for tool in self.prompt.tools or ()]
+        told = [repr(world), tools, repr(self.turns), self.prompt.validator_spec, self.prompt.prompt]
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def call(tool: str, /, **arguments: Any) -> tuple[str, str]:
+    """Return a call as it stands on the wire."""
+    return tool, json.dumps(arguments, ensure_ascii=False)
+
+
+def calls(*made: tuple[str, str]) -> Said:
+    """Return a turn that calls."""
+    return Said(calls=made)
+
+
+def says(text: str) -> Said:
+    """Return a turn that is words alone."""
+    return Said(text=text)
+
+
+DONE = says("Done.")
+FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "same\nother\nsame\n", "deep/c.txt": "C", "empty.txt": ""}
+READ = call("read", path="a.txt")
+
+
+def own_case(
+    name: str,
+    about: str,
+    *turns: Said,
+    tools: Sequence[str] = ("read", "write", "edit", "ls"),
+    files: Mapping[str, str] | None = None,
+    commands: Sequence[Command] = (),
+    steps: int = 12,
+    differs: str = "",
+    wants: Mapping[str, Any] | None = None,
+) -> Case:
+    """Return a case in a world of its own; its verdict asks for a call of the first tool and for an answer."""
+    spec = {"type": "world", "calls": [{"name": tools[0]}], "answer": {"type": "contains", "value": "Done"}}
+    spec |= wants or {}
+    known = load_catalogue().tools
+    prompt = Prompt(
+        suite="agreement",
+        id=name,
+        name=name,
+        prompt="Go on.",
+        validator=build_validator(spec, REGISTRY),
+        validator_spec=spec,
+        tools=tuple(known[tool] for tool in tools),
+        world=World(files=files or {}, commands=tuple(commands), steps=steps),
+    )
+    return Case(id=name, about=about, prompt=prompt, turns=turns, differs=differs)
+
+
+@cache
+def _suite() -> Suite:
+    name = "prompts_agentic.toml"
+    return load_suite(ROOT / "benchmarks" / name, name=f"benchmarks/{name}", registry=REGISTRY)
+
+
+def suite_cases() -> Iterator[Case]:
+    """Yield the right and the wrong exchanges of the agentic suite, in the worlds that OpenClaw can play."""
+    scripts = tomllib.loads((ROOT / "tests/suites/replies_agentic.toml").read_text("utf-8"))
+    for prompt in _suite().prompts:
+        if why_not_real(prompt):
+            continue
+        for verdict in ("right", "wrong"):
+            written = [scripts[prompt.id][verdict], *scripts[prompt.id].get(f"also_{verdict}", [])]
+            for number, script in enumerate(written, 1):
+                turns = [
+                    calls(*(call(one["name"], **one["arguments"]) for one in turn))
+                    for turn in script["turns"]
+                ]
+                yield Case(
+                    id=f"{prompt.id}-{verdict}-{number}",
+                    about=f"{prompt.name}: {verdict}",
+                    prompt=prompt,
+                    turns=(*turns, says(script["text"])),
+                )
+
+
+def unplayed() -> Iterator[tuple[str, str]]:
+    """Yield the prompts of the suite that the real agent cannot play, and why."""
+    for prompt in _suite().prompts:
+        if why := why_not_real(prompt):
+            yield f"`{prompt.id}` ({prompt.name})", why
+
+
+def why_not_real(prompt: Prompt) -> str:
+    """Return why the real agent does not play a prompt's world; empty if it does."""
+    return why_not_askable(
+        Request(model="m", prompt=prompt.prompt, tools=prompt.tools or (), world=prompt.world)
+    )
+
+
+@cache
+def all_cases() -> tuple[Case, ...]:
+    """Return every case, each id once."""
+    from tests.openclaw.agreement.endings import endings
+    from tests.openclaw.agreement.mistaken_calls import mistaken_calls
+    from tests.openclaw.agreement.mistaken_files import mistaken_files
+
+    cases = (*suite_cases(), *mistaken_calls(), *mistaken_files(), *endings())
+    assert len({case.id for case in cases}) == len(cases), "an id is there twice"
+    return cases

@@ -1,0 +1,169 @@
+"""How an exchange ends: without an answer, never, in circles, or with a call that is written as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.openclaw.agreement.cases import DONE, FILES, READ, Case, call, calls, own_case, says
+from tests.openclaw.model_server import Said
+
+ROUND = (
+    "OpenClaw's detection of loops is off unless it is configured, and the agent goes on to the last step. Our loop ends"
+    " an exchange that goes round in circles, because what is left of it would only repeat."
+)
+UNKNOWN = "OpenClaw ends such a run after ten calls; our loop ends it at the fourth, as any exchange that goes round in circles."
+
+
+def endings() -> Iterator[Case]:
+    """Yield the cases."""
+    yield from _endings()
+    yield from _written()
+
+
+def _endings() -> Iterator[Case]:
+    yield own_case("ends-at-once", "an answer without a call", DONE, files=FILES)
+    yield own_case("ends-empty", "a call, then an empty answer", calls(READ), says(""), files=FILES)
+    yield own_case("ends-empty-at-once", "an empty answer at once", says(""), files=FILES)
+    yield own_case("ends-blank", "a call, then blanks", calls(READ), says(" \n"), files=FILES)
+    yield own_case(
+        "ends-reasoning", "a call, then thinking alone", calls(READ), Said(reasoning="Hm."), files=FILES
+    )
+    yield own_case("ends-reasoning-at-once", "thinking alone at once", Said(reasoning="Hm."), files=FILES)
+    yield own_case(
+        "ends-think-at-once", "thinking tags alone at once", says("<think>Hm.</think>"), files=FILES
+    )
+    for name, about, before in (
+        ("write", "a file written", calls(call("write", path="n.txt", content="x"))),
+        ("error", "a call that failed", calls(call("read", path="no.txt"))),
+        ("mended", "a call that failed and a right one", calls(call("read", path="no.txt"), READ)),
+    ):
+        yield own_case(
+            f"ends-empty-after-{name}",
+            f"{about}, an empty answer, then words",
+            before,
+            says(""),
+            DONE,
+            files=FILES,
+        )
+    yield own_case(
+        "ends-length",
+        "an answer that was cut off",
+        calls(READ),
+        Said(text="Done, and", finish="length"),
+        files=FILES,
+    )
+    yield own_case(
+        "ends-stop-with-calls",
+        "calls whose finish_reason is stop",
+        Said(calls=(READ,), finish="stop"),
+        DONE,
+        files=FILES,
+    )
+    yield own_case(
+        "ends-length-with-calls",
+        "calls whose finish_reason is length",
+        Said(calls=(READ,), finish="length"),
+        DONE,
+        files=FILES,
+    )
+    yield own_case(
+        "ends-call-beside-text",
+        "words and calls in one turn",
+        Said(text="Let me look.", calls=(READ,)),
+        Said(text="Done.", calls=(call("write", path="n.txt", content="x"),)),
+        says("Done, really."),
+        files=FILES,
+    )
+    yield own_case(
+        "ends-call-after-answer",
+        "an answer, with a call in a turn that nobody asks for",
+        says("Done."),
+        calls(call("write", path="n.txt", content="x")),
+        files=FILES,
+    )
+    yield own_case(
+        "ends-never",
+        "another call in each turn, to the last step",
+        *(calls(call("write", path=f"n{n}.txt", content="x")) for n in range(6)),
+        tools=("write", "read"),
+        files=FILES,
+        steps=6,
+    )
+    yield own_case("loop-same", "the same call again and again", calls(READ), files=FILES, differs=ROUND)
+    yield own_case(
+        "loop-error",
+        "the same failing call again and again",
+        calls(call("read", path="no.txt")),
+        files=FILES,
+        differs=ROUND,
+    )
+    yield own_case(
+        "loop-refused",
+        "the same refused call again and again",
+        calls(call("read", file="a.txt")),
+        files=FILES,
+        differs=ROUND,
+    )
+    yield own_case(
+        "loop-unknown",
+        "the same unknown tool again and again",
+        calls(call("open", path="a")),
+        files=FILES,
+        differs=UNKNOWN,
+    )
+    yield own_case(
+        "loop-ping-pong",
+        "two calls that take turns",
+        *([calls(READ), calls(call("ls"))] * 6),
+        files=FILES,
+        differs=ROUND,
+    )
+    yield own_case(
+        "loop-write",
+        "the same write again and again",
+        calls(call("write", path="n.txt", content="x")),
+        tools=("write", "read"),
+        files=FILES,
+        differs=ROUND,
+    )
+    yield own_case(
+        "loop-in-a-turn", "the same call five times in a turn", calls(*[READ] * 5), DONE, files=FILES
+    )
+
+
+def _written() -> Iterator[Case]:
+    write = '{"path": "n.txt", "content": "x"}'
+    named = '{"name": "write", "arguments": {"path": "n.txt", "content": "x"}}'
+    for name, about, text in (
+        ("bracket", "a call written in brackets", f"[write]\n{write}\n[END_TOOL_REQUEST]"),
+        ("bracket-tool", "a call written as `[tool:name]`", f"[tool:write]{write}"),
+        ("bracket-closed", "a call written in brackets that close by name", f"[write]\n{write}\n[/write]"),
+        (
+            "bracket-words",
+            "words before a call in brackets",
+            f"I write it.\n[write]\n{write}\n[END_TOOL_REQUEST]",
+        ),
+        ("bracket-unknown", "an unknown tool in brackets", f"[save]\n{write}\n[END_TOOL_REQUEST]"),
+        ("bracket-broken", "brackets around what is no JSON", '[write]\n{"path": \n[END_TOOL_REQUEST]'),
+        ("xml", "a call in `<tool_call>`", f"<tool_call>{named}</tool_call>"),
+        ("fence", "a call in a fence of JSON", f"```json\n{named}\n```"),
+        ("json", "a call as bare JSON", named),
+        (
+            "harmony",
+            "a call of the harmony format",
+            f"<|channel|>commentary to=functions.write <|constrain|>json<|message|>{write}<|call|>",
+        ),
+        (
+            "think",
+            "thinking tags before a call in brackets",
+            f"<think>I write it.</think>\n[write]\n{write}\n[END_TOOL_REQUEST]",
+        ),
+        (
+            "think-call",
+            "a call in brackets within thinking tags",
+            f"<think>\n[write]\n{write}\n[END_TOOL_REQUEST]\n</think>\nDone.",
+        ),
+        ("think-answer", "thinking tags before an answer", "<think>Nothing to do.</think>Done."),
+        ("think-open", "thinking that never ends", "<think>Nothing to do. Done."),
+    ):
+        yield own_case(f"written-{name}", about, says(text), DONE, tools=("write", "read"), files=FILES)

@@ -1,0 +1,153 @@
+"""What came of a case, in a form in which our loop and the real agent can be compared."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any, Literal
+
+from pytest_openclaw.faults import outcome_of
+from pytest_openclaw.judge import judge
+from pytest_openclaw.records import Fault, Prompt, Reply
+
+Kind = Literal["ok", "error", "bad_arguments", "unknown_tool", "unanswered"]
+
+# --- what may differ, and why ---------------------------------------------------------------------
+
+JUSTIFIED = (
+    (
+        re.compile(r'"observedAt": \d+'),
+        '"observedAt": 0',
+        "the moment at which OpenClaw looked at a note",
+    ),
+)
+"""Pattern, what stands for it, and why it may differ: the only normalisation there is."""
+
+
+def alike(text: str) -> str:
+    """Return a text without what may differ."""
+    for pattern, stand_in, _ in JUSTIFIED:
+        text = pattern.sub(stand_in, text)
+    return text
+
+
+# --- outcomes -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Happened:
+    """What became of one call.
+
+    Attributes:
+        name: as the model wrote it.
+        kind: carried out (`ok`, `error`), refused (`bad_arguments`, `unknown_tool`), or never
+            heard of (`unanswered`).
+        told: what the model heard of it.
+    """
+
+    name: str
+    kind: Kind
+    told: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What came of a case.
+
+    Attributes:
+        verdict: `passed`, `failed`, `not judged`, or the failure type of a cell without an answer.
+        tool_outcome: how the use of tools is classed.
+        ended: how the exchange ended.
+        turns: the calls of each turn.
+        files: what is there at the end.
+    """
+
+    verdict: str
+    tool_outcome: str | None
+    ended: str | None
+    turns: tuple[tuple[Happened, ...], ...] = ()
+    files: Mapping[str, str]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON; see `of_json`."""
+        calls = [[{"name": c.name, "kind": c.kind, "told": c.told} for c in turn] for turn in self.turns]
+        return {
+            "verdict": self.verdict,
+            "tool_outcome": self.tool_outcome,
+            "ended": self.ended,
+            "turns": calls,
+            "files": dict(self.files),
+        }
+
+    @classmethod
+    def of_json(cls, value: Mapping[str, Any]) -> Outcome:
+        """Return what `to_json` gave."""
+        turns = tuple(tuple(Happened(**call) for call in turn) for turn in value["turns"])
+        return cls(**{**value, "turns": turns})
+
+
+def outcome(prompt: Prompt, result: Reply | Fault) -> Outcome:
+    """Return what came of a case, as a row would have it."""
+    if isinstance(result, Fault):
+        return Outcome(verdict=outcome_of(result).failure_type or "", tool_outcome=None, ended=None, files={})
+    judged = judge(prompt, result)
+    passed = {True: "passed", False: "failed", None: "not judged"}[judged.verdict.passed]
+    turns = tuple(
+        tuple(
+            Happened(name=call.name, kind=_kind(told), told=alike(told or ""))
+            for call, told in zip_longest(turn.calls, turn.results[: len(turn.calls)])
+        )
+        for turn in judged.reply.turns
+    )
+    state = judged.reply.world
+    return Outcome(
+        verdict=judged.outcome.failure_type or passed,
+        tool_outcome=judged.tool_outcome,
+        ended=judged.reply.ended_by,
+        turns=turns,
+        files=state.files if state else {},
+    )
+
+
+def _kind(told: str | None) -> Kind:
+    """Read it from what the model heard, on both sides alike."""
+    if not told:
+        return "unanswered"
+    if told.startswith("Validation failed for tool "):
+        return "bad_arguments"
+    if re.fullmatch(r"Tool .* not found", told, re.DOTALL):
+        return "unknown_tool"
+    try:
+        value = json.loads(told)
+    except ValueError:
+        return "ok"
+    return "error" if isinstance(value, dict) and value.get("status") == "error" else "ok"
+
+
+def differences(ours: Outcome, real: Outcome) -> Iterator[str]:
+    """Yield in words what differs, but for what the model was told."""
+    for name in ("verdict", "tool_outcome", "ended"):
+        one, other = getattr(ours, name), getattr(real, name)
+        if one != other:
+            yield f"{name.replace('_', ' ')}: {one} in our loop, {other} in OpenClaw"
+    if len(ours.turns) != len(real.turns):
+        yield f"turns: {len(ours.turns)} in our loop, {len(real.turns)} in OpenClaw"
+    for number, (turn, other_turn) in enumerate(zip(ours.turns, real.turns, strict=False), 1):
+        one, other = (", ".join(f"{c.name} {c.kind}" for c in calls) for calls in (turn, other_turn))
+        if one != other:
+            yield f"turn {number}: {one or 'no call'} in our loop, {other or 'no call'} in OpenClaw"
+    for path in sorted({*ours.files, *real.files}):
+        if ours.files.get(path) != real.files.get(path):
+            told = (json.dumps(files.get(path))[:80] for files in (ours.files, real.files))
+            yield "{}: {} in our loop, {} in OpenClaw".format(path, *told)
+
+
+def other_words(ours: Outcome, real: Outcome) -> Iterator[tuple[str, str, str]]:
+    """Yield name, our words and OpenClaw's, of each call of which the model hears something else."""
+    for turn, other_turn in zip(ours.turns, real.turns, strict=False):
+        for call, other in zip(turn, other_turn, strict=False):
+            if call.told != other.told:
+                yield call.name, call.told, other.told

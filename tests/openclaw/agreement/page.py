@@ -1,0 +1,120 @@
+"""The table of agreement, as a page of the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from tests.openclaw.agreement.cases import Case, all_cases, unplayed
+from tests.openclaw.agreement.observed import Observed
+from tests.openclaw.agreement.outcomes import JUSTIFIED, Outcome, differences, other_words
+
+PAGE = Path(__file__).parents[3] / "docs/agreement.md"
+
+_HEAD = """\
+# Agreement with the real OpenClaw
+
+<!-- Written by `python -m tests.openclaw.agreement`; change it there. -->
+
+A world is played by our own loop, which answers a model's calls by OpenClaw's rules, or by OpenClaw itself
+([Ask through OpenClaw itself](how-to/openclaw.md)). This page says how far both come to the same, against one
+scripted model on loopback that plays good and bad turns: each case once through our loop, asked over HTTP, and once
+through the real `openclaw agent exec`.
+"""
+_COMPARED = """\
+A case agrees if all of this is the same: the verdict of the cell and how its use of tools is classed, the number of
+turns, how the exchange ended, for each call whether it was carried out (`ok`, `error`), refused (`bad_arguments`,
+`unknown_tool`) or never answered, and every file at the end. What the model was told of each call is compared too, word
+for word; a difference there alone is counted, and is no disagreement. Calls of one turn run side by side in OpenClaw and
+one after the other in our loop; no case depends on it.
+
+Before comparing, this is made equal:
+
+- `/workspace`: the folder in which the real agent works has another name in each run, and `openclaw_agent` puts this one
+  for it"""
+_AGAIN = """\
+## Play it again
+
+```console
+$ python tests/openclaw/install_openclaw.py FOLDER
+$ OPENCLAW_TEST_OPENCLAW_DIR=FOLDER python -m tests.openclaw.agreement
+```
+
+Each case starts OpenClaw once, which takes ten seconds or more. What OpenClaw did is kept beside the cases, so that the
+ordinary tests hold our loop to it without OpenClaw.
+"""
+
+
+def render(observed: Observed, ours: Mapping[str, Outcome]) -> str:
+    """Return the page.
+
+    Args:
+        observed: what the real OpenClaw did, in every case.
+        ours: what our loop does, by case.
+    """
+    pairs = [(case, ours[case.id], real) for case in all_cases() if (real := observed.outcome(case))]
+    return "\n".join(
+        [
+            _HEAD,
+            *_figures(observed, pairs),
+            _COMPARED,
+            *(f"- `{stand_in}`: {why}" for _, stand_in, why in JUSTIFIED),
+            "\n## Where both differ\n",
+            *_disagreements(pairs),
+            "\n## The agentic suite\n",
+            *_table([pair for pair in pairs if pair[0].prompt.suite != "agreement"]),
+            "",
+            *(f"- {name} is not played by the real agent: {why}" for name, why in unplayed()),
+            "\n## Mistakes of every kind\n",
+            *_table([pair for pair in pairs if pair[0].prompt.suite == "agreement"]),
+            "",
+            _AGAIN,
+        ]
+    )
+
+
+_Pair = tuple[Case, Outcome, Outcome]
+
+
+def _figures(observed: Observed, pairs: Sequence[_Pair]) -> Iterator[str]:
+    assert observed.releases is not None, "something was played"
+    agree = sum(not list(differences(one, other)) for _, one, other in pairs)
+    calls = sum(len(turn) for _, one, _ in pairs for turn in one.turns)
+    others = sum(len(list(other_words(one, other))) for _, one, other in pairs)
+    told = observed.releases
+    yield f"- OpenClaw {told.openclaw} on Node {told.node}, pytest-openclaw {told.pytest_openclaw}, {told.date}"
+    yield f"- **{agree} of {len(pairs)} cases agree**"
+    yield f"- of {calls} calls, {calls - others} are told to the model in the same words\n"
+
+
+def _disagreements(pairs: Sequence[_Pair]) -> Iterator[str]:
+    found = [(case, list(differences(one, other))) for case, one, other in pairs]
+    if not any(lines for _, lines in found):
+        yield "Nowhere."
+    for case, lines in found:
+        if lines:
+            yield f"- `{case.id}`: {'; '.join(lines)}. {case.differs}"
+
+
+def _table(pairs: Sequence[_Pair]) -> Iterator[str]:
+    yield "| case | what the model does | what came of its calls, by turn | ended | verdict | agrees |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for case, ours, real in pairs:
+        agrees = "**no**" if list(differences(ours, real)) else "yes"
+        cells = (f"`{case.id}`", case.about, _calls(real), f"{real.ended or '–'}", _verdict(real), agrees)
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _calls(real: Outcome) -> str:
+    turns = [
+        ", ".join(f"`{call.name.strip()}` {call.kind.replace('_', ' ')}" for call in turn)
+        for turn in real.turns
+        if turn
+    ]
+    runs = [(turn, len([*same])) for turn, same in groupby(turns)]
+    return "; ".join(f"{turn} × {count}" if count > 1 else turn for turn, count in runs) or "none"
+
+
+def _verdict(real: Outcome) -> str:
+    return f"{real.verdict} ({real.tool_outcome})" if real.tool_outcome else real.verdict
