@@ -1,8 +1,9 @@
 """What OpenClaw 2026.9.6 makes of a tool call: which tool it reaches, and what the model is told if none.
 
 Observed on the released program, over the chat completions API: names need not be exact (`names.py`),
-simple types are converted (`coercion.py`) before the arguments are checked (`complaints.py`), and
-arguments that are no JSON object end the whole run, empty ones too.
+simple types are converted (`coercion.py`) before the arguments are checked (`complaints.py`). Where
+arguments are no JSON object, empty ones too, nothing of the turn is carried out; it may end the whole run
+(`recovery.py`).
 """
 
 from __future__ import annotations
