@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Answer:
     """Capture, save, compare."""
-    from pytest_openclaw.providers.openclaw_capture import capture
+    from pytest_openclaw.providers.openclaw.capture import capture
     from pytest_openclaw.reports.drift import drift_to_json, render_drift
     from pytest_openclaw.tools.captured import gather
     from pytest_openclaw.tools.catalogue import catalogue_in

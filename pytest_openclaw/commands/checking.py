@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from pytest_openclaw.providers.openclaw_ruling import Checked, Remark, Ruling
+    from pytest_openclaw.providers.openclaw.ruling import Checked, Remark, Ruling
     from pytest_openclaw.records import JsonObject
 
 
@@ -23,7 +23,7 @@ def have_checked(patch: str, config: Path | None) -> Checked:
     Raises:
         OpenClawError: there is no answer.
     """
-    from pytest_openclaw.providers.openclaw_patching import check_patch
+    from pytest_openclaw.providers.openclaw.patching import check_patch
 
     def tell(sentence: str) -> None:
         print(f"{sentence} …", file=sys.stderr, flush=True)  # noqa: T201
@@ -52,7 +52,7 @@ def render_checked(checked: Checked) -> Iterator[str]:
 
 
 def _set_aside(checked: Checked) -> Iterator[str]:
-    from pytest_openclaw.providers.openclaw_ruling import is_of_unset
+    from pytest_openclaw.providers.openclaw.ruling import is_of_unset
 
     others = [remark for remark in checked.warnings if not is_of_unset(remark)]
     if others:

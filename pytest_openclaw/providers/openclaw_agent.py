@@ -2,7 +2,7 @@
 
 A model's name is `provider/model`, as OpenClaw has it. `ollama/…` and `openai/…` are asked where those
 servers are for the other providers; any other provider is the server at `OPENCLAW_AGENT_BASE_URL`, or that
-of the endpoint's line, by chat completions. OpenClaw reaches them through `openclaw_relay.py`, where times,
+of the endpoint's line, by chat completions. OpenClaw reaches them through `openclaw/relay.py`, where times,
 calls and their results are heard; times are the model's, without the ten seconds in which OpenClaw starts.
 
 OpenClaw writes its own system prompt, and sends no temperature. Tools are those that OpenClaw has under the
@@ -23,7 +23,7 @@ from pytest_openclaw.providers import processes
 from pytest_openclaw.providers.ollama_native import OllamaNative
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
-from pytest_openclaw.providers.openclaw_call import (
+from pytest_openclaw.providers.openclaw.call import (
     Route,
     arguments,
     config_of,
@@ -34,8 +34,8 @@ from pytest_openclaw.providers.openclaw_call import (
     why_not_askable,
     write_config,
 )
-from pytest_openclaw.providers.openclaw_result import Asked, find_envelope, read_envelope
-from pytest_openclaw.providers.openclaw_turns import reply_of, told_in_world
+from pytest_openclaw.providers.openclaw.result import Asked, find_envelope, read_envelope
+from pytest_openclaw.providers.openclaw.turns import reply_of, told_in_world
 from pytest_openclaw.providers.processes import Program, Running
 from pytest_openclaw.providers.wire_errors import shortened
 from pytest_openclaw.records import Fault
@@ -43,8 +43,8 @@ from pytest_openclaw.redact import Redactor
 from pytest_openclaw.text import valid_text
 
 if TYPE_CHECKING:
-    from pytest_openclaw.providers.openclaw_disk import Stage
-    from pytest_openclaw.providers.openclaw_relay import Relay
+    from pytest_openclaw.providers.openclaw.disk import Stage
+    from pytest_openclaw.providers.openclaw.relay import Relay
     from pytest_openclaw.providers.over_http import OverHttp
     from pytest_openclaw.records import JsonObject, Reply, Request
     from pytest_openclaw.worlds import World
@@ -107,7 +107,7 @@ class OpenClawAgent(Provider):
             CallFailed: there is no reply.
         """
         # Not sooner: with it the HTTP library is loaded, in the process that asks.
-        from pytest_openclaw.providers.openclaw_relay import Relay
+        from pytest_openclaw.providers.openclaw.relay import Relay
 
         command = find_command(self.setup)
         if why := why_not_askable(request):

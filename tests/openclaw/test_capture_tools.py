@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from pytest_openclaw.commands import main
-from pytest_openclaw.providers import openclaw_capture
+from pytest_openclaw.providers.openclaw import capture
 from pytest_openclaw.tools.catalogue import load_catalogue, read_catalogue
 
 pytestmark = [
@@ -188,7 +188,7 @@ def test_what_goes_wrong_is_said(mode, words, said, here, fake, config, capsys):
 
 def test_who_says_nothing_is_not_waited_for_any_longer(here, fake, capsys, monkeypatch):
     """A start that hangs ends the command, and is ended itself."""
-    monkeypatch.setattr(openclaw_capture, "PATIENCE_S", 6.0)
+    monkeypatch.setattr(capture, "PATIENCE_S", 6.0)
     fake("hangs")
     before = {process.pid for process in psutil.Process().children(recursive=True)}
 

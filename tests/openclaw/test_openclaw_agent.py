@@ -112,7 +112,7 @@ def test_without_tools_none_are_allowed(seen):
 def test_nobody_else_may_use_the_way_to_the_model():
     """Whoever lacks the call's token gets nothing passed on."""
     from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
-    from pytest_openclaw.providers.openclaw_relay import Relay
+    from pytest_openclaw.providers.openclaw.relay import Relay
 
     async def knock(url: str) -> tuple[bytes, int]:
         server = OllamaOpenAI(ProviderSetup(name="local", base_url=url))

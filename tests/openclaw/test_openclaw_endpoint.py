@@ -14,7 +14,7 @@ from pytest_openclaw.protocols import ProviderSetup
 from pytest_openclaw.providers.ollama_native import OllamaNative
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
-from pytest_openclaw.providers.openclaw_endpoint import ANSWER, Endpoint, answer_to
+from pytest_openclaw.providers.openclaw.endpoint import ANSWER, Endpoint, answer_to
 from pytest_openclaw.records import Request
 
 KINDS = [

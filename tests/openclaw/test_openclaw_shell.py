@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers.openclaw_call import scratch_folder
-from pytest_openclaw.providers.openclaw_disk import Disk
-from pytest_openclaw.providers.openclaw_shell import command_of, play
+from pytest_openclaw.providers.openclaw.call import scratch_folder
+from pytest_openclaw.providers.openclaw.disk import Disk
+from pytest_openclaw.providers.openclaw.shell import command_of, play
 from pytest_openclaw.text import valid_text
 from pytest_openclaw.tools.world.shell import Exec, Ran
 from pytest_openclaw.tools.world.workspace import ToolError, Workspace
@@ -355,7 +355,7 @@ def test_a_folder_that_is_gone(staged):
 
 def test_it_starts_with_little():
     """A command needs none of what providers and sessions need; each of them would be loaded for each command."""
-    code = "import pytest_openclaw.providers.openclaw_shell, sys; print(*sys.modules)"
+    code = "import pytest_openclaw.providers.openclaw.shell, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S)
 
     loaded = {name.partition(".")[0] for name in done.stdout.split()}

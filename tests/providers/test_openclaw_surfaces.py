@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.providers.openclaw_call import Scratch
-from pytest_openclaw.providers.openclaw_surfaces import SPOKEN, release_surfaces, whole_config
-from pytest_openclaw.providers.openclaw_users_config import REDACTED, configured_surface
+from pytest_openclaw.providers.openclaw.call import Scratch
+from pytest_openclaw.providers.openclaw.surfaces import SPOKEN, release_surfaces, whole_config
+from pytest_openclaw.providers.openclaw.users_config import REDACTED, configured_surface
 
 MODEL = {"id": "m", "contextWindow": 4096, "params": {"num_ctx": 4096}, "headers": {"x": "y"}}
 SERVER = {"baseUrl": "https://models.example", "apiKey": REDACTED, "api": "ollama", "models": [MODEL]}

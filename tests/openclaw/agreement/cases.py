@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pytest_openclaw.providers.openclaw_call import why_not_askable
+from pytest_openclaw.providers.openclaw.call import why_not_askable
 from pytest_openclaw.records import Prompt, Request, Suite
 from pytest_openclaw.suites import load_suite
 from pytest_openclaw.tools.catalogue import load_catalogue

@@ -36,13 +36,10 @@ Before comparing, this is made equal:
 _AGAIN = """\
 ## Play it again
 
-```console
-$ python tests/openclaw/install_openclaw.py FOLDER
-$ OPENCLAW_TEST_OPENCLAW_DIR=FOLDER python -m tests.openclaw.agreement
-```
-
-Each case starts OpenClaw once, which takes ten seconds or more. What OpenClaw did is kept beside the cases, so that the
-ordinary tests hold our loop to it without OpenClaw.
+In a clone, `python tests/openclaw/install_openclaw.py FOLDER` installs OpenClaw and its Node, and with
+`OPENCLAW_TEST_OPENCLAW_DIR=FOLDER` in the environment `python -m tests.openclaw.agreement` plays the cases. Each
+starts OpenClaw once, which takes ten seconds or more. What OpenClaw did is kept beside the cases, so that the ordinary
+tests hold our loop to it without OpenClaw.
 """
 
 

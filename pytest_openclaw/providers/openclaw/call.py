@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw import faults
 from pytest_openclaw.errors import CallFailed
-from pytest_openclaw.providers.openclaw_disk import Stage
+from pytest_openclaw.providers.openclaw.disk import Stage
 from pytest_openclaw.tools.paths import place_of
 from pytest_openclaw.tools.world.search import is_note
 
@@ -106,7 +106,7 @@ class Scratch:
             (self.folder / name).mkdir()
         text = _SHELL
         if world is not None:
-            from pytest_openclaw.providers.openclaw_shell import script
+            from pytest_openclaw.providers.openclaw.shell import script
 
             self.stage.lay_out(world)
             text = script(self.folder)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.providers.mcp_tools import broken_file, load_offer
-from pytest_openclaw.providers.openclaw_disk import Played, Stage
+from pytest_openclaw.providers.openclaw.disk import Played, Stage
 from pytest_openclaw.text import valid_text
 from pytest_openclaw.tools.paths import place_of
 from pytest_openclaw.tools.world.shell import MISUSE, Exec, Ran

@@ -1,6 +1,6 @@
 """What `openclaw agent exec --json` says at its end: the object found in its output, and what it means.
 
-The object has no times and no arguments of calls; those are heard on the way, by `openclaw_relay.py`.
+The object has no times and no arguments of calls; those are heard on the way, by `relay.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw import faults
 from pytest_openclaw.faults import WireError
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
-from pytest_openclaw.providers.openclaw_output import find_object
+from pytest_openclaw.providers.openclaw.output import find_object
 from pytest_openclaw.providers.wire_errors import shortened
 from pytest_openclaw.text import valid_text
 

@@ -13,9 +13,9 @@ from pytest_openclaw.tools.thinking import strip_thinking
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_openclaw.providers.openclaw_disk import Disk
-    from pytest_openclaw.providers.openclaw_relay import Heard
-    from pytest_openclaw.providers.openclaw_result import Told
+    from pytest_openclaw.providers.openclaw.disk import Disk
+    from pytest_openclaw.providers.openclaw.relay import Heard
+    from pytest_openclaw.providers.openclaw.result import Told
     from pytest_openclaw.records import EndedBy, Request, Timing
     from pytest_openclaw.toolcalls import Tool, ToolCall
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.protocols import ProviderSetup
 from pytest_openclaw.providers import processes
-from pytest_openclaw.providers.openclaw_call import environment, find_command
+from pytest_openclaw.providers.openclaw.call import environment, find_command
 from pytest_openclaw.providers.processes import Program
 from pytest_openclaw.text import valid_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pytest_openclaw.providers.openclaw_call import Scratch
+    from pytest_openclaw.providers.openclaw.call import Scratch
     from pytest_openclaw.providers.processes import Running
 
 # It takes half a second to ten, by the machine and by what else that does.

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.providers.json_values import object_in
-from pytest_openclaw.providers.openclaw_call import CONTEXT_TOKENS
+from pytest_openclaw.providers.openclaw.call import CONTEXT_TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_openclaw.providers.openclaw_call import Scratch
+    from pytest_openclaw.providers.openclaw.call import Scratch
     from pytest_openclaw.records import JsonObject
 
 PROFILES = ("minimal", "messaging", "coding", "full")

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.errors import CallFailed, OpenClawError
 from pytest_openclaw.protocols import ProviderSetup
 from pytest_openclaw.providers import processes
-from pytest_openclaw.providers.openclaw_call import environment, find_command, scratch_folder, write_config
-from pytest_openclaw.providers.openclaw_endpoint import Endpoint
-from pytest_openclaw.providers.openclaw_result import find_envelope
-from pytest_openclaw.providers.openclaw_surfaces import KEY, release_surfaces, whole_config
-from pytest_openclaw.providers.openclaw_users_config import SECTIONS, configured_surface
+from pytest_openclaw.providers.openclaw.call import environment, find_command, scratch_folder, write_config
+from pytest_openclaw.providers.openclaw.endpoint import Endpoint
+from pytest_openclaw.providers.openclaw.result import find_envelope
+from pytest_openclaw.providers.openclaw.surfaces import KEY, release_surfaces, whole_config
+from pytest_openclaw.providers.openclaw.users_config import SECTIONS, configured_surface
 from pytest_openclaw.providers.processes import Program
 from pytest_openclaw.providers.wire_errors import shortened
 from pytest_openclaw.text import valid_text
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from pytest_openclaw.providers.openclaw_call import Scratch
-    from pytest_openclaw.providers.openclaw_surfaces import Wanted
+    from pytest_openclaw.providers.openclaw.call import Scratch
+    from pytest_openclaw.providers.openclaw.surfaces import Wanted
 
 PATIENCE_S = 180.0
 """For a start, which takes ten seconds where nothing else is under way."""

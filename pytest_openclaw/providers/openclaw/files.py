@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.providers.openclaw_config_text import includes_in, secrets_in
+from pytest_openclaw.providers.openclaw.config_text import includes_in, secrets_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
