@@ -243,6 +243,7 @@ COMMANDS = st.one_of(
 @given(commands=st.lists(COMMANDS, min_size=1, max_size=8))
 @example(commands=["mkdir g", "touch g/k", "rm g/k"])
 @example(commands=["rm d/e/f"])
+@example(commands=["mkdir g/k", "rm -r g/k"])
 def test_on_the_disk_as_in_memory(commands):
     """Commands that are played one by one on the disk print and leave what they do in a scripted exchange."""
     made = Command(pattern="make d", output="made", writes={"d/e/f": None, "/log": "x", "new/y": "Y"})

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.providers.mcp_tools import broken_file, dump_offer
 from pytest_openclaw.text import valid_text
-from pytest_openclaw.tools.paths import ROOT, folders_above, is_inside, place_of
+from pytest_openclaw.tools.paths import ROOT, is_inside, place_of
 from pytest_openclaw.tools.world.workspace import ToolError, Workspace
 from pytest_openclaw.worlds import WorldState
 
@@ -99,9 +99,10 @@ class Disk:
     def load(self, played: Played) -> Workspace:
         """Return the workspace in memory; a name that a command cannot write, such as `a/.`, is not there."""
         files, folders = self.read()
-        full = {above for name in files for above in folders_above(name)}
-        stay = [name for name in folders if _is_place(name) and (name in played.folders or name not in full)]
-        return Workspace({**played.outside, **{name: files[name] for name in files if _is_place(name)}}, stay)
+        return Workspace(
+            {**played.outside, **{name: files[name] for name in files if _is_place(name)}},
+            {*played.folders, *filter(_is_place, folders)},
+        )
 
     def store(self, workspace: Workspace) -> None:
         """Make the disk agree with what `load` gave; what is as it was then is not touched.
@@ -121,10 +122,11 @@ class Disk:
         before, after = workspace.start, workspace.files
         for place in filter(is_inside, before.keys() - after.keys()):
             self._real(place).unlink(missing_ok=True)
-        for name in reversed(self.read()[1]):
-            if _is_place(name) and not workspace.is_folder(name) and not any((self.folder / name).iterdir()):
-                self._real(name).rmdir()
-        for place in filter(is_inside, workspace.folders):
+        for place in sorted(filter(is_inside, workspace.start_folders - workspace.folders), reverse=True):
+            folder = self._real(place)
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
+        for place in filter(is_inside, workspace.folders - workspace.start_folders):
             self._real(place).mkdir(parents=True, exist_ok=True)
         for place in filter(is_inside, after):
             if before.get(place) != after[place]:
@@ -179,7 +181,7 @@ class Played:
 
     Attributes:
         outside: the files that a suite put elsewhere, place → text; they are nowhere on this machine.
-        folders: that stay when the last file in them goes.
+        folders: those in which they are or were.
         ran: the commands so far.
     """
 
@@ -203,7 +205,7 @@ class Played:
     def after(self, workspace: Workspace, ran: Iterable[str]) -> Played:
         """Return what there is after some commands, which have left this workspace."""
         outside = {place: text for place, text in workspace.files.items() if not is_inside(place)}
-        folders = sorted(filter(is_inside, workspace.folders))
+        folders = sorted(place for place in workspace.folders if not is_inside(place))
         return Played(outside=outside, folders=tuple(folders), ran=(*self.ran, *ran))
 
     def save(self, file: Path) -> None:

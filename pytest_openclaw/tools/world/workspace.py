@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.tools.paths import ROOT, absolute, folders_above, is_inside, place_of, referred
@@ -40,16 +39,15 @@ class Workspace:
 
     Args:
         files: path → text, as a suite wrote them.
-        folders: places of folders that are there whether files are in them or not.
+        folders: places of folders that are there beside those in which the files are.
     """
 
     def __init__(self, files: Mapping[str, str], folders: Iterable[str] = ()) -> None:
-        self.start = {place_of(path): text for path, text in files.items()}
-        self.files = dict(self.start)
+        self.files = {place_of(path): text for path, text in files.items()}
         self.folders = set(folders)
-        self._above = Counter(
-            above for place in (*self.files, *self.folders) for above in folders_above(place)
-        )
+        for place in (*self.files, *self.folders):
+            self.folders.update(folders_above(place))
+        self.start, self.start_folders = dict(self.files), frozenset(self.folders)
         self._room = ROOM_CHARS
         self._files_left = MOST_FILES
 
@@ -59,7 +57,7 @@ class Workspace:
 
     def is_folder(self, place: str) -> bool:
         """Whether there is a folder of this name."""
-        return place in ("", "/") or place in self.folders or self._above[place] > 0
+        return place in ("", "/") or place in self.folders
 
     def entries(self, place: str) -> list[str]:
         """Return the names in a folder, its folders with a `/` behind them, in the order of the alphabet."""
@@ -101,9 +99,7 @@ class Workspace:
             self.folders.add(place)
 
     def remove(self, place: str) -> None:
-        """Take away a file, or a folder in which nothing is."""
-        if place in self.files or place in self.folders:
-            self._above.subtract(folders_above(place))
+        """Take away a file, or a folder in which nothing is; the folders above it stay."""
         self.files.pop(place, None)
         self.folders.discard(place)
 
@@ -111,7 +107,7 @@ class Workspace:
         if not self._files_left:
             raise ToolError("ENOSPC: no space left on device")
         self._files_left -= 1
-        self._above.update(folders_above(place))
+        self.folders.update(folders_above(place))
 
     def take_room(self, chars: int) -> None:
         """Count what is kept for good, whether it is taken away later or not.
