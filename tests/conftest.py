@@ -23,9 +23,11 @@ from tests.openclaw import install_openclaw
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Machines are shared: how long an example takes, or its making, says nothing.
-settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("shared machine")
+# Machines are shared: how long an example takes, or its making, says nothing. What stands before a merge tries the
+# same examples each time; `tox -e search` tries others.
+settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", settings.get_profile("search"), derandomize=True)
+settings.load_profile("same")
 
 # For sessions of ours, in PYTEST_ADDOPTS: the plugins of other packages take a fifth of a process's start.
 NO_OTHER_PLUGINS = "-p no:hypothesispytest -p no:anyio"
