@@ -31,9 +31,10 @@ _MASKS = [
     (re.compile(r"(?<![\w.])/[\w./-]+"), "PATH"),
     (re.compile(r"\b\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d)?"), "DAY"),
     (re.compile(r"(?<= in )[\d.]+s(?: \([\d:]+\))?"), "N"),
-    # Times, shares, ratios and all fractions; a count stays as it is.
-    (re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|s|min|h|%|x)(?![\w.])|\b\d+\.\d+"), "N"),
-    (re.compile(r"(N\??)\s+\d+(?=\s+(?:–|[123]))"), r"\1 N"),  # tokens per second, in front of the tier
+    (re.compile(r"(?<![\w.-])[\d.]+-(?=\d)"), ""),  # the lower end of an interval
+    # Times, shares, ratios, speeds and all fractions; a count stays as it is.
+    (re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|s|min|h|%|x|tok/s)(?![\w.])|\b\d+\.\d+"), "N"),
+    (re.compile(r"(N\??)\s+\d+\??(?=\s+(?:–|[123]))"), r"\1 N"),  # tokens per second, in front of the tier
     (re.compile(r"(?<!\S)[=_]+(?!\S)|[=_─-]{3,}"), " "),
 ]
 
