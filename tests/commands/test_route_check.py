@@ -15,7 +15,7 @@ import pytest
 
 from pytest_openclaw.commands import main
 from pytest_openclaw.errors import OpenClawError
-from pytest_openclaw.providers.openclaw import once
+from pytest_openclaw.providers.openclaw import installed
 from pytest_openclaw.providers.openclaw.patching import check_patch
 from tests.commands.routed_runs import ABLE, store_run, three_tiers
 from tests.unit.reports.summaries import tool_cells
@@ -76,7 +76,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LAB_KEY", KEY)
     for name in ("OPENCLAW_CONFIG_PATH", "OPENCLAW_STATE_DIR", "OPENCLAW_HOME", "OPENCLAW_INCLUDE_ROOTS"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(once, "LONG_S", 600.0)  # a busy machine's stderr is as empty as another's
+    monkeypatch.setattr(installed, "LONG_S", 600.0)  # a busy machine's stderr is as empty as another's
     store_run(Path("runs/one"), three_tiers())
     return home
 
@@ -428,7 +428,7 @@ def test_it_is_said_what_takes_long(
 ) -> None:
     """A line on stderr for each start of OpenClaw that is waited for."""
     openclaw()
-    monkeypatch.setattr(once, "LONG_S", 0.0)
+    monkeypatch.setattr(installed, "LONG_S", 0.0)
 
     assert main(["route", "one", "--check"]) == 0
 

@@ -194,7 +194,8 @@ def test_who_says_nothing_is_not_waited_for_any_longer(here, fake, capsys, monke
 
     assert main(["capture-tools"]) == 2
 
-    assert "nothing was sent to the model for the surface direct within 6 s" in capsys.readouterr().err
+    said = "nothing was sent to the model for the surface direct: openclaw agent exec did not end within 6 s"
+    assert said in capsys.readouterr().err
     assert {process.pid for process in psutil.Process().children(recursive=True)} <= before
 
 

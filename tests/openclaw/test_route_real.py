@@ -14,7 +14,7 @@ import pytest
 
 from pytest_openclaw.commands import main
 from pytest_openclaw.providers.openclaw.call import scratch_folder
-from pytest_openclaw.providers.openclaw.once import OpenClaw, Printed
+from pytest_openclaw.providers.openclaw.installed import OpenClaw, Printed
 from pytest_openclaw.tools.catalogue import load_catalogue
 from tests.commands.routed_runs import store_run, three_tiers
 from tests.conftest import require_openclaw

@@ -12,17 +12,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.errors import CallFailed, OpenClawError
-from pytest_openclaw.protocols import ProviderSetup
-from pytest_openclaw.providers import processes
-from pytest_openclaw.providers.openclaw.call import environment, find_command, scratch_folder, write_config
+from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.providers.openclaw.call import scratch_folder, write_config
 from pytest_openclaw.providers.openclaw.endpoint import Endpoint
+from pytest_openclaw.providers.openclaw.installed import PATIENCE_S, OpenClaw, find_openclaw
 from pytest_openclaw.providers.openclaw.result import find_envelope
 from pytest_openclaw.providers.openclaw.surfaces import KEY, release_surfaces, whole_config
 from pytest_openclaw.providers.openclaw.users_config import SECTIONS, configured_surface
-from pytest_openclaw.providers.processes import Program
 from pytest_openclaw.providers.wire_errors import shortened
-from pytest_openclaw.text import valid_text
 from pytest_openclaw.tools.captured import CONFIGURED, Masks, Sent, read_request
 
 if TYPE_CHECKING:
@@ -30,14 +27,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_openclaw.providers.openclaw.call import Scratch
+    from pytest_openclaw.providers.openclaw.installed import Printed
     from pytest_openclaw.providers.openclaw.surfaces import Wanted
 
-PATIENCE_S = 180.0
-"""For a start, which takes ten seconds where nothing else is under way."""
 _NAME = "capture-tools"
 _RELEASE = re.compile(r"\b\d{4}\.\d+\.\d+(?:[-.][0-9A-Za-z]+)*")
 _QUESTION = "Say OK."
-_POLL_S = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,10 +74,7 @@ def capture(
 class _Capturing:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
-        try:
-            self._command = find_command(ProviderSetup(name=_NAME, environ=dict(environ)))
-        except CallFailed as error:
-            raise OpenClawError(error.fault.message) from error
+        self._command = find_openclaw(environ, name=_NAME)
         # Each start keeps a core busy.
         self._room = asyncio.Semaphore(max(1, min(4, os.cpu_count() or 1)))
 
@@ -106,10 +98,10 @@ class _Capturing:
         with Endpoint() as endpoint, scratch_folder() as scratch:
             async with self._room:
                 write_config(scratch, whole_config(wanted, scratch, endpoint.url(wanted.api)))
-                words = await self._run(self._arguments(wanted, scratch), scratch, until=endpoint)
+                why = await self._until_heard(endpoint, self._arguments(wanted, scratch), scratch)
             recorded = endpoint.recorded
             if recorded is None:
-                raise OpenClawError(f"nothing was sent to the model for the surface {wanted.surface}{words}")
+                raise OpenClawError(f"nothing was sent to the model for the surface {wanted.surface}: {why}")
             try:
                 sent = read_request(recorded.api, recorded.body)
             except ValueError as error:
@@ -125,45 +117,29 @@ class _Capturing:
         once = ("agent", "exec", "--json", "--config", str(scratch.config), "--cwd", str(scratch.workspace))
         return (*once, "--timeout", str(round(PATIENCE_S)), _QUESTION)
 
-    async def _run(
-        self, arguments: Sequence[str], scratch: Scratch, *, until: Endpoint | None = None, roots: str = ""
-    ) -> str:
-        """Run OpenClaw to its end, or until the endpoint has heard; return its words, or why nothing came."""
-        env = environment(scratch, self._environ) | {
-            "OPENCLAW_CONFIG_PATH": str(scratch.config),
-            "OPENCLAW_CONFIG_READONLY": "1",
-        }
-        if roots:
-            env["OPENCLAW_INCLUDE_ROOTS"] = roots
-        program = Program(argv=(*self._command, *arguments), env=env, cwd=scratch.workspace)
+    async def _until_heard(self, endpoint: Endpoint, arguments: Sequence[str], scratch: Scratch) -> str:
+        """Let OpenClaw run until the endpoint has heard it; return what ended it before, if something did."""
         try:
-            running = await processes.start(program)
-        except OSError as error:
-            why = error.strerror or error
-            raise OpenClawError(f"the command {program.argv[0]!r} cannot be started: {why}") from error
-        lines: list[bytes] = []
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                reading = asyncio.ensure_future(_read_all(running, lines))
-                while not reading.done() and not (until and until.heard.is_set()):
-                    await asyncio.wait([reading], timeout=_POLL_S)
-                reading.cancel()
-                if until is None or not until.heard.is_set():
-                    await running.exits_within(processes.DRAIN_S)
-        except TimeoutError:
-            return f" within {PATIENCE_S:g} s.{_quoted(running.stderr)}"
-        finally:
-            await running.stop()
-        told = valid_text(b"\n".join(lines).decode("utf-8", "replace"))
-        if until is None:
-            return told or running.stderr
-        return f". OpenClaw ended (exit status {running.exit_status}){_quoted(_words(told, running.stderr))}"
+            printed = await self._openclaw(scratch).printed(*arguments, until=endpoint.heard.is_set)
+        except OpenClawError as error:
+            return str(error)
+        return f"OpenClaw ended (exit status {printed.exit_status}){_quoted(_words(printed))}"
+
+    def _openclaw(self, scratch: Scratch, **more: str) -> OpenClaw:
+        return OpenClaw(
+            command=self._command,
+            scratch=scratch,
+            environ=self._environ,
+            more={"OPENCLAW_CONFIG_PATH": str(scratch.config), "OPENCLAW_CONFIG_READONLY": "1", **more},
+            patience_s=PATIENCE_S,
+        )
 
     async def _release(self) -> str:
         with scratch_folder() as scratch:
-            told = await self._run(("--version",), scratch)
-        found = _RELEASE.search(told)
+            printed = await self._openclaw(scratch).printed("--version")
+        found = _RELEASE.search(printed.stdout)
         if found is None:
+            told = printed.stdout or printed.stderr
             raise OpenClawError(f"OpenClaw does not tell its release{_quoted(told)}")
         return found[0]
 
@@ -187,10 +163,11 @@ class _Capturing:
             with scratch_folder() as scratch:
                 # Read from where it is, so that what it includes is found; written is at most this one.
                 write_config(scratch, {"$include": str(file)})
-                told = await self._run(("config", *words, "--json"), scratch, roots=str(file.parent))
-        start = told.find("{")
+                openclaw = self._openclaw(scratch, OPENCLAW_INCLUDE_ROOTS=str(file.parent))
+                printed = await openclaw.printed("config", *words, "--json")
+        told = printed.stdout or printed.stderr
         with suppress(ValueError):
-            value, _ = json.JSONDecoder().raw_decode(told, max(start, 0))
+            value, _ = json.JSONDecoder().raw_decode(told, max(told.find("{"), 0))
             if isinstance(value, dict):
                 return value
         raise OpenClawError(f"OpenClaw does not tell what is in {file}{_quoted(told)}")
@@ -205,11 +182,6 @@ async def _gathered(asking: Sequence[Any]) -> list[Any]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _read_all(running: processes.Running, lines: list[bytes]) -> None:
-    while (line := await running.next_line()) is not None:
-        lines.append(line)
 
 
 def _masks(scratch: Scratch, environ: Mapping[str, str]) -> Masks:
@@ -234,11 +206,11 @@ def _refusal(checked: Mapping[str, Any]) -> str:
     return said or str(checked.get("error", ""))
 
 
-def _words(told: str, stderr: str) -> str:
+def _words(printed: Printed) -> str:
     """Return OpenClaw's own reason, if it gives one in its JSON, else what it wrote beside it."""
-    error = (find_envelope(told, stderr) or {}).get("error")
+    error = (find_envelope(printed.stdout, printed.stderr) or {}).get("error")
     message = error.get("message") if isinstance(error, dict) else None
-    return message if isinstance(message, str) else stderr
+    return message if isinstance(message, str) else printed.stderr
 
 
 def _quoted(words: str) -> str:

@@ -15,7 +15,7 @@ from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.providers.json_values import count_in
 from pytest_openclaw.providers.openclaw.call import scratch_folder
 from pytest_openclaw.providers.openclaw.files import config_path, copy_config, empty_config
-from pytest_openclaw.providers.openclaw.once import PATIENCE_S, OpenClaw, find_openclaw
+from pytest_openclaw.providers.openclaw.installed import PATIENCE_S, OpenClaw, find_openclaw
 from pytest_openclaw.providers.openclaw.output import find_object
 from pytest_openclaw.providers.openclaw.ruling import Checked, Remark, Ruling, ruling_of
 from pytest_openclaw.providers.wire_errors import shortened
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.providers.openclaw.call import Scratch
     from pytest_openclaw.providers.openclaw.files import Copied
-    from pytest_openclaw.providers.openclaw.once import Printed
+    from pytest_openclaw.providers.openclaw.installed import Printed
     from pytest_openclaw.records import JsonObject
 
 # Its log file is the user's in any folder for temporary files, and may hold what a config holds.

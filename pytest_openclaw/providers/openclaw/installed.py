@@ -1,4 +1,4 @@
-"""OpenClaw, started once by a command of ours: what it printed, or an error that says why there is nothing.
+"""The installed OpenClaw, started by a command of ours: what it printed, or an error that says why not.
 
 It gets folders of its own and an emptied environment, as for a request of `openclaw_agent`.
 """
@@ -14,6 +14,7 @@ from pytest_openclaw.protocols import ProviderSetup
 from pytest_openclaw.providers import processes
 from pytest_openclaw.providers.openclaw.call import environment, find_command
 from pytest_openclaw.providers.processes import Program
+from pytest_openclaw.providers.wire_errors import shortened
 from pytest_openclaw.text import valid_text
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 # It takes half a second to ten, by the machine and by what else that does.
 LONG_S = 4.0
-PATIENCE_S = 120.0
+PATIENCE_S = 180.0
+_POLL_S = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +34,7 @@ class Printed:
     """What a start of OpenClaw has brought.
 
     Attributes:
-        exit_status: None if it does not end though its output has.
+        exit_status: None if it was ended, or does not end though its output has.
         stderr: the end of it.
     """
 
@@ -67,9 +69,18 @@ class OpenClaw:
         Raises:
             OpenClawError: it cannot be started, floods us or does not end.
         """
-        return asyncio.run(self._run(arguments))
+        return asyncio.run(self.printed(*arguments))
 
-    async def _run(self, arguments: tuple[str, ...]) -> Printed:
+    async def printed(self, *arguments: str, until: Callable[[], bool] = lambda: False) -> Printed:
+        """Start it with these arguments, and wait for its end, or end it when there is no more to wait for.
+
+        Args:
+            *arguments: of the command line.
+            until: asked again and again whether it is done with.
+
+        Raises:
+            OpenClawError: as `run` does.
+        """
         name = " ".join(["openclaw", *arguments[:2]])
         program = Program(
             argv=(*self.command, *arguments),
@@ -82,18 +93,28 @@ class OpenClaw:
             why = error.strerror or error
             raise OpenClawError(f"the command {program.argv[0]!r} cannot be started: {why}") from error
         notice = asyncio.get_running_loop().call_later(LONG_S, self._tell, f"waiting for {name}")
+        lines: list[bytes] = []
+        reading = asyncio.ensure_future(_read_all(running, lines))
         try:
             async with asyncio.timeout(self.patience_s):
-                stdout = await _all_of(running)
-                await running.exits_within(processes.DRAIN_S)
+                while not reading.done() and not until():
+                    await asyncio.wait([reading], timeout=_POLL_S)
+                if not until():
+                    await running.exits_within(processes.DRAIN_S)
         except TimeoutError:
-            raise OpenClawError(f"{name} did not end within {self.patience_s:.0f} s") from None
+            words = f": {shortened(running.stderr)}" if running.stderr else ""
+            raise OpenClawError(f"{name} did not end within {self.patience_s:.0f} s{words}") from None
         finally:
             notice.cancel()
+            reading.cancel()
             await running.stop()
         if running.flooded:
             raise OpenClawError(f"{name} printed more than {processes.MOST_OUTPUT_BYTES >> 20} MiB")
-        return Printed(exit_status=running.exit_status, stdout=stdout, stderr=valid_text(running.stderr))
+        return Printed(
+            exit_status=running.exit_status,
+            stdout=valid_text(b"\n".join(lines).decode("utf-8", "replace")),
+            stderr=valid_text(running.stderr),
+        )
 
     def _tell(self, sentence: str) -> None:
         if self.told:
@@ -113,8 +134,6 @@ def find_openclaw(environ: Mapping[str, str], *, name: str) -> tuple[str, ...]:
     return find_command(ProviderSetup(name=name, environ=environ))
 
 
-async def _all_of(running: Running) -> str:
-    lines: list[bytes] = []
+async def _read_all(running: Running, lines: list[bytes]) -> None:
     while (line := await running.next_line()) is not None:
         lines.append(line)
-    return valid_text(b"\n".join(lines).decode("utf-8", "replace"))
