@@ -17,7 +17,8 @@ from hypothesis import HealthCheck, settings
 
 from pytest_openclaw.engine.weights import embedded_model_is_installed
 from tests.e2e.install_claude import VERSION, find_binary
-from tests.openclaw import install_openclaw
+from tests.openclaw.install_openclaw import VERSION as OPENCLAW_VERSION
+from tests.openclaw.real import FOLDER_ENV, RealOpenClaw, find_real_openclaw
 
 # A shell starts what it runs in the background with Ctrl-C ignored, and whatever a test starts would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -72,17 +73,11 @@ def require_claude() -> str:
     skip_or_fail("claude", f"there is no Claude CLI {where}; tests/e2e/install_claude.py installs one")
 
 
-def require_openclaw() -> str:
-    """Return the real OpenClaw's command; without one skip the test, or fail it where CI requires it.
-
-    OPENCLAW_TEST_OPENCLAW_DIR is the folder that was given to `tests/openclaw/install_openclaw.py`.
-    """
-    folder = os.environ.get("OPENCLAW_TEST_OPENCLAW_DIR")
-    if folder and (command := install_openclaw.find_command(Path(folder))):
-        return shlex.join(command)
-    where = f"in {folder}" if folder else "(OPENCLAW_TEST_OPENCLAW_DIR names its folder)"
-    version = install_openclaw.VERSION
-    reason = f"there is no OpenClaw {version} {where}; tests/openclaw/install_openclaw.py installs it"
+def require_openclaw() -> RealOpenClaw:
+    """Return the real OpenClaw; without it skip the test, or fail it where CI requires it."""
+    if found := find_real_openclaw():
+        return found
+    reason = f"there is no OpenClaw {OPENCLAW_VERSION} in {FOLDER_ENV}; tests/openclaw/install_openclaw.py installs it"
     skip_or_fail("openclaw", reason)
 
 

@@ -3,7 +3,7 @@
 A model's name is `provider/model`, as OpenClaw has it. `ollama/…` and `openai/…` are asked where those
 servers are for the other providers; any other provider is the server at `OPENCLAW_AGENT_BASE_URL`, or that
 of the endpoint's line, by chat completions. OpenClaw reaches them through `openclaw/relay.py`, where times,
-calls and their results are heard; times are the model's, without the ten seconds in which OpenClaw starts.
+calls and their results are heard; times are the model's, without the seconds in which OpenClaw starts.
 
 OpenClaw writes its own system prompt, and sends no temperature. Tools are those that OpenClaw has under the
 prompt's names, as it describes them itself.
@@ -12,8 +12,10 @@ prompt's names, as it describes them itself.
 from __future__ import annotations
 
 import asyncio
+import tempfile
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw import faults
@@ -65,10 +67,11 @@ class OpenClawAgent(Provider):
         super().__init__(setup)
         self._servers: dict[str, OverHttp] = {}
         self._version: str | None = None
+        self._compiled: tempfile.TemporaryDirectory[str] | None = None
 
     @property
     def is_local(self) -> bool:
-        """Always: OpenClaw itself runs here, and takes a core for ten seconds of each call."""
+        """Always: OpenClaw itself runs here, and takes a core for six seconds and more of each call."""
         return True
 
     @property
@@ -113,7 +116,7 @@ class OpenClawAgent(Provider):
         if why := why_not_askable(request):
             raise CallFailed(faults.cannot_play(self.setup.name, why))
         route, server = self._way_to(request.model)
-        with scratch_folder(request.world) as scratch:
+        with scratch_folder(request.world, compiled=self._compiled_folder()) as scratch:
             if why := why_no_shell(request, scratch):
                 raise CallFailed(faults.cannot_play(self.setup.name, why))
             prompt = scratch.stage.disk.told_here(request.prompt) if request.world else request.prompt
@@ -145,8 +148,16 @@ class OpenClawAgent(Provider):
         """Give back what was opened."""
         for server in self._servers.values():
             await server.aclose()
+        if self._compiled is not None:
+            self._compiled.cleanup()
+            self._compiled = None
 
     # --- how ----------------------------------------------------------------------------------
+
+    def _compiled_folder(self) -> Path:
+        if self._compiled is None:
+            self._compiled = tempfile.TemporaryDirectory(prefix="openclaw-", ignore_cleanup_errors=True)
+        return Path(self._compiled.name)
 
     def _way_to(self, name: str) -> tuple[Route, OverHttp]:
         """Return how OpenClaw is told to reach a model, and where it really is."""

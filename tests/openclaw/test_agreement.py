@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from tests.conftest import require_openclaw
 from tests.openclaw.agreement import page
 from tests.openclaw.agreement.cases import all_cases
 from tests.openclaw.agreement.observed import Observed, load
 from tests.openclaw.agreement.outcomes import Happened, Outcome, alike, differences, other_words
-from tests.openclaw.agreement.play import cached, play_ours, play_real
+from tests.openclaw.agreement.play import play_ours, play_real
 
 CASES = [pytest.param(case, id=case.id) for case in all_cases()]
 SAMPLE = (
@@ -108,18 +104,10 @@ def test_a_moment_is_no_difference():
     assert alike('{"observedAt": 1795379792048, "score": 12}') == '{"observedAt": 0, "score": 12}'
 
 
-@pytest.fixture(scope="module")
-def openclaw(tmp_path_factory: pytest.TempPathFactory) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The real OpenClaw's command, and an environment in which it finds its Node."""
-    command = tuple(shlex.split(require_openclaw()))
-    path = os.pathsep.join([str(Path(command[0]).parent), os.defpath])
-    return cached(command, tmp_path_factory.mktemp("compiled")), {"PATH": path}
-
-
 @pytest.mark.openclaw_cli
 @pytest.mark.parametrize("name", SAMPLE)
-def test_openclaw_does_what_the_table_says(name, observed, openclaw):
+def test_openclaw_does_what_the_table_says(name, observed, real_openclaw):
     """Played anew, a case ends in OpenClaw as it is kept, down to what the model is told."""
     (case,) = (case for case in all_cases() if case.id == name)
 
-    assert play_real(case, *openclaw) == observed.outcome(case)
+    assert play_real(case, real_openclaw) == observed.outcome(case)

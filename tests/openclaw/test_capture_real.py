@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -15,7 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.tools.catalogue import Catalogue, load_catalogue, read_catalogue
-from tests.conftest import require_openclaw
+from tests.openclaw.real import RealOpenClaw
 
 pytestmark = [pytest.mark.openclaw_cli, pytest.mark.xdist_group("capture")]
 
@@ -63,9 +61,8 @@ def _files(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def captured(tmp_path_factory: pytest.TempPathFactory) -> Captured:
+def captured(real_openclaw: RealOpenClaw, tmp_path_factory: pytest.TempPathFactory) -> Captured:
     """A capture of the release's surfaces and of a user's config."""
-    command = require_openclaw()
     folder = tmp_path_factory.mktemp("capture")
     home = folder / "home"
     own = home / ".openclaw"
@@ -74,11 +71,10 @@ def captured(tmp_path_factory: pytest.TempPathFactory) -> Captured:
     (own / "openclaw.json").write_text(config, encoding="utf-8")
     (own / "tools.json5").write_text(TOOLS, encoding="utf-8")
     before = _files(home)
-    node = str(Path(shlex.split(command)[0]).parent)
     environ = {
-        "PATH": os.pathsep.join([node, os.defpath]),
+        **real_openclaw.environ,
         "HOME": str(home),
-        "OPENCLAW_AGENT_COMMAND": command,
+        "OPENCLAW_AGENT_COMMAND": real_openclaw.command,
         "TMPDIR": str(folder),
     }
     words = ["capture-tools", "--config", str(own / "openclaw.json"), "-o", str(folder / "c.json"), "--json"]

@@ -88,6 +88,26 @@ def test_the_key_goes_to_the_server_and_to_nobody_else(seen):
     assert told["environ"]["OPENCLAW_NO_AUTO_UPDATE"] == told["environ"]["DO_NOT_TRACK"] == "1"
 
 
+def test_what_node_compiles_is_kept_between_calls_and_not_after(seen):
+    """Calls of a session share it, though all else is a call's own; nothing stays behind."""
+
+    async def ask_twice() -> list[Path]:
+        provider = _provider(seen, model.url)
+        kept = []
+        for _ in range(2):
+            await provider.ask(Request(model="local/tiny", prompt="Say hi.", timeout_s=60.0))
+            kept.append(Path(json.loads(seen.read_text("utf-8"))["environ"]["NODE_COMPILE_CACHE"]))
+            assert kept[-1].is_dir()
+        await provider.aclose()
+        return kept
+
+    with ScriptedModel("Hi.", "Hi.") as model:
+        first, second = asyncio.run(ask_twice())
+
+    assert first == second
+    assert not first.exists()
+
+
 def test_the_prompt_is_no_argument(seen):
     """Who looks at the processes does not see what is asked."""
     with ScriptedModel("Hi.") as model:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +15,7 @@ from pytest_openclaw.providers.openclaw_agent import OpenClawAgent
 from pytest_openclaw.records import Reply, Request
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.worlds import Command, World
-from tests.conftest import NO_OTHER_PLUGINS, require_openclaw
+from tests.conftest import NO_OTHER_PLUGINS
 from tests.openclaw.model_server import ScriptedModel
 
 pytestmark = [pytest.mark.openclaw_cli, pytest.mark.usefixtures("scratch")]
@@ -26,23 +23,16 @@ pytestmark = [pytest.mark.openclaw_cli, pytest.mark.usefixtures("scratch")]
 PATIENCE_S = 200.0
 
 
-@pytest.fixture(scope="module")
-def openclaw() -> str:
-    """The real OpenClaw's command."""
-    return require_openclaw()
-
-
 @pytest.fixture
-def environ(openclaw, tmp_path):
+def environ(real_openclaw, tmp_path):
     """An emptied environment; its HOME holds a config and instructions that must not shape a request."""
     own = tmp_path / "home" / ".openclaw"
     own.mkdir(parents=True)
     (own / "openclaw.json").write_text(
         '{"agents": {"defaults": {"model": "other/leaked"}}}', encoding="utf-8"
     )
-    node = str(Path(shlex.split(openclaw)[0]).parent)
-    path = os.pathsep.join([node, os.defpath])
-    yield {"PATH": path, "HOME": str(tmp_path / "home"), "OPENCLAW_AGENT_COMMAND": openclaw}
+    command = real_openclaw.command
+    yield real_openclaw.environ | {"HOME": str(tmp_path / "home"), "OPENCLAW_AGENT_COMMAND": command}
     assert [file.name for file in own.iterdir()] == ["openclaw.json"]
 
 

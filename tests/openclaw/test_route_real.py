@@ -17,8 +17,8 @@ from pytest_openclaw.providers.openclaw.call import scratch_folder
 from pytest_openclaw.providers.openclaw.installed import OpenClaw, Printed
 from pytest_openclaw.tools.catalogue import load_catalogue
 from tests.commands.routed_runs import store_run, three_tiers
-from tests.conftest import require_openclaw
 from tests.openclaw.model_server import ScriptedModel
+from tests.openclaw.real import RealOpenClaw
 
 pytestmark = pytest.mark.openclaw_cli
 
@@ -29,21 +29,14 @@ BRIDGE = {"tool_search", "tool_describe", "tool_call"}
 KEY = "sk-live-4242424242424242"
 
 
-@pytest.fixture(scope="module")
-def command() -> str:
-    """The real OpenClaw's command."""
-    return require_openclaw()
-
-
 @pytest.fixture
-def openclaw(command: str) -> Iterator[OpenClaw]:
+def openclaw(real_openclaw: RealOpenClaw) -> Iterator[OpenClaw]:
     """The real OpenClaw, in folders of its own."""
-    node = str(Path(shlex.split(command)[0]).parent)
     with scratch_folder() as scratch:
         yield OpenClaw(
-            command=tuple(shlex.split(command)),
+            command=tuple(shlex.split(real_openclaw.command)),
             scratch=scratch,
-            environ={"PATH": os.pathsep.join([node, os.defpath])},
+            environ=real_openclaw.environ,
             more={"OPENCLAW_CONFIG_PATH": str(scratch.config), "OPENCLAW_LOG_LEVEL": "silent"},
             patience_s=200.0,
         )
@@ -133,7 +126,7 @@ AGREED = [
     ],
 )  # fmt: skip
 def test_openclaw_checks_a_patch(
-    command: str,
+    real_openclaw: RealOpenClaw,
     run: Path,
     config: Any,
     others: dict[str, str],
@@ -143,7 +136,7 @@ def test_openclaw_checks_a_patch(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Its answers are told in its words, and not a byte of the user's files is touched."""
-    monkeypatch.setenv("OPENCLAW_AGENT_COMMAND", command)
+    monkeypatch.setenv("OPENCLAW_AGENT_COMMAND", real_openclaw.command)
     own = Path.home() / ".openclaw"
     if config is not None:
         _write(own / "openclaw.json", config)

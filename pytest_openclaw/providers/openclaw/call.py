@@ -76,9 +76,16 @@ class Route:
 
 @dataclass(frozen=True)
 class Scratch:
-    """The folders and files of one call."""
+    """The folders and files of one call.
+
+    Attributes:
+        folder: of this call alone, in its real form.
+        compiled: where Node keeps what it has compiled, so that later starts take two thirds of the time;
+            None is within `folder`.
+    """
 
     folder: Path
+    compiled: Path | None = None
 
     @property
     def workspace(self) -> Path:
@@ -115,11 +122,11 @@ class Scratch:
 
 
 @contextmanager
-def scratch_folder(world: World | None = None) -> Iterator[Scratch]:
-    """Lay out the folders of a call, and remove them at the end."""
+def scratch_folder(world: World | None = None, *, compiled: Path | None = None) -> Iterator[Scratch]:
+    """Lay out the folders of a call, and remove them at the end; `compiled` stays."""
     with tempfile.TemporaryDirectory(prefix="openclaw-", ignore_cleanup_errors=True) as folder:
         # Resolved, because OpenClaw compares paths in their real form.
-        scratch = Scratch(Path(folder).resolve())
+        scratch = Scratch(Path(folder).resolve(), compiled)
         scratch.lay_out(world)
         yield scratch
 
@@ -244,6 +251,7 @@ def environment(scratch: Scratch, environ: Mapping[str, str]) -> dict[str, str]:
         "SHELL": str(scratch.shell),
         "LANG": "C.UTF-8",
         "OPENCLAW_STATE_DIR": str(scratch.folder / "state"),
+        "NODE_COMPILE_CACHE": str(scratch.compiled or scratch.folder / "compiled"),
     }
     return kept | own | _SWITCHES
 

@@ -8,8 +8,10 @@ import json
 import os
 import re
 import socket
+import tempfile
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.errors import OpenClawError
@@ -24,7 +26,6 @@ from pytest_openclaw.tools.captured import CONFIGURED, Masks, Sent, read_request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from pytest_openclaw.providers.openclaw.call import Scratch
     from pytest_openclaw.providers.openclaw.installed import Printed
@@ -68,12 +69,14 @@ def capture(
     Raises:
         OpenClawError: there is no OpenClaw, it does not start, refuses the config, or sends nothing.
     """
-    return asyncio.run(_Capturing(environ).all(config, model, agent))
+    with tempfile.TemporaryDirectory(prefix="openclaw-", ignore_cleanup_errors=True) as compiled:
+        return asyncio.run(_Capturing(environ, Path(compiled)).all(config, model, agent))
 
 
 class _Capturing:
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], compiled: Path) -> None:
         self._environ = environ
+        self._compiled = compiled
         self._command = find_openclaw(environ, name=_NAME)
         # Each start keeps a core busy.
         self._room = asyncio.Semaphore(max(1, min(4, os.cpu_count() or 1)))
@@ -95,7 +98,7 @@ class _Capturing:
         )
 
     async def _hear(self, wanted: Wanted) -> Sent:
-        with Endpoint() as endpoint, scratch_folder() as scratch:
+        with Endpoint() as endpoint, scratch_folder(compiled=self._compiled) as scratch:
             async with self._room:
                 write_config(scratch, whole_config(wanted, scratch, endpoint.url(wanted.api)))
                 why = await self._until_heard(endpoint, self._arguments(wanted, scratch), scratch)
@@ -135,7 +138,7 @@ class _Capturing:
         )
 
     async def _release(self) -> str:
-        with scratch_folder() as scratch:
+        with scratch_folder(compiled=self._compiled) as scratch:
             printed = await self._openclaw(scratch).printed("--version")
         found = _RELEASE.search(printed.stdout)
         if found is None:
@@ -160,7 +163,7 @@ class _Capturing:
 
     async def _ask_config(self, file: Path, *words: str) -> dict[str, Any]:
         async with self._room:
-            with scratch_folder() as scratch:
+            with scratch_folder(compiled=self._compiled) as scratch:
                 # Read from where it is, so that what it includes is found; written is at most this one.
                 write_config(scratch, {"$include": str(file)})
                 openclaw = self._openclaw(scratch, OPENCLAW_INCLUDE_ROOTS=str(file.parent))

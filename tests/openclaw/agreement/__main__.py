@@ -7,21 +7,19 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from importlib.metadata import version
-from pathlib import Path
 
-from tests.openclaw import install_openclaw
 from tests.openclaw.agreement import page
 from tests.openclaw.agreement.cases import Case, all_cases
 from tests.openclaw.agreement.observed import Observed, Releases, load
 from tests.openclaw.agreement.outcomes import Outcome, differences, other_words
-from tests.openclaw.agreement.play import cached, play_ours, play_real
+from tests.openclaw.agreement.play import play_ours, play_real
+from tests.openclaw.install_openclaw import VERSION
+from tests.openclaw.real import FOLDER_ENV, find_real_openclaw
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,32 +50,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _play_real(cases: Sequence[Case], observed: Observed, *, whole: bool) -> None:
-    folder = os.environ.get("OPENCLAW_TEST_OPENCLAW_DIR")
-    command = install_openclaw.find_command(Path(folder)) if folder else None
-    if command is None:
-        sys.exit("OPENCLAW_TEST_OPENCLAW_DIR names no folder with OpenClaw; install_openclaw.py fills one.")
-    now = _releases(command)
+    openclaw = find_real_openclaw()
+    if openclaw is None:
+        sys.exit(f"{FOLDER_ENV} names no folder with OpenClaw; install_openclaw.py fills one.")
+    now = _releases(openclaw.node)
     before = observed.releases
     if before and not whole and (before.openclaw, before.node) != (now.openclaw, now.node):
         sys.exit(f"The others were played with {before.openclaw}. With {now.openclaw}, play all of them.")
-    node = str(Path(command[0]).parent)
-    environ = {"PATH": os.pathsep.join([node, os.defpath])}
-    with tempfile.TemporaryDirectory() as cache:
-        for number, case in enumerate(cases, 1):
-            print(f"[{number}/{len(cases)}] {case.id}", flush=True)
-            observed.releases = now
-            observed.keep(case, play_real(case, cached(command, Path(cache)), environ))
-            observed.save()
+    for number, case in enumerate(cases, 1):
+        print(f"[{number}/{len(cases)}] {case.id}", flush=True)
+        observed.releases = now
+        observed.keep(case, play_real(case, openclaw))
+        observed.save()
     known = {case.id for case in all_cases()}
     observed.cases = {name: kept for name, kept in observed.cases.items() if name in known}
     observed.save()
 
 
-def _releases(command: tuple[str, str]) -> Releases:
-    node = subprocess.run([command[0], "--version"], capture_output=True, text=True, check=True).stdout
+def _releases(node: str) -> Releases:
+    told = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
     return Releases(
-        openclaw=install_openclaw.VERSION,
-        node=node.strip().removeprefix("v"),
+        openclaw=VERSION,
+        node=told.strip().removeprefix("v"),
         pytest_openclaw=version("pytest-openclaw"),
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
     )

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
-import shutil
-from collections.abc import Mapping
-from pathlib import Path
 
 from pytest_openclaw.errors import CallFailed
 from pytest_openclaw.protocols import Provider, ProviderSetup
@@ -18,20 +14,12 @@ from pytest_openclaw.run.exchanges import hold_exchange
 from tests.openclaw.agreement.cases import Case
 from tests.openclaw.agreement.outcomes import Outcome, outcome
 from tests.openclaw.model_server import ScriptedModel
+from tests.openclaw.real import RealOpenClaw
 
 PATIENCE_S = 15.0
 MODEL = "scripted"
 # So many that no request looks cut.
 TOKENS = 3000
-
-
-def cached(command: tuple[str, ...], folder: Path) -> tuple[str, ...]:
-    """Return OpenClaw's command, so that what Node compiles is kept in a folder: each further start takes half."""
-    env = shutil.which("env")
-    if env is None:
-        return command
-    own = (f"NODE_COMPILE_CACHE={folder}", "OPENCLAW_PACKAGED_COMPILE_CACHE_RESPAWNED=1")
-    return (env, *own, *command)
 
 
 def play_ours(case: Case) -> Outcome:
@@ -49,22 +37,12 @@ def play_ours(case: Case) -> Outcome:
         return outcome(case.prompt, asyncio.run(ask(model.url)))
 
 
-def play_real(case: Case, command: tuple[str, ...], environ: Mapping[str, str]) -> Outcome:
-    """Play a case by the real agent.
-
-    Args:
-        case: what is played.
-        command: OpenClaw's.
-        environ: what PATH is taken from.
-    """
+def play_real(case: Case, openclaw: RealOpenClaw) -> Outcome:
+    """Play a case by the real agent."""
 
     async def ask(url: str) -> Reply | Fault:
-        own = {
-            "PATH": environ["PATH"],
-            "OPENCLAW_AGENT_COMMAND": shlex.join(command),
-            "OPENCLAW_AGENT_BASE_URL": url,
-        }
-        provider = OpenClawAgent(ProviderSetup(name="openclaw_agent", environ=own))
+        own = {"OPENCLAW_AGENT_COMMAND": openclaw.command, "OPENCLAW_AGENT_BASE_URL": url}
+        provider = OpenClawAgent(ProviderSetup(name="openclaw_agent", environ=openclaw.environ | own))
         try:
             return await provider.ask(_request(case, f"local/{MODEL}"))
         except CallFailed as failed:

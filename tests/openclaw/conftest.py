@@ -1,0 +1,14 @@
+"""What the tests with the real OpenClaw share."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import require_openclaw
+from tests.openclaw.real import RealOpenClaw
+
+
+@pytest.fixture(scope="session")
+def real_openclaw() -> RealOpenClaw:
+    """The real OpenClaw; without it the test is skipped, or fails where CI requires it."""
+    return require_openclaw()

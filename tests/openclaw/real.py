@@ -1,0 +1,50 @@
+"""The real OpenClaw, as it was installed into a folder for the tests."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.openclaw.install_openclaw import find_command
+
+FOLDER_ENV = "OPENCLAW_TEST_OPENCLAW_DIR"
+
+
+@dataclass(frozen=True)
+class RealOpenClaw:
+    """How it is started.
+
+    Attributes:
+        folder: it was installed into.
+        parts: its Node, and its script.
+    """
+
+    folder: Path
+    parts: tuple[str, str]
+
+    @property
+    def node(self) -> str:
+        """Its Node."""
+        return self.parts[0]
+
+    @property
+    def command(self) -> str:
+        """A command line that starts it; what Node compiles is kept for all tests, which halves their time."""
+        env = shutil.which("env")
+        kept = (env, f"NODE_COMPILE_CACHE={self.folder / 'compiled'}") if env else ()
+        return shlex.join([*kept, *self.parts])
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """An environment in which its Node is found, and nothing else of this machine's."""
+        return {"PATH": os.pathsep.join([str(Path(self.node).parent), os.defpath])}
+
+
+def find_real_openclaw() -> RealOpenClaw | None:
+    """Return the OpenClaw of OPENCLAW_TEST_OPENCLAW_DIR, the folder given to `install_openclaw.py`; None without."""
+    folder = os.environ.get(FOLDER_ENV)
+    parts = find_command(Path(folder)) if folder else None
+    return RealOpenClaw(Path(folder).resolve(), parts) if folder and parts else None
