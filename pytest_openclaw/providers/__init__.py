@@ -1,4 +1,7 @@
-"""Ways of reaching models, one a file; `BUILTIN` is the table of contents."""
+"""Ways of reaching models, one a file; `BUILTIN` is the table of contents.
+
+What two of them have to know of the program that they start stands in a folder: `claude`, `openclaw`.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from pytest_openclaw import faults
 from pytest_openclaw.errors import CallFailed
 from pytest_openclaw.protocols import Provider, ProviderSetup
 from pytest_openclaw.providers import processes
-from pytest_openclaw.providers.claude_call import (
+from pytest_openclaw.providers.claude.call import (
     Access,
     arguments,
     find_command,
@@ -27,17 +27,17 @@ from pytest_openclaw.providers.claude_call import (
     scratch_folder,
     stdin_of,
 )
-from pytest_openclaw.providers.claude_faults import Asked, ended_without_result, meaning_of
-from pytest_openclaw.providers.claude_tools import lay_out_tools, what_broke, why_not_askable
-from pytest_openclaw.providers.claude_turns import stream_for
-from pytest_openclaw.providers.claude_usage import charged
+from pytest_openclaw.providers.claude.faults import Asked, ended_without_result, meaning_of
+from pytest_openclaw.providers.claude.stream_json import hear_line
+from pytest_openclaw.providers.claude.tools import lay_out_tools, what_broke, why_not_askable
+from pytest_openclaw.providers.claude.turns import stream_for
+from pytest_openclaw.providers.claude.usage import charged
 from pytest_openclaw.providers.processes import Program
-from pytest_openclaw.providers.stream_json import hear_line
 from pytest_openclaw.records import Fault
 from pytest_openclaw.redact import Redactor
 
 if TYPE_CHECKING:
-    from pytest_openclaw.providers.stream_json import Stream
+    from pytest_openclaw.providers.claude.stream_json import Stream
     from pytest_openclaw.records import JsonObject, Reply, Request
 
 # After its result line the CLI tidies up; it gets so long before it is told to end.

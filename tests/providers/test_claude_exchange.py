@@ -9,9 +9,9 @@ from itertools import count
 
 import pytest
 
-from pytest_openclaw.providers.claude_turns import PlayedStream
+from pytest_openclaw.providers.claude.stream_json import hear_line
+from pytest_openclaw.providers.claude.turns import PlayedStream
 from pytest_openclaw.providers.exchange import Exchange
-from pytest_openclaw.providers.stream_json import hear_line
 from pytest_openclaw.records import Fault, Request
 from pytest_openclaw.run.attempt import ask_once
 from pytest_openclaw.toolcalls import ToolCall
@@ -139,7 +139,7 @@ runpy.run_module("pytest_openclaw.providers.mcp_tools", run_name="__main__")
 @processes
 def test_a_world_that_cannot_be_played_is_our_own_fault(monkeypatch):
     """A pattern of the suite's that is not decided in its time says nothing about the model."""
-    monkeypatch.setattr("pytest_openclaw.providers.claude_tools._SERVER", ("-c", HASTY))
+    monkeypatch.setattr("pytest_openclaw.providers.claude.tools._SERVER", ("-c", HASTY))
     world = World(commands=(Command(pattern="(?:x|xx)+y"),))
     fault = play(["Now.", [["mcp__openclaw__exec", json.dumps({"command": "x" * 200})]]], world=world)
 
@@ -154,7 +154,7 @@ def test_a_server_that_breaks_is_our_own_fault(monkeypatch):
     """What breaks in our server says nothing about the model."""
     broken = ("-c", "import sys; from pathlib import Path; from pytest_openclaw.providers import mcp_tools as m;"
                     " Path(sys.argv[1] + '.broken').write_text('Traceback\\nValueError: no such world')")  # fmt: skip
-    monkeypatch.setattr("pytest_openclaw.providers.claude_tools._SERVER", broken)
+    monkeypatch.setattr("pytest_openclaw.providers.claude.tools._SERVER", broken)
     fault = play(["Let me look.", [READ]])
 
     assert (fault.failure_type, fault.status) == ("harness_error", "error")

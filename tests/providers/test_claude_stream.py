@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_openclaw.providers.claude.stream_json import Stream, hear_line
 from pytest_openclaw.providers.exchange import Exchange
-from pytest_openclaw.providers.stream_json import Stream, hear_line
 from pytest_openclaw.toolcalls import ToolCall
 from tests.providers.fake_claude.cli import assistant, event, result, synthetic
 

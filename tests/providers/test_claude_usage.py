@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_openclaw.providers.claude_usage import charged
+from pytest_openclaw.providers.claude.stream_json import Stream, read_line
+from pytest_openclaw.providers.claude.usage import charged
 from pytest_openclaw.providers.exchange import Exchange
-from pytest_openclaw.providers.stream_json import Stream, read_line
 from pytest_openclaw.records import Usage
 
 HEARD = Usage(

@@ -18,8 +18,8 @@ from pytest_openclaw.providers.json_values import count_in
 from pytest_openclaw.providers.wire_errors import shortened
 
 if TYPE_CHECKING:
+    from pytest_openclaw.providers.claude.stream_json import Stream
     from pytest_openclaw.providers.processes import Running
-    from pytest_openclaw.providers.stream_json import Stream
     from pytest_openclaw.records import Fault, JsonObject, Reply
 
 _AUTH_ERRORS = ("authentication_failed", "oauth_org_not_allowed")

@@ -2,7 +2,7 @@
 
 The answer is the model's first message, and no more. The CLI goes on by itself after an answer that was
 cut by the output limit (three more requests) or empty (one more); no other provider does, so the
-stream is over as soon as a second request begins. (`claude_turns.py` reads scripted exchanges on.)
+stream is over as soon as a second request begins. (`turns.py` reads scripted exchanges on.)
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.providers.claude_tools import plain_name
+from pytest_openclaw.providers.claude.tools import plain_name
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
 from pytest_openclaw.providers.wire_errors import load_object
 

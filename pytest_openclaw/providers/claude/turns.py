@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.providers.claude_tools import wire_names
+from pytest_openclaw.providers.claude.stream_json import Stream
+from pytest_openclaw.providers.claude.tools import wire_names
 from pytest_openclaw.providers.exchange import Exchange
-from pytest_openclaw.providers.stream_json import Stream
 from pytest_openclaw.records import Reply, Turn
 from pytest_openclaw.text import valid_text
 from pytest_openclaw.tools.dispatch import dispatch

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw import faults
 from pytest_openclaw.errors import CallFailed
 from pytest_openclaw.providers.address import Address, parse_address
-from pytest_openclaw.providers.claude_tools import tool_arguments, tool_environment
+from pytest_openclaw.providers.claude.tools import tool_arguments, tool_environment
 from pytest_openclaw.text import valid_text
 
 if TYPE_CHECKING:
