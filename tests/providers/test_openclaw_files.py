@@ -131,19 +131,19 @@ def test_an_absolute_path_leads_to_its_copy(tmp_path: Path) -> None:
 
 def test_what_is_elsewhere_is_read_where_it_is(tmp_path: Path) -> None:
     """OpenClaw refuses it, or allows it by OPENCLAW_INCLUDE_ROOTS and never writes it; a link is elsewhere too."""
-    _lay_out(tmp_path / "shared", {"a.json": "{}", "b.json": "{}"})
-    text = '{a: {$include: "../shared/a.json"}, b: {$include: "link.json"}}'
+    _lay_out(tmp_path / "common", {"a.json": "{}", "b.json": "{}"})
+    text = '{a: {$include: "../common/a.json"}, b: {$include: "link.json"}}'
     source = _lay_out(tmp_path / "own", {"openclaw.json": text})
-    (tmp_path / "own/link.json").symlink_to(tmp_path / "shared/b.json")
-    roots = os.pathsep.join(["~/shared", " ", str(tmp_path / "other")])
+    (tmp_path / "own/link.json").symlink_to(tmp_path / "common/b.json")
+    roots = os.pathsep.join(["~/common", " ", str(tmp_path / "other")])
 
     copied = copy_config(source, tmp_path / "copy", {"OPENCLAW_INCLUDE_ROOTS": roots, "HOME": str(tmp_path)})
 
-    shared = f'{{a: {{$include: "{tmp_path}/shared/a.json"}}, b: {{$include: "{tmp_path}/own/link.json"}}}}'
-    assert _texts(tmp_path / "copy") == {"openclaw.json": shared}
+    common = f'{{a: {{$include: "{tmp_path}/common/a.json"}}, b: {{$include: "{tmp_path}/own/link.json"}}}}'
+    assert _texts(tmp_path / "copy") == {"openclaw.json": common}
     assert copied.environ == {
         "OPENCLAW_CONFIG_PATH": str(tmp_path / "copy/openclaw.json"),
-        "OPENCLAW_INCLUDE_ROOTS": f"{tmp_path}/shared{os.pathsep}{tmp_path}/other",
+        "OPENCLAW_INCLUDE_ROOTS": f"{tmp_path}/common{os.pathsep}{tmp_path}/other",
     }
 
 
