@@ -617,10 +617,11 @@ def test_a_busy_reader_does_not_delay_the_times_of_others(server):
     parsing_from = []
     server.on("*", Script.stream(b"first", Wait(go_on), b"second"))
 
-    async def read(client):
+    async def read(client, begun):
         async with client.stream("GET", server.origin) as response:
             body = pieces(response)
             await anext(body)
+            await begun.wait()
             _, arrived_at = await anext(body)
             parsing_from.append(time.perf_counter())
             time.sleep(0.01)  # a parser that is slow, and holds the loop
@@ -628,8 +629,9 @@ def test_a_busy_reader_does_not_delay_the_times_of_others(server):
             return arrived_at
 
     async def all_of_them(client):
-        reads = [asyncio.create_task(read(client)) for _ in range(many)]
-        await asyncio.to_thread(server.wait_for, lambda: server.in_flight == many)
+        begun = asyncio.Barrier(many + 1)
+        reads = [asyncio.create_task(read(client, begun)) for _ in range(many)]
+        await begun.wait()
         go_on.set()
         # Without the loop, so that all sockets are ready when it looks at them.
         server.wait_for(lambda: server.in_flight == 0)
