@@ -92,7 +92,8 @@ def test_kill_9_of_the_process_that_asks(lab: Lab, whole: Any, mode: tuple[str, 
 def test_kill_9_of_a_worker(lab: Lab, whole: Any, dist: str) -> None:
     """What it had in hand and what it was given is asked by the one that comes in its place."""
     with lab.started(*BEGIN, TWO, "-n", "2", f"--dist={dist}") as session:
-        session.wait_for_rows(2)
+        # Who gets a slot first is open: one worker may hold both for prompts that are held up, with one row on disk.
+        session.wait_for_rows(1)
         session.wait_until(lambda: lab.server.n_waiting == 2 and len(session.workers()) == 2)
         worker, askers = min(session.workers().items())
         os.kill(worker, signal.SIGKILL)
