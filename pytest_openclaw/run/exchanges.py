@@ -1,8 +1,8 @@
 """A scripted exchange: a model asked turn by turn, its calls answered from a small world.
 
-It ends at an answer, at the world's last step, in a loop, or where OpenClaw would end the run: at a call
-whose arguments are no JSON. Where OpenClaw would ask again (`recovery.py`), it goes on. Each turn is an
-attempt like any other, with retries and a time of its own.
+It ends at an answer, at the world's last step, or where OpenClaw would end the run: at a call whose
+arguments are no JSON, or of a tool that has not existed ten times before. Where OpenClaw would ask again
+(`recovery.py`), it goes on. Each turn is an attempt like any other, with retries and a time of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.prices import total_usd
 from pytest_openclaw.records import Ending, Fault, Reply, Timing, Turn
 from pytest_openclaw.run.attempt import within
-from pytest_openclaw.tools.loops import call_key, is_looping
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -63,7 +62,6 @@ class _Exchange:
         self._request = request
         self._world = request.world
         self._playing: Playing | None = None
-        self._steps: list[tuple[str, str]] = []
         self._endings: list[Ending] = []
         self._replies: list[Reply] = []
 
@@ -80,6 +78,7 @@ class _Exchange:
             OpenClawError: the world cannot be played.
         """
         # Not sooner: a run without worlds need not load what plays them.
+        from pytest_openclaw.tools.loops import at_last_step
         from pytest_openclaw.tools.recovery import is_asked_again, nudge
 
         calls, results, ended_by = await self._answers(reply)
@@ -102,7 +101,7 @@ class _Exchange:
             self._ask_for_words(wanted)
             ended_by = None
         if ended_by is None and len(self.turns) >= self._world.steps:
-            return "step_limit"
+            return at_last_step(self.turns)
         return ended_by
 
     def _ask_for_words(self, wanted: Nudge) -> None:
@@ -113,8 +112,11 @@ class _Exchange:
 
     async def _answers(self, reply: Reply) -> tuple[tuple[ToolCall, ...], tuple[str, ...], EndedBy | None]:
         """Return the calls of a turn, those that OpenClaw makes of its text too, and what they are told."""
+        from pytest_openclaw.tools.loops import is_given_up
         from pytest_openclaw.tools.recovery import is_broken
 
+        if is_given_up([*(turn.calls for turn in self.turns), reply.tool_calls], self._request.tools):
+            return reply.tool_calls, (), "loop"
         # In a thread: what a hostile pattern costs must not hold up the times of other cells.
         playing = within(PLAYING_S, asyncio.to_thread(self._play, reply))
         try:
@@ -125,11 +127,6 @@ class _Exchange:
             return (), (), "answer"
         if results is None:
             return calls, (), "malformed_call" if is_broken(calls, self._request.tools) else "answer"
-        # Side by side in a turn, calls that are the same are one step.
-        for step in dict.fromkeys(zip(map(call_key, calls), results, strict=True)):
-            self._steps.append(step)
-            if is_looping(self._steps):
-                return calls, results, "loop"
         return calls, results, None
 
     def _play(self, reply: Reply) -> tuple[tuple[ToolCall, ...], tuple[str, ...] | None]:

@@ -1,4 +1,8 @@
-"""When a model that calls tools goes round in circles."""
+"""When a model that calls tools goes round in circles.
+
+It is asked on all the same: OpenClaw 2026.9.6 detects loops only where `tools.loopDetection` turns that on,
+and a model may find out of one. What does end a run is a tool that does not exist, called again and again.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +10,49 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.tools.dispatch import dispatch
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_openclaw.toolcalls import ToolCall
+    from pytest_openclaw.records import EndedBy, Turn
+    from pytest_openclaw.toolcalls import Tool, ToolCall
 
 SAME_CALLS = 4
 PING_PONG_ROUNDS = 4
+MOST_UNKNOWN = 10
+"""So many turns in a row OpenClaw tells a model that there is no such tool; the next one ends its run."""
 
 
-def is_looping(steps: Sequence[tuple[str, str]]) -> bool:
-    """Whether a model goes round in circles.
+def at_last_step(turns: Sequence[Turn]) -> EndedBy:
+    """Return what is said of an exchange that has used up its steps."""
+    return "loop" if is_looping(turns) else "step_limit"
 
-    The last call got the same result a fourth time, or two calls have taken turns for four rounds.
 
-    Args:
-        steps: each call and its result, as `call_key` and text.
+def is_looping(turns: Sequence[Turn]) -> bool:
+    """Whether a model goes round in circles at the end of these turns.
+
+    A call of the last one got the same result a fourth time, or two calls have taken turns for four rounds.
     """
-    if not steps:
-        return False
-    if Counter(steps)[steps[-1]] >= SAME_CALLS:
+    steps = [_steps(turn) for turn in turns]
+    told = Counter(step for turn in steps for step in turn)
+    if steps and any(told[step] >= SAME_CALLS for step in steps[-1]):
         return True
-    last = [call for call, _ in steps[-2 * PING_PONG_ROUNDS :]]
+    last = [call for turn in steps for call, _ in turn][-2 * PING_PONG_ROUNDS :]
     evens, odds = set(last[::2]), set(last[1::2])
     return len(last) == 2 * PING_PONG_ROUNDS and len(evens) == len(odds) == 1 and evens != odds
+
+
+def is_given_up(calls: Sequence[Sequence[ToolCall]], tools: Sequence[Tool]) -> bool:
+    """Whether OpenClaw ends its run at a turn, because it and those before called one unknown tool alone.
+
+    Args:
+        calls: those of each turn; none of the last one is carried out yet.
+        tools: what was offered.
+    """
+    last = calls[-MOST_UNKNOWN - 1 :]
+    names = {_unknown_name(turn, tools) for turn in last}
+    return len(last) > MOST_UNKNOWN and len(names) == 1 and None not in names
 
 
 def call_key(call: ToolCall) -> str:
@@ -38,4 +61,20 @@ def call_key(call: ToolCall) -> str:
         arguments = json.dumps(json.loads(call.arguments or "{}"), sort_keys=True)
     except (ValueError, RecursionError):
         arguments = call.arguments
-    return f"{call.name.strip().casefold()} {arguments}"
+    return f"{_plain(call.name)} {arguments}"
+
+
+def _steps(turn: Turn) -> list[tuple[str, str]]:
+    """Return the calls that were answered, with their results; side by side, the same is one."""
+    return list(dict.fromkeys(zip(map(call_key, turn.calls), turn.results, strict=False)))
+
+
+def _unknown_name(calls: Sequence[ToolCall], tools: Sequence[Tool]) -> str | None:
+    """Return the name of the tool that a turn's calls are all of, if there is no such tool."""
+    names = {_plain(call.name) for call in calls}
+    unknown = all(dispatch(call, tools).problem == "unknown_tool" for call in calls)
+    return names.pop() or None if unknown and len(names) == 1 else None
+
+
+def _plain(name: str) -> str:
+    return name.strip().casefold()

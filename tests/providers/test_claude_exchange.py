@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -102,11 +103,14 @@ def test_the_step_limit_ends_it():
 
 
 @processes
-def test_a_loop_ends_it():
-    """A call that gets the same result a fourth time ends the exchange, as for every provider."""
-    reply = play(*([["Again.", [READ]]] * 6), ["Done.", []])
+def test_a_loop_at_the_last_step_is_told():
+    """A model that finds out of one has answered; one that does not has not, as with every provider."""
+    turns = [["Again.", [READ]]] * 6
+    found = play(*turns, ["Done.", []])
+    lost = play(*turns, world=replace(WORLD, steps=6))
 
-    assert (reply.ended_by, len(reply.turns), len(reply.turns[-1].results)) == ("loop", 4, 1)
+    assert (found.ended_by, len(found.turns)) == ("answer", 7)
+    assert (lost.ended_by, len(lost.turns), len(lost.turns[-1].results)) == ("loop", 6, 1)
 
 
 @processes

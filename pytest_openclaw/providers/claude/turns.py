@@ -1,8 +1,8 @@
 """A scripted exchange through the Claude CLI: its lines → turns.
 
 The CLI itself asks, has our server answer the calls, and asks again. It is stopped where an exchange ends
-that is asked turn by turn: at a call whose arguments are no JSON, in a loop, and after an answer, where it
-would go on by itself.
+that is asked turn by turn: at a call whose arguments are no JSON, and after an answer, where it would go on
+by itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.records import Reply, Turn
 from pytest_openclaw.text import valid_text
 from pytest_openclaw.tools.dispatch import dispatch
-from pytest_openclaw.tools.loops import call_key, is_looping
+from pytest_openclaw.tools.loops import at_last_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,7 +45,6 @@ class PlayedStream(Stream):
     begin: Callable[[], Exchange] = Exchange
     _ended: list[tuple[Exchange, Turn]] = field(default_factory=list)
     _results: dict[str, str] = field(default_factory=dict)
-    _steps: list[tuple[str, str]] = field(default_factory=list)
     _stopped: EndedBy | None = None
 
     def hear_result(self, call_id: str, text: str) -> None:
@@ -54,9 +53,6 @@ class PlayedStream(Stream):
         if call is None or self._stopped:
             return
         self._results[call_id] = valid_text(text)
-        self._steps.append((call_key(call), self._results[call_id]))
-        if is_looping(self._steps):
-            self._stop("loop")
 
     def end_message(self) -> None:
         """The model's message is whole; a broken call ends the run as in OpenClaw: none is carried out."""
@@ -65,11 +61,8 @@ class PlayedStream(Stream):
         # Which tool is called does not matter here; to check the arguments of one would take too long.
         if any(dispatch(call, ()).problem == "malformed_json" for call in calls):
             self._results = {}
-            self._stop("malformed_call")
-
-    def _stop(self, ended_by: EndedBy) -> None:
-        self._stopped = ended_by
-        self.over = True
+            self._stopped = "malformed_call"
+            self.over = True
 
     def next_request(self) -> None:
         """Another turn begins if calls were answered; after an answer the CLI only asks by itself."""
@@ -85,7 +78,7 @@ class PlayedStream(Stream):
         heard = [*self._ended, (self.exchange, self._turn())]
         turns = tuple(turn for _, turn in heard)
         replies = [exchange.reply() for exchange, _ in heard]
-        ended_by: EndedBy = self._stopped or ("step_limit" if at_limit else "answer")
+        ended_by = self._stopped or (at_last_step(turns) if at_limit else "answer")
         return replace(
             replies[-1],
             raw=self.raw(),

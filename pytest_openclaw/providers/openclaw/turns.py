@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.records import Reply, Turn
 from pytest_openclaw.tools.dispatch import dispatch, is_forgotten
+from pytest_openclaw.tools.loops import at_last_step, is_given_up
 from pytest_openclaw.tools.promoted import promoted_calls
 from pytest_openclaw.tools.thinking import strip_thinking
 
@@ -122,7 +123,9 @@ def _by_call(calls: Sequence[ToolCall], results: Sequence[str], tools: Sequence[
 
 def _ended_by(turns: Sequence[Turn], told: Told | None, request: Request) -> EndedBy:
     if told is None:
-        return "step_limit"
+        return at_last_step(turns)
+    if is_given_up([turn.calls for turn in turns], request.tools):
+        return "loop"
     broken = any(dispatch(call, request.tools).problem == "malformed_json" for call in turns[-1].calls)
     return "malformed_call" if broken else "answer"
 

@@ -33,14 +33,12 @@ class Case:
         about: what is played, in a line.
         prompt: with tools, world and validator.
         turns: what the model says; the last turn again and again.
-        differs: why the outcomes differ, where they do and shall.
     """
 
     id: str
     about: str
     prompt: Prompt
     turns: tuple[Said, ...]
-    differs: str = ""
 
     @property
     def digest(self) -> str:
@@ -79,7 +77,6 @@ def own_case(
     files: Mapping[str, str] | None = None,
     commands: Sequence[Command] = (),
     steps: int = 12,
-    differs: str = "",
     wants: Mapping[str, Any] | None = None,
 ) -> Case:
     """Return a case in a world of its own; its verdict asks for a call of the first tool and for an answer."""
@@ -96,7 +93,7 @@ def own_case(
         tools=tuple(known[tool] for tool in tools),
         world=World(files=files or {}, commands=tuple(commands), steps=steps),
     )
-    return Case(id=name, about=about, prompt=prompt, turns=turns, differs=differs)
+    return Case(id=name, about=about, prompt=prompt, turns=turns)
 
 
 @cache

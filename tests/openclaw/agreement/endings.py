@@ -7,11 +7,7 @@ from collections.abc import Iterator
 from tests.openclaw.agreement.cases import DONE, FILES, READ, Case, call, calls, own_case, says
 from tests.openclaw.model_server import Said
 
-ROUND = (
-    "OpenClaw's detection of loops is off unless it is configured, and the agent goes on to the last step. Our loop ends"
-    " an exchange that goes round in circles, because what is left of it would only repeat."
-)
-UNKNOWN = "OpenClaw ends such a run after ten calls; our loop ends it at the fourth, as any exchange that goes round in circles."
+OPEN = calls(call("open", path="a"))
 
 
 def endings() -> Iterator[Case]:
@@ -89,34 +85,69 @@ def _endings() -> Iterator[Case]:
         files=FILES,
         steps=6,
     )
-    yield own_case("loop-same", "the same call again and again", calls(READ), files=FILES, differs=ROUND)
+    yield own_case("loop-same", "the same call again and again", calls(READ), files=FILES)
     yield own_case(
         "loop-error",
         "the same failing call again and again",
         calls(call("read", path="no.txt")),
         files=FILES,
-        differs=ROUND,
     )
     yield own_case(
         "loop-refused",
         "the same refused call again and again",
         calls(call("read", file="a.txt")),
         files=FILES,
-        differs=ROUND,
     )
     yield own_case(
         "loop-unknown",
         "the same unknown tool again and again",
-        calls(call("open", path="a")),
+        OPEN,
         files=FILES,
-        differs=UNKNOWN,
+    )
+    yield own_case(
+        "loop-unknown-known",
+        "an unknown tool ten times, a right call, and the unknown one again",
+        *[OPEN] * 10,
+        calls(READ),
+        OPEN,
+        OPEN,
+        DONE,
+        files=FILES,
+        steps=16,
+    )
+    yield own_case(
+        "loop-unknown-written",
+        "the same unknown tool in other letters and arguments",
+        *(calls(call(name, n=n)) for n in range(7) for name in ("open", "Open ")),
+        files=FILES,
+        steps=14,
+    )
+    yield own_case(
+        "loop-unknown-two",
+        "two unknown tools that take turns",
+        *[OPEN, calls(call("view", path="a"))] * 6,
+        files=FILES,
+    )
+    yield own_case(
+        "loop-unknown-beside",
+        "an unknown tool beside a right call, again and again",
+        calls(call("open", path="a"), READ),
+        files=FILES,
+    )
+    yield own_case(
+        "loop-found-out",
+        "the same call six times, then the right one",
+        *[calls(READ)] * 6,
+        calls(call("write", path="n.txt", content="x")),
+        DONE,
+        tools=("write", "read"),
+        files=FILES,
     )
     yield own_case(
         "loop-ping-pong",
         "two calls that take turns",
         *([calls(READ), calls(call("ls"))] * 6),
         files=FILES,
-        differs=ROUND,
     )
     yield own_case(
         "loop-write",
@@ -124,7 +155,6 @@ def _endings() -> Iterator[Case]:
         calls(call("write", path="n.txt", content="x")),
         tools=("write", "read"),
         files=FILES,
-        differs=ROUND,
     )
     yield own_case(
         "loop-in-a-turn", "the same call five times in a turn", calls(*[READ] * 5), DONE, files=FILES

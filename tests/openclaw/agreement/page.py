@@ -91,7 +91,7 @@ def _disagreements(pairs: Sequence[_Pair]) -> Iterator[str]:
         yield "Nowhere."
     for case, lines in found:
         if lines:
-            yield f"- `{case.id}`: {'; '.join(lines)}. {case.differs}"
+            yield f"- `{case.id}`: {'; '.join(lines)}"
 
 
 def _table(pairs: Sequence[_Pair]) -> Iterator[str]:

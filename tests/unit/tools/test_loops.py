@@ -1,0 +1,95 @@
+"""When a model goes round in circles, and when OpenClaw gives up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from pytest_openclaw.records import Turn
+from pytest_openclaw.toolcalls import ToolCall
+from pytest_openclaw.tools.catalogue import load_catalogue
+from pytest_openclaw.tools.loops import MOST_UNKNOWN, at_last_step, call_key, is_given_up, is_looping
+
+TOOLS = load_catalogue().surface("direct")
+Step = tuple[str, str]
+A, B, C = ("a", "1"), ("b", "2"), ("c", "3")
+
+
+def turn(*steps: Step) -> Turn:
+    """A turn whose calls of these tools brought these results."""
+    calls = tuple(ToolCall(name=name, arguments="{}") for name, _ in steps)
+    return Turn(calls=calls, results=tuple(result for _, result in steps))
+
+
+def rounds(n: int) -> list[Step]:
+    """Two calls that take turns, with another result each time."""
+    return [step for k in range(n) for step in (("a", str(k)), ("b", str(k)))]
+
+
+@pytest.mark.parametrize(
+    ("steps", "loops"),
+    [
+        pytest.param([], False, id="nothing"),
+        pytest.param([A, A, A], False, id="three-times"),
+        pytest.param([A, A, A, A], True, id="four-times"),
+        pytest.param([A, B, A, C, A, B, A], True, id="four-times-with-others-between"),
+        pytest.param([A, A, A, A, B], False, id="found-out"),
+        pytest.param([("a", str(n)) for n in range(9)], False, id="other-results"),
+        pytest.param(rounds(4), True, id="in-turn"),
+        pytest.param(rounds(3), False, id="three-rounds"),
+        pytest.param([("c", "0"), *rounds(4)], True, id="in-turn-later"),
+        pytest.param([*rounds(2), ("c", "0"), *rounds(2)], False, id="in-turn-and-another"),
+    ],
+)
+def test_what_is_a_loop(steps: list[Step], loops: bool) -> None:
+    """Four times the same call and result, or two calls that take turns for four rounds."""
+    assert is_looping([turn(step) for step in steps]) is loops
+    assert at_last_step([turn(step) for step in steps]) == ("loop" if loops else "step_limit")
+
+
+def test_the_same_call_side_by_side_is_one() -> None:
+    """Five calls of one turn are no loop, and an unanswered one is none at all."""
+    assert not is_looping([turn(A, A, A, A, A)])
+    assert not is_looping([turn(A), turn(A), turn(A), Turn(calls=turn(A).calls)])
+    assert is_looping([turn(A, B)] * 4)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        pytest.param('{"a": 1, "b": 2}', '{"b":2,"a":1}', True, id="order"),
+        pytest.param("", "{}", True, id="nothing"),
+        pytest.param('{"a": 1}', '{"a": 2}', False, id="values"),
+        pytest.param("{", "{ ", False, id="broken"),
+    ],
+)
+def test_when_calls_are_the_same(one: str, other: str, same: bool) -> None:
+    """What they ask for counts, not how it was written."""
+    left, right = (call_key(ToolCall(name="read", arguments=text)) for text in (one, other))
+
+    assert (left == right) is same
+
+
+TEN = [["open"]] * MOST_UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("names", "given_up"),
+    [
+        pytest.param([*TEN, ["open"]], True, id="eleventh"),
+        pytest.param(TEN, False, id="tenth"),
+        pytest.param([*TEN, [" Open", "open"]], True, id="however-it-is-written"),
+        pytest.param([["read"], *TEN, ["open"]], True, id="after-another"),
+        pytest.param([*TEN, ["view"]], False, id="another-unknown-one"),
+        pytest.param([*TEN, ["open", "view"]], False, id="two-unknown-ones"),
+        pytest.param([*TEN, ["open", "read"]], False, id="beside-a-known-one"),
+        pytest.param([*TEN, [], ["open"]], False, id="words-between"),
+        pytest.param([[" "]] * 11, False, id="blank"),
+    ],
+)
+def test_when_openclaw_gives_up(names: Sequence[Sequence[str]], given_up: bool) -> None:
+    """At the eleventh turn in a row that calls one unknown tool and nothing else."""
+    calls = [[ToolCall(name=name, arguments="{}") for name in made] for made in names]
+
+    assert is_given_up(calls, TOOLS) is given_up
