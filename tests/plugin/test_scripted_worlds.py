@@ -128,7 +128,7 @@ def test_worlds_are_played_and_graded(project: Any) -> None:
         "Could not edit file: /workspace/lists.md. Error code: ENOENT."
     )
     assert session.row("wanders")["violation"].endswith("the exchange ended at its last step, after 5 turns")
-    assert len(session.row("loops")["turns"]) == 4
+    assert len(session.row("loops")["turns"]) == 5
     assert session.row("breaks")["turns"][-1]["calls"][0]["result"] is None
     broken = session.row("fails")
     assert (broken["failure_type"], broken["raw_output"]) == ("stream_error", "Let me look.\n\nI n")
