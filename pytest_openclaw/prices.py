@@ -116,6 +116,13 @@ def total_usd(attempts: Iterable[tuple[Reply | Fault, float | None]]) -> float |
     return _sum([usd for _, usd in told if usd is not None])
 
 
+def total_tokens(counts: Iterable[int | None]) -> int | None:
+    """Return what the requests of an exchange took together; None if one of the counts is not known."""
+    told = [*counts]
+    known = [count for count in told if count is not None]
+    return sum(known) if len(known) == len(told) else None
+
+
 def has_list() -> bool:
     """Whether the list of prices is installed; asking loads it."""
     return _price_list() is not None

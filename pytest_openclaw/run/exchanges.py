@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw import faults
 from pytest_openclaw.errors import OpenClawError
-from pytest_openclaw.prices import total_usd
+from pytest_openclaw.prices import total_tokens, total_usd
 from pytest_openclaw.records import Ending, Fault, Reply, Timing, Turn
 from pytest_openclaw.run.attempt import within
 
@@ -159,10 +159,10 @@ class _Exchange:
             timing=self._timing(),
             turns=tuple(self.turns),
             ended_by=ended_by,
-            input_tokens=self._sum("input_tokens"),
-            output_tokens=self._sum("output_tokens"),
-            reasoning_tokens=self._sum("reasoning_tokens"),
-            cached_tokens=self._sum("cached_tokens"),
+            input_tokens=total_tokens(reply.input_tokens for reply in self._replies),
+            output_tokens=total_tokens(reply.output_tokens for reply in self._replies),
+            reasoning_tokens=total_tokens(reply.reasoning_tokens for reply in self._replies),
+            cached_tokens=total_tokens(reply.cached_tokens for reply in self._replies),
         )
         return self._ended(reply)
 
@@ -191,10 +191,6 @@ class _Exchange:
 
     def _said(self) -> str:
         return "\n\n".join(raw for reply in self._replies if (raw := reply.raw or reply.text))
-
-    def _sum(self, name: str) -> int | None:
-        counts = [getattr(reply, name) for reply in self._replies]
-        return None if None in counts else sum(counts)
 
     def _speed(self) -> float | None:
         """The server's own speed over all turns, if it timed each of them."""

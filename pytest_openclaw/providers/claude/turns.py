@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.prices import total_tokens
 from pytest_openclaw.providers.claude.stream_json import Stream
 from pytest_openclaw.providers.claude.tools import wire_names
 from pytest_openclaw.providers.exchange import Exchange
@@ -20,7 +21,7 @@ from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.tools.loops import at_last_step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from pytest_openclaw.records import EndedBy, Request, Timing
 
@@ -85,9 +86,9 @@ class PlayedStream(Stream):
             tool_calls=tuple(call for turn in turns for call in turn.calls),
             effective_model=next((r.effective_model for r in reversed(replies) if r.effective_model), None),
             timing=self.timing(),
-            input_tokens=_total([reply.input_tokens for reply in replies]),
-            output_tokens=_total([reply.output_tokens for reply in replies]),
-            cached_tokens=_total([reply.cached_tokens for reply in replies]),
+            input_tokens=total_tokens(reply.input_tokens for reply in replies),
+            output_tokens=total_tokens(reply.output_tokens for reply in replies),
+            cached_tokens=total_tokens(reply.cached_tokens for reply in replies),
             usage=tuple(usage for reply in replies for usage in reply.usage),
             turns=turns,
             ended_by=ended_by,
@@ -119,9 +120,3 @@ class PlayedStream(Stream):
             input_tokens=reply.input_tokens,
             output_tokens=reply.output_tokens,
         )
-
-
-def _total(counts: Sequence[int | None]) -> int | None:
-    """Return the sum; None if a turn's is not known."""
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.prices import total_tokens
 from pytest_openclaw.records import Reply, Turn
 from pytest_openclaw.tools.dispatch import dispatch, is_forgotten
 from pytest_openclaw.tools.loops import at_last_step, is_given_up
@@ -47,9 +48,9 @@ def reply_of(heard: Heard, told: Told | None, request: Request, *, began: float)
         raw="\n\n".join(filter(None, (reply.raw for reply in replies))),
         tool_calls=tuple(call for reply in replies for call in reply.tool_calls),
         timing=_together([exchange.timing() for exchange in heard.exchanges]),
-        input_tokens=_total([reply.input_tokens for reply in replies]),
-        output_tokens=_total([reply.output_tokens for reply in replies]),
-        cached_tokens=_total([reply.cached_tokens for reply in replies]),
+        input_tokens=total_tokens(reply.input_tokens for reply in replies),
+        output_tokens=total_tokens(reply.output_tokens for reply in replies),
+        cached_tokens=total_tokens(reply.cached_tokens for reply in replies),
         usage=tuple(usage for reply in replies for usage in reply.usage),
         start_up_ms=start_up_ms,
     )
@@ -133,9 +134,3 @@ def _ended_by(turns: Sequence[Turn], told: Told | None, request: Request) -> End
 def _together(timings: Sequence[Timing]) -> Timing:
     e2e_ms = sum(timing.e2e_ms for timing in timings)
     return replace(timings[0], e2e_ms=e2e_ms, ended_at_ms=timings[0].started_at_ms + round(e2e_ms))
-
-
-def _total(counts: Sequence[int | None]) -> int | None:
-    """Return the sum; None if a turn's is not known."""
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
