@@ -22,7 +22,6 @@ from tests.unit.reports.summaries import tool_cells
 from tests.unit.run.stored_runs import SUITE
 
 pytestmark = [
-    pytest.mark.once,
     pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is called by a POSIX command line"),
     pytest.mark.usefixtures("scratch"),
 ]

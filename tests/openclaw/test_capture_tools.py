@@ -17,7 +17,6 @@ from pytest_openclaw.providers.openclaw import capture
 from pytest_openclaw.tools.catalogue import load_catalogue, read_catalogue
 
 pytestmark = [
-    pytest.mark.once,
     pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is called by a POSIX command line"),
     pytest.mark.usefixtures("scratch"),
 ]

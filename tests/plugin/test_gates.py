@@ -63,12 +63,12 @@ def _unwrapped(session: Any) -> str:
     ],
 )  # fmt: skip
 def test_gates_decide(
-    plain_project: Any, suite: dict[str, Any], args: list[str], status: int, verdict: str, reason: str
+    project: Any, suite: dict[str, Any], args: list[str], status: int, verdict: str, reason: str
 ) -> None:
     """A failed gate exits 1, a gate without anything to judge 10; each says why, in every report."""
-    plain_project.suite(suite)
+    project.suite(suite)
 
-    session = plain_project.run(*args)
+    session = project.run(*args)
 
     assert session.status == status
     summary = session.summary

@@ -43,11 +43,11 @@ prompt = "say three"
         pytest.param("(P10 or P3) and not third", ["P10"], id="expression"),
     ],
 )
-def test_k_selects_prompts(plain_project: Any, keyword: str, ids: list[str]) -> None:
+def test_k_selects_prompts(project: Any, keyword: str, ids: list[str]) -> None:
     """An id in `-k` means its prompt alone; everything else is pytest's substring."""
-    plain_project.suite(TOML)
+    project.suite(TOML)
 
-    session = plain_project.run("-k", keyword)
+    session = project.run("-k", keyword)
 
     assert sorted(row["prompt_id"] for row in session.rows) == sorted(ids)
 

@@ -14,7 +14,6 @@ from pytest_openclaw.records import Reply, Request
 from tests.providers.fake_claude import ask, dies, environ_of, provider_of
 
 pytestmark = [
-    pytest.mark.once,
     pytest.mark.skipif(sys.platform == "win32", reason="the fake is named in POSIX quoting"),
     pytest.mark.usefixtures("scratch"),
 ]
