@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.tools.recovery import Nudge
     from pytest_openclaw.tools.world import Playing
 
+_Answered = tuple[tuple["ToolCall", ...], tuple[str, ...], "EndedBy | None"]
 # The world bounds itself by far less; this is for what nobody thought of.
 PLAYING_S = 60.0
 
@@ -110,38 +111,36 @@ class _Exchange:
         if self.heard[-1:] != [said]:
             self.heard.append(said)
 
-    async def _answers(self, reply: Reply) -> tuple[tuple[ToolCall, ...], tuple[str, ...], EndedBy | None]:
-        """Return the calls of a turn, those that OpenClaw makes of its text too, and what they are told."""
-        from pytest_openclaw.tools.loops import is_given_up
-        from pytest_openclaw.tools.recovery import is_broken
-
-        if is_given_up([*(turn.calls for turn in self.turns), reply.tool_calls], self._request.tools):
-            return reply.tool_calls, (), "loop"
+    async def _answers(self, reply: Reply) -> _Answered:
         # In a thread: what a hostile pattern costs must not hold up the times of other cells.
         playing = within(PLAYING_S, asyncio.to_thread(self._play, reply))
         try:
-            calls, results = await playing
+            return await playing
         except TimeoutError:
             raise OpenClawError(f"its calls were not answered within {PLAYING_S:g} s") from None
-        if not calls:
-            return (), (), "answer"
-        if results is None:
-            return calls, (), "malformed_call" if is_broken(calls, self._request.tools) else "answer"
-        return calls, results, None
 
-    def _play(self, reply: Reply) -> tuple[tuple[ToolCall, ...], tuple[str, ...] | None]:
+    def _play(self, reply: Reply) -> _Answered:
+        """Return the calls of a turn, those that OpenClaw makes of its text too, and what they are told."""
         # Not sooner: a run without worlds need not load what plays them.
+        from pytest_openclaw.tools.loops import is_given_up
         from pytest_openclaw.tools.promoted import promoted_calls
+        from pytest_openclaw.tools.recovery import is_broken
         from pytest_openclaw.tools.thinking import strip_thinking
         from pytest_openclaw.tools.world import Playing
 
         tools = self._request.tools
+        if is_given_up([*(turn.calls for turn in self.turns), reply.tool_calls], tools):
+            return reply.tool_calls, (), "loop"
         self._playing = self._playing or Playing(self._world, tools)
         calls = reply.tool_calls or promoted_calls(strip_thinking(reply.text), tools)
+        if not calls:
+            return (), (), "answer"
         # OpenClaw carries out nothing of a turn that was cut off, nor of one that should have been words.
-        if reply.tool_calls and (reply.finish_reason == "length" or not self.offered):
-            return calls, None
-        return calls, self._playing.answer_turn(calls)
+        is_left = reply.tool_calls and (reply.finish_reason == "length" or not self.offered)
+        results = None if is_left else self._playing.answer_turn(calls)
+        if results is None:
+            return calls, (), "malformed_call" if is_broken(calls, tools) else "answer"
+        return calls, results, None
 
     # --- one ending for all ---
 

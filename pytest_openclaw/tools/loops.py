@@ -51,8 +51,11 @@ def is_given_up(calls: Sequence[Sequence[ToolCall]], tools: Sequence[Tool]) -> b
         tools: what was offered.
     """
     last = calls[-MOST_UNKNOWN - 1 :]
-    names = {_unknown_name(turn, tools) for turn in last}
-    return len(last) > MOST_UNKNOWN and len(names) == 1 and None not in names
+    if len(last) <= MOST_UNKNOWN or not all(last):
+        return False
+    made = [call for turn in last for call in turn]
+    names = {_plain(call.name) for call in made}
+    return len(names) == 1 and all(dispatch(call, tools).problem == "unknown_tool" for call in made)
 
 
 def call_key(call: ToolCall) -> str:
@@ -67,13 +70,6 @@ def call_key(call: ToolCall) -> str:
 def _steps(turn: Turn) -> list[tuple[str, str]]:
     """Return the calls that were answered, with their results; side by side, the same is one."""
     return list(dict.fromkeys(zip(map(call_key, turn.calls), turn.results, strict=False)))
-
-
-def _unknown_name(calls: Sequence[ToolCall], tools: Sequence[Tool]) -> str | None:
-    """Return the name of the tool that a turn's calls are all of, if there is no such tool."""
-    names = {_plain(call.name) for call in calls}
-    unknown = all(dispatch(call, tools).problem == "unknown_tool" for call in calls)
-    return names.pop() or None if unknown and len(names) == 1 else None
 
 
 def _plain(name: str) -> str:
