@@ -1,0 +1,80 @@
+"""`python tests/package/check_dist.py FOLDER`: what is in the wheel and the sdist there, and what twine says of them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterable
+from email.parser import Parser
+from pathlib import Path, PurePosixPath
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = "pytest_openclaw"
+# A few by name, so that a folder that has gone is missed, too.
+IN_WHEEL = ("py.typed", "starter/prompts_mine.toml", "starter/openclaw.yml", "hookspecs.py")
+IN_SDIST = (
+    "benchmarks",
+    "tests",
+    "docs",
+    PACKAGE,
+    "conftest.py",
+    "tox.ini",
+    "README.md",
+    "CHANGELOG.md",
+    "LICENSE",
+)
+
+
+def main(folder: Path) -> None:
+    """Check both; the first thing that is wrong ends it."""
+    wheel, sdist = _only(folder, "*.whl"), _only(folder, "*.tar.gz")
+    subprocess.run([sys.executable, "-m", "twine", "check", "--strict", str(wheel), str(sdist)], check=True)
+    own = {path.relative_to(ROOT).as_posix() for path in _files(ROOT / PACKAGE)}
+    _check_wheel(wheel, own)
+    _check_sdist(sdist, own | {path.relative_to(ROOT).as_posix() for path in _files(ROOT / "benchmarks")})
+    print(f"{wheel.name} and {sdist.name} hold what they should")
+
+
+def _check_wheel(wheel: Path, own: set[str]) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        (info,) = {PurePosixPath(name).parts[0] for name in names} - {PACKAGE}
+        about = Parser().parsestr(archive.read(f"{info}/METADATA").decode())
+        entries = archive.read(f"{info}/entry_points.txt").decode()
+    inside = {name for name in names if name.startswith(f"{PACKAGE}/")}
+    _demand(wheel, own | {f"{PACKAGE}/{name}" for name in IN_WHEEL}, inside)
+    if strays := inside - own:
+        sys.exit(f"{wheel.name} holds what is not in the tree: {', '.join(sorted(strays)[:5])}")
+    _demand(wheel, {f"{info}/licenses/LICENSE"}, names)
+    classifiers = about.get_all("Classifier", [])
+    _demand(wheel, {"Framework :: Pytest", "Typing :: Typed"}, classifiers)
+    _demand(wheel, {"[console_scripts]", "[pytest11]"}, entries.splitlines())
+
+
+def _check_sdist(sdist: Path, wanted: set[str]) -> None:
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    _demand(sdist, wanted, names)
+    _demand(sdist, IN_SDIST, {name.partition("/")[0] for name in names})
+
+
+def _demand(archive: Path, wanted: Iterable[str], found: Iterable[str]) -> None:
+    if missing := set(wanted) - set(found):
+        sys.exit(f"{archive.name} lacks {', '.join(sorted(missing)[:5])}")
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+
+
+def _only(folder: Path, pattern: str) -> Path:
+    found = sorted(folder.glob(pattern))
+    if len(found) != 1:
+        sys.exit(f"{folder} holds {len(found)} files {pattern}, and one is wanted")
+    return found[0]
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
