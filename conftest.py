@@ -1,4 +1,4 @@
-"""Test set-up of the plugin itself: `pytester` for its tests, and as many workers as they can use."""
+"""Test set-up of the plugin itself: `pytester` for its tests, and one worker for each core they may use."""
 
 import os
 
@@ -6,5 +6,9 @@ pytest_plugins = ("pytester",)
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Return how many `-n logical` starts: these tests wait as much as they work."""
-    return 2 * (os.cpu_count() or 1)
+    """Return how many workers `-n logical` starts: the cores that this process may use."""
+    if hasattr(os, "process_cpu_count"):
+        return os.process_cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -35,6 +35,13 @@ NO_OTHER_PLUGINS = "-p no:hypothesispytest -p no:anyio"
 REQUIRED = os.environ.get("OPENCLAW_TEST_REQUIRE", "").split()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run tests that start workers of their own one after the other: two at once would be twice the cores."""
+    for item in items:
+        if item.get_closest_marker("workers") and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group("workers"))
+
+
 @pytest.fixture
 def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder in which scratch folders are made; each is removed when what it was for has ended."""

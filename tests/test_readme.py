@@ -15,7 +15,7 @@ from pytest_openclaw.suites import parse_suite
 from pytest_openclaw.validators import BUILTIN as VALIDATORS
 from pytest_openclaw.validators.registry import build_registry
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.newest
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")

@@ -19,7 +19,7 @@ from tests.docs.pages import Command, File, commands_of, cut, read_page
 from tests.docs.reference import DOCS, SUITES_PAGE, load_reference
 from tests.docs.terminal import Terminal, follow, masked
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.newest
 
 ROOT = DOCS.parent
 # Their commands are run in their order, those with the embedded engine in test_followed_pages.py.

@@ -17,8 +17,7 @@ import pytest
 from tests.e2e.other_hosts import LABS, Host, Lab, Outcome, lay_project
 from tests.e2e.processes import children, wait_until
 
-# Each test starts many processes: in a row.
-pytestmark = [pytest.mark.workers, pytest.mark.xdist_group("hosts")]
+pytestmark = pytest.mark.workers
 
 N = 16
 SECONDS = 0.1

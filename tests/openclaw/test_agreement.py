@@ -30,7 +30,7 @@ def observed() -> Observed:
     return load()
 
 
-@pytest.mark.once
+@pytest.mark.newest
 @pytest.mark.parametrize("case", CASES)
 def test_our_loop_comes_to_the_same(case, observed):
     """Each case ends as it did in OpenClaw."""
@@ -40,7 +40,7 @@ def test_our_loop_comes_to_the_same(case, observed):
     assert [*differences(play_ours(case), real)] == []
 
 
-@pytest.mark.once
+@pytest.mark.newest
 def test_the_page_is_the_table(observed):
     """The documentation shows the cases as they are now, and no other."""
     ours = {case.id: play_ours(case) for case in all_cases()}

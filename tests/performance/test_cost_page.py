@@ -6,7 +6,7 @@ import pytest
 
 from tests.performance.table import Bound, Failure, Page, Sample, number, render
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.newest
 
 BOUND = Bound("at most", 1.0)
 

@@ -19,7 +19,7 @@ from tests.performance.runs import Run, Times
 from tests.performance.serving import MockServer, RunFailed, Served, ServerLog
 from tests.performance.table import Bound, Sample, render
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.newest
 
 # What each measure has to say of the plugin, of these sizes.
 SAYS = {

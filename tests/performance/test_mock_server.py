@@ -14,7 +14,7 @@ from tests.performance.clients import answer_to, body_of, prompt_of
 from tests.performance.server import Behaviour, parse_path, split_answer
 from tests.performance.serving import MockServer, RunFailed, ServerLog
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.newest
 
 
 @pytest.fixture(scope="module")

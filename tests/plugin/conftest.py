@@ -20,6 +20,7 @@ from pytest_openclaw import CallFailed, ProviderSetup, Request
 from pytest_openclaw.providers import BUILTIN
 from pytest_openclaw.schema import load_schema
 from tests.conftest import NO_OTHER_PLUGINS
+from tests.plugin.killing import whole_run
 
 
 def _import_everything() -> None:
@@ -218,7 +219,32 @@ class Project:
         return Session(result, self.folder)
 
 
-MODES = [pytest.param((), id="plain"), pytest.param(("-n", "2"), id="workers", marks=pytest.mark.workers)]
+WORKERS = ("-n", "2")
+PLAIN = pytest.param((), id="plain")
+MODES = [PLAIN, pytest.param(WORKERS, id="workers", marks=pytest.mark.workers)]
+MODES_BY_NIGHT = [
+    PLAIN,
+    pytest.param(WORKERS, id="workers", marks=[pytest.mark.workers, pytest.mark.nightly]),
+]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave the session under workers of a test with `project` to the night, unless it is `under_workers`.
+
+    A session under workers costs ten times as much as a plain one, and most of what tests see of a session is
+    decided before or after the workers' part in it.
+    """
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        mode = callspec.params.get("project") if callspec else None
+        if mode == WORKERS and not item.get_closest_marker("under_workers"):
+            item.add_marker("nightly")
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The result of an uninterrupted run, with which tests compare a resumed one."""
+    return whole_run(tmp_path_factory.mktemp("whole"))
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tests.plugin.bad_servers import Behaviour, ModelServer, outcomes_by_cell, p
 from tests.providers.servers.apis import APIS, CHAT, CHAT_USAGE, RESPONSES, Api, chat_chunk, chat_usage
 from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, head, pieces, sse
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.newest
 
 TEXT = "Grüß dich 🦞."
 FITS = {"type": "regex_fullmatch", "pattern": "Grüß dich 🦞\\."}
@@ -373,6 +373,7 @@ def test_a_bad_answer_spoils_no_other_cell(project: Any, monkeypatch: pytest.Mon
     assert group["objective_pass_rate"] == pytest.approx(4 / 5)
 
 
+@pytest.mark.under_workers
 def test_what_is_not_there_beside_what_answers(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A missing model is skipped and does not fail a session in which another model answers."""
     project.suite({"P1": ("Greet me.", FITS)})

@@ -103,25 +103,9 @@ BAD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "content", "said"), BAD)
-def test_a_bad_suite_ends_the_session(plain_project: Any, name: str, content: str | bytes, said: str) -> None:
-    """A suite that cannot be used is a collection error that names the place; nothing is called or written."""
-    called = lay_out(plain_project, {name: content})
-
-    session = plain_project.run()
-
-    assert session.status == pytest.ExitCode.INTERRUPTED
-    session.outcomes(errors=1)
-    (line,) = lines_about(session, name)
-    assert said in line
-    assert "Traceback" not in session.text
-    assert ".py:" not in session.text
-    assert_printable(session.text)
-    assert (called.exists(), session.has_run) == (False, False)
-
-
+@pytest.mark.under_workers
 def test_every_fault_of_every_suite_is_told_at_once(project: Any) -> None:
-    """One session tells all that is wrong with all suites, once each, also when workers collect them."""
+    """Each suite that cannot be used is a collection error with its place; nothing is called or written."""
     files = {
         f"prompts_{number:02}{Path(case.values[0]).suffix}": case.values
         for case, number in zip(BAD, range(99), strict=False)
@@ -136,6 +120,8 @@ def test_every_fault_of_every_suite_is_told_at_once(project: Any) -> None:
         (line,) = lines_about(session, name)
         assert said in line
     assert "Traceback" not in session.text
+    assert ".py:" not in session.text
+    assert_printable(session.text)
     assert (called.exists(), session.has_run) == (False, False)
 
 

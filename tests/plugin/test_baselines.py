@@ -28,6 +28,7 @@ def _summary(project: Any, run_id: str) -> Any:
     return summary
 
 
+@pytest.mark.under_workers
 @pytest.mark.parametrize(
     ("n_bad", "status", "ruling", "word"),
     [
@@ -148,7 +149,7 @@ def test_show_tells_what_the_run_told(
     assert "compared with     before" in shown
 
 
-@pytest.mark.once
+@pytest.mark.newest
 def test_the_page_tells_what_the_run_told(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """So does the page, which is written without the baseline at hand."""
     pytest.importorskip("altair", reason="the extra `report` draws its charts")

@@ -75,6 +75,7 @@ def kinds(session: Any) -> Counter[str]:
     return Counter(row["failure_type"] or "answered" for row in session.rows)
 
 
+@pytest.mark.under_workers
 def test_the_asking_stops_when_the_budget_is_spent(project: Any) -> None:
     """One at a time nothing is asked beyond the budget; the rest is skipped, with rows that say so."""
     session = project.run("--openclaw-budget-usd=3", "--openclaw-concurrency=1", models="till/m")
@@ -93,6 +94,7 @@ def test_the_asking_stops_when_the_budget_is_spent(project: Any) -> None:
     assert session.load("config.json")["budget_usd"] == 3.0
 
 
+@pytest.mark.under_workers
 @pytest.mark.parametrize("concurrency", [2, 4])
 def test_no_more_is_spent_than_was_in_flight(project: Any, concurrency: int) -> None:
     """What is under way when the budget is reached is paid for too, and kept."""

@@ -38,6 +38,7 @@ def endpoint(project: Any, server: MisbehavingServer, *prices: str) -> None:
     )
 
 
+@pytest.mark.under_workers
 @pytest.mark.parametrize(
     ("price", "usd"),
     [

@@ -87,6 +87,7 @@ def table(session: Any) -> dict[str, list[str]]:
     return {target: figures for target, *figures in rows}
 
 
+@pytest.mark.under_workers
 def test_nobody_is_called_and_nothing_is_written(project: Any) -> None:
     """Without an earlier run only cells and calls are known; workers are not started."""
     project.suite({"P1": ("say one", NOOP), "P2": ("say two", NOOP)})

@@ -36,29 +36,29 @@ def _unwrapped(session: Any) -> str:
     [
         pytest.param(_cells(3, 1), ["--openclaw-verdict=gate"], 0, "not_gated", "", id="gate-alone-no-gate"),
         pytest.param(_cells(3, 1), [], 1, "not_gated", "", id="cells"),
-        pytest.param(_cells(3, 1), ["--openclaw-verdict=gate", "--openclaw-min-pass-rate=0.75"], 0, "passed", "3 of 4 judged cells passed", id="rate-reached"),
+        pytest.param(_cells(3, 1), ["--openclaw-verdict=gate", "--openclaw-min-pass-rate=0.75"], 0, "passed", "3 of 4 judged cells passed", id="rate-reached", marks=pytest.mark.nightly),
         pytest.param(_cells(3, 1), ["--openclaw-verdict=gate", "--openclaw-min-pass-rate=0.76"], 1, "failed", "3 of 4 judged cells passed (75.0 %), 76.0 % wanted", id="rate-missed"),
         pytest.param(_tools(16, 0), ["--openclaw-require-tier=1"], 0, "passed", "tier 1: 16 of 16", id="tier-conclusive"),
         pytest.param(_tools(6, 0), ["--openclaw-require-tier=1"], 1, "failed", "not conclusive: 6 of 6", id="tier-not-conclusive"),
-        pytest.param(_tools(1, 1), ["--openclaw-require-tier=1", "--openclaw-verdict=gate"], 1, "failed", "tier 2: 1 of 2", id="tier-too-low"),
-        pytest.param(_tools(3, 1), ["--openclaw-min-tool-rate=0.75", "--openclaw-verdict=gate"], 0, "passed", "3 of 4 tool cells", id="tool-rate"),
+        pytest.param(_tools(1, 1), ["--openclaw-require-tier=1", "--openclaw-verdict=gate"], 1, "failed", "tier 2: 1 of 2", id="tier-too-low", marks=pytest.mark.nightly),
+        pytest.param(_tools(3, 1), ["--openclaw-min-tool-rate=0.75", "--openclaw-verdict=gate"], 0, "passed", "3 of 4 tool cells", id="tool-rate", marks=pytest.mark.nightly),
         pytest.param(_cells(2, 0), ["--openclaw-min-tool-rate=0.5"], 10, "no_verdict", "no answered cell counts", id="no-tool-cells"),
         pytest.param({"P1": ("refused", YES)}, ["--openclaw-min-pass-rate=0"], 10, "no_verdict", "nothing was answered", id="nothing-answered"),
-        pytest.param({"P1": ("timeout", YES)}, ["--openclaw-min-pass-rate=0"], 10, "no_verdict", "nothing was answered", id="only-faults"),
+        pytest.param({"P1": ("timeout", YES)}, ["--openclaw-min-pass-rate=0"], 10, "no_verdict", "nothing was answered", id="only-faults", marks=pytest.mark.nightly),
         pytest.param({**_cells(3, 0), "Z": ("nomodel", YES)}, ["--openclaw-min-pass-rate=0.5", "--openclaw-concurrency=1"], 10, "no_verdict", "1 of 4 cells were unavailable", id="partly-unavailable"),
-        pytest.param({**_cells(9, 0), "Z": ("timeout", YES)}, ["--openclaw-verdict=gate", "--openclaw-min-pass-rate=0.9"], 0, "passed", "with 1 cell without an answer against it: 9 of 10", id="a-fault-that-the-gate-has-counted"),
+        pytest.param({**_cells(9, 0), "Z": ("timeout", YES)}, ["--openclaw-verdict=gate", "--openclaw-min-pass-rate=0.9"], 0, "passed", "with 1 cell without an answer against it: 9 of 10", id="a-fault-that-the-gate-has-counted", marks=pytest.mark.nightly),
         pytest.param({**_cells(9, 0), "Z": ("timeout", YES)}, ["--openclaw-min-pass-rate=0.9"], 1, "passed", "9 of 9 judged cells passed", id="a-fault-fails-beside-a-gate"),
-        pytest.param({**_cells(8, 0), "Z": ("timeout", YES)}, ["--openclaw-verdict=gate", "--openclaw-min-pass-rate=0.9"], 10, "no_verdict", "1 of 9 cells have no answer: 8 of 9 to 9 of 9", id="a-fault-that-leaves-it-open"),
-        pytest.param({**_cells(1, 8), "Z": ("timeout", YES)}, ["--openclaw-verdict=gate", "--openclaw-min-pass-rate=0.9"], 1, "failed", "even with 1 cell without an answer for it: 2 of 10", id="failed-whatever-the-fault"),
+        pytest.param({**_cells(8, 0), "Z": ("timeout", YES)}, ["--openclaw-verdict=gate", "--openclaw-min-pass-rate=0.9"], 10, "no_verdict", "1 of 9 cells have no answer: 8 of 9 to 9 of 9", id="a-fault-that-leaves-it-open", marks=pytest.mark.nightly),
+        pytest.param({**_cells(1, 8), "Z": ("timeout", YES)}, ["--openclaw-verdict=gate", "--openclaw-min-pass-rate=0.9"], 1, "failed", "even with 1 cell without an answer for it: 2 of 10", id="failed-whatever-the-fault", marks=pytest.mark.nightly),
         pytest.param({**_cells(9, 0), "Z": ("crash", YES)}, ["--openclaw-verdict=gate", "--openclaw-min-pass-rate=0.5"], 1, "passed", "9 of 9 judged cells passed", id="what-broke-here-is-never-forgiven"),
-        pytest.param({**_cells(9, 0), "Z": ("nomodel", YES)}, ["--openclaw-verdict=gate", "--openclaw-min-pass-rate=0.5", "--openclaw-fail-unavailable", "--openclaw-concurrency=1"], 10, "no_verdict", "1 of 10 cells were unavailable", id="unavailable-and-failed-is-no-verdict"),
+        pytest.param({**_cells(9, 0), "Z": ("nomodel", YES)}, ["--openclaw-verdict=gate", "--openclaw-min-pass-rate=0.5", "--openclaw-fail-unavailable", "--openclaw-concurrency=1"], 10, "no_verdict", "1 of 10 cells were unavailable", id="unavailable-and-failed-is-no-verdict", marks=pytest.mark.nightly),
         pytest.param({"P1": ("refused", YES)}, ["--openclaw-verdict=gate", "--openclaw-fail-unavailable"], 1, "not_gated", "", id="unavailable-without-a-gate"),
-        pytest.param(_cells(35, 0), ["--openclaw-min-pass-rate=0.9", "--openclaw-gate-conclusive"], 0, "passed", "95 % interval 90.1 % to 100.0 %", id="conclusive"),
+        pytest.param(_cells(35, 0), ["--openclaw-min-pass-rate=0.9", "--openclaw-gate-conclusive"], 0, "passed", "95 % interval 90.1 % to 100.0 %", id="conclusive", marks=pytest.mark.nightly),
         pytest.param(_cells(34, 0), ["--openclaw-min-pass-rate=0.9", "--openclaw-gate-conclusive"], 1, "failed", "not conclusive: 34 of 34", id="not-conclusive"),
         pytest.param({"P1": ("wait 0.2", NOOP)}, ["--openclaw-max-p95-ms=100"], 1, "failed", "of 1 successful cells, at most 100 ms wanted", id="too-slow"),
-        pytest.param({"P1": ("say hi", NOOP)}, ["--openclaw-max-p95-ms=600000"], 0, "passed", "of 1 successful cells, at most 600000 ms wanted", id="fast-enough"),
-        pytest.param({"P1": ("say hi", NOOP), "Z": ("timeout", NOOP)}, ["--openclaw-verdict=gate", "--openclaw-max-p95-ms=600000"], 10, "no_verdict", "1 of 2 cells have no answer: never to ", id="a-fault-may-be-slow"),
-        pytest.param({**_cells(3, 0), "Z": ("timeout", YES)}, ["--openclaw-verdict=gate"], 1, "not_gated", "", id="a-fault-fails-the-gate-mode"),
+        pytest.param({"P1": ("say hi", NOOP)}, ["--openclaw-max-p95-ms=600000"], 0, "passed", "of 1 successful cells, at most 600000 ms wanted", id="fast-enough", marks=pytest.mark.nightly),
+        pytest.param({"P1": ("say hi", NOOP), "Z": ("timeout", NOOP)}, ["--openclaw-verdict=gate", "--openclaw-max-p95-ms=600000"], 10, "no_verdict", "1 of 2 cells have no answer: never to ", id="a-fault-may-be-slow", marks=pytest.mark.nightly),
+        pytest.param({**_cells(3, 0), "Z": ("timeout", YES)}, ["--openclaw-verdict=gate"], 1, "not_gated", "", id="a-fault-fails-the-gate-mode", marks=pytest.mark.nightly),
         pytest.param({**_cells(3, 0), "Z": ("say ", YES)}, ["--openclaw-verdict=gate", "--openclaw-min-pass-rate=1"], 1, "failed", "3 of 4 judged cells passed", id="silence-is-no-pass"),
     ],
 )  # fmt: skip
@@ -80,6 +80,7 @@ def test_gates_decide(
         assert reason.replace("_", "\\_") in page
 
 
+@pytest.mark.under_workers
 def test_each_target_has_its_own_gate(project: Any) -> None:
     """One target that misses fails the gate, whatever the others do."""
     project.suite({"P1": ("level", {"type": "exact", "value": "high"})})

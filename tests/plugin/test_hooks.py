@@ -82,6 +82,7 @@ def _holds(session: Any) -> None:
     assert session.row("P2")["violation"] == "OC-12 is not mentioned"
 
 
+@pytest.mark.under_workers
 def test_a_validator_of_the_root_conftest(project: Any) -> None:
     """It judges, alone and inside another validator, and its words are in the row."""
     project.extend_conftest(VALIDATOR)

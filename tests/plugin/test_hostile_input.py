@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.newest
 
 NOOP = {"type": "noop"}
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.plugin.killing import BEGIN, CELLS, Desk, Lab, UnderWay, all_gone, whole_run
+from tests.plugin.killing import BEGIN, CELLS, Desk, Lab, UnderWay, all_gone
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
 
@@ -34,12 +34,6 @@ WAITS = """
 import pytest_openclaw.run.hosts as hosts
 hosts.CLOSING_S = {seconds}
 """
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """What a run finds that nothing interrupts."""
-    return whole_run(tmp_path_factory.mktemp("whole"))
 
 
 @pytest.fixture

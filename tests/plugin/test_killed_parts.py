@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.plugin.conftest import MODES
-from tests.plugin.killing import BEGIN, CELLS, Desk, Lab, all_gone, whole_run
+from tests.plugin.conftest import MODES, MODES_BY_NIGHT
+from tests.plugin.killing import BEGIN, CELLS, Desk, Lab, all_gone
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
 
@@ -28,12 +28,6 @@ def waitall(self, timeout=None, real=base.WorkerPool.waitall):
 base.WorkerPool.waitall = waitall
 """
 TWO = "--openclaw-concurrency=2"
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """What a run finds that nothing interrupts."""
-    return whole_run(tmp_path_factory.mktemp("whole"))
 
 
 @pytest.fixture
@@ -62,7 +56,7 @@ def test_kill_9_of_the_session(lab: Lab, whole: Any, mode: tuple[str, ...]) -> N
     lab.goes_on(whole, mode)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", MODES_BY_NIGHT)
 def test_kill_9_of_the_process_that_asks(lab: Lab, whole: Any, mode: tuple[str, ...]) -> None:
     """Its cells are told as lost, another one asks the rest, and a resumed run asks the lost ones."""
     with lab.started(*BEGIN, TWO, *mode) as session:
@@ -88,7 +82,7 @@ def test_kill_9_of_the_process_that_asks(lab: Lab, whole: Any, mode: tuple[str, 
 
 
 @pytest.mark.workers
-@pytest.mark.parametrize("dist", ["load", "loadgroup"])
+@pytest.mark.parametrize("dist", ["load", pytest.param("loadgroup", marks=pytest.mark.nightly)])
 def test_kill_9_of_a_worker(lab: Lab, whole: Any, dist: str) -> None:
     """What it had in hand and what it was given is asked by the one that comes in its place."""
     with lab.started(*BEGIN, TWO, "-n", "2", f"--dist={dist}") as session:
@@ -107,6 +101,7 @@ def test_kill_9_of_a_worker(lab: Lab, whole: Any, dist: str) -> None:
     lab.goes_on(whole)
 
 
+@pytest.mark.nightly
 @pytest.mark.workers
 def test_kill_9_of_a_worker_that_may_not_be_replaced(lab: Lab, whole: Any) -> None:
     """The other one runs what it has, the run says that it is not whole, and goes on when it is resumed."""

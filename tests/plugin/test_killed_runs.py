@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from tests.e2e.processes import children, is_gone, wait_until
-from tests.plugin.conftest import MODES
 from tests.plugin.school import NOOP, TEACHER, YES, timeless
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
@@ -108,8 +107,17 @@ def goes_on(folder: Path, kept: list[bytes], *mode: str) -> None:
     assert summary(folder, "r") == summary(folder, "whole")
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("hanging", ["1", "4", "6"])
+@pytest.mark.parametrize(
+    ("mode", "hanging"),
+    [
+        pytest.param((), "4", id="plain"),
+        pytest.param(("-n", "2"), "4", id="workers", marks=pytest.mark.workers),
+        pytest.param((), "1", id="plain-first", marks=pytest.mark.nightly),
+        pytest.param((), "6", id="plain-last", marks=pytest.mark.nightly),
+        pytest.param(("-n", "2"), "1", id="workers-first", marks=[pytest.mark.workers, pytest.mark.nightly]),
+        pytest.param(("-n", "2"), "6", id="workers-last", marks=[pytest.mark.workers, pytest.mark.nightly]),
+    ],
+)
 def test_kill_9_of_the_session(folder: Path, mode: tuple[str, ...], hanging: str) -> None:
     """What was on disk stays there, the rest is asked, and the summary is that of a run in one go."""
     (folder / "hang.txt").write_text(f"a say {hanging}")
@@ -127,6 +135,7 @@ def test_kill_9_of_the_session(folder: Path, mode: tuple[str, ...], hanging: str
     goes_on(folder, kept, *mode)
 
 
+@pytest.mark.nightly
 def test_kill_9_of_a_resumed_session(folder: Path) -> None:
     """A run may be killed, gone on with, and killed again, as often as it takes."""
     kept: list[bytes] = []
@@ -144,7 +153,11 @@ def test_kill_9_of_a_resumed_session(folder: Path) -> None:
     goes_on(folder, kept)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.nightly)],
+    ids=["SIGINT", "SIGTERM"],
+)
 @pytest.mark.parametrize(
     ("mode", "n_answered", "n_unreported"),
     [
@@ -152,7 +165,13 @@ def test_kill_9_of_a_resumed_session(folder: Path) -> None:
         pytest.param((), 9, 9, id="plain"),
         # It holds up one worker, which has half of the cells; the other one has reported its own.
         pytest.param(("-n", "2"), 11, 5, id="workers", marks=pytest.mark.workers),
-        pytest.param(("-n", "2", "--dist=loadfile"), 9, 9, id="loadfile", marks=pytest.mark.workers),
+        pytest.param(
+            ("-n", "2", "--dist=loadfile"),
+            9,
+            9,
+            id="loadfile",
+            marks=[pytest.mark.workers, pytest.mark.nightly],
+        ),
     ],
 )
 def test_an_interruption_keeps_what_was_answered(

@@ -109,11 +109,11 @@ def cell_of(row: dict[str, Any]) -> tuple[str, str, str, str]:
     "words",
     [
         pytest.param(["-n", "2"], id="2"),
-        pytest.param(["-n", "4"], id="4"),
-        pytest.param(["-n", "2", "--dist=load"], id="load"),
-        pytest.param(["-n", "2", "--dist=loadscope"], id="loadscope"),
-        pytest.param(["-n", "2", "--dist=loadfile"], id="loadfile"),
-        pytest.param(["-n", "2", "--dist=loadgroup"], id="loadgroup"),
+        pytest.param(["-n", "4"], id="4", marks=pytest.mark.nightly),
+        pytest.param(["-n", "2", "--dist=load"], id="load", marks=pytest.mark.nightly),
+        pytest.param(["-n", "2", "--dist=loadscope"], id="loadscope", marks=pytest.mark.nightly),
+        pytest.param(["-n", "2", "--dist=loadfile"], id="loadfile", marks=pytest.mark.nightly),
+        pytest.param(["-n", "2", "--dist=loadgroup"], id="loadgroup", marks=pytest.mark.nightly),
         pytest.param(["-n", "2", "--dist=worksteal"], id="worksteal"),
     ],
 )
@@ -139,7 +139,7 @@ def test_a_local_server_has_one_request_at_a_time(
     assert len(session.rows) == len({cell_of(row) for row in session.rows}) == 24
 
 
-@pytest.mark.parametrize("dist", ["loadfile", "worksteal"])
+@pytest.mark.parametrize("dist", [pytest.param("loadfile", marks=pytest.mark.nightly), "worksteal"])
 def test_a_limit_holds_whoever_is_given_a_cell(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch, dist: str
 ) -> None:
@@ -186,8 +186,16 @@ def test_a_scheduler_of_the_projects_own(plain_project: Any, monkeypatch: pytest
     assert server.by_cell == {("ollama_openai/m", prompt): 1 for prompt in prompts}
 
 
-@pytest.mark.parametrize("workers", [2, 3])
-@pytest.mark.parametrize("limit", [2, 3, 8])
+@pytest.mark.parametrize(
+    ("workers", "limit"),
+    [
+        (2, 3),
+        *(
+            pytest.param(workers, limit, marks=pytest.mark.nightly)
+            for workers, limit in ((2, 2), (2, 8), (3, 2), (3, 3), (3, 8))
+        ),
+    ],
+)
 def test_each_cell_is_asked_once_within_the_limit(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch, workers: int, limit: int
 ) -> None:
@@ -314,7 +322,13 @@ def pytest_openclaw_providers():
     ("fault", "words", "most"),
     [
         pytest.param("faults.auth_missing('p', 'log in')", ["--openclaw-concurrency=4"], 4, id="target"),
-        pytest.param("faults.unreachable('p', 'u', 'refused')", ["--openclaw-concurrency=4"], 4, id="lane"),
+        pytest.param(
+            "faults.unreachable('p', 'u', 'refused')",
+            ["--openclaw-concurrency=4"],
+            4,
+            id="lane",
+            marks=pytest.mark.nightly,
+        ),
         pytest.param("faults.auth_missing('p', 'log in')", ["--dist=worksteal"], 2, id="worksteal"),
     ],
 )

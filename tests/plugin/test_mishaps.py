@@ -126,11 +126,13 @@ def pytest_sessionfinish(session):
 @pytest.mark.parametrize(
     ("given", "addopts", "scheduler"),
     [
-        pytest.param([], "", "CellScheduling", id="none"),
+        pytest.param([], "", "CellScheduling", id="none", marks=pytest.mark.nightly),
         pytest.param(["--dist=loadfile"], "", "MendedLoadFileScheduling", id="option"),
-        pytest.param([], "--dist=loadfile", "MendedLoadFileScheduling", id="environment"),
-        pytest.param([], "--dist load", "CellScheduling", id="environment-load"),
-        pytest.param(["-d"], "", "CellScheduling", id="short"),
+        pytest.param(
+            [], "--dist=loadfile", "MendedLoadFileScheduling", id="environment", marks=pytest.mark.nightly
+        ),
+        pytest.param([], "--dist load", "CellScheduling", id="environment-load", marks=pytest.mark.nightly),
+        pytest.param(["-d"], "", "CellScheduling", id="short", marks=pytest.mark.nightly),
         pytest.param(["--dist=load"], "", "CellScheduling", id="load"),
     ],
 )

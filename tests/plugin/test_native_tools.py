@@ -67,6 +67,7 @@ def questions(server: MisbehavingServer, api: Api) -> list[dict[str, Any]]:
     return [body for body in bodies if body.get("max_tokens") != 1]
 
 
+@pytest.mark.under_workers
 def test_a_prompts_tools_reach_the_provider(project: Any) -> None:
     """What the suite offers is what the provider is given, plain and under workers."""
     project.suite(OFFERS)

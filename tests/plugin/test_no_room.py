@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.plugin.conftest import MODES
+from tests.plugin.conftest import MODES_BY_NIGHT
 from tests.plugin.school import NOOP, TEACHER, timeless
 
 RUN_S = 600.0
@@ -91,7 +91,7 @@ cp -r runs/r runs/whole kept
 
 
 @pytest.mark.usefixtures("_mounts")
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", MODES_BY_NIGHT)
 def test_a_disk_that_is_full(folder: Path, mode: tuple[str, ...]) -> None:
     """On a file system of 56 KB the rows before the end of room are whole; with more room the run goes on."""
     shell(folder, FULL.format(pytest=PYTEST, models=MODELS, mode=" ".join(mode)), own_mounts=True)
@@ -110,7 +110,7 @@ cp -r runs/r runs/whole kept
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limits")
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", MODES_BY_NIGHT)
 def test_a_file_that_may_not_grow(folder: Path, mode: tuple[str, ...]) -> None:
     """At the limit of a file's size no part of a row stays, and the run goes on where there is none."""
     # 512 bytes each, by POSIX.

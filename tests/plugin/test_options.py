@@ -114,6 +114,7 @@ def test_runs_of_the_same_second_get_directories_of_their_own(plain_project: Any
     assert all(re.fullmatch(r"\d{8}_\d{6}(_\d)?", run.name) for run in runs)
 
 
+@pytest.mark.under_workers
 def test_ini_twins_and_the_command_line_above_them(project: Any) -> None:
     """Each ini key means what its option means; the command line goes first."""
     project.pytester.makeini(
@@ -149,6 +150,7 @@ def test_models_are_crossed_with_providers_and_levels(project: Any) -> None:
     assert labels == [("one", "None"), ("one", "low"), ("two", "high")]
 
 
+@pytest.mark.under_workers
 def test_a_wildcard_asks_the_provider(project: Any) -> None:
     """`provider/*` is resolved once, by the controller."""
     project.suite({"P1": ("say yes", NOOP)})

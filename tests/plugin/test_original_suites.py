@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.newest
 
 DATA = Path(__file__).parent / "data"
 FILES = ("prompts_answers.json", "prompts_tools.json", "prompts_variants.json")
@@ -95,6 +95,7 @@ def asked(session: Any) -> list[tuple[str, str]]:
     return sorted((short(row["suite"]), row["prompt_id"]) for row in session.rows)
 
 
+@pytest.mark.under_workers
 def test_three_files_run_together(originals: Any) -> None:
     """Every prompt of every file has a row of its own, although ids stand in two of them."""
     session = originals.run(models="canned/m")

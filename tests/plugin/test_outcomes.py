@@ -145,6 +145,7 @@ def test_each_ending_has_its_row_outcome_and_status(
     assert session.status == status
 
 
+@pytest.mark.under_workers
 def test_our_own_breakage_shows_its_traceback(project: Any) -> None:
     """A broken provider is an error with a traceback, and the row keeps the reason."""
     project.suite({"P1": ("crash", EXACT)})
@@ -167,6 +168,7 @@ def test_a_fault_shows_no_traceback(project: Any) -> None:
     assert ".py:" not in session.text
 
 
+@pytest.mark.under_workers
 def test_a_failed_cell_reads_like_an_assertion(project: Any) -> None:
     """Prompt, violation, reply, target and times stand in the failure."""
     project.suite({"P1": ("say maybe", EXACT)})
@@ -220,6 +222,7 @@ def test_unavailable_fails_when_asked_to(project: Any) -> None:
     assert session.status == 1
 
 
+@pytest.mark.under_workers
 def test_nothing_answered_is_a_failure_in_one_line(project: Any) -> None:
     """A run in which no cell was answered exits 1, although pytest skipped everything."""
     project.suite({"P1": ("refused", EXACT)})

@@ -174,6 +174,7 @@ def test_a_benchmark_in_python_says_it_too(project: Any) -> None:
 # --- so many of so many -------------------------------------------------------------------------
 
 
+@pytest.mark.under_workers
 def test_an_allowed_miss_is_no_failure(project: Any) -> None:
     """It is reported as xfailed with the reason, its row has the true verdict, and rates count it."""
     write(project, {"prompt": "miss 2", "pass": "4 of 5"})
@@ -385,6 +386,7 @@ def write_with_tools(project: Any) -> None:
     )
 
 
+@pytest.mark.under_workers
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_a_settled_tier_ends_no_prompts_own_repeats(project: Any, concurrency: int) -> None:
     """The other repeats of the target are left out; those that a prompt asks for itself are all asked."""

@@ -37,6 +37,7 @@ def _write(project: Any, text: str = MODULE) -> None:
     (folder / "test_bench.py").write_text(text)
 
 
+@pytest.mark.under_workers
 def test_each_ending_of_a_python_benchmark(project: Any) -> None:
     """An assertion is a verdict, another exception is our breakage, a fault or silence ends it before the test."""
     _write(project)
@@ -70,6 +71,7 @@ def test_python_benchmarks_are_in_the_config(project: Any) -> None:
     assert prompt["validator"] == {"type": "python"}
 
 
+@pytest.mark.under_workers
 def test_python_benchmarks_run_once_a_target(project: Any) -> None:
     """The test is parametrized over the same targets as suites."""
     _write(project)

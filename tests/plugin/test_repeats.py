@@ -222,7 +222,7 @@ def test_an_impossible_number_is_refused(plain_project: Any, value: str) -> None
 # --- until it is settled ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize("concurrency", [pytest.param(1, marks=pytest.mark.nightly), 4])
 def test_a_settled_target_costs_no_further_call(project: Any, concurrency: int) -> None:
     """A target whose tier its first repeat settles is asked nothing more; its other repeats are no cells."""
     project.suite({**tools(10), "P1": ("say one", NOOP)})
@@ -240,7 +240,8 @@ def test_a_settled_target_costs_no_further_call(project: Any, concurrency: int) 
     assert summary["groups"][0]["resources_after"] is not None
 
 
-@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.under_workers
+@pytest.mark.parametrize("concurrency", [pytest.param(1, marks=pytest.mark.nightly), 4])
 def test_each_target_is_repeated_until_it_is_settled(project: Any, concurrency: int) -> None:
     """One target is settled, one by its second repeat, one by none: it is asked up to the bound."""
     project.suite({**tools(10), "P1": ("say one", NOOP)})
@@ -287,7 +288,13 @@ def test_a_settled_target_is_over(plain_project: Any) -> None:
 
 
 @pytest.mark.workers
-@pytest.mark.parametrize("dist", ["load", "worksteal", "loadfile", "loadscope"])
+@pytest.mark.parametrize(
+    "dist",
+    [
+        "worksteal",
+        *(pytest.param(name, marks=pytest.mark.nightly) for name in ("load", "loadfile", "loadscope")),
+    ],
+)
 def test_however_it_is_distributed(plain_project: Any, dist: str) -> None:
     """Under every `--dist` the run comes to its end, whoever runs ahead, and what was asked has its row."""
     for name in ("prompts_a", "prompts_b", "prompts_c"):
@@ -304,7 +311,7 @@ def test_however_it_is_distributed(plain_project: Any, dist: str) -> None:
 
 
 @pytest.mark.workers
-@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize("concurrency", [pytest.param(1, marks=pytest.mark.nightly), 4])
 def test_a_worker_that_comes_later_knows_what_was_decided(plain_project: Any, concurrency: int) -> None:
     """It goes on with the repeat in which the one before it died, and the others wait for that."""
     plain_project.suite(tools(10))
@@ -424,6 +431,7 @@ def test_a_resumed_run_may_ask_more_often(project: Any) -> None:
     assert not asked(project)
 
 
+@pytest.mark.under_workers
 def test_a_resumed_run_goes_on_until_it_is_settled(project: Any) -> None:
     """A run of one repeat goes on until the tiers are settled; kept rows count for that."""
     project.suite(tools(10))

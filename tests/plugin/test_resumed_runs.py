@@ -29,6 +29,7 @@ def plain_school(plain_project: Any) -> Any:
 # --- what is kept, and what is asked ----------------------------------------------------------------
 
 
+@pytest.mark.under_workers
 def test_only_what_is_missing_is_asked(school: Any) -> None:
     """Kept rows stay byte for byte, the rest is asked once, and every cell ends with one row."""
     school.suite(SUITE)
@@ -75,6 +76,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(plain_school: Any, n: int) ->
     )
 
 
+@pytest.mark.under_workers
 def test_a_finished_run_asks_nobody(school: Any) -> None:
     """With nothing left to do every verdict is told again, and the summary is written anew."""
     school.suite(SUITE)
@@ -230,6 +232,7 @@ def ran(school: Any) -> list[str]:
     return words
 
 
+@pytest.mark.under_workers
 def test_a_kept_python_benchmark_is_not_run_again(school: Any) -> None:
     """Neither its test nor a fixture runs; its verdict is told again, with the words of its assertion."""
     python_school(school)
@@ -363,6 +366,7 @@ def config_of(project: Any) -> dict[str, Any]:
     return value
 
 
+@pytest.mark.under_workers
 def test_the_gates_of_the_run_still_count(school: Any) -> None:
     """Without a word on the command line a resumed run is judged as it was begun; with one, by that."""
     school.suite(SUITE)

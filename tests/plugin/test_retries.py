@@ -46,6 +46,7 @@ def crossed(behaviours: dict[str, Behaviour]) -> str:
     return ",".join(f"{api.kind.name}/{model}" for model in behaviours for api in APIS)
 
 
+@pytest.mark.under_workers
 def test_what_is_tried_again(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server counts as many requests as the row says attempts: some failures pass, others do not."""
     later = {"retry_after": "0"}
@@ -306,6 +307,7 @@ def test_a_server_that_is_not_there_is_tried_once(
 # --- warm-ups and lanes ---------------------------------------------------------------------------
 
 
+@pytest.mark.under_workers
 def test_each_local_target_is_warmed_up_once(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """One request of one token a target, over all workers, outside the rows and in the inventory."""
     project.suite({f"P{n}": ("Hi", NOOP) for n in range(6)})
@@ -353,6 +355,7 @@ def test_a_warm_up_that_fails(project: Any, monkeypatch: pytest.MonkeyPatch, war
     assert session.status == 0
 
 
+@pytest.mark.under_workers
 def test_a_local_lane_has_one_request_at_a_time(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither two models nor two APIs at one address, nor two workers, bring a second request beside the first."""
     project.suite({f"P{n}": ("Hi", NOOP) for n in range(4)})

@@ -10,6 +10,7 @@ import pytest
 NOOP = {"type": "noop"}
 
 
+@pytest.mark.under_workers
 def test_every_file_of_the_seed_is_there(project: Any) -> None:
     """A run directory holds the seed's files and nothing temporary."""
     project.suite({"P1": ("say yes", NOOP), "P2": ("say no", {"type": "exact", "value": "yes"})})
@@ -114,6 +115,7 @@ def test_an_answer_of_megabytes_is_cut_in_its_row(project: Any) -> None:
     assert row["objective_pass"] is True
 
 
+@pytest.mark.under_workers
 def test_hostile_answers_make_valid_rows(project: Any) -> None:
     """NUL, escapes, lone surrogates and mixed newlines end in a UTF-8 row; the terminal shows them spelled out."""
     project.pytester.makeconftest(
@@ -130,7 +132,7 @@ def test_hostile_answers_make_valid_rows(project: Any) -> None:
     assert "\\x1b[31m" in session.text
 
 
-@pytest.mark.once
+@pytest.mark.newest
 def test_a_hostile_pattern_ends_in_bounded_time(project: Any) -> None:
     """A catastrophic expression is a fault of the benchmark, not a hang."""
     project.suite({"P1": ("say " + "a" * 60 + "!", {"type": "regex_fullmatch", "pattern": "(a+)+b|(a|a)*c"})})

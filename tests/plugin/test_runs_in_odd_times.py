@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.plugin.conftest import MODES
-from tests.plugin.killing import BEGIN, CELLS, Desk, Lab, whole_run
+from tests.plugin.conftest import MODES_BY_NIGHT
+from tests.plugin.killing import BEGIN, CELLS, Desk, Lab
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
 
@@ -36,12 +36,6 @@ time.time = jumping
 """
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """What a run finds that nothing interrupts."""
-    return whole_run(tmp_path_factory.mktemp("whole"))
-
-
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Lab]:
     """A project whose server holds some prompts up."""
@@ -50,7 +44,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
         yield Lab.create(tmp_path / "project", server)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", MODES_BY_NIGHT)
 def test_a_clock_that_jumps(lab: Lab, whole: Any, mode: tuple[str, ...]) -> None:
     """All processes of a session count as one, so rows stay in order; no time is negative; the run goes on."""
     jumping = lab.at_start(JUMPS)

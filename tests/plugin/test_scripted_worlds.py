@@ -92,6 +92,7 @@ def write(project: Any, *names: str, rule: dict[str, Any] = REACHED) -> None:
     path.write_text(suite(*names, rule=rule))
 
 
+@pytest.mark.under_workers
 def test_worlds_are_played_and_graded(project: Any) -> None:
     """Each way in which an exchange can go is one row, with its turns, its verdict and how it ended."""
     write(project, *NAMES)

@@ -221,6 +221,7 @@ def prepare(project: Any, monkeypatch: pytest.MonkeyPatch, server: MisbehavingSe
     project.suite({"P1": ("Hi", {"type": "exact", "value": "no"})})
 
 
+@pytest.mark.under_workers
 def test_no_secret_is_written_when_things_go_wrong(
     project: Any, monkeypatch: pytest.MonkeyPatch, server: ModelServer
 ) -> None:
@@ -266,7 +267,7 @@ def test_no_secret_is_written_when_judging_breaks(
         pytest.param(("--openclaw-stream=off",), id="not-streamed"),
     ],
 )
-@pytest.mark.once
+@pytest.mark.newest
 def test_no_style_of_traceback_tells_a_secret(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch, server: ModelServer, options: tuple[str, ...]
 ) -> None:

@@ -52,6 +52,7 @@ def test_k_selects_prompts(project: Any, keyword: str, ids: list[str]) -> None:
     assert sorted(row["prompt_id"] for row in session.rows) == sorted(ids)
 
 
+@pytest.mark.under_workers
 def test_k_by_id_goes_over_all_suites(project: Any) -> None:
     """The same id in two suites is selected in both."""
     project.suite(TOML)
@@ -65,6 +66,7 @@ def test_k_by_id_goes_over_all_suites(project: Any) -> None:
     ]
 
 
+@pytest.mark.under_workers
 @pytest.mark.parametrize("node", ["P10", "P10[scripted/m]"])
 def test_node_ids_select(project: Any, node: str) -> None:
     """`file::P10` and the full node id run that prompt."""
@@ -124,6 +126,7 @@ def test_m_selects_cells(plain_project: Any) -> None:
     session.outcomes(passed=3, deselected=1)
 
 
+@pytest.mark.under_workers
 def test_x_stops_the_asking(project: Any, tmp_path: Any) -> None:
     """After `-x` no further cell is asked; the summary covers what was and says that it is not all."""
     log = tmp_path / "log"

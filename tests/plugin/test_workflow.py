@@ -22,7 +22,7 @@ from pytest_openclaw.options import OPTIONS
 from tests.conftest import NO_OTHER_PLUGINS, require_engine
 from tests.e2e.sessions import KEPT
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.newest
 
 ROOT = Path(__file__).parent.parent.parent
 BENCHMARKS = ROOT / ".github/workflows/benchmarks.yml"

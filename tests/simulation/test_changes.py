@@ -11,7 +11,7 @@ from pytest_openclaw.stats.significance import LEVEL
 from tests.simulation.changes import EQUAL_MODELS, LOSSES, Found, mixed, powers, simulate
 
 # In a group, so that what they share is simulated once.
-pytestmark = [pytest.mark.once, pytest.mark.xdist_group("simulation")]
+pytestmark = [pytest.mark.newest, pytest.mark.xdist_group("simulation")]
 
 STATED = LEVEL / 2
 """In at most so many pairs of equal runs the gate fails, over all targets together."""

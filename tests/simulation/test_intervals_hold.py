@@ -21,7 +21,7 @@ from tests.simulation.coverage import (
 from tests.simulation.models import REPEATS, Design, Latencies, draw_counts
 from tests.simulation.tables import PROMPTS, SEED
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.newest
 
 LOWEST, HIGHEST = 0.94, 0.97
 REPEATED = [repeats for repeats in REPEATS if repeats != "1"]

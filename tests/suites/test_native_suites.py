@@ -18,7 +18,7 @@ from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.tools.world import Playing
 from pytest_openclaw.validators import BUILTIN, build_registry, restrains
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.newest
 
 HERE = Path(__file__).parent
 BENCHMARKS = HERE.parents[1] / "benchmarks"

@@ -14,7 +14,7 @@ from pytest_openclaw.records import Reply
 from pytest_openclaw.suites import load_suite
 from pytest_openclaw.validators import BUILTIN, build_registry, restrains
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.newest
 
 HERE = Path(__file__).parent
 BENCHMARKS = HERE.parents[1] / "benchmarks"

@@ -9,7 +9,7 @@ import pytest
 
 import pytest_openclaw
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.newest
 
 ROOT = Path(pytest_openclaw.__file__).parent
 

@@ -21,7 +21,7 @@ from pytest_openclaw.stats.pairing import Obstacle, Obstacles
 from pytest_openclaw.stats.summary import Summary
 from tests.unit.reports.summaries import TARGET, cell, fault, missed, record, summary_of
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.newest
 
 GITHUBS_LIMIT = 65_536
 OWN_TAGS = {

@@ -308,7 +308,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.once
+@pytest.mark.newest
 def test_everything_fits_and_nothing_steers_the_terminal(name: str) -> None:
     """With any names and messages each line has at most 80 columns and only printable characters."""
     targets = [Target(provider="p", model=f"{name}{n}", thinking_level="xhigh") for n in range(3)]

@@ -14,7 +14,7 @@ from pytest_openclaw.toolcalls import Tool
 from pytest_openclaw.tools.catalogue import LATEST, load_catalogue
 from pytest_openclaw.validators.json_schema import BoundedSchema
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.newest
 
 CATALOGUE = load_catalogue()
 FILE = resources.files("pytest_openclaw").joinpath("catalogues", f"{LATEST}.json")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.corpus.readings import FOLDER, OUTCOMES, cases, precision, recall, render_matrix, verdict_of
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.newest
 
 CASES = (*cases("replies_blind.jsonl"), *cases("replies_seen.jsonl"))
 UNLIKE_THEIR_LABEL = {"b123", "b170", "b174", "b178", "b192", "b202", "b318", "x044", "x049", "x050", "x058"}

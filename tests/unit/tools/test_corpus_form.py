@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.newest
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 TASKS = {task["id"]: task for task in tomllib.loads((CORPUS / "tasks.toml").read_text("utf-8"))["prompts"]}

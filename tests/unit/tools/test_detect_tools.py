@@ -354,7 +354,7 @@ def test_a_thought_invokes_nothing(text):
         for unit in ("\n", "```\n", "~~~ `", "```bash\na <<b\n", "a", " ", "plain text. ")
     ],
 )
-@pytest.mark.once
+@pytest.mark.newest
 def test_time_grows_with_the_length(unit):
     """Four times the text takes about four times as long, not sixteen times."""
     small, large = (_seconds(unit * (chars // len(unit))) for chars in (50_000, 200_000))

@@ -465,7 +465,7 @@ NESTED = Tool(
         pytest.param("own", json.dumps({"b": "a" * 5000 + "b"}), id="slow-pattern"),
     ],
 )
-@pytest.mark.once
+@pytest.mark.newest
 def test_hostile_arguments_are_refused_in_bounded_time(name: str, arguments: str) -> None:
     """Whatever a model sends is answered soon, with a short text; no row carries what it cannot hold."""
     began = time.monotonic()

@@ -200,7 +200,7 @@ def test_every_text_is_searched(text: str) -> None:
     ['{"a":', '{"', "{'", '{"name": "read", ', "read(", 'read("', "<tool_call>", "[", "<read ", "\\", "`", "```\n", "\n",
      " ", "<function=", "to=", "action:\n", '"name": "read"', "[read]{", "<read><path>", '{"x":"\\"', "a.b.c.", "tool: ", f"{JSON} ", 'read(path="x")\n', "[read]\n{}[/read]\n", "<tool_call>read\n", "to=functions.read "],
 )  # fmt: skip
-@pytest.mark.once
+@pytest.mark.newest
 def test_hostile_texts_take_linear_time(piece: str) -> None:
     """Ten megabytes of the same half of a call are searched in seconds."""
     text = (piece * (10_000_000 // len(piece) + 1))[:10_000_000]

@@ -136,7 +136,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("unit", [pytest.param(unit, id=name) for name, unit in HOSTILE.items()])
-@pytest.mark.once
+@pytest.mark.newest
 def test_long_hostile_replies(unit):
     """A long reply of what tempts a scanner to go back and forth reaches every verdict.
 
