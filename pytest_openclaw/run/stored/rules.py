@@ -57,7 +57,7 @@ def suite_files(part: Part, root: Path) -> list[Path]:
 
 
 def _folder_of_runs(run: Path, root: Path) -> Path:
-    """Return the folder that holds this run and others; the run itself where that folder holds the project."""
+    """Return the folder of the run and its neighbors, or the run itself if that folder holds the project."""
     return run if root.is_relative_to(run.parent) else run.parent
 
 
