@@ -5,7 +5,7 @@ what it changes. The result is a new run beside the old one, which stays as it
 is. A row keeps its verdict where its reply is not all there (cut at 64 KiB, a
 secret taken out) and where a test in Python had judged it; faults stay faults.
 Where a suite or a prompt is gone, or asks something else now, the definition in
-config.json is used.
+config.json is used; so it is for suites outside the project and among the runs.
 
 Your own validators come from conftest.py and installed plugins, as in a session
 of pytest's: its ini file and the conftest.py of the root folder and of the

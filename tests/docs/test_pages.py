@@ -27,7 +27,7 @@ FOLLOWED = {ROOT / "README.md", DOCS / "tutorial.md"}
 GUESTS = {DOCS / "how-to/validator.md", DOCS / "how-to/provider.md"}
 # What it shows is held against the commands in test_comparison_page.py.
 TESTED_APART = {DOCS / "comparison.md", DOCS / "how-to/route.md"}
-PAGES = sorted([ROOT / "README.md", *DOCS.rglob("*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "SECURITY.md", *DOCS.rglob("*.md")])
 OTHER_PROGRAMS = {"export", "npm", "openclaw", "scp", "ssh"}
 LAB = """
 [pytest]

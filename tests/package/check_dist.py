@@ -1,14 +1,23 @@
-"""`python tests/package/check_dist.py FOLDER`: what is in the wheel and the sdist there, and what twine says of them."""
+"""`python tests/package/check_dist.py FOLDER`: check the wheel, the sdist and the component list there.
+
+`tox -e dist` writes the component list from a fresh environment in which pip installed this project.
+"""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from email.message import Message
 from email.parser import Parser
 from pathlib import Path, PurePosixPath
+from typing import Any
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "pytest_openclaw"
@@ -23,21 +32,24 @@ IN_SDIST = (
     "tox.ini",
     "README.md",
     "CHANGELOG.md",
+    "SECURITY.md",
+    ".github",
     "LICENSE",
 )
 
 
 def main(folder: Path) -> None:
-    """Check both; the first thing that is wrong ends it."""
-    wheel, sdist = _only(folder, "*.whl"), _only(folder, "*.tar.gz")
+    """Check all three; the first thing that is wrong ends it."""
+    wheel, sdist, listed = (_only(folder, pattern) for pattern in ("*.whl", "*.tar.gz", "*.cdx.json"))
     subprocess.run([sys.executable, "-m", "twine", "check", "--strict", str(wheel), str(sdist)], check=True)
     own = {path.relative_to(ROOT).as_posix() for path in _files(ROOT / PACKAGE)}
-    _check_wheel(wheel, own)
+    _check_components(listed, _check_wheel(wheel, own))
     _check_sdist(sdist, own | {path.relative_to(ROOT).as_posix() for path in _files(ROOT / "benchmarks")})
-    print(f"{wheel.name} and {sdist.name} hold what they should")
+    print(f"{wheel.name}, {sdist.name} and {listed.name} hold what they should")
 
 
-def _check_wheel(wheel: Path, own: set[str]) -> None:
+def _check_wheel(wheel: Path, own: set[str]) -> Message:
+    """Return the wheel's metadata."""
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
         (info,) = {PurePosixPath(name).parts[0] for name in names} - {PACKAGE}
@@ -51,6 +63,7 @@ def _check_wheel(wheel: Path, own: set[str]) -> None:
     classifiers = about.get_all("Classifier", [])
     _demand(wheel, {"Framework :: Pytest", "Typing :: Typed"}, classifiers)
     _demand(wheel, {"[console_scripts]", "[pytest11]"}, entries.splitlines())
+    return about
 
 
 def _check_sdist(sdist: Path, wanted: set[str]) -> None:
@@ -58,6 +71,49 @@ def _check_sdist(sdist: Path, wanted: set[str]) -> None:
         names = {name.partition("/")[2] for name in archive.getnames()}
     _demand(sdist, wanted, names)
     _demand(sdist, IN_SDIST, {name.partition("/")[0] for name in names})
+
+
+def _check_components(file: Path, about: Message) -> None:
+    text = file.read_text("utf-8")
+    if "file://" in text:
+        sys.exit(f"{file.name} names a path of this machine")
+    listed = json.loads(text)
+    root = listed["metadata"]["component"]
+    if (root["name"], root["version"]) != (about["Name"], about["Version"]):
+        sys.exit(f"{file.name} is about {root['name']} {root['version']}")
+    if flaws := list(component_flaws(listed, about.get_all("Requires-Dist", []))):
+        sys.exit(f"{file.name} {'; '.join(flaws)}")
+
+
+def component_flaws(listed: Mapping[str, Any], requires: Sequence[str]) -> Iterator[str]:
+    """Compare a CycloneDX component list with what a wheel requires without its extras."""
+    needs = {
+        canonicalize_name(need.name): need.specifier
+        for need in map(Requirement, requires)
+        if need.marker is None or need.marker.evaluate({"extra": ""})
+    }
+    components = {component["bom-ref"]: component for component in listed["components"]}
+    graph = {node["ref"]: node.get("dependsOn", []) for node in listed["dependencies"]}
+    root = listed["metadata"]["component"]["bom-ref"]
+    direct = {
+        canonicalize_name(components[ref]["name"]): components[ref]["version"] for ref in graph.get(root, [])
+    }
+    for name in sorted(needs.keys() ^ direct.keys()):
+        yield f"lacks {name}" if name in needs else f"has {name}, which the wheel does not require"
+    for name in sorted(needs.keys() & direct.keys()):
+        if not needs[name].contains(direct[name], prereleases=True):
+            yield f"has {name} {direct[name]}, which is not {needs[name]}"
+    for ref in sorted(components.keys() - _reachable(graph, root)):
+        yield f"has {ref}, which no component requires"
+
+
+def _reachable(graph: Mapping[str, Sequence[str]], root: str) -> set[str]:
+    found, open_ends = {root}, [root]
+    while open_ends:
+        new = set(graph.get(open_ends.pop(), [])) - found
+        found |= new
+        open_ends.extend(new)
+    return found
 
 
 def _demand(archive: Path, wanted: Iterable[str], found: Iterable[str]) -> None:

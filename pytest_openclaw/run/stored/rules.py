@@ -36,14 +36,29 @@ class Rules:
 
 
 def suite_files(part: Part, root: Path) -> list[Path]:
-    """Return the suite files of a run that are there today.
+    """Return the suite files of a run that are in the project today.
+
+    pytest loads the `conftest.py` beside each of them. A run from elsewhere names any file it likes, so
+    only the project's own files count: none outside `root`, and none below the folder of runs.
 
     Args:
         part: the run.
-        root: the folder that its suites are relative to.
+        root: the project's resolved root folder, which the suites are relative to.
     """
     suites = dict.fromkeys(suite for (suite, _), entry in part.prompts.items() if not is_python(entry))
-    return [path for suite in suites if (path := root / suite).is_file()]
+    foreign = _folder_of_runs(part.run.path.resolve(), root)
+    return [
+        path
+        for suite in suites
+        if (path := root / suite).is_file()
+        and (real := path.resolve()).is_relative_to(root)
+        and not real.is_relative_to(foreign)
+    ]
+
+
+def _folder_of_runs(run: Path, root: Path) -> Path:
+    """Return the folder of the run and its neighbors, or the run itself if that folder holds the project."""
+    return run if root.is_relative_to(run.parent) else run.parent
 
 
 def todays_rules(part: Part, root: Path, registry: Registry) -> Rules:

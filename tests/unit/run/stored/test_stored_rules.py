@@ -59,6 +59,30 @@ def test_rules_come_from_the_suite_files(part: Part, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("run", "suite", "counts"),
+    [
+        pytest.param("runs/one", SUITE, True, id="of-the-project"),
+        pytest.param("one", SUITE, True, id="runs-in-the-root-folder"),
+        pytest.param("../one", SUITE, True, id="runs-beside-the-project"),
+        pytest.param("one", "one/prompts_x.json", False, id="in-the-run"),
+        pytest.param("runs/one", "runs/two/prompts_x.json", False, id="in-another-run"),
+        pytest.param("runs/one", "link/prompts_x.json", False, id="in-a-run-through-a-link"),
+        pytest.param("runs/one", "../prompts_x.json", False, id="above-the-root"),
+    ],
+)
+def test_only_files_of_the_project_are_suites(tmp_path: Path, run: str, suite: str, counts: bool) -> None:
+    """A run from elsewhere cannot name a folder whose `conftest.py` pytest then loads."""
+    root = tmp_path / "project"
+    path = store(root / run, [row(A, "P1", suite=suite)], prompts=[definition("P1", suite=suite)])
+    for folder in (root / "benchmarks", root / "runs/two", root / "one", tmp_path):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "prompts_x.json").write_text("[]")
+    (root / "link").symlink_to(root / "runs/two")
+
+    assert suite_files(read_part(path), root) == ([root / suite] if counts else [])
+
+
+@pytest.mark.parametrize(
     ("today", "told"),
     [
         pytest.param([P1], "has some prompts no longer", id="prompt-gone"),
