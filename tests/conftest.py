@@ -35,11 +35,17 @@ NO_OTHER_PLUGINS = "-p no:hypothesispytest -p no:anyio"
 REQUIRED = os.environ.get("OPENCLAW_TEST_REQUIRE", "").split()
 
 
+# Under `--dist loadgroup` the tests of a group run in one worker, one after the other. Two sessions with workers of
+# their own side by side would be twice as many processes as cores; the others share what is slow to start.
+GROUPS = ("workers", "engine", "browser")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run tests that start workers of their own one after the other: two at once would be twice the cores."""
+    """Put tests that start much, or share something slow to start, into a group."""
     for item in items:
-        if item.get_closest_marker("workers") and not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group("workers"))
+        group = next((name for name in GROUPS if item.get_closest_marker(name)), None)
+        if group and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture

@@ -69,7 +69,15 @@ def _check_nothing_ran(page: Page) -> None:
 
 
 @HOSTILE
-@pytest.mark.parametrize("repeat", [1, 2, 3, 4], ids=["answer", "thinking-and-call", "exchange", "fault"])
+@pytest.mark.parametrize(
+    "repeat",
+    [
+        pytest.param(1, id="answer", marks=pytest.mark.nightly),
+        pytest.param(2, id="thinking-and-call", marks=pytest.mark.nightly),
+        pytest.param(3, id="exchange"),
+        pytest.param(4, id="fault", marks=pytest.mark.nightly),
+    ],
+)
 def test_foreign_text_stays_text(hostile_page: Page, name: str, repeat: int) -> None:
     """It is shown letter by letter, what could hide spelled out; and nothing of it is markup."""
     panel = _open(hostile_page, name, repeat)
@@ -105,6 +113,7 @@ ODD_CHARACTERS = """() => {
 """Where a text or an attribute, labels of charts included, holds a control or direction character."""
 
 
+@pytest.mark.nightly
 def test_a_line_of_64_kib_is_all_there(open_page: Opener, tmp_path: Path) -> None:
     """It is broken to fit, does not widen the page, and can be read to its end."""
     rows = [
@@ -121,6 +130,7 @@ def test_a_line_of_64_kib_is_all_there(open_page: Opener, tmp_path: Path) -> Non
     assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
 
 
+@pytest.mark.nightly
 def test_the_same_text_is_kept_once(tmp_path: Path, chromium: str) -> None:
     """Thousands of equal answers make no larger a page than one does."""
     answer = "the same words " * 400

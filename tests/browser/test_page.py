@@ -79,6 +79,7 @@ def _span(run: Path) -> str:
     return f"{seconds // 60} min {seconds % 60} s"
 
 
+@pytest.mark.nightly
 def test_each_chart_has_its_words_and_its_figures(open_page: Opener, made_run: Path) -> None:
     """A chart is drawn, says what it shows, and the same figures stand in a table of its section."""
     page = page_of(open_page, made_run)
@@ -131,6 +132,7 @@ def test_a_click_opens_a_cell_in_full(open_page: Opener, made_run: Path) -> None
     )
 
 
+@pytest.mark.nightly
 def test_thinking_is_told_from_the_answer(open_page: Opener, made_run: Path) -> None:
     """It is folded away until it is asked for."""
     page = page_of(open_page, made_run)
@@ -172,6 +174,7 @@ def test_an_exchange_is_told_turn_by_turn(open_page: Opener, made_run: Path) -> 
         assert call["result"].strip() in told
 
 
+@pytest.mark.nightly
 def test_what_a_fault_was_is_told(open_page: Opener, made_run: Path) -> None:
     """A cell without an answer says why."""
     page = page_of(open_page, made_run)
@@ -184,6 +187,7 @@ def test_what_a_fault_was_is_told(open_page: Opener, made_run: Path) -> None:
     assert "timeout" in told
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "rows",
     [
@@ -216,11 +220,11 @@ def _choose(page: Page, name: str, value: str) -> None:
     ("act", "fits"),
     [
         pytest.param(lambda page: page.get_by_role("button", name="missed").click(), lambda row: row["success"] and row["objective_pass"] is False, id="verdict"),
-        pytest.param(lambda page: _choose(page, "suite", "benchmarks/prompts_native.toml"), lambda row: row["suite"] == "benchmarks/prompts_native.toml", id="suite"),
-        pytest.param(lambda page: _choose(page, "category", "files"), lambda row: row["category"] == "files", id="category"),
+        pytest.param(lambda page: _choose(page, "suite", "benchmarks/prompts_native.toml"), lambda row: row["suite"] == "benchmarks/prompts_native.toml", id="suite", marks=pytest.mark.nightly),
+        pytest.param(lambda page: _choose(page, "category", "files"), lambda row: row["category"] == "files", id="category", marks=pytest.mark.nightly),
         pytest.param(lambda page: _choose(page, "outcome", "unknown_tool"), lambda row: row["tool_outcome"] == "unknown_tool", id="outcome"),
-        pytest.param(lambda page: page.locator("input[type=search]").fill("Team About"), lambda row: "team about" in json.dumps([row["raw_output"], row["turns"]]).lower(), id="text-of-an-answer"),
-        pytest.param(lambda page: page.locator("input[type=search]").fill("search_files"), lambda row: any(call["name"] == "search_files" for call in row["tool_call_details"]), id="name-of-a-call"),
+        pytest.param(lambda page: page.locator("input[type=search]").fill("Team About"), lambda row: "team about" in json.dumps([row["raw_output"], row["turns"]]).lower(), id="text-of-an-answer", marks=pytest.mark.nightly),
+        pytest.param(lambda page: page.locator("input[type=search]").fill("search_files"), lambda row: any(call["name"] == "search_files" for call in row["tool_call_details"]), id="name-of-a-call", marks=pytest.mark.nightly),
         pytest.param(lambda page: page.locator("input[type=search]").fill("no such words"), lambda row: False, id="nothing"),
     ],
 )  # fmt: skip
@@ -239,6 +243,7 @@ def test_cells_are_found(open_page: Opener, made_run: Path, act: Any, fits: Any)
     expect(page.locator(FOUND)).to_have_text(ALL)
 
 
+@pytest.mark.nightly
 def test_targets_can_be_chosen(open_page: Opener, made_run: Path) -> None:
     """Only the chosen ones keep their column."""
     page = page_of(open_page, made_run)
@@ -249,6 +254,7 @@ def test_targets_can_be_chosen(open_page: Opener, made_run: Path) -> None:
     assert page.locator("#grid .head .model").all_inner_texts() == ["model-b:8b"]
 
 
+@pytest.mark.nightly
 def test_the_order_is_chosen(open_page: Opener, made_run: Path) -> None:
     """The prompts that are missed most come first, without their suites between them."""
     page = page_of(open_page, made_run)
@@ -295,6 +301,7 @@ def test_the_keyboard_does_what_the_mouse_does(open_page: Opener, made_run: Path
     assert _focus(page) == there
 
 
+@pytest.mark.nightly
 def test_the_far_end_is_a_key_away(open_page: Opener, made_run: Path) -> None:
     """A row that is not drawn yet is drawn when the keyboard goes there."""
     page = page_of(open_page, made_run)
@@ -309,6 +316,7 @@ def test_the_far_end_is_a_key_away(open_page: Opener, made_run: Path) -> None:
     assert grid["y"] < box["y"] < grid["y"] + grid["height"]
 
 
+@pytest.mark.nightly
 def test_an_open_cell_follows_the_arrows(open_page: Opener, made_run: Path) -> None:
     """With the panel open, a step in the matrix shows the next cell, and the focus stays there."""
     page = page_of(open_page, made_run)
@@ -319,6 +327,7 @@ def test_an_open_cell_follows_the_arrows(open_page: Opener, made_run: Path) -> N
     assert _focus(page).startswith("P2 ")
 
 
+@pytest.mark.nightly
 def test_a_slash_goes_to_the_search(open_page: Opener, made_run: Path) -> None:
     """As on many pages; in a field it is a slash."""
     page = page_of(open_page, made_run)
@@ -328,6 +337,7 @@ def test_a_slash_goes_to_the_search(open_page: Opener, made_run: Path) -> None:
     assert page.locator("input[type=search]").input_value() == "a/b"
 
 
+@pytest.mark.nightly
 def test_the_first_tab_skips_to_the_cells(open_page: Opener, made_run: Path) -> None:
     """Nobody has to walk through the page to come to what it is about."""
     page = page_of(open_page, made_run)
@@ -341,6 +351,7 @@ def test_the_first_tab_skips_to_the_cells(open_page: Opener, made_run: Path) -> 
 # --- the baseline -------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_what_changed_since_the_baseline_is_marked(open_page: Opener, made_run: Path, tmp_path: Path) -> None:
     """Cells are better or worse, can be filtered by it, and show the earlier answer beside the new one."""
     older = make_run(tmp_path / "older", prompts=60, targets=3, repeats=2, seed=8)
@@ -379,6 +390,7 @@ def _passed(row: dict[str, Any]) -> bool | None:
     return False if not row["success"] else row["objective_pass"]
 
 
+@pytest.mark.nightly
 def test_a_comparison_that_the_run_has_made_is_shown(open_page: Opener, tmp_path: Path) -> None:
     """What `summary.json` says of its baseline stands in the page: verdicts, times, what is set aside."""
     run = make_run(tmp_path / "one", prompts=8, targets=1)

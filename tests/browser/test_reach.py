@@ -31,11 +31,17 @@ def _open_cell(page: Page) -> None:
     page.locator("#panel details").evaluate_all("list => { for (const one of list) one.open = true; }")
 
 
-@pytest.mark.parametrize(("width", "colours"), [(1280, "light"), (390, "dark")], ids=["desk", "telephone"])
+@pytest.mark.parametrize(
+    ("width", "colours"),
+    [
+        pytest.param(1280, "light", id="desk", marks=pytest.mark.nightly),
+        pytest.param(390, "dark", id="telephone"),
+    ],
+)
 @pytest.mark.parametrize(
     "act",
     [
-        pytest.param(lambda page: None, id="closed"),
+        pytest.param(lambda page: None, id="closed", marks=pytest.mark.nightly),
         pytest.param(_open_cell, id="cell-open"),
         pytest.param(
             lambda page: page.evaluate(
@@ -64,6 +70,7 @@ def _colours(page: Page) -> tuple[str, str]:
     )
 
 
+@pytest.mark.nightly
 def test_the_system_chooses_the_colours_until_the_reader_does(open_page: Opener, made_run: Path) -> None:
     """The switch beats the system's scheme, charts included, and Auto gives it back."""
     page = open_page(made_run / "report.html", colours="light")
@@ -97,6 +104,7 @@ def test_a_telephone_is_wide_enough(open_page: Opener, made_run: Path) -> None:
     assert not page.locator("#panel").is_visible()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("n_prompts", "n_targets", "n_repeats"),
     [

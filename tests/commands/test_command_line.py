@@ -19,6 +19,8 @@ from pytest_openclaw.commands import COMMANDS, load_command, main
 from pytest_openclaw.records import Target
 from tests.unit.run.stored_runs import A, B, definition, files_of, load, row, store
 
+pytestmark = pytest.mark.newest
+
 
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

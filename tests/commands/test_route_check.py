@@ -22,6 +22,7 @@ from tests.unit.reports.summaries import tool_cells
 from tests.unit.run.stored_runs import SUITE
 
 pytestmark = [
+    pytest.mark.newest,
     pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is called by a POSIX command line"),
     pytest.mark.usefixtures("scratch"),
 ]

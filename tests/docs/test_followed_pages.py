@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent.parent
 pytestmark = pytest.mark.engine
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+@pytest.mark.parametrize("page", ["README.md", pytest.param("docs/tutorial.md", marks=pytest.mark.nightly)])
 def test_a_page_prints_what_it_shows(page: str, tmp_path: Path) -> None:
     """Files written and commands run in their order, in a fresh folder."""
     require_engine()

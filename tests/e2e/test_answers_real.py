@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.sessions import Ended, Project, all_gone
 
-pytestmark = [pytest.mark.engine, pytest.mark.claude, pytest.mark.workers]
+pytestmark = [pytest.mark.engine, pytest.mark.claude]
 
 MODEL = "smollm2:135m"
 CHAT = ("llama_cpp", "ollama_openai")
@@ -56,7 +56,7 @@ def asking(tmp_path_factory: pytest.TempPathFactory, served: dict[str, str], cla
     return ask
 
 
-@pytest.fixture(params=["plain", "workers"])
+@pytest.fixture(params=["plain", pytest.param("workers", marks=[pytest.mark.workers, pytest.mark.nightly])])
 def session(request: pytest.FixtureRequest, asking: Asking) -> Ended:
     """All four targets, in one process or under two workers."""
     return asking(request.param)
@@ -150,6 +150,7 @@ def test_a_prompt_beyond_the_context_is_an_error_of_its_own(session: Ended, prov
     assert f"ERROR at setup of P4[{provider}/{MODEL}]" in session.text
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("prompt_id", ["P1", "P2", "P3"])
 def test_the_answer_depends_on_nothing_but_the_prompt(asking: Asking, prompt_id: str) -> None:
     """At temperature 0 three APIs give one answer: asked twice, by workers, streamed or whole."""
@@ -169,6 +170,7 @@ def test_the_answer_depends_on_nothing_but_the_prompt(asking: Asking, prompt_id:
     assert len(tokens) == 1
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("provider", HTTP)
 def test_without_a_stream_there_is_no_first_token(asking: Asking, provider: str) -> None:
     """`--openclaw-stream=off` leaves both first-token times empty, in rows and summary, and nothing else."""

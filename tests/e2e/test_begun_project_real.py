@@ -26,6 +26,7 @@ def _done(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.nightly
 def test_the_first_run_of_a_fresh_folder(tmp_path: Path, embedded_model: str) -> None:
     """Nothing is between `init` and `pytest benchmarks/`: four answers, with a verdict each, and a summary."""
     begun = _done(tmp_path, "pytest_openclaw", "init")

@@ -242,6 +242,7 @@ def test_a_file_is_served_under_the_name_that_the_user_gave(tmp_path, monkeypatc
     assert wait_until(lambda: is_gone(pid))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("content", "reason"),
     [

@@ -14,11 +14,14 @@ from tests.e2e.sessions import ENGINE, Ended, Project, Session, all_gone
 from tests.providers.servers.messages import MessagesServer
 from tests.providers.servers.misbehaving import Hang, MisbehavingServer, Script
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+pytestmark = [
+    pytest.mark.newest,
+    pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals"),
+]
 
 MODES = [
     pytest.param((), id="plain"),
-    pytest.param(("-n", "2"), id="workers", marks=pytest.mark.workers),
+    pytest.param(("-n", "2"), id="workers", marks=[pytest.mark.workers, pytest.mark.nightly]),
 ]
 KEPT = ["comment.md", "config.json", "inventory.json", "results.jsonl", "summary.json", "summary.md"]
 ANSWER = {
@@ -129,6 +132,7 @@ def test_ctrl_c_ends_the_cli(project: Project, claude: str, words: tuple[str, ..
     assert all_gone(clis)
 
 
+@pytest.mark.nightly
 @pytest.mark.engine
 @pytest.mark.parametrize("words", MODES)
 def test_kill_leaves_no_engine_and_keeps_the_rows(

@@ -72,6 +72,7 @@ def goes_on(project: Project, model: str, before: Ended, whole: Any) -> None:
     assert result(resumed) == whole
 
 
+@pytest.mark.nightly
 def test_a_killed_engine_is_restarted_once(project: Project, embedded_model: str, whole: Any) -> None:
     """What it was answering is lost and says why; when it dies again, nobody waits for a third one."""
     model = f"llama_cpp/{embedded_model}"
@@ -95,6 +96,7 @@ def test_a_killed_engine_is_restarted_once(project: Project, embedded_model: str
     goes_on(project, model, ended, whole)
 
 
+@pytest.mark.nightly
 def test_an_engine_that_is_killed_with_the_process_that_asks_it(
     project: Project, embedded_model: str, whole: Any
 ) -> None:

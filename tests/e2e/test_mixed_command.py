@@ -116,6 +116,7 @@ def test_nobody_is_there_and_that_fails(project: Project, closed_port: Callable[
     assert set(told(ended, "availability_status").values()) == {"skipped_unavailable"}
 
 
+@pytest.mark.nightly
 @pytest.mark.claude
 def test_nobody_is_let_in(project: Project, claude: str) -> None:
     """A wrong key, no key and no login: three errors that say how to get in, and no key leaves the machine."""
@@ -145,6 +146,7 @@ def test_nobody_is_let_in(project: Project, claude: str) -> None:
     assert DUMMY not in ended.text + "".join(path.read_text("utf-8") for path in ended.run.path.iterdir())
 
 
+@pytest.mark.nightly
 @pytest.mark.claude
 def test_nobody_has_time(project: Project, claude: str) -> None:
     """Who answers 429 to every attempt is rate-limited: an error, after the retries that were allowed."""
@@ -172,6 +174,7 @@ def test_nobody_has_time(project: Project, claude: str) -> None:
     assert all(group["latency_ms"]["p50"] is None for group in ended.run.summary["groups"])
 
 
+@pytest.mark.nightly
 @pytest.mark.claude
 def test_one_answers_and_the_others_do_not(
     project: Project, claude: str, closed_port: Callable[[], str]

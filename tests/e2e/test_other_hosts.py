@@ -163,6 +163,7 @@ def test_two_workers_of_one_host_share_its_server(lab: Lab) -> None:
         assert len(host.asked) in {len(PROMPTS) // 2, len(PROMPTS) // 2 + 1}
 
 
+@pytest.mark.nightly
 def test_a_common_folder_for_temporary_files_joins_no_hosts(tmp_path: Path) -> None:
     """Hosts that see one disk are still hosts of their own: each target is warmed up on each."""
     common = tmp_path / "common"
@@ -183,6 +184,7 @@ def test_a_common_folder_for_temporary_files_joins_no_hosts(tmp_path: Path) -> N
     assert list(common.glob("pytest-openclaw-*")) == []
 
 
+@pytest.mark.nightly
 def test_a_wider_limit_holds_on_each_host(lab: Lab) -> None:
     """Where two requests at a time are allowed, each host's server has two, and its two workers one each."""
     specs = []
@@ -310,6 +312,7 @@ def test_a_host_that_dies_costs_its_own_cells(lab: Lab) -> None:
     assert ended.run.summary["state"] == "interrupted"
 
 
+@pytest.mark.nightly
 def test_over_ssh(tmp_path: Path) -> None:
     """The same over ssh, with the hosts' addresses given for each."""
     with LABS["loopback"](tmp_path, ["north", "south"]) as lab:
@@ -369,6 +372,7 @@ def test_an_interrupted_run_goes_on_over_the_same_hosts(lab: Lab) -> None:
         assert measured <= {line["prompt"] for line in host.asked}
 
 
+@pytest.mark.nightly
 @pytest.mark.engine
 def test_each_host_has_its_own_engine(tmp_path: Path, embedded_model: str) -> None:
     """The embedded engine runs once on each host, for all its workers, and ends with them."""

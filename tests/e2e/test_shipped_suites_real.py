@@ -14,6 +14,7 @@ REPOSITORY = Path(__file__).parents[2]
 NATIVE = ("N0", "N8", "N14", "N16", "N31", "N34", "N36", "N40")  # as in `tox -e bench`
 
 
+@pytest.mark.nightly
 def test_the_shipped_suites_end_in_a_verdict(project: Project, embedded_model: str) -> None:
     """The small model passes some cells and fails others; without a gate only a fault would fail the run."""
     suites = [f"benchmarks/prompts_{name}.toml" for name in ("core", "tools")]

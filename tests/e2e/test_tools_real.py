@@ -69,8 +69,8 @@ def lab(tmp_path: Path, engine: EngineHandle) -> Project:
     "words",
     [
         pytest.param((), id="stream"),
-        pytest.param(("--openclaw-stream=off",), id="whole"),
-        pytest.param(("-n", "2"), id="workers", marks=pytest.mark.workers),
+        pytest.param(("--openclaw-stream=off",), id="whole", marks=pytest.mark.nightly),
+        pytest.param(("-n", "2"), id="workers", marks=[pytest.mark.workers, pytest.mark.nightly]),
     ],
 )
 def test_a_native_call_of_the_real_model(lab: Project, embedded_model: str, words: tuple[str, ...]) -> None:
@@ -116,6 +116,7 @@ def through_the_cli(project: Project, claude: str, server: MessagesServer) -> En
     return project.where(**environ).run(models="claude_code_cli/opus")
 
 
+@pytest.mark.nightly
 @pytest.mark.engine
 def test_tools_that_do_not_fit_are_not_asked(project: Project, embedded_model: str) -> None:
     """The embedded engine counts the tools too; what leaves no room for an answer is told without a call."""
@@ -156,6 +157,7 @@ HISTORIES = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.engine
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 @pytest.mark.parametrize("history", HISTORIES)
@@ -197,6 +199,7 @@ def ask(kind: type[OverHttp], engine: EngineHandle, request: Request) -> Reply:
     return asyncio.run(asking())
 
 
+@pytest.mark.nightly
 @pytest.mark.claude
 def test_a_call_through_the_cli(project: Project, claude: str) -> None:
     """A tool that the model calls through the CLI is in its row; the CLI runs nothing."""
@@ -219,6 +222,7 @@ def test_a_call_through_the_cli(project: Project, claude: str) -> None:
     assert len(server.requests) == 1
 
 
+@pytest.mark.nightly
 @pytest.mark.claude
 def test_an_offered_tool_through_the_cli(project: Project, claude: str) -> None:
     """A prompt's tools are offered through the CLI; the row names the one that was called as the prompt does."""
@@ -283,6 +287,7 @@ def test_a_scripted_exchange_through_the_cli(project: Project, claude: str) -> N
     assert (len(server.requests), ended.left) == (3, [])
 
 
+@pytest.mark.nightly
 @pytest.mark.engine
 @pytest.mark.claude
 def test_the_real_model_is_offered_tools_through_the_cli(

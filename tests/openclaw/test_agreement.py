@@ -106,7 +106,9 @@ def test_a_moment_is_no_difference():
 
 
 @pytest.mark.openclaw_cli
-@pytest.mark.parametrize("name", SAMPLE)
+@pytest.mark.parametrize(
+    "name", [SAMPLE[0], *(pytest.param(name, marks=pytest.mark.nightly) for name in SAMPLE[1:])]
+)
 def test_openclaw_does_what_the_table_says(name, observed, real_openclaw):
     """Played anew, a case ends in OpenClaw as it is kept, down to what the model is told."""
     (case,) = (case for case in all_cases() if case.id == name)

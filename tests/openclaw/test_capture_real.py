@@ -95,6 +95,7 @@ def captured(real_openclaw: RealOpenClaw, tmp_path_factory: pytest.TempPathFacto
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("surface", ["direct", "minimal", "messaging", "coding", "full"])
 def test_the_catalogue_that_ships_is_what_the_release_sends(captured: Captured, surface: str) -> None:
     """Names, order, parameters and fields are the same, and so is the weight that is noted of the release."""
@@ -108,6 +109,7 @@ def test_the_catalogue_that_ships_is_what_the_release_sends(captured: Captured, 
     assert captured.told["deferred"] == {"added": [], "removed": []} or surface != "direct"
 
 
+@pytest.mark.nightly
 def test_a_users_config_shapes_its_surface(captured: Captured) -> None:
     """Profile, what is denied, also for this model alone, the API and the model's own parameters hold."""
     denied = {"exec", "process", "theme"}
@@ -120,6 +122,7 @@ def test_a_users_config_shapes_its_surface(captured: Captured) -> None:
     assert captured.told["notes"] == ["tools of MCP servers are missing, none is started: files"]
 
 
+@pytest.mark.nightly
 def test_nothing_of_the_user_is_touched_or_told(captured: Captured) -> None:
     """The home folder is as it was, byte for byte; no key and no path of it is in the catalogue."""
     text = captured.file.read_text("utf-8") + json.dumps(captured.told["surfaces"])

@@ -17,6 +17,7 @@ from pytest_openclaw.providers.openclaw import capture
 from pytest_openclaw.tools.catalogue import load_catalogue, read_catalogue
 
 pytestmark = [
+    pytest.mark.newest,
     pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is called by a POSIX command line"),
     pytest.mark.usefixtures("scratch"),
 ]

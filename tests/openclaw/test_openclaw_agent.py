@@ -24,6 +24,7 @@ from tests.providers.fake_claude import dies
 from tests.providers.servers.misbehaving import port_of_nobody
 
 pytestmark = [
+    pytest.mark.newest,
     pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is called by a POSIX command line"),
     pytest.mark.usefixtures("scratch"),
 ]

@@ -17,6 +17,8 @@ from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.providers.openclaw.endpoint import ANSWER, Endpoint, answer_to
 from pytest_openclaw.records import Request
 
+pytestmark = pytest.mark.newest
+
 KINDS = [
     pytest.param("openai-completions", OllamaOpenAI, id="chat-completions"),
     pytest.param("openai-responses", OpenAIResponses, id="responses"),

@@ -59,6 +59,7 @@ def _sent_tools(body) -> list[str]:
     return sorted(tool["function"]["name"] for tool in body.get("tools", []))
 
 
+@pytest.mark.nightly
 def test_a_prompt_is_answered(environ):
     """The agent's answer, its tokens and times come back; no tool was offered, nobody's own config counted."""
     with ScriptedModel("Hello there.") as model:
@@ -75,6 +76,7 @@ def test_a_prompt_is_answered(environ):
     assert "leaked" not in str(body)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "path", "key"),
     [
@@ -106,6 +108,7 @@ def test_a_world_is_played_by_other_apis(environ, name, path, key):
     assert (reply.world.changed, reply.world.ran) == (("b.txt",), ("wc -c a.txt",))
 
 
+@pytest.mark.nightly
 def test_a_call_is_taken_and_not_carried_out(environ, tmp_path):
     """Of one question the answer is the call: the agent never learns of it, and no command runs."""
     trace = tmp_path / "trace"
@@ -143,6 +146,7 @@ def test_a_world_of_files_is_played(environ, tmp_path):
     assert reply.world.changed == ("new/b.txt",)
 
 
+@pytest.mark.nightly
 def test_a_world_of_commands_is_played(environ, tmp_path):
     """In whatever way the agent is asked for a command, ours is the shell, and nothing outside is touched."""
     trace = tmp_path / "trace"
@@ -193,6 +197,7 @@ def test_a_world_of_commands_is_played(environ, tmp_path):
     assert not trace.exists()
 
 
+@pytest.mark.nightly
 def test_a_world_of_notes_is_played(environ):
     """Notes are found by their words, and read, by the agent's own tools."""
     memory = {
@@ -217,6 +222,7 @@ def test_a_world_of_notes_is_played(environ):
     assert (reply.world.files, reply.world.changed) == (memory, ())
 
 
+@pytest.mark.nightly
 def test_the_last_step_ends_a_world(environ):
     """A model that only calls is stopped when its steps are used up."""
     with ScriptedModel([("ls", "{}")]) as model:
@@ -226,6 +232,7 @@ def test_the_last_step_ends_a_world(environ):
     assert len(reply.turns) == 2
 
 
+@pytest.mark.nightly
 def test_an_error_of_the_server_is_told_at_once(environ):
     """OpenClaw does not try again by itself for a minute; the run decides that."""
     with ScriptedModel(503) as model:

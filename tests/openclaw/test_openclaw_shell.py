@@ -21,7 +21,10 @@ from pytest_openclaw.tools.world.shell import Exec, Ran
 from pytest_openclaw.tools.world.workspace import ToolError, Workspace
 from pytest_openclaw.worlds import Command, World
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="OpenClaw has another shell on Windows")
+pytestmark = [
+    pytest.mark.newest,
+    pytest.mark.skipif(sys.platform == "win32", reason="OpenClaw has another shell on Windows"),
+]
 
 PATIENCE_S = 60.0
 

@@ -95,6 +95,7 @@ AGREED = [
 ]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("config", "others", "status", "told"),
     [
@@ -183,6 +184,7 @@ DIRECT = {"tools": {"toolSearch": False}}
 ALL_ON = {"compat": {"codeMode": "preferred"}, "tools": {"toolSearch": True}}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("config", "ref", "offered", "deferred"),
     [

@@ -14,7 +14,7 @@ import yaml
 from tests.package.audit_packages import describe, find_vulnerabilities, parse_packages
 from tests.package.check_dist import component_flaws
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.newest
 
 ROOT = Path(__file__).parents[2]
 STARTER = ROOT / "pytest_openclaw/starter/openclaw.yml"

@@ -14,6 +14,8 @@ from pytest_openclaw.commands import main
 from pytest_openclaw.toolcalls import Tool
 from pytest_openclaw.tools.captured import Sent, gather
 
+pytestmark = pytest.mark.newest
+
 SUITE = """
 [[prompts]]
 id = "T1"

@@ -12,7 +12,10 @@ import pytest
 
 from tests.providers.fake_claude import DUMMY_KEY, command, dies
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the fake is named in POSIX quoting")
+pytestmark = [
+    pytest.mark.newest,
+    pytest.mark.skipif(sys.platform == "win32", reason="the fake is named in POSIX quoting"),
+]
 
 NOOP = {"type": "noop"}
 EXACT = {"type": "exact", "value": "Hello"}

@@ -13,7 +13,10 @@ import pytest
 
 from tests.plugin.killing import BEGIN, CELLS, Desk, Lab, UnderWay, all_gone
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+pytestmark = [
+    pytest.mark.newest,
+    pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals"),
+]
 
 TWO = "--openclaw-concurrency=2"
 

@@ -14,7 +14,10 @@ import pytest
 from tests.plugin.conftest import MODES, MODES_BY_NIGHT
 from tests.plugin.killing import BEGIN, CELLS, Desk, Lab, all_gone
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+pytestmark = [
+    pytest.mark.newest,
+    pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals"),
+]
 
 # All that may be in flight at once, so that whoever is killed has something in hand.
 HELD = ("ask 4", "ask 5", "ask 6", "ask 7")

@@ -17,7 +17,10 @@ import pytest
 from tests.e2e.processes import children, is_gone, wait_until
 from tests.plugin.school import NOOP, TEACHER, YES, timeless
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+pytestmark = [
+    pytest.mark.newest,
+    pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals"),
+]
 
 SUITE = {f"P{n}": (f"say {n}", YES if n % 2 else NOOP) for n in range(1, 7)}
 MODELS = "--openclaw-models=teacher/a,teacher/b"

@@ -16,6 +16,8 @@ from tests.e2e.processes import wait_until
 from tests.plugin.conftest import validator_of
 from tests.plugin.school import timeless
 
+pytestmark = pytest.mark.newest
+
 NOOP = {"type": "noop"}
 YES = {"type": "exact", "value": "yes"}
 SUITE = {

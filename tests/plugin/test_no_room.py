@@ -14,6 +14,8 @@ import pytest
 from tests.plugin.conftest import MODES_BY_NIGHT
 from tests.plugin.school import NOOP, TEACHER, timeless
 
+pytestmark = pytest.mark.newest
+
 RUN_S = 600.0
 MODELS = "--openclaw-models=teacher/a"
 # Twenty rows of some 3.5 KB.

@@ -9,6 +9,8 @@ import pytest
 from tests.providers.servers.misbehaving import MisbehavingServer, Pause, Script, port_of_nobody
 from tests.providers.servers.ollama import SPEED, OllamaServer, answer, calling, done, lines, said
 
+pytestmark = pytest.mark.newest
+
 NOOP = {"type": "noop"}
 TOOLS = """
 [[prompts]]

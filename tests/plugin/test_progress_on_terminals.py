@@ -14,6 +14,8 @@ from typing import Any
 import pyte
 import pytest
 
+pytestmark = pytest.mark.newest
+
 pty = pytest.importorskip("pty", reason="Windows has no pseudo-terminals of this kind")
 
 ROWS, COLUMNS = 30, 80

@@ -15,6 +15,8 @@ from tests.plugin.bad_servers import Behaviour, ModelServer, point_at
 from tests.providers.servers.apis import APIS, CHAT, RESPONSES, Api
 from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, Wait, port_of_nobody, sse
 
+pytestmark = pytest.mark.newest
+
 NOOP = {"type": "noop"}
 RETRIED = (408, 409, 429, 500, 502, 503, 504, 529)
 FINAL = (400, 401, 403, 404, 413, 422)

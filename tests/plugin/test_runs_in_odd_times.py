@@ -16,7 +16,10 @@ import pytest
 from tests.plugin.conftest import MODES_BY_NIGHT
 from tests.plugin.killing import BEGIN, CELLS, Desk, Lab
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+pytestmark = [
+    pytest.mark.newest,
+    pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals"),
+]
 
 HOUR_MS = 3_600_000
 # Each process that starts finds the clock two days before what the one before it found, and every look at it

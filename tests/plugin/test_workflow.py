@@ -353,6 +353,7 @@ def test_a_shard_without_a_run_is_missed(hub: GitHub) -> None:
     assert "--- Gate" not in jobs["gate"].text
 
 
+@pytest.mark.nightly
 @pytest.mark.engine
 def test_the_embedded_model_goes_the_same_way(tmp_path: Path) -> None:
     """As on GitHub: the real engine answers three prompts in three shards, and the whole is gated."""

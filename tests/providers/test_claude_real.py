@@ -90,6 +90,7 @@ def test_with_a_key_home_is_neither_read_nor_written(environ, home):
     assert (body["tools"], body["max_tokens"], own_texts(body)) == ([], 1024, ["hi"])
 
 
+@pytest.mark.nightly
 def test_without_a_key_only_the_login_is_used(environ, home):
     """With the user's login: no instructions, rules, output style, hooks or servers of that HOME."""
     del environ["ANTHROPIC_API_KEY"]
@@ -106,14 +107,18 @@ def test_without_a_key_only_the_login_is_used(environ, home):
     assert not {"HOOK-RAN", "SERVER-RAN"} & set(files_under(home))
 
 
-@pytest.mark.parametrize("login", [pytest.param(False, id="key"), pytest.param(True, id="login")])
+@pytest.mark.parametrize(
+    "login", [pytest.param(False, id="key"), pytest.param(True, id="login", marks=pytest.mark.nightly)]
+)
 @pytest.mark.parametrize(
     ("prompt", "sent"),
     [
         pytest.param("--version", "--version", id="like-an-option"),
         pytest.param("/help", "\n/help", id="like-a-command"),
-        pytest.param("/unknown thing", "\n/unknown thing", id="like-an-unknown-command"),
-        pytest.param("!ls", "!ls", id="like-a-shell-command"),
+        pytest.param(
+            "/unknown thing", "\n/unknown thing", id="like-an-unknown-command", marks=pytest.mark.nightly
+        ),
+        pytest.param("!ls", "!ls", id="like-a-shell-command", marks=pytest.mark.nightly),
         pytest.param("x" * 500_000, "x" * 500_000, id="long"),
         pytest.param("Read @{secret} please", "Read @{secret} please", id="a-file-of-this-machine"),
     ],
@@ -134,6 +139,7 @@ def test_the_prompt_reaches_the_model_as_it_is(environ, tmp_path, login, prompt,
     assert "SECRET CONTENT" not in str(body)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("level", "effort", "thinking"),
     [
@@ -151,6 +157,7 @@ def test_the_thinking_level_reaches_the_server(environ, level, effort, thinking)
     assert (body["output_config"]["effort"], body["thinking"]["type"]) == (effort, thinking)
 
 
+@pytest.mark.nightly
 def test_thinking_is_no_part_of_the_answer(environ):
     """Thoughts come on a channel of their own."""
     with MessagesServer("thinking") as server:
@@ -168,6 +175,7 @@ def test_a_tool_call_is_an_answer(environ):
     assert (reply.finish_reason, len(server.requests)) == ("tool_use", 1)
 
 
+@pytest.mark.nightly
 def test_an_answer_cut_by_the_limit_is_the_first_message(environ):
     """Of an answer that hit the output limit the first message counts, not what the CLI asks for then."""
     with MessagesServer("length") as server:
@@ -178,6 +186,7 @@ def test_an_answer_cut_by_the_limit_is_the_first_message(environ):
     assert server.requests[0]["max_tokens"] == 7
 
 
+@pytest.mark.nightly
 def test_an_empty_answer_is_empty(environ):
     """A model that answers with nothing is not asked a second time on its behalf."""
     with MessagesServer("empty") as server:
@@ -186,6 +195,7 @@ def test_an_empty_answer_is_empty(environ):
     assert (reply.text, reply.output_tokens, reply.refusal) == ("", 3, None)
 
 
+@pytest.mark.nightly
 def test_a_refusal_is_told_apart(environ):
     """The API's refusal is a reply of its own kind, and no other model is asked instead."""
     with MessagesServer("refusal") as server:
@@ -198,17 +208,25 @@ def test_a_refusal_is_told_apart(environ):
 @pytest.mark.parametrize(
     ("mode", "failure_type", "status", "retryable"),
     [
-        pytest.param("400", "http_400", "error", False, id="400"),
+        pytest.param("400", "http_400", "error", False, id="400", marks=pytest.mark.nightly),
         pytest.param("401", "http_401", "auth_error", False, id="401"),
-        pytest.param("403", "http_403", "auth_error", False, id="403"),
-        pytest.param("404", "model_not_found", "skipped_unavailable", False, id="404"),
+        pytest.param("403", "http_403", "auth_error", False, id="403", marks=pytest.mark.nightly),
+        pytest.param(
+            "404", "model_not_found", "skipped_unavailable", False, id="404", marks=pytest.mark.nightly
+        ),
         pytest.param("429", "http_429", "rate_limited", True, id="429"),
-        pytest.param("500", "http_500", "error", True, id="500"),
-        pytest.param("529", "http_529", "error", True, id="529"),
-        pytest.param("billing", "quota_exhausted", "rate_limited", False, id="no-credit"),
-        pytest.param("overflow", "context_overflow", "error", False, id="overflow"),
+        pytest.param("500", "http_500", "error", True, id="500", marks=pytest.mark.nightly),
+        pytest.param("529", "http_529", "error", True, id="529", marks=pytest.mark.nightly),
+        pytest.param(
+            "billing", "quota_exhausted", "rate_limited", False, id="no-credit", marks=pytest.mark.nightly
+        ),
+        pytest.param(
+            "overflow", "context_overflow", "error", False, id="overflow", marks=pytest.mark.nightly
+        ),
         pytest.param("cut", "stream_error", "error", False, id="cut"),
-        pytest.param("error_event", "stream_error", "error", False, id="error-event"),
+        pytest.param(
+            "error_event", "stream_error", "error", False, id="error-event", marks=pytest.mark.nightly
+        ),
     ],
 )
 def test_errors_of_the_server(environ, mode, failure_type, status, retryable):
@@ -220,6 +238,7 @@ def test_errors_of_the_server(environ, mode, failure_type, status, retryable):
     assert len(server.requests) <= (2 if mode == "404" else 1), "404: the CLI itself looks twice"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("mode", "raw", "timeout_s"),
     [

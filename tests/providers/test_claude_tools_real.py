@@ -31,7 +31,9 @@ READ, EXEC, WRITE = CATALOGUE["read"], CATALOGUE["exec"], CATALOGUE["write"]
 LIGHT = Tool(name="home.light", description="Turns a light on or off.")
 
 
-both_ways = pytest.mark.parametrize("environ", ["key", "login"], indirect=True)
+both_ways = pytest.mark.parametrize(
+    "environ", [pytest.param("key", marks=pytest.mark.nightly), "login"], indirect=True
+)
 
 
 @pytest.fixture
@@ -71,6 +73,7 @@ def test_one_question_with_a_call(environ):
     assert (reply.turns, reply.ended_by) == ((), None)
 
 
+@pytest.mark.nightly
 def test_one_question_with_several_calls(environ):
     """Several calls of one answer are kept in their order, broken ones as they stood on the wire."""
     turns = [
@@ -93,6 +96,7 @@ def test_one_question_with_several_calls(environ):
     assert len(server.requests) == 1
 
 
+@pytest.mark.nightly
 def test_a_model_need_not_call(environ):
     """Tools are offered, and a text is an answer too."""
     with MessagesServer(turns=[[Text("Paris.")]]) as server:
@@ -101,6 +105,7 @@ def test_a_model_need_not_call(environ):
     assert (reply.text, reply.tool_calls, reply.finish_reason) == ("Paris.", (), "end_turn")
 
 
+@pytest.mark.nightly
 @both_ways
 def test_any_number_of_tools_is_offered(environ):
     """All tools of a catalogue and more reach the model at once; none is held back to be searched for."""
@@ -112,6 +117,7 @@ def test_any_number_of_tools_is_offered(environ):
     assert {tool["name"] for tool in body["tools"]} == {f"mcp__openclaw__{tool.name}" for tool in tools}
 
 
+@pytest.mark.nightly
 @both_ways
 def test_a_server_that_starts_slowly_is_waited_for(environ, monkeypatch):
     """However long our server needs to start, the first request has the tools."""
@@ -124,6 +130,7 @@ def test_a_server_that_starts_slowly_is_waited_for(environ, monkeypatch):
     assert [tool["name"] for tool in server.requests[0]["tools"]] == ["mcp__openclaw__read"]
 
 
+@pytest.mark.nightly
 def test_a_server_that_does_not_start_is_no_answer(environ, monkeypatch):
     """Without our server the model has no tools, which the CLI does not mind: but we do."""
     monkeypatch.setattr("pytest_openclaw.providers.claude.tools._SERVER", ("-c", "raise SystemExit(3)"))
@@ -221,6 +228,7 @@ def test_an_exchange_of_two_turns(environ):
     assert reply.timing.e2e_ms >= first.e2e_ms + last.e2e_ms
 
 
+@pytest.mark.nightly
 def test_several_calls_of_a_turn_change_the_world_in_their_order(environ, tmp_path):
     """Calls are carried out one after the other, in the world alone; no file of the machine is touched."""
     calls = [
@@ -243,6 +251,7 @@ def test_several_calls_of_a_turn_change_the_world_in_their_order(environ, tmp_pa
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.nightly
 def test_a_tool_that_is_not_there(environ):
     """The CLI itself tells the model that there is no such tool, and the exchange goes on."""
     turn = [
@@ -257,6 +266,7 @@ def test_a_tool_that_is_not_there(environ):
     assert (reply.ended_by, reply.text) == ("answer", "Sorry.")
 
 
+@pytest.mark.nightly
 def test_the_steps_are_the_worlds(environ):
     """After its last step a model is not asked again."""
     turns = [[Text(f"Step {n}."), use("read", n, path=f"{n}.md")] for n in range(9)]
@@ -266,6 +276,7 @@ def test_the_steps_are_the_worlds(environ):
     assert (reply.text, len(reply.turns[-1].results)) == ("Step 3.", 1)
 
 
+@pytest.mark.nightly
 def test_an_answer_at_the_last_step_is_one(environ):
     """The limit ends what goes on, not what ends."""
     turns = [[use("read", n, path=f"{n}.md")] for n in range(3)]
@@ -274,6 +285,7 @@ def test_an_answer_at_the_last_step_is_one(environ):
     assert (reply.ended_by, len(reply.turns), reply.text) == ("answer", 4, "Nothing.")
 
 
+@pytest.mark.nightly
 def test_a_loop_is_told(environ):
     """A model that asks for the same again and again is asked to the last step."""
     turns = [[use("read", n, path="notes.md")] for n in range(9)]
@@ -282,6 +294,7 @@ def test_a_loop_is_told(environ):
     assert (reply.ended_by, len(reply.turns)) == ("loop", 5)
 
 
+@pytest.mark.nightly
 def test_a_call_that_is_no_json_ends_the_exchange(environ):
     """OpenClaw ends a run there, whatever the CLI would tell the model."""
     turns = [
@@ -294,6 +307,7 @@ def test_a_call_that_is_no_json_ends_the_exchange(environ):
     assert (reply.tool_calls[-1].arguments, reply.turns[-1].results) == ('{"path": "a', ())
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("mode", "text", "finish_reason"),
     [
@@ -313,6 +327,7 @@ def test_what_the_cli_asks_by_itself_is_no_turn(environ, mode, text, finish_reas
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("mode", "failure_type", "retryable", "raw"),
     [
@@ -330,6 +345,7 @@ def test_an_error_in_a_later_turn(environ, mode, failure_type, retryable, raw):
     assert fault.raw.startswith(raw)
 
 
+@pytest.mark.nightly
 def test_each_turn_has_its_own_time(environ, monkeypatch):
     """An exchange may take longer than one attempt, as long as no turn does."""
 

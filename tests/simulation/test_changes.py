@@ -11,7 +11,7 @@ from pytest_openclaw.stats.significance import LEVEL
 from tests.simulation.changes import EQUAL_MODELS, LOSSES, Found, mixed, powers, simulate
 
 # In a group, so that what they share is simulated once.
-pytestmark = [pytest.mark.newest, pytest.mark.xdist_group("simulation")]
+pytestmark = [pytest.mark.newest, pytest.mark.simulation, pytest.mark.xdist_group("simulation")]
 
 STATED = LEVEL / 2
 """In at most so many pairs of equal runs the gate fails, over all targets together."""
@@ -37,6 +37,7 @@ def equal() -> dict[tuple[int, int], Found]:
     }
 
 
+@pytest.mark.nightly
 def test_where_nothing_has_changed_the_gate_stays_under_its_level(
     equal: dict[tuple[int, int], Found],
 ) -> None:
@@ -48,12 +49,14 @@ def test_where_nothing_has_changed_the_gate_stays_under_its_level(
     assert sum(found.failed for found in equal.values()) / n <= _at_most(STATED, n)
 
 
+@pytest.mark.nightly
 def test_where_nothing_has_changed_no_target_is_slower(equal: dict[tuple[int, int], Found]) -> None:
     """Nor faster, but for 5 of 100 pairs of runs over all targets together."""
     for found in equal.values():
         assert found.slower_or_faster / found.n <= _at_most(LEVEL, found.n)
 
 
+@pytest.mark.nightly
 def test_the_interval_holds_no_difference_where_there_is_none(equal: dict[tuple[int, int], Found]) -> None:
     """At least as often as it says."""
     for found in equal.values():
@@ -67,6 +70,7 @@ def test_a_steady_model_raises_no_alarm_at_all() -> None:
     assert simulate(steady, n_prompts=36, repeats=1, n_targets=3, n_runs=100).failed == 0
 
 
+@pytest.mark.nightly
 def test_losses_are_seen_as_often_as_planned() -> None:
     """What `plan` says is what the gate does, within a few hundredths, and the loss is in its interval."""
     differences = []

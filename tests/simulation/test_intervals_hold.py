@@ -6,7 +6,9 @@ takes more of them. The worst cases are printed (`-rP` shows them).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +23,14 @@ from tests.simulation.coverage import (
 from tests.simulation.models import REPEATS, Design, Latencies, draw_counts
 from tests.simulation.tables import PROMPTS, SEED
 
-pytestmark = pytest.mark.newest
+pytestmark = [pytest.mark.newest, pytest.mark.simulation]
+
+
+def sample(values: Sequence[Any]) -> list[Any]:
+    """Return parameters of which the first is tried before every merge and the others by `tox -e simulate`."""
+    first, *others = values
+    return [first, *(pytest.param(value, marks=pytest.mark.nightly) for value in others)]
+
 
 LOWEST, HIGHEST = 0.94, 0.97
 REPEATED = [repeats for repeats in REPEATS if repeats != "1"]
@@ -35,7 +44,7 @@ def _assert_held(coverage: Coverage) -> None:
     assert LOWEST - 3 * coverage.error <= coverage.mean <= HIGHEST + 3 * coverage.error
 
 
-@pytest.mark.parametrize("n_prompts", PROMPTS)
+@pytest.mark.parametrize("n_prompts", sample(PROMPTS))
 @pytest.mark.parametrize(("repeats", "resemblance"), [("1", 0.0), ("5", 1.0), ("10", 1.0)])
 def test_rates_of_independent_cells(n_prompts: int, repeats: str, resemblance: float) -> None:
     """Without repeats, and where they are equal, the coverage is computed exactly; 94 to 97 % over the rates."""
@@ -47,7 +56,7 @@ def test_rates_of_independent_cells(n_prompts: int, repeats: str, resemblance: f
     assert coverage.worst[1] > 0.92
 
 
-@pytest.mark.parametrize("repeats", REPEATED)
+@pytest.mark.parametrize("repeats", sample(REPEATED))
 def test_rates_of_repeats_that_resemble_each_other(repeats: str) -> None:
     """However much they do, and however often each prompt is asked: 94 to 97 % over the rates."""
     source = np.random.default_rng(SEED)
@@ -62,6 +71,7 @@ def test_rates_of_repeats_that_resemble_each_other(repeats: str) -> None:
     assert LOWEST < fmean(coverage.mean for coverage in found) < HIGHEST
 
 
+@pytest.mark.nightly
 def test_more_repeats_than_anybody_asks() -> None:
     """Thirty prompts asked forty times each still hold what they promise."""
     design = Design(n_prompts=30, repeats="40", resemblance=0.5)
@@ -85,13 +95,20 @@ def test_the_models_are_what_they_are_said_to_be() -> None:
 @pytest.mark.parametrize(
     "latencies",
     [
-        pytest.param(Latencies(resemblance=0.0), id="unlike"),
+        pytest.param(Latencies(resemblance=0.0), id="unlike", marks=pytest.mark.nightly),
         pytest.param(Latencies(resemblance=0.3, heavy=True), id="heavy-tail"),
-        pytest.param(Latencies(resemblance=0.6, tick_ms=200), id="ties"),
-        pytest.param(Latencies(resemblance=0.9), id="alike"),
+        pytest.param(Latencies(resemblance=0.6, tick_ms=200), id="ties", marks=pytest.mark.nightly),
+        pytest.param(Latencies(resemblance=0.9), id="alike", marks=pytest.mark.nightly),
     ],
 )
-@pytest.mark.parametrize(("n_prompts", "repeats"), [(300, "1"), (60, "5"), (40, "10")])
+@pytest.mark.parametrize(
+    ("n_prompts", "repeats"),
+    [
+        (60, "5"),
+        pytest.param(300, "1", marks=pytest.mark.nightly),
+        pytest.param(40, "10", marks=pytest.mark.nightly),
+    ],
+)
 def test_percentiles(n_prompts: int, repeats: str, latencies: Latencies) -> None:
     """Whatever the distribution, and however much repeats resemble each other: at least 95 %."""
     design = Design(n_prompts=n_prompts, repeats=repeats, resemblance=latencies.resemblance)
