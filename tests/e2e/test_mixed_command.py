@@ -71,6 +71,7 @@ def test_all_answer(project: Project, served: dict[str, str], claude: str) -> No
     assert [line.split("instead of ")[1] for line in answered_by] == list(TARGETS.values())
 
 
+@pytest.mark.nightly
 def test_nobody_is_there(project: Project, closed_port: Callable[[], str]) -> None:
     """Two closed ports and no CLI: three skips with their reasons, and no green run."""
     ollama, openai = closed_port(), closed_port()
@@ -100,6 +101,7 @@ def test_nobody_is_there(project: Project, closed_port: Callable[[], str]) -> No
     assert [group["n_skipped_unavailable"] for group in ended.run.summary["groups"]] == [1, 1, 1]
 
 
+@pytest.mark.nightly
 def test_nobody_is_there_and_that_fails(project: Project, closed_port: Callable[[], str]) -> None:
     """With `--openclaw-fail-unavailable` the same is three errors; the rows stay what they are."""
     ended = ask_all(

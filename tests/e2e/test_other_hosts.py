@@ -44,7 +44,9 @@ FILES = {
 }
 
 
-@pytest.fixture(params=LABS)
+@pytest.fixture(
+    params=[pytest.param(name, marks=() if name == "loopback" else pytest.mark.nightly) for name in LABS]
+)
 def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
     """Two hosts, and the one that leads, each with its own copy of the project."""
     with LABS[request.param](tmp_path, ["north", "south"]) as lab:
@@ -117,6 +119,7 @@ def test_each_host_asks_its_own_local_server(lab: Lab) -> None:
     assert (group["n_ok"], group["n_success"]) == (len(PROMPTS), len(PROMPTS))
 
 
+@pytest.mark.nightly
 def test_a_row_tells_its_host(lab: Lab) -> None:
     """Each row names the host that asked, and the inventory keeps the hosts apart."""
     specs = []
@@ -147,6 +150,7 @@ def test_a_row_tells_its_host(lab: Lab) -> None:
     assert {prompt["prompt"] for prompt in config["prompts"]} == PROMPTS
 
 
+@pytest.mark.nightly
 def test_two_workers_of_one_host_share_its_server(lab: Lab) -> None:
     """A host's local server is asked for one cell at a time, however many workers the host has."""
     specs = []
@@ -202,6 +206,7 @@ def test_a_wider_limit_holds_on_each_host(lab: Lab) -> None:
     assert [host.at_once for host in lab.hosts] == [2, 2]
 
 
+@pytest.mark.nightly
 def test_a_server_for_all_keeps_its_limit(lab: Lab) -> None:
     """A server that all hosts reach is one lane: its limit holds over all of them together."""
     far = f"{lab.leader.address}:{lab.leader.first_port}"
@@ -240,6 +245,7 @@ def test_a_key_stays_where_it_is_set(lab: Lab) -> None:
     assert not [text for text in [*written, session.text] if "-secret" in text]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -266,6 +272,7 @@ def test_every_host_has_the_same_suite(lab: Lab, changed: Any, message: str) -> 
     assert not [line for host in lab.hosts for line in host.asked]
 
 
+@pytest.mark.nightly
 def test_nothing_is_left_behind(lab: Lab) -> None:
     """A host has no file more than before, but pytest, which xdist copies into the working folder."""
     before = {host.name: lab.files(host) for host in lab.hosts}
@@ -332,6 +339,7 @@ def test_over_ssh(tmp_path: Path) -> None:
         assert overlap(*lab.hosts)
 
 
+@pytest.mark.nightly
 def test_an_interrupted_run_goes_on_over_the_same_hosts(lab: Lab) -> None:
     """What was answered is not asked again, and a host keeps its name, whoever comes first."""
     north, south = lab.hosts

@@ -32,9 +32,9 @@ SAYS = {
 }
 
 
-# Many sessions each: one measure on every Python is enough.
+# Each starts many sessions: one measure is enough before a merge.
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name == "overhead" else pytest.mark.workers) for name in MEASURES]
+    "name", [pytest.param(name, marks=() if name == "overhead" else pytest.mark.nightly) for name in MEASURES]
 )
 def test_a_measure_runs_to_its_end(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every run counts, and every target of the measure has a figure."""

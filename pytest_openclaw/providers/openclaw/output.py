@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,12 +14,15 @@ if TYPE_CHECKING:
 
 # The first key of every answer in every release seen; inside a JSON string the quotes would be escaped.
 _BEGINNING = re.compile(r'\{\s*"(?:ok|valid)"\s*:')
+# Each beginning that leads to no object costs a scan of the text; a release prints a handful at most.
+_MOST_BEGINNINGS = 200
 
 
 def find_object(stdout: str, stderr: str, fits: Callable[[JsonObject], bool]) -> JsonObject | None:
     """Return the last complete object of a command's form on stdout, else on stderr; None if there is none.
 
-    Other lines may stand before it, behind it, and on its own first and last line.
+    Other text may precede and follow it, also on its own first and last line. Only the first 200 places where an
+    object could begin are tried.
 
     Args:
         stdout: what was printed there.
@@ -30,7 +34,7 @@ def find_object(stdout: str, stderr: str, fits: Callable[[JsonObject], bool]) ->
 
 def _last_object(text: str, fits: Callable[[JsonObject], bool]) -> JsonObject | None:
     decoder, found, end = json.JSONDecoder(), None, 0
-    for match in _BEGINNING.finditer(text):
+    for match in islice(_BEGINNING.finditer(text), _MOST_BEGINNINGS):
         if match.start() < end:
             continue  # it is part of the one before
         try:
