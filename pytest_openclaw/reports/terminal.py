@@ -32,6 +32,7 @@ from pytest_openclaw.reports.tool_use import (
 )
 from pytest_openclaw.stats.advice import advice_on
 from pytest_openclaw.stats.findings import most_frequent_miss
+from pytest_openclaw.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -75,7 +76,9 @@ def render_terminal(
     findings.append(("wrote", where))
     if resume and summary.is_owing:
         findings.append(("next", one_line(resume, LONGEST_COMMAND)))
-    return [*lines, "", *(f"{label:<{LABEL_WIDTH}}{text}".rstrip() for label, text in findings)]
+    lines += ["", *(f"{label:<{LABEL_WIDTH}}{text}".rstrip() for label, text in findings)]
+    # Once more, because a text that is broken into lines begins anew with each.
+    return [printable(line) for line in lines]
 
 
 def markup_of(line: str) -> tuple[str, dict[str, bool]]:
@@ -90,7 +93,9 @@ def render_complaints(complaints: Sequence[str]) -> list[str]:
     for text in complaints:
         wrapped = textwrap.wrap(one_line(text, LONGEST_COMPLAINT), WIDTH - LABEL_WIDTH)
         labels = chain(["guest broke"], repeat(""))
-        lines += [f"{label:<{LABEL_WIDTH}}{line}" for label, line in zip(labels, wrapped, strict=False)]
+        lines += [
+            printable(f"{label:<{LABEL_WIDTH}}{line}") for label, line in zip(labels, wrapped, strict=False)
+        ]
     return lines
 
 
