@@ -66,9 +66,7 @@ def test_no_trace(reply):
 
 
 @benchmark("output")
-def test_output(reply, capsys):
-    with capsys.disabled():
-        pass
+def test_output(reply):
     print(reply.text)
     logging.getLogger("lab").warning(reply.text)
     warnings.warn(reply.text)
@@ -154,11 +152,11 @@ def test_a_log_obeys_no_reply(hostile: Any, style: str, mode: tuple[str, ...]) -
     """Whatever a traceback looks like: progress, failures, captured sections, warnings and last lines."""
     write_cells(hostile)
 
-    session = replace(hostile, mode=mode).run(
-        f"--tb={style}", "-rA", "-vv", "-l", "--openclaw-min-pass-rate=1"
-    )
+    words = (f"--tb={style}", "-rA", "-vv", "-l", "-W", "default", "--openclaw-min-pass-rate=1")
+    session = replace(hostile, mode=mode).run(*words)
 
     assert len({row["prompt_id"] for row in session.rows}) == 14
+    assert "warnings summary" in session.text
     assert session.text.count("add-mask") > 20
     assert_inert(session.text, n_annotations=6)
 

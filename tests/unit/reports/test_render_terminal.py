@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.records import Record, Target
-from pytest_openclaw.reports.numbers import columns, printable
+from pytest_openclaw.reports.numbers import columns
 from pytest_openclaw.reports.terminal import WIDTH, render_terminal
 from pytest_openclaw.settings import Gates
 from pytest_openclaw.stats.summary import Summary
+from pytest_openclaw.text import printable
 from tests.unit.reports.summaries import (
     NO_GATES,
     TARGET,
