@@ -76,9 +76,7 @@ def render_terminal(
     findings.append(("wrote", where))
     if resume and summary.is_owing:
         findings.append(("next", one_line(resume, LONGEST_COMMAND)))
-    lines += ["", *(f"{label:<{LABEL_WIDTH}}{text}".rstrip() for label, text in findings)]
-    # Once more, because a text that is broken into lines begins anew with each.
-    return [printable(line) for line in lines]
+    return [*lines, "", *(f"{label:<{LABEL_WIDTH}}{text}".rstrip() for label, text in findings)]
 
 
 def markup_of(line: str) -> tuple[str, dict[str, bool]]:
