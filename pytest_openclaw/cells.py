@@ -12,10 +12,12 @@ import pytest
 
 from pytest_openclaw import item_reports, items, options, signals
 from pytest_openclaw.python_benchmarks import assert_answered, base_id, parametrize_reply
+from pytest_openclaw.report_texts import make_printable, make_warning_printable
 from pytest_openclaw.state import STATE
 from pytest_openclaw.tolerance import defer
 
 if TYPE_CHECKING:
+    import warnings
     from collections.abc import Callable, Generator, Iterator
     from pathlib import Path
 
@@ -42,6 +44,7 @@ class Cells:
         self._cells: list[Cell | None] = []
         self._planned = False
         self._has_rows: set[Target] = set()
+        self._begun: set[str] = set()
         state.config.stash[STATE] = state
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -154,10 +157,12 @@ class Cells:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         """Note where a target ends, for the snapshot after it; keep no reply longer than its item runs."""
         self._take_given(item.session)
-        if (cell := items.cell_of(item)) is not None and not self._state.is_kept(cell):
-            self._begin_repeat(item, cell)
-            self._left[cell.target] -= 1
-            item.stash[LAST_OF_TARGET] = self._left[cell.target] <= 0
+        if (cell := items.cell_of(item)) is not None:
+            self._begun.add(item.nodeid)
+            if not self._state.is_kept(cell):
+                self._begin_repeat(item, cell)
+                self._left[cell.target] -= 1
+                item.stash[LAST_OF_TARGET] = self._left[cell.target] <= 0
         try:
             return (yield)
         except (KeyboardInterrupt, pytest.exit.Exception):
@@ -220,9 +225,24 @@ class Cells:
             setattr(report, PAYLOAD, json.dumps(payload) if self._state.is_worker else payload)
             if cell.prompt.min_passes is not None and item_reports.is_verdict(item, report, call):
                 defer(report, cell, self._n_asked[cell.key._replace(repeat=1)])
-        self._state.redact(report)
-        make_harmless(report)
+        self._clean(report)
         return report
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Make printable what was added to a cell's report since it was made, such as a subtest's output."""
+        if report.nodeid in self._begun:
+            self._clean(report)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_warning_recorded(self, warning_message: warnings.WarningMessage, nodeid: str) -> None:
+        """Make a warning printable that was given while a cell was under way."""
+        if nodeid in self._begun:
+            make_warning_printable(warning_message, self._state.redactor)
+
+    def _clean(self, report: pytest.TestReport) -> None:
+        self._state.redact(report)
+        make_printable(report, self._state.config)
 
     @cached_property
     def _n_asked(self) -> Counter[CellKey]:
@@ -274,24 +294,6 @@ class Cells:
                 told["spent_usd"] = state.purse.here_usd
             vars(session.config)["workeroutput"][PAYLOAD] = json.dumps(told)
         state.close()
-
-
-def make_harmless(report: pytest.TestReport) -> None:
-    """Spell out what a terminal would obey and what no wire takes: a test may quote a hostile answer."""
-    from pytest_openclaw.reports.numbers import printable
-    from pytest_openclaw.text import valid_text
-
-    shown = "" if report.longrepr is None else str(report.longrepr)
-    if isinstance(report.longrepr, tuple):  # where it was skipped, and why
-        path, line, reason = report.longrepr
-        report.longrepr = (path, line, printable(reason))
-    elif printable(shown) != shown:
-        report.longrepr = printable(shown)
-    report.sections = [
-        # pytest colours the lines of a log itself.
-        (name, valid_text(text) if name.startswith("Captured log") else printable(text))
-        for name, text in report.sections
-    ]
 
 
 def order_by_lane(state: State, collected: list[pytest.Item]) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from pytest_openclaw.errors import HostDied, SuiteError
 from pytest_openclaw.state import STATE
+from pytest_openclaw.text import printable
 
 if TYPE_CHECKING:
     import os
@@ -41,7 +42,6 @@ class SuiteFile(pytest.File):
 
     def collect(self) -> Iterator[CellItem]:
         """Yield an item for each selected prompt on each target and each repeat of it, target by target."""
-        from pytest_openclaw.reports.numbers import printable
         from pytest_openclaw.suites import build_cells, select_prompts
 
         state = self.config.stash[STATE]
@@ -149,7 +149,6 @@ def replay(item: pytest.Item) -> None:
 
 def _known_failure_of(cell: Cell) -> pytest.MarkDecorator | None:
     """Return pytest's own mark for a cell that its suite expects to be missed; a fault stays a fault."""
-    from pytest_openclaw.reports.numbers import printable
     from pytest_openclaw.suites import known_failure_of
 
     if (known := known_failure_of(cell.prompt, cell.target)) is None:
@@ -165,7 +164,6 @@ def ask(item: pytest.Item) -> Asked:
         Exception: our own code or a guest's provider broke; the item's row says so.
     """
     from pytest_openclaw.records import Fault
-    from pytest_openclaw.reports.numbers import printable
 
     state, cell = item.config.stash[STATE], item.stash[CELL]
     if state.calls_nobody:
@@ -192,7 +190,6 @@ def ask(item: pytest.Item) -> Asked:
 def _end_without_reply(state: State, asked: Asked) -> NoReturn:
     from pytest_openclaw.faults import BUDGET_SPENT
     from pytest_openclaw.records import Fault
-    from pytest_openclaw.reports.numbers import printable
 
     assert isinstance(asked.ending.result, Fault), "only a fault has no reply"
     message = printable(state.asker.redactor.text(asked.ending.result.message))

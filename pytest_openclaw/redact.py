@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from pytest_openclaw.text import map_texts
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -54,15 +56,7 @@ class Redactor:
 
     def value(self, value: Any) -> Any:
         """Return a JSON value, or tuples and mappings like one, with every text in it redacted."""
-        if not self.secrets:
-            return value
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, dict):
-            return {self.text(key): self.value(item) for key, item in value.items()}
-        if isinstance(value, (list, tuple)):
-            return type(value)(self.value(item) for item in value)
-        return value
+        return map_texts(value, self.text) if self.secrets else value
 
     @contextmanager
     def over_logs(self) -> Iterator[None]:

@@ -11,6 +11,7 @@ import pytest
 from pytest_openclaw import options
 from pytest_openclaw.errors import CallFailed, OpenClawError, SuiteError, TargetError
 from pytest_openclaw.spending import check_budget
+from pytest_openclaw.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -186,9 +187,10 @@ async def _resolve(fetcher: Fetcher, target: Target) -> tuple[Target, ...]:
     try:
         found = expand(target, await fetcher.served(target))
     except CallFailed as failed:
-        raise pytest.UsageError(f"{target.label}: {failed} Name the models, or start the server.") from None
+        text = f"{target.label}: {failed} Name the models, or start the server."
+        raise pytest.UsageError(printable(text)) from None
     except TargetError as error:
-        raise pytest.UsageError(str(error)) from None
+        raise pytest.UsageError(printable(str(error))) from None
     if not found:
         raise pytest.UsageError(f"{target.label}: no model that is served fits. Name the models.")
     return found

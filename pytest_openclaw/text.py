@@ -1,11 +1,68 @@
-"""Text that can be written anywhere: valid UTF-8, whatever a server or a guest sent; and patterns of text."""
+"""Text that can be written anywhere: valid UTF-8, and nothing that a terminal or a CI system would obey."""
 
 from __future__ import annotations
 
+import re
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+UNSEEN = (
+    r"\0-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2"
+    r"\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ud800-\udfff"
+    r"\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    r"\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+"""Characters that show nothing or steer what is shown, as a character class of a regular expression.
+
+Unicode's categories Cc (without tab and line feed), Cf, Cs, Zl and Zp, its property
+Default_Ignorable_Code_Point, and the blank Braille pattern.
+"""
+_UNSEEN = re.compile(f"[{UNSEEN}]")
+
+# The commands by which output steers CI systems. GitHub's runner trims a line before it looks for `::`, and
+# like Azure's agent it finds `##[` and `##vso[` anywhere:
+# https://github.com/actions/runner/blob/main/src/Runner.Common/ActionCommand.cs
+# https://github.com/microsoft/azure-pipelines-agent (Microsoft.VisualStudio.Services.Agent/Command.cs)
+# https://docs.gitlab.com/ci/jobs/job_logs/#custom-collapsible-sections
+# https://www.jetbrains.com/help/teamcity/service-messages.html
+_ANYWHERE = r"#(?=#[A-Za-z]*\[)|s(?=ection_(?:start|end):)"
+_COMMAND = re.compile(rf"(?m)(?P<blanks>^[^\S\n]*):(?=:)|{_ANYWHERE}")
+_COMMAND_IF_WRAPPED = re.compile(rf"(?P<blanks>):(?=:)|{_ANYWHERE}")
 
 _numbers = count(1)
+
+
+def printable(text: str, *, wraps: bool = False) -> str:
+    """Return a foreign text with every character spelled out that a terminal or a CI system would obey.
+
+    A reply is hostile input: no escape sequence of it reaches a terminal, no workflow command a log.
+    New lines and tabs are kept. A text that is printable already stays as it is.
+
+    Args:
+        text: one line or more.
+        wraps: pytest may break the text between any two characters, so that each `::` may begin a line.
+    """
+    return inert(_UNSEEN.sub(_spelled, text), wraps=wraps)
+
+
+def inert(text: str, *, wraps: bool = False) -> str:
+    r"""Return a text of visible characters in which no line is a workflow command.
+
+    The first character of a command becomes its escape, `\u003a` for a colon, which JSON reads as the same.
+    No invisible character breaks a command: .NET compares texts as if it were not there.
+    """
+    return (_COMMAND_IF_WRAPPED if wraps else _COMMAND).sub(_disarmed, text)
+
+
+def _spelled(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode("ascii")
+
+
+def _disarmed(found: re.Match[str]) -> str:
+    return f"{found['blanks'] or ''}\\u{ord(found[0][-1]):04x}"
 
 
 def atomic(pattern: str) -> str:
@@ -34,10 +91,15 @@ def valid_text(text: str) -> str:
 
 def valid_value(value: Any) -> Any:
     """Return a JSON value, or tuples and mappings like one, with every text in it made valid."""
+    return map_texts(value, valid_text)
+
+
+def map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a JSON value, or tuples and mappings like one, with every text in it changed, keys too."""
     if isinstance(value, str):
-        return valid_text(value)
+        return change(value)
     if isinstance(value, dict):
-        return {valid_text(key): valid_value(item) for key, item in value.items()}
+        return {change(key): map_texts(item, change) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(valid_value(item) for item in value)
+        return type(value)(map_texts(item, change) for item in value)
     return value

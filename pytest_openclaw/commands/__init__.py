@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.text import inert, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -50,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{parsers[arguments.command].prog}: {_in_words(error)}", file=sys.stderr)  # noqa: T201
         return int(getattr(command, "REFUSED", REFUSED))
     for warning in answer.warnings:
-        print(f"{parsers[arguments.command].prog}: {_printable(warning)}", file=sys.stderr)  # noqa: T201
+        print(f"{parsers[arguments.command].prog}: {printable(warning)}", file=sys.stderr)  # noqa: T201
     try:
         _show(answer, as_json=arguments.json)
     except BrokenPipeError:
@@ -91,13 +92,11 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
 
 
 def _show(answer: Answer, *, as_json: bool) -> None:
-    from pytest_openclaw.reports.numbers import printable
-
     if answer.raw is not None and not as_json:
         _pour(answer.raw)
         return
     if as_json:
-        lines = [json.dumps(answer.data, indent=2)]  # ASCII, which every terminal and pipe takes
+        lines = [inert(json.dumps(answer.data, indent=2))]  # ASCII, which every terminal and pipe takes
     else:
         encoding = sys.stdout.encoding or "utf-8"
         lines = [
@@ -109,8 +108,6 @@ def _show(answer: Answer, *, as_json: bool) -> None:
 def _pour(texts: Iterable[str]) -> None:
     """Write texts to stdout byte for byte, or to a terminal so that it obeys none of them."""
     if sys.stdout.isatty():
-        from pytest_openclaw.reports.numbers import printable
-
         for text in texts:
             print(printable(text.replace("\r\n", "\n")), end="")  # noqa: T201
         return
@@ -126,11 +123,5 @@ def _pour(texts: Iterable[str]) -> None:
 def _in_words(error: Exception) -> str:
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
-        return _printable(f"{where}{error.strerror or error}")
-    return _printable(str(error))
-
-
-def _printable(text: str) -> str:
-    from pytest_openclaw.reports.numbers import printable
-
-    return printable(text)
+        return printable(f"{where}{error.strerror or error}")
+    return printable(str(error))

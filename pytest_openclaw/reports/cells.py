@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.reports.columns import WIDTH, render_columns
 from pytest_openclaw.reports.failure import ENDS, OUTCOMES, WORDS
-from pytest_openclaw.reports.numbers import DASH, one_line, printable, render_ms, render_time
+from pytest_openclaw.reports.numbers import DASH, one_line, render_ms, render_time
+from pytest_openclaw.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

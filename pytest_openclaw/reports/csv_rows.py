@@ -8,15 +8,14 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.text import valid_text
+from pytest_openclaw.text import UNSEEN, valid_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 # What a spreadsheet takes for the beginning of a formula, in their full-width forms too, also behind blanks
 # and characters that it does not show; and our own guard, so that it can be taken off again.
-_UNSEEN = r"\s\x00-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff"
-_FORMULA = re.compile(rf"[{_UNSEEN}]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n']")
+_FORMULA = re.compile(rf"[\s{UNSEEN}]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n']")
 GUARD = "'"
 
 

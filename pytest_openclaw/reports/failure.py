@@ -6,7 +6,8 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.records import Reply
-from pytest_openclaw.reports.numbers import one_line, printable, render_ms, shorten
+from pytest_openclaw.reports.numbers import one_line, render_ms, shorten
+from pytest_openclaw.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

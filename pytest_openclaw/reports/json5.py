@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.reports.numbers import printable
+from pytest_openclaw.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

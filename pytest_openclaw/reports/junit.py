@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.text import printable
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -47,7 +49,7 @@ def run_properties(summary: Summary, where: str) -> list[tuple[str, str]]:
             if value is not None
         ),
         *(
-            (f"openclaw.gate.{gate.gate}.{gate.target}", f"{gate.ruling}: {gate.reason}")
+            (f"openclaw.gate.{gate.gate}.{gate.target}", _text(f"{gate.ruling}: {gate.reason}"))
             for gate in summary.gates
         ),
     ]
@@ -79,4 +81,4 @@ def _text(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, float):
         return f"{value:.6g}"
-    return " ".join(value) if isinstance(value, list | tuple) else str(value)
+    return printable(" ".join(value) if isinstance(value, list | tuple) else str(value))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
+from pytest_openclaw.reports.comment_page import code
 from pytest_openclaw.reports.comparison import details_of, name_of, set_aside_in_words
 from pytest_openclaw.reports.money import render_usd
 from pytest_openclaw.reports.numbers import (
@@ -43,6 +45,12 @@ HEADERS = (
     "Provider", "Model", "Thinking", "n", "answered", "passed", "95 %", "p50", "p95", "p99", "TTFT", "tok/s",
     "Tier", "tool use", "95 %",
 )  # fmt: skip
+CELL_WIDTH = 200
+# Addresses, mentions and issues: GitHub links them in the rendered page, where `\@` is a bare `@`.
+# `@low` behind a model's name is none.
+_LINKED = re.compile(
+    r"://|www\.|mailto:|xmpp:|(?<![a-z0-9_])@[a-z0-9]|@[a-z0-9_-]+\.|#[0-9]|GH-[0-9]", re.IGNORECASE
+)
 PERCENTILE_NAMES = ("p50", "p95", "p99")
 LATENCY_HEADERS = ("Target", *PERCENTILE_NAMES, "TTFT p50", "TTFT p95", "tok/s")
 
@@ -315,8 +323,10 @@ def _known_failures(summary: Summary) -> Iterable[str]:
 
 
 def _cell(text: str) -> str:
-    """Make a foreign text harmless in Markdown: one line, no table bar, no HTML."""
-    line = one_line(text, 200).replace("\\", "\\\\")
+    """Make a foreign text harmless in Markdown: one line, no table bar, no HTML, no link, no mention."""
+    if _LINKED.search(text):
+        return code(text, CELL_WIDTH)
+    line = one_line(text, CELL_WIDTH).replace("\\", "\\\\")
     for character in "|`*_[]#":
         line = line.replace(character, "\\" + character)
     return line.replace("<", "&lt;").replace(">", "&gt;")

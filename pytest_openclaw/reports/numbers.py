@@ -7,6 +7,8 @@ import unicodedata
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.text import printable
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -121,19 +123,6 @@ def shorten(text: str, width: int) -> str:
         return text
     head = width // 2
     return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
-
-
-def printable(text: str) -> str:
-    """Return a foreign text with its control and direction characters spelled out, new lines and tabs kept.
-
-    A reply is hostile input: an escape sequence in it must not reach a terminal.
-    """
-    return "".join(
-        character
-        if character in "\n\t" or unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Zl", "Zp"}
-        else character.encode("unicode_escape").decode("ascii")
-        for character in text
-    )
 
 
 def columns(text: str) -> int:

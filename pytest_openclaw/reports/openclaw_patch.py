@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.json5 import comment, render_object
-from pytest_openclaw.reports.numbers import printable, render_interval, render_ms
+from pytest_openclaw.reports.numbers import render_interval, render_ms
 from pytest_openclaw.reports.openclaw_config import LATEST_RELEASE, patch_of, unknown_keys
 from pytest_openclaw.reports.tool_use import (
     render_cap,
@@ -19,6 +19,7 @@ from pytest_openclaw.reports.tool_use import (
 )
 from pytest_openclaw.stats.routing import PROVEN_CELLS, PROVEN_PERCENT
 from pytest_openclaw.stats.tiers import TIER_NAMES
+from pytest_openclaw.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -32,6 +32,7 @@ from pytest_openclaw.reports.tool_use import (
 )
 from pytest_openclaw.stats.advice import advice_on
 from pytest_openclaw.stats.findings import most_frequent_miss
+from pytest_openclaw.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -90,7 +91,9 @@ def render_complaints(complaints: Sequence[str]) -> list[str]:
     for text in complaints:
         wrapped = textwrap.wrap(one_line(text, LONGEST_COMPLAINT), WIDTH - LABEL_WIDTH)
         labels = chain(["guest broke"], repeat(""))
-        lines += [f"{label:<{LABEL_WIDTH}}{line}" for label, line in zip(labels, wrapped, strict=False)]
+        lines += [
+            printable(f"{label:<{LABEL_WIDTH}}{line}") for label, line in zip(labels, wrapped, strict=False)
+        ]
     return lines
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.errors import TargetError
 from pytest_openclaw.records import THINKING_LEVELS, Target, ThinkingLevel
 from pytest_openclaw.suites.wording import closest, is_plain, shown
+from pytest_openclaw.text import inert
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -70,13 +71,19 @@ def expand(target: Target, served: Sequence[str]) -> tuple[Target, ...]:
         return (target,)
     models = dict.fromkeys(model for model in served if fnmatchcase(model, target.model))
     for model in models:
-        if not is_plain(model) or _split_level(model)[1] or any(sign in model for sign in (",", _WILDCARD)):
+        if not _is_spec(model):
             what = f"a model {shown(model)} is served, which no spec can name"
             raise TargetError(f"{target.label}: {what}. Write the models that you want, without *.")
     return tuple(
         Target(provider=target.provider, model=model, thinking_level=target.thinking_level)
         for model in models
     )
+
+
+def _is_spec(model: str) -> bool:
+    """Whether a served name can stand in a spec, and in a log without being a command there."""
+    is_whole = not _split_level(model)[1] and not any(sign in model for sign in (",", _WILDCARD))
+    return is_whole and is_plain(model) and inert(model) == model
 
 
 # The texts about specs avoid the word "provider": it marks those about `--openclaw-providers`.

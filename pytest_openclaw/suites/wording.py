@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.text import UNSEEN
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
 _LONGEST = 60
+_BLANK = re.compile(rf"[\s{UNSEEN}]")
 
 
 def shown(value: Any) -> str:
@@ -38,5 +42,5 @@ def closest(word: str, known: Collection[str]) -> str:
 
 
 def is_plain(text: str) -> bool:
-    """Whether every character can be seen: no blanks, control characters or lone surrogates."""
-    return text.isprintable() and not any(character.isspace() for character in text)
+    """Whether every character can be seen: no blanks, control or invisible characters, lone surrogates."""
+    return text.isprintable() and not _BLANK.search(text)

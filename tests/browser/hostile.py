@@ -37,7 +37,7 @@ LONG_LINE = "a<b>&" * 13_107  # 64 KiB
 
 def spelled(text: str) -> str:
     """The text as the page must show it: what could hide or turn it round by name."""
-    from pytest_openclaw.reports.numbers import printable
+    from pytest_openclaw.text import printable
 
     return printable(text)
 

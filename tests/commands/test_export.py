@@ -118,6 +118,7 @@ def test_filters_choose_rows(runs: Path, words: list[str], prompts: list[str]) -
         pytest.param("  =1", id="blanks"),
         pytest.param("\ufeff=1", id="bom"),
         pytest.param("\u200b\u202e=1", id="unseen"),
+        pytest.param("\xad\u180e\u3164\ufe0f=1", id="ignorable"),
         pytest.param("\x00=1", id="nul"),
         pytest.param("\uff1d1", id="full-width"),
         pytest.param("'=1", id="guarded-already"),

@@ -17,7 +17,7 @@ TEXTS = {
     "nul": "a\0b",
     "ansi": "\x1b[31mred\x1b[0m \x1b]0;title\x07 \x9b31m",
     "bidi": "abc\u202etxt.exe\u202c \u2066x\u2069 \u200f",
-    "invisible": "a\u200bb\ufeffc\u00add",
+    "invisible": "a\u200bb\ufeffc\u00add\u180e\u3164\u2800✔\ufe0f\U000e0101",
     "newlines": "one\r\ntwo\rthree\nfour\x0bfive\x0csix\x85seven\u2028eight\u2029nine",
     "backspace": "safe\b\b\b\bevil\x7f",
     "html": '<script>alert("x")</script> <img src=x onerror=y> &lt; <!-- ',
@@ -26,6 +26,8 @@ TEXTS = {
     "braces": "{0} {x} %s %(y)s $HOME $(id) `id` ; rm -rf",
     "json": "[" * 3000 + "]" * 3000,
 }
+
+HIDDEN = "[\xad\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe0f\ufeff\U000e0101]"
 
 
 def write(project: Any, prompts: list[dict[str, Any]], name: str = "prompts_a.json") -> None:
@@ -36,12 +38,11 @@ def write(project: Any, prompts: list[dict[str, Any]], name: str = "prompts_a.js
 
 
 def assert_harmless(session: Any) -> None:
-    """Nothing on the terminal moves its cursor, rings its bell or turns its direction."""
-    hidden = "[\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
+    """Nothing on the terminal moves its cursor, rings its bell, turns its direction or cannot be seen."""
     lines = [
         line
         for line in session.text.split("\n")
-        if re.search(hidden, line) or not line.replace("\t", "").isprintable()
+        if re.search(HIDDEN, line) or not line.replace("\t", "").isprintable()
     ]
     assert lines == []
 
@@ -63,8 +64,8 @@ def assert_sound_page(session: Any, rows: int = 1) -> str:
     tables = tables_of(page)
     assert len(tables[0]) == rows + 2
     assert all(set(table) == {table[0]} for table in tables)
-    assert "<" not in page
-    assert [line for line in page.split("\n") if not line.isprintable()] == []
+    assert "<" not in re.sub("</?code>", "", page)
+    assert [line for line in page.split("\n") if not line.isprintable() or re.search(HIDDEN, line)] == []
     # Nothing foreign begins a heading, a fence or a list of its own.
     assert all(
         re.match(r"# OpenClaw benchmark |## [A-Z]|\||- |\d+ cells\.|Behind each figure |$", line)
@@ -309,6 +310,8 @@ def test_an_odd_model_is_chosen_by_its_node_id(plain_project: Any, model: str) -
         pytest.param("\x1b[31mm", id="ansi"),
         pytest.param("m\u202e", id="bidi"),
         pytest.param("m\u200b", id="invisible"),
+        pytest.param("m\u3164", id="invisible-letter"),
+        pytest.param("m\ufe0f", id="variation-selector"),
         pytest.param("\ud800", id="half-a-character"),
         pytest.param("m\0", id="nul"),
     ],
@@ -328,7 +331,7 @@ def test_names_that_no_model_has(plain_project: Any, model: str) -> None:
     assert not session.has_run
 
 
-@pytest.mark.parametrize("served", ["a\nb", "\x1b[31mm", "m\u202e", "a,b", "m@low"])
+@pytest.mark.parametrize("served", ["a\nb", "\x1b[31mm", "m\u202e", "a,b", "m@low", "##[error]m"])
 def test_names_that_a_server_makes_up(plain_project: Any, served: str) -> None:
     """What stands behind a `*` is the server's word, and held to the same rule."""
     conftest = plain_project.folder / "conftest.py"

@@ -16,7 +16,7 @@ ROOT = Path(pytest_openclaw.__file__).parent
 # The wings of the house, top to bottom; a module imports from its own wing and from those below.
 WINGS = [
     {"plugin", "cells", "recorder", "distributed", "crew", "scheduling", "items", "item_reports", "python_benchmarks", "start",
-     "state", "ledger", "spending", "dry_run", "ci", "registries", "resuming", "choices", "options",
+     "state", "ledger", "spending", "dry_run", "ci", "report_texts", "registries", "resuming", "choices", "options",
      "hookspecs", "commands", "__main__", "gate_lines", "tolerance"},
     {"run"},
     {"providers", "engine", "prices"},

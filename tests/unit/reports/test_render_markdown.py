@@ -231,7 +231,7 @@ def test_why_cells_were_not_answered() -> None:
 
     page = render_markdown(summary_of([fault(), fault(), empty]))
 
-    assert "2 × `connect_error`: ollama\\_openai: nothing answers at" in page
+    assert "2 × `connect_error`: <code>ollama&#95;openai&#58; nothing answers at" in page
     assert "1 × `empty_response`: the model gave no usable answer" in page
 
 
@@ -276,3 +276,34 @@ def test_foreign_texts_stay_texts() -> None:
     # Every star that is left is the page's own: of a tier or of an interruption.
     assert not re.search(r"(?<!\\)(?<!\*)\*(?!\*)", page)
     assert re.search(r"^- P1 a\\\|b", page, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "see https://evil.example/x",
+        "www.evil.example",
+        "ask @octocat",
+        "(@octocat)",
+        "é@octocat",
+        "mail a@evil.example",
+        "fixed by #12",
+        "evil/evil#12",
+        "GH-12",
+    ],
+)
+def test_what_github_would_link_is_code(text: str) -> None:
+    """An address, a mention or an issue in a server's words, a violation or a name is neither linked nor told."""
+    rows = [missed(prompt_name=text, violation=text, effective_model=text), fault(fault_message=text)]
+
+    page = render_markdown(summary_of(rows))
+
+    plain, n_codes = re.subn("<code>.*?</code>", "", page)
+    assert n_codes >= 3  # numbers and the like are taken out of frequent violations
+    assert not re.search("://|www|@|#12|GH-1", plain)
+
+
+@pytest.mark.parametrize("text", ["a/b@low: no", "C# 12 # 1", "name.py:3", "e-mail at home"])
+def test_other_texts_are_no_code(text: str) -> None:
+    """What GitHub does not link stays plain, such as a model with its thinking level."""
+    assert "<code>" not in render_markdown(summary_of([fault(fault_message=text)]))

@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.records import Record, Target
-from pytest_openclaw.reports.numbers import columns, printable
-from pytest_openclaw.reports.terminal import WIDTH, render_terminal
+from pytest_openclaw.reports.numbers import columns
+from pytest_openclaw.reports.terminal import WIDTH, render_complaints, render_terminal
 from pytest_openclaw.settings import Gates
 from pytest_openclaw.stats.summary import Summary
+from pytest_openclaw.text import printable
+from tests.ci_systems import all_commands
 from tests.unit.reports.summaries import (
     NO_GATES,
     TARGET,
@@ -411,3 +413,14 @@ def test_gates_of_one_reason_are_told_together_and_failed_ones_first() -> None:
         "gate passed       min-pass-rate 0.4, ollama_openai/qwen3:8b",
     ]
     assert sum("nobody is there" in line for line in lines if line.startswith(" " * 18)) == 1
+
+
+@pytest.mark.parametrize("command", ["::add-mask::x", "##[error]x", "section_end:1:a"])
+def test_no_line_is_a_command_wherever_it_is_broken(command: str) -> None:
+    """Reasons, violations, notes and complaints of every length before the command."""
+    for n in range(1, 80):
+        text = f"{'w' * n} {command} {'v' * n} {command}"
+        rows = [record(SMALL, effective_model=text), missed(SMALL, violation=text, prompt_name=text)]
+        lines = render_terminal(summary_of([*rows, fault(fault_message=text)]), WHERE, notes=[("", text)])
+
+        assert all_commands("\n".join([*lines, *render_complaints([text])])) == []

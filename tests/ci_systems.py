@@ -1,0 +1,117 @@
+"""What CI systems take for commands in a job's log: their parsers, ported.
+
+Each function is given a whole log and returns the commands that its system would carry out.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+# https://github.com/actions/runner: the extensions of ActionCommandManager.cs, and `stop-commands` itself.
+GITHUB_COMMANDS = frozenset(
+    {
+        "add-mask", "add-matcher", "add-path", "debug", "echo", "endgroup", "error", "group", "notice",
+        "remove-matcher", "save-state", "set-env", "set-output", "stop-commands", "warning",
+    }
+)  # fmt: skip
+# `char.IsWhiteSpace` of .NET, which `string.TrimStart` takes away.
+_NET_BLANKS = (
+    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
+_NET_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command as its system has understood it."""
+
+    name: str
+    properties: str
+    data: str
+
+
+def github_commands(log: str) -> list[Command]:
+    """`ActionCommand.TryParseV2` and, where that finds nothing, `TryParse`; a stop is not heeded, to find all."""
+    found = (_github_v2(line) or _github_v1(line) for line in _NET_LINE_END.split(log))
+    return [command for command in found if command]
+
+
+def _github_v2(line: str) -> Command | None:
+    line = line.lstrip(_NET_BLANKS)
+    end = line.find("::", 2)
+    if not line.startswith("::") or end < 0:
+        return None
+    return _named(line[2:end], line[end + 2 :])
+
+
+def _github_v1(line: str) -> Command | None:
+    start = line.find("##[")
+    end = line.find("]", start)
+    return _named(line[start + 3 : end], line[end + 1 :]) if 0 <= start < end else None
+
+
+def _named(info: str, data: str) -> Command | None:
+    name, _, properties = info.partition(" ")
+    return Command(name, properties, data) if name.lower() in GITHUB_COMMANDS else None
+
+
+def azure_commands(log: str) -> list[Command]:
+    """`Command.TryParse` of the Azure Pipelines agent."""
+    commands = []
+    for line in _NET_LINE_END.split(log):
+        start = line.find("##vso[")
+        end = line.find("]", start)
+        if 0 <= start < end:
+            name, _, properties = line[start + 6 : end].partition(" ")
+            if len([part for part in name.split(".") if part]) == 2:
+                commands.append(Command(name, properties, line[end + 1 :]))
+    return commands
+
+
+def gitlab_commands(log: str) -> list[Command]:
+    """`Gitlab::Regex.build_trace_section_regex` without the end of it, a return and `ESC[0K`: finds more."""
+    pattern = r"section_(start|end):(\d+):([a-zA-Z0-9_.-]+)"
+    return [Command(*found) for found in re.findall(pattern, log)]
+
+
+def teamcity_commands(log: str) -> list[Command]:
+    """The opening of a service message, which TeamCity finds anywhere in a line."""
+    found = re.findall(r"##teamcity\[([A-Za-z][\w.-]*)\s+(.*)", log)
+    return [Command(name, rest, "") for name, rest in found]
+
+
+PARSERS = {
+    "github": github_commands,
+    "azure": azure_commands,
+    "gitlab": gitlab_commands,
+    "teamcity": teamcity_commands,
+}
+
+
+def all_commands(log: str) -> list[tuple[str, Command]]:
+    """Return each system's commands in a log, with the system's name."""
+    return [(name, command) for name, parse in PARSERS.items() for command in parse(log)]
+
+
+COMMANDS = {
+    "github-stop": "::stop-commands::hidden",
+    "github-mask": "::add-mask::passed",
+    "github-error": "::error file=a.py,line=1,title=t::owned",
+    "github-case": "::ERROR::owned",
+    "github-indented": "\t \xa0\u3000::warning::owned",
+    "github-v1": "##[error]owned",
+    "github-v1-within": "see ##[group]owned",
+    "github-v1-more": "####[add-mask]owned",
+    "azure": "##vso[task.setvariable variable=a;isOutput=true]b",
+    "azure-within": "see ##vso[task.complete result=Succeeded;]done",
+    "gitlab-start": "section_start:1700000000:owned[collapsed=true]\r\x1b[0Khidden",
+    "gitlab-end": "section_end:1700000000:step_script\r\x1b[0K",
+    "teamcity": "##teamcity[buildStatus status='SUCCESS' text='owned']",
+    "teamcity-within": "see ##teamcity[testFinished name='a']",
+    "after-return": "a\r::error::owned",
+    "after-separator": "a\u2028::error::owned",
+    "second-command": "x ::error::add-mask::passed",
+}
+"""What a hostile reply says: a line each."""

@@ -1,0 +1,200 @@
+"""Replies and servers that speak to the CI system: no log, file or command shows a command of theirs."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.commands import main
+from tests.ci_systems import COMMANDS, all_commands, github_commands
+
+REPLY = "\n".join(COMMANDS.values())
+# Long enough that pytest, which wraps the reason of a skip, begins a line with a command.
+WRAPPED = "x ::error::owned " * 40 + "y" * 61 + "::error::owned"
+pytestmark = pytest.mark.once
+
+YES = {"type": "exact", "value": "yes"}
+NUMBER = {"type": "json_keys", "required_keys": [REPLY], "key_rules": {REPLY: {"type": "number"}}}
+MODULE = f"""
+import logging
+import warnings
+
+import pytest
+
+WRAPPED = {WRAPPED!r}
+
+
+def benchmark(name):
+    return pytest.mark.openclaw(id=name, prompt={"say " + REPLY!r})
+
+
+@benchmark("equal")
+def test_equal(reply):
+    assert reply.text == "yes"
+
+
+@benchmark("lines")
+def test_lines(reply):
+    assert reply.text.splitlines() == ["yes"] * 9, reply.text
+
+
+@benchmark("raised")
+def test_raised(reply):
+    try:
+        raise KeyError(reply.text)
+    except KeyError as error:
+        error.add_note(reply.text)
+        raise ValueError(reply.text) from error
+
+
+@benchmark("locals")
+def test_locals(reply):
+    class Shown:
+        __repr__ = lambda self: reply.text
+
+    shown = Shown()
+    pytest.fail(shown)
+
+
+@benchmark("no_trace")
+def test_no_trace(reply):
+    pytest.fail(reply.text, pytrace=False)
+
+
+@benchmark("output")
+def test_output(reply):
+    print(reply.text)
+    logging.getLogger("lab").warning(reply.text)
+    warnings.warn(reply.text)
+
+
+@benchmark("teardown")
+def test_teardown(reply, breaks):
+    breaks.append(reply.text)
+
+
+@benchmark("skipped")
+def test_skipped(reply):
+    pytest.skip(reply.text + WRAPPED)
+
+
+@benchmark("xfailed")
+def test_xfailed(reply):
+    pytest.xfail(reply.text + WRAPPED)
+
+
+@benchmark("subtests")
+def test_subtests(reply, subtests):
+    with subtests.test():
+        print(reply.text)
+        logging.getLogger("lab").warning(reply.text)
+        assert reply.text == "yes"
+
+
+@pytest.fixture
+def breaks():
+    told = []
+    yield told
+    raise ValueError(*told)
+"""
+
+
+@pytest.fixture
+def hostile(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A project on GitHub whose model and server say nothing but commands."""
+    for name in ("CI", "GITHUB_ACTIONS"):
+        monkeypatch.setenv(name, "true")
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(plain_project.folder))
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(plain_project.folder / "step.md"))
+    conftest = plain_project.folder / "conftest.py"
+    conftest.write_text(
+        conftest.read_text()
+        .replace('finish_reason="stop"', f"finish_reason={REPLY!r}, effective_model={REPLY!r}")
+        .replace('message="bad"', f"message={REPLY!r}")
+        .replace('"nowhere", "refused"', f'"nowhere", {WRAPPED!r}')
+    )
+    return plain_project
+
+
+def write_cells(project: Any) -> None:
+    """Write a suite and a module of benchmarks."""
+    project.suite(
+        {
+            "P1": (f"say {REPLY}", YES),
+            "P2": (f"say {json.dumps({REPLY: REPLY})}", NUMBER),
+            "P3": ("broken", YES),
+            "P4": ("say yes", YES),
+        }
+    )
+    (project.folder / "benchmarks" / "test_hostile.py").write_text(MODULE)
+
+
+def assert_inert(text: str, *, n_annotations: int = 0) -> None:
+    """No system finds a command in the text, but for GitHub our own annotations, each whole."""
+    ours = [line for line in text.splitlines() if line.startswith(("::warning ", "::error "))]
+    assert len(ours) == n_annotations
+    assert [command.name for command in github_commands(text)] == [line[2:].split()[0] for line in ours]
+    assert len(all_commands(text)) == n_annotations
+
+
+@pytest.mark.parametrize(
+    ("style", "mode"),
+    [
+        *((style, ()) for style in ("auto", "long", "short", "line", "native", "no")),
+        pytest.param("native", ("-n", "2"), marks=pytest.mark.workers),
+    ],
+)
+def test_a_log_obeys_no_reply(hostile: Any, style: str, mode: tuple[str, ...]) -> None:
+    """Whatever a traceback looks like: progress, failures, captured sections, warnings and last lines."""
+    write_cells(hostile)
+
+    words = (f"--tb={style}", "-rA", "-vv", "-l", "-W", "default", "--openclaw-min-pass-rate=1")
+    session = replace(hostile, mode=mode).run(*words)
+
+    assert len({row["prompt_id"] for row in session.rows}) == 14
+    assert "warnings summary" in session.text
+    assert session.text.count("add-mask") > 20
+    assert_inert(session.text, n_annotations=6)
+
+
+def test_a_reason_that_pytest_wraps_begins_no_command(hostile: Any) -> None:
+    """The lines of a server's words, as `-vv` shows them behind SKIPPED."""
+    hostile.suite({"P1": ("refused", YES)})
+
+    text = hostile.run("-vv").text
+
+    (progress,) = re.findall(r"SKIPPED \(((?:.|\n)*?)\)", text)
+    assert progress.count("\n") > 5
+    assert_inert(text)
+
+
+def test_files_and_commands_obey_no_reply(hostile: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a job may print afterwards: pages, JUnit's XML, and the commands on stored runs."""
+    write_cells(hostile)
+    session = hostile.run("--junitxml=j.xml", "--color=yes", "-v", "-o", "junit_logging=all")
+    assert_inert(session.text, n_annotations=5)
+
+    pages = [session.run_dir / "summary.md", session.run_dir / "comment.md", hostile.folder / "step.md"]
+    for path in [*pages, hostile.folder / "j.xml"]:
+        assert "owned" in path.read_text("utf-8")
+        assert_inert(path.read_text("utf-8"))
+    capsys.readouterr()
+    run = str(session.run_dir)
+    commands = [
+        ["show", run],
+        *(["show", run, row["prompt_id"]] for row in session.rows),
+        ["compare", run, run],
+        ["gate", run, "--min-pass-rate", "0.9"],
+        ["history", str(session.run_dir.parent)],
+        ["show", run, REPLY],
+    ]
+    for words in commands:
+        for form in ([], ["--json"]):
+            assert main([*words, *form]) in (0, 1)
+            captured = capsys.readouterr()
+            assert captured.out + captured.err
+            assert_inert(captured.out + captured.err)
