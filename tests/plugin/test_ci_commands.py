@@ -15,7 +15,7 @@ from tests.ci_systems import COMMANDS, all_commands, github_commands
 REPLY = "\n".join(COMMANDS.values())
 # Long enough that pytest, which wraps the reason of a skip, begins a line with a command.
 WRAPPED = "x ::error::owned " * 40 + "y" * 61 + "::error::owned"
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.newest
 
 YES = {"type": "exact", "value": "yes"}
 NUMBER = {"type": "json_keys", "required_keys": [REPLY], "key_rules": {REPLY: {"type": "number"}}}
