@@ -1,7 +1,7 @@
 """Keeps secrets out of everything that is written.
 
 A text is searched for keys of published formats and for pieces of known secrets: every `LONGEST_PIECE + 1` of
-their characters, plain, in base64 and in hex, in the text as it is and with its escapes undone, layer by layer.
+their characters, plain, in base64 and in hex, where the text has them and under its escapes, layer by layer.
 """
 
 from __future__ import annotations
