@@ -18,6 +18,7 @@ from pytest_openclaw.tolerance import defer
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
     from pathlib import Path
+    from warnings import WarningMessage
 
     from pytest_openclaw.records import Cell, CellKey, JsonObject, Target
     from pytest_openclaw.state import State
@@ -223,6 +224,12 @@ class Cells:
         self._state.redact(report)
         make_harmless(report)
         return report
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_warning_recorded(self, warning_message: WarningMessage) -> None:
+        """Take secrets out of a warning, before a worker sends it and the terminal shows it."""
+        if any(self._cells):
+            self._state.redact_warning(warning_message)
 
     @cached_property
     def _n_asked(self) -> Counter[CellKey]:

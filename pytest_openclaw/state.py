@@ -20,6 +20,8 @@ from pytest_openclaw.run.repeats import Repeats
 from pytest_openclaw.signals import interrupted_by_signals
 
 if TYPE_CHECKING:
+    from warnings import WarningMessage
+
     from pytest_openclaw.protocols import Provider
     from pytest_openclaw.providers import Builtin
     from pytest_openclaw.records import Cell, JsonObject, Prompt, Suite, Target
@@ -299,6 +301,12 @@ class State:
                 else redactor.text(shown)
             )
         report.sections = [(redactor.text(name), redactor.text(text)) for name, text in report.sections]
+
+    def redact_warning(self, warning: WarningMessage) -> None:
+        """Take secrets out of what pytest shows of a warning; its category stays."""
+        text = str(warning.message)
+        if (shown := self.redactor.text(text)) != text:
+            warning.message = UserWarning(shown)
 
     @property
     def n_out(self) -> int:

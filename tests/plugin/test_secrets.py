@@ -114,6 +114,7 @@ class Crashing:
         said = {"text": reply.text, "reasoning": reply.reasoning}
         print("the reply was", reply)
         logging.getLogger("guest").warning("the reply was %s", reply)
+        warnings.warn(f"the reply was {reply.text}", stacklevel=1)
         raise ZeroDivisionError(f"cannot judge {said}")
 
 
@@ -264,11 +265,17 @@ def test_no_secret_is_written_when_judging_breaks(
     project.suite({"P1": ("Hi", {"type": "crashing"})})
     (project.folder / "benchmarks" / "test_bench.py").write_text(BENCHMARK)
 
-    session = project.run(*LOUD, models=every("answer", "answer-cut", "answer-whole"))
+    session = project.run(*LOUD, "-Walways", models=every("answer", "answer-cut", "answer-whole"))
 
     session.outcomes(errors=12, failed=24)
     assert list(leaks(project.folder, session.text)) == []
-    for part in ("cannot judge", "something else", "conftest.py", "test_bench.py"):
+    for part in (
+        "cannot judge",
+        "something else",
+        "conftest.py",
+        "test_bench.py",
+        "UserWarning: the reply was",
+    ):
         assert part in session.text
 
 
