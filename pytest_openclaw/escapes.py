@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 Span = tuple[int, int]
 
+_LENGTH_OF_PAIR = len(r"\ud83d\ude00")
 _COMMON = {
     rf"\{name}": meaning for name, meaning in zip("ntrbfv0\"'/\\", "\n\t\r\b\f\v\0\"'/\\", strict=True)
 }
@@ -45,26 +46,21 @@ _ESCAPE = re.compile(
 
 @dataclass(frozen=True)
 class Stretch:
-    """A part of a text with the escapes in it."""
+    """A part of a text with escapes in it."""
 
     text: str
     start: int
     stop: int
-    escapes: list[re.Match[str]]
 
     def undone(self) -> str:
         r"""Return what it means, one layer of escapes undone: `\\u0073` becomes `\u0073`, and that `s`."""
-        parts, end = [], self.start
-        for escape in self.escapes:
-            parts += [self.text[end : escape.start()], _meaning(escape)]
-            end = escape.end()
-        return "".join([*parts, self.text[end : self.stop]])
+        return _ESCAPE.sub(_meaning, self.text[self.start : self.stop])
 
     def traced(self, spans: Iterable[Span]) -> list[Span]:
         """Return where in the text the spans of `undone()` come from."""
         places: list[int] = []
         end = self.start
-        for escape in self.escapes:
+        for escape in _ESCAPE.finditer(self.text, self.start, self.stop):
             places += range(end, escape.start())
             places += [escape.start()] * len(_meaning(escape))
             end = escape.end()
@@ -74,19 +70,17 @@ class Stretch:
 
 def stretches(text: str, reach: int) -> Iterator[Stretch]:
     """Yield the parts of a text that are within `reach` of an escape; what is far from any means itself."""
-    near: list[re.Match[str]] = []
+    first = last = -1
     for escape in _ESCAPE.finditer(text):
-        if near and escape.start() - near[-1].end() > 2 * reach:
-            yield _around(near, text, reach)
-            near = []
-        near.append(escape)
-    if near:
-        yield _around(near, text, reach)
-
-
-def _around(escapes: list[re.Match[str]], text: str, reach: int) -> Stretch:
-    start, stop = max(0, escapes[0].start() - reach), min(len(text), escapes[-1].end() + reach)
-    return Stretch(text, start, stop, escapes)
+        start, stop = escape.span()
+        if first < 0:
+            first = start
+        elif start - last > 2 * reach:
+            yield Stretch(text, max(0, first - reach), last + reach)
+            first = start
+        last = stop
+    if first >= 0:
+        yield Stretch(text, max(0, first - reach), min(len(text), last + reach))
 
 
 def _meaning(escape: re.Match[str]) -> str:
@@ -97,7 +91,7 @@ def _meaning(escape: re.Match[str]) -> str:
         return html.unescape(written)
     if written[0] == "%" or written[1] == "x":
         return _decoded(bytes.fromhex(written.replace(written[: 1 if written[0] == "%" else 2], "")))
-    if written[1] == "u" and written[2] != "{":
+    if len(written) == _LENGTH_OF_PAIR:
         return str(json.loads(f'"{written}"'))
     if written[1] in "uU":
         return chr(int(written[2:].strip("{}"), 16))

@@ -156,6 +156,7 @@ def _pieces_of(secret: str) -> Iterator[str]:
         piece = secret[start : start + length]
         if len(set(piece)) >= min(_FEWEST_CHARACTERS, len(set(secret))):
             yield from _spellings(piece)
+    yield from _spellings(secret)  # what all such keys begin with, and dull pieces, are parts of it
     yield from _ends_in_base64(secret[-length:])
 
 

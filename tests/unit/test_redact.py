@@ -210,6 +210,14 @@ def test_what_all_keys_of_a_kind_begin_with_is_no_secret():
     assert redactor.text("sk-ant-api03-Zy9xWv7uTs5rQp3oNm1lKj8iHg6f") == HIDDEN
 
 
+def test_a_dull_part_of_a_secret():
+    """A row of like characters is in other texts too; within the secret it is replaced as well."""
+    redactor = Redactor.of(["sk-live-424242424242"])
+
+    assert redactor.text("bad key sk-live-424242424242") == "bad key [secret]"
+    assert redactor.text("4242 4242 424242424242") == "4242 4242 424242424242"
+
+
 def test_values():
     """Keys and items of JSON values are searched, and tuples stay tuples."""
     value = {f"a {KEY}": [KEY, 1, None, (KEY,)]}
