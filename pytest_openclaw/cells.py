@@ -235,9 +235,9 @@ class Cells:
             self._clean(report)
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_warning_recorded(self, warning_message: warnings.WarningMessage, nodeid: str) -> None:
-        """Make a warning printable that was given while a cell was under way."""
-        if nodeid in self._begun:
+    def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
+        """Make a warning printable before a worker sends it and the terminal shows it."""
+        if any(self._cells):
             make_warning_printable(warning_message, self._state.redactor)
 
     def _clean(self, report: pytest.TestReport) -> None:

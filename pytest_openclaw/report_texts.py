@@ -34,10 +34,10 @@ def make_printable(report: pytest.TestReport, config: pytest.Config) -> None:
 
 
 def make_warning_printable(warning: warnings.WarningMessage, redactor: Redactor) -> None:
-    """Take secrets out of a warning, and spell out what a terminal or a CI system would obey."""
+    """Take secrets out of a warning and make it printable; its category stays."""
     text = str(warning.message)
     if (shown := printable(redactor.text(text))) != text:
-        warning.message = shown
+        warning.message = UserWarning(shown)
 
 
 def _printable_longrepr(report: pytest.TestReport, config: pytest.Config) -> Any:

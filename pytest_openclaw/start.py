@@ -165,7 +165,10 @@ def resolve_wildcards(state: State) -> None:
     if not any(is_wildcard(target) for target in state.settings.targets):
         return
     state.hide_secrets_in_logs()
-    targets = asyncio.run(_resolve_all(state))
+    try:
+        targets = asyncio.run(_resolve_all(state))
+    except pytest.UsageError as error:
+        raise pytest.UsageError(state.redactor.text(str(error))) from None
     state.choose_targets(tuple(dict.fromkeys(targets)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
@@ -155,10 +156,10 @@ class State:
 
     @cached_property
     def redactor(self) -> Redactor:
-        """Knows the secrets of this run's providers."""
+        """Knows the secrets of this run's providers and of the environment."""
         from pytest_openclaw.redact import Redactor
 
-        return Redactor.of(secret for provider in self.providers.values() for secret in provider.secrets)
+        return Redactor.of_run(self.providers.values(), os.environ)
 
     def hide_secrets_in_logs(self) -> None:
         """Do so from now on, before anybody is asked."""
@@ -289,8 +290,6 @@ class State:
     def redact(self, report: pytest.TestReport) -> None:
         """Take secrets out of what pytest shows and writes of a cell."""
         redactor = self.redactor
-        if not redactor.secrets:
-            return
         shown = str(report.longrepr) if report.longrepr is not None else ""
         if redactor.text(shown) != shown:
             # A location beside the text stays a location; everything else becomes the text that it shows.

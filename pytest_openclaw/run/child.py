@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
+import os
 import pickle
 import signal
 import socket
@@ -97,8 +98,7 @@ class _Link(asyncio.Protocol):
 
     def _redacted(self, fetched: Fetched) -> Fetched:
         """Take secrets out of what is told in words, before anything shortens it and leaves half of one."""
-        secrets = (secret for provider in self._providers.values() for secret in provider.secrets)
-        redactor = Redactor.of(secrets)
+        redactor = Redactor.of_run(self._providers.values(), os.environ)
         error = fetched.error
         if error is not None:
             broke = AskingBroke(redactor.text(f"{type(error).__name__}: {error}"))

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
 
 from pytest_openclaw import faults
 from pytest_openclaw.clock import epoch_ms
 from pytest_openclaw.errors import CallFailed
 from pytest_openclaw.once import once_in_loop
 from pytest_openclaw.prices import Prices, total_usd
-from pytest_openclaw.records import Ending, Fault, Reply, Request, Timing
+from pytest_openclaw.records import Ending, Fault, JsonObject, Reply, Request, Timing
+from pytest_openclaw.redact import Redactor
 from pytest_openclaw.run.attempt import ask_once, within
 from pytest_openclaw.run.exchanges import hold_exchange
 from pytest_openclaw.run.lanes import Lanes
@@ -27,11 +30,11 @@ from pytest_openclaw.run.resources import collect_snapshot
 from pytest_openclaw.run.retry import wait_before_retry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
     from pytest_openclaw.protocols import Provider
-    from pytest_openclaw.records import JsonObject, Target
+    from pytest_openclaw.records import Target
     from pytest_openclaw.run.neighbours import Others
     from pytest_openclaw.run.parts import Part
     from pytest_openclaw.settings import Settings
@@ -195,7 +198,8 @@ class Fetcher:
             costs.append((result, self._charge(provider, job.target, job.request, result, timing)))
             wait_s = None
             if isinstance(result, Fault):
-                self._lanes.mark(provider.lane, job.target, result)
+                shown = replace(result, message=self._redactor.text(result.message))
+                self._lanes.mark(provider.lane, job.target, shown)
                 if not result.sent:
                     return never_asked(result)
                 wait_s = wait_before_retry(
@@ -271,12 +275,9 @@ class Fetcher:
             will say why.
         """
         try:
-            async with asyncio.timeout(2 * self._settings.timeout_s + OTHERS_S):
-                done = await once_in_loop(
-                    self._shared_dir,
-                    f"warm-up {target.label} {provider.lane}",
-                    lambda: self._warm_up(provider, target),
-                )
+            done = await self._once(
+                f"warm-up {target.label} {provider.lane}", lambda: self._warm_up(provider, target)
+            )
         except TimeoutError:
             return _no_warm_up("another process of this run does not end its warm-up")
         if done["warm_up"]["ok"]:
@@ -305,14 +306,25 @@ class Fetcher:
         A question that fails gives `{"error": …}`, because the cell that was answered before it counts.
         """
         try:
-            async with asyncio.timeout(2 * self._settings.timeout_s + OTHERS_S):
-                return await once_in_loop(
-                    self._shared_dir,
-                    f"fingerprint {target.label} {provider.lane}",
-                    lambda: within(self._settings.timeout_s, provider.fingerprint(target.model)),
-                )
+            return await self._once(
+                f"fingerprint {target.label} {provider.lane}",
+                lambda: within(self._settings.timeout_s, provider.fingerprint(target.model)),
+            )
         except Exception as error:
             return {"error": f"{type(error).__name__}: {error}"}
+
+    async def _once(self, name: str, make: Callable[[], Awaitable[JsonObject]]) -> JsonObject:
+        """Make it once over all processes of the run; they share it in a file, which holds no secret."""
+
+        async def redacted() -> JsonObject:
+            return cast(JsonObject, self._redactor.value(await make()))
+
+        async with asyncio.timeout(2 * self._settings.timeout_s + OTHERS_S):
+            return await once_in_loop(self._shared_dir, name, redacted)
+
+    @cached_property
+    def _redactor(self) -> Redactor:
+        return Redactor.of_run(self._providers.values(), os.environ)
 
 
 def _done() -> asyncio.Task[JsonObject]:

@@ -32,8 +32,17 @@ KEYS = {
 }
 PASSWORD = "Hunter2/Größe&'quoted\"@home"
 BASIC = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
-SECRETS = (*KEYS.values(), PASSWORD, quote(PASSWORD, safe=""), BASIC)
+UNUSED = {"DEPLOY_TOKEN": "dt_h7Kp2Vx9Qs4Wm1Zr6Tb3Nc8"}
+"""In the environment, for no provider of the run."""
+SECRETS = (*KEYS.values(), *UNUSED.values(), PASSWORD, quote(PASSWORD, safe=""), BASIC)
 SAID = " ".join(SECRETS)
+# A model may write a key in another form than it has read it.
+ENCODINGS = {
+    "base64": [base64.b64encode(f"k={secret}".encode()).decode() for secret in SECRETS],
+    "hex": [secret.encode().hex() for secret in SECRETS],
+    "html": ["".join(f"&#{ord(character)};" for character in secret) for secret in SECRETS],
+    "unicode": ["".join(f"\\u{ord(character):04X}" for character in secret) for secret in SECRETS],
+}
 # No piece of a secret that is longer than this may be found anywhere.
 LONGEST_PIECE = 11
 
@@ -56,6 +65,8 @@ def in_a_stream(text: str) -> Behaviour:
 
 BEHAVIOURS: dict[str, Behaviour] = {
     "answer": in_a_stream(SAID),
+    "answer-in-pieces": lambda api: Script.stream(*(api.text(SAID[at : at + 5]) for at in range(0, len(SAID), 5)), api.end()),
+    **{f"answer-in-{name}": in_a_stream(" ".join(written)) for name, written in ENCODINGS.items()},
     "answer-cut": in_a_stream(straddling(1200, KEYS["OPENAI_API_KEY"])),
     "answer-cut-at-64k": in_a_stream("z" * (65536 - 20) + KEYS["OLLAMA_API_KEY"] + " and more"),
     "answer-whole": lambda api: Script.answer(api.whole(SAID, reasoning=SAID), **echoed()),
@@ -103,6 +114,7 @@ class Crashing:
         said = {"text": reply.text, "reasoning": reply.reasoning}
         print("the reply was", reply)
         logging.getLogger("guest").warning("the reply was %s", reply)
+        warnings.warn(f"the reply was {reply.text}", stacklevel=1)
         raise ZeroDivisionError(f"cannot judge {said}")
 
 
@@ -159,6 +171,11 @@ LOUD = (
 )
 
 
+def shown_of(row: dict[str, Any]) -> str:
+    """What a row has of an answer, without what base64 mixes of `k=` and a secret."""
+    return re.sub(r"(?<!\S)az\S?(?=\[secret\])", "", row["raw_output"])
+
+
 def leaks(folder: Path, *texts: str, but: tuple[str, ...] = ("tox.ini",)) -> Iterator[str]:
     """Where a secret, or a long piece of one, is found: in which file or text, and what stands around it."""
     found = {f"text {number}": text for number, text in enumerate(texts)}
@@ -209,7 +226,7 @@ def every(*models: str) -> str:
 
 def prepare(project: Any, monkeypatch: pytest.MonkeyPatch, server: MisbehavingServer) -> None:
     """Give the project the four ways, guests that break, and a suite."""
-    point_at(monkeypatch, server, **KEYS)
+    point_at(monkeypatch, server, **KEYS, **UNUSED)
     with_password = server.url.replace("//", f"//me:{quote(PASSWORD, safe='')}@")
     project.pytester.makeini(
         "[pytest]\nopenclaw_endpoints =\n"
@@ -234,7 +251,10 @@ def test_no_secret_is_written_when_things_go_wrong(
     rows = session.rows
     assert len(rows) == len(PROVIDERS) * len(BEHAVIOURS)
     hidden = " ".join(["[secret]"] * len(SECRETS))
-    assert {row["raw_output"] for row in rows if row["model"] == "answer"} == {hidden}
+    whole = {"answer", "answer-in-pieces", *(f"answer-in-{name}" for name in ENCODINGS)}
+    assert {(row["model"], shown_of(row)) for row in rows if row["model"] in whole} == {
+        (m, hidden) for m in whole
+    }
     assert {row["failure_type"] for row in rows if row["model"] == "library-breaks"} == {"harness_error"}
 
 
@@ -246,11 +266,17 @@ def test_no_secret_is_written_when_judging_breaks(
     project.suite({"P1": ("Hi", {"type": "crashing"})})
     (project.folder / "benchmarks" / "test_bench.py").write_text(BENCHMARK)
 
-    session = project.run(*LOUD, models=every("answer", "answer-cut", "answer-whole"))
+    session = project.run(*LOUD, "-Walways", models=every("answer", "answer-cut", "answer-whole"))
 
     session.outcomes(errors=12, failed=24)
     assert list(leaks(project.folder, session.text)) == []
-    for part in ("cannot judge", "something else", "conftest.py", "test_bench.py"):
+    for part in (
+        "cannot judge",
+        "something else",
+        "conftest.py",
+        "test_bench.py",
+        "UserWarning: the reply was",
+    ):
         assert part in session.text
 
 

@@ -21,8 +21,8 @@ _MOST_BEGINNINGS = 200
 def find_object(stdout: str, stderr: str, fits: Callable[[JsonObject], bool]) -> JsonObject | None:
     """Return the last complete object of a command's form on stdout, else on stderr; None if there is none.
 
-    Other text may precede and follow it, also on its own first and last line. Only the first 200 places where an
-    object could begin are tried.
+    Other text may precede and follow it, also on its own first and last line. Only the first 200 places
+    where an object could begin are tried.
 
     Args:
         stdout: what was printed there.

@@ -20,6 +20,7 @@ from pytest_openclaw.providers.openclaw.output import find_object
 from pytest_openclaw.providers.openclaw.ruling import Checked, Remark, Ruling, ruling_of
 from pytest_openclaw.providers.wire_errors import shortened
 from pytest_openclaw.redact import Redactor
+from pytest_openclaw.secret_env import secrets_in_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -79,11 +80,11 @@ def check_patch(
         file = scratch.folder / "openclaw.patch.json5"
         file.write_text(patch, "utf-8")
         patched = copy("config")
-        with _Words(patched, own, scratch).in_errors() as words:
+        with _Words(patched, own, scratch, environ).in_errors() as words:
             checked = words.of(_patch(openclaw_at(patched), str(file)))
         if not (checked.validated and checked.validated.ok):
             untouched = copy("before")
-            with _Words(untouched, own, scratch).in_errors() as words:
+            with _Words(untouched, own, scratch, environ).in_errors() as words:
                 checked = replace(checked, before=words.ruling(_validate(openclaw_at(untouched))))
         return replace(checked, config=own.absolute() if is_there else None)
 
@@ -132,8 +133,8 @@ def _object(printed: Printed, what: str, fits: Callable[[JsonObject], bool]) -> 
 class _Words:
     """OpenClaw's words with the user's paths in them, and without keys."""
 
-    def __init__(self, copied: Copied, own: Path, scratch: Scratch) -> None:
-        self._redactor = Redactor.of(copied.secrets)
+    def __init__(self, copied: Copied, own: Path, scratch: Scratch, environ: Mapping[str, str]) -> None:
+        self._redactor = Redactor.of((*copied.secrets, *secrets_in_environment(environ)))
         self._paths = {
             str(copied.path.parent): str(own.absolute().parent),
             str(scratch.folder / "home"): "~",

@@ -907,6 +907,25 @@ def test_a_fingerprint_never_costs_a_cell(
     assert executor.notes[TARGET]["serving"]["server"] == told
 
 
+def test_what_processes_share_holds_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fingerprints, warm-ups and faults go to the other processes by files, which a killed run leaves behind."""
+    token = "dt_h7Kp2Vx9Qs4Wm1Z"
+    monkeypatch.setenv("DEPLOY_TOKEN", token)
+
+    async def refused(_: Request) -> Reply:
+        raise CallFailed(faults.unreachable("fake", "nowhere", f"refused {token}"))
+
+    for number, provider in enumerate((Asked(lambda: {"version": token}), Warm(refused))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with Executor({"fake": provider}, Settings(retries=0), folder, others="own_parts") as executor:
+            asked(executor)
+
+    written = {file.name.split("-")[1]: file.read_text("utf-8") for file in tmp_path.glob("*/once-*.json")}
+    assert written.keys() == {"fingerprint", "warm", "down"}
+    assert [name for name, text in written.items() if token in text or "[secret]" not in text] == []
+
+
 def test_the_models_served_are_asked_within_the_time(tmp_path: Path) -> None:
     """A provider that never says what it serves is a timeout, before any cell."""
 
