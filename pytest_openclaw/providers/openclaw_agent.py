@@ -42,6 +42,7 @@ from pytest_openclaw.providers.processes import Program, Running
 from pytest_openclaw.providers.wire_errors import shortened
 from pytest_openclaw.records import Fault
 from pytest_openclaw.redact import Redactor
+from pytest_openclaw.signals import how_it_ended
 from pytest_openclaw.text import valid_text
 
 if TYPE_CHECKING:
@@ -239,10 +240,8 @@ class OpenClawAgent(Provider):
         words = f": {shortened(running.stderr)}" if running.stderr else "."
         if running.flooded:
             words = f" after more than {processes.MOST_OUTPUT_BYTES >> 20} MiB."
-        status = running.exit_status
-        return faults.cli_failed(
-            self.setup.name, f"OpenClaw ended (exit status {status}) without its JSON{words}"
-        )
+        how = how_it_ended(running.exit_status)
+        return faults.cli_failed(self.setup.name, f"OpenClaw {how} without its JSON{words}")
 
     async def _ask_version(self) -> str:
         with scratch_folder() as scratch:

@@ -22,7 +22,6 @@ import os
 import pickle
 import queue
 import select
-import signal
 import socket
 import subprocess
 import sys
@@ -38,7 +37,7 @@ from pytest_openclaw.errors import HostDied
 from pytest_openclaw.run.desk import Desk
 from pytest_openclaw.run.fetching import Alive, Fetched, Fetcher, Waiting
 from pytest_openclaw.run.frames import Frames, framed
-from pytest_openclaw.signals import is_hurried, whole_step
+from pytest_openclaw.signals import how_it_ended, is_hurried, whole_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -277,9 +276,8 @@ class ProcessHost:
             status = self._process.wait(_POLL_S)
         except subprocess.TimeoutExpired:
             return "the process that asks has closed its connection"
-        how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
         last = self._log.read_text("utf-8", "replace").strip().splitlines()[-1:] if self._log.exists() else []
-        return " ".join([f"the process that asks {how}.", *last])
+        return " ".join([f"the process that asks {how_it_ended(status)}.", *last])
 
 
 def _portable(setup: ProviderSetup) -> ProviderSetup:

@@ -223,7 +223,8 @@ def test_nobody_at_the_address(seen):
 @pytest.mark.parametrize(
     ("mode", "words"),
     [
-        pytest.param("silent", "without its JSON: Something went wrong", id="no-json"),
+        pytest.param("silent", "exit status 3 without its JSON: Something went wrong", id="no-json"),
+        pytest.param("terminated", "ended with exit status 143 (SIGTERM) without its JSON.", id="sigterm"),
         pytest.param(
             "fails", "OpenClaw ended with exception: Config invalid: no such key", id="its-own-error"
         ),

@@ -20,6 +20,7 @@ from pytest_openclaw.providers.openclaw.output import find_object
 from pytest_openclaw.providers.openclaw.ruling import Checked, Remark, Ruling, ruling_of
 from pytest_openclaw.providers.wire_errors import shortened
 from pytest_openclaw.redact import Redactor
+from pytest_openclaw.signals import how_it_ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -124,8 +125,8 @@ def _object(printed: Printed, what: str, fits: Callable[[JsonObject], bool]) -> 
     found = find_object(printed.stdout, printed.stderr, fits)
     if found is None:
         words = f": {shortened(printed.stderr)}" if printed.stderr else ""
-        status = f"exit status {printed.exit_status}"
-        raise OpenClawError(f"openclaw {what} ended ({status}) without its JSON{words}")
+        how = how_it_ended(printed.exit_status)
+        raise OpenClawError(f"openclaw {what} {how} without its JSON{words}")
     return found
 
 
