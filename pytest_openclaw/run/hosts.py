@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pytest_openclaw.clock import anchor_s
 from pytest_openclaw.errors import HostDied
+from pytest_openclaw.private import open_private
 from pytest_openclaw.run.desk import Desk
 from pytest_openclaw.run.fetching import Alive, Fetched, Fetcher, Waiting
 from pytest_openclaw.run.frames import Frames, framed
@@ -168,7 +169,7 @@ class ProcessHost:
         places = json.dumps([str(place) for place in sys.path])
         self._socket, theirs = socket.socketpair()
         try:
-            with theirs, self._log.open("ab") as log:
+            with theirs, open_private(self._log, "ab") as log:
                 self._process = subprocess.Popen(  # noqa: S603 - this interpreter
                     [sys.executable, "-c", _START, places, str(theirs.fileno())],
                     stdin=subprocess.DEVNULL,

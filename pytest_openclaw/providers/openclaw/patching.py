@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.private import write_private
 from pytest_openclaw.providers.json_values import count_in
 from pytest_openclaw.providers.openclaw.call import scratch_folder
 from pytest_openclaw.providers.openclaw.files import config_path, copy_config, empty_config
@@ -78,7 +79,7 @@ def check_patch(
             )
 
         file = scratch.folder / "openclaw.patch.json5"
-        file.write_text(patch, "utf-8")
+        write_private(file, patch.encode())
         patched = copy("config")
         with _Words(patched, own, scratch).in_errors() as words:
             checked = words.of(_patch(openclaw_at(patched), str(file)))
