@@ -125,6 +125,7 @@ class OpenClawAgent(Provider):
                 server,
                 route.model,
                 name=self.setup.name,
+                timeout_s=request.timeout_s,
                 hold_calls=request.world is None,
                 most_turns=request.world.steps if request.world else 0,
             )
@@ -205,6 +206,8 @@ class OpenClawAgent(Provider):
             return faults.timed_out(self.setup.name, request.timeout_s, raw)
         finally:
             await running.stop()
+        if heard.broke is not None:
+            raise heard.broke
         if heard.fault is not None:  # models of another server may be there all the same
             reach = "target" if heard.fault.reach == "lane" else heard.fault.reach
             return replace(heard.fault, reach=reach)
