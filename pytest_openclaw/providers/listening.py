@@ -122,10 +122,10 @@ class _Listener:
     copy: Copy | None
 
     async def hear(self, response: httpx2.Response) -> None:
-        told = response.headers.get("content-type", "")
+        content_type = response.headers.get("content-type", "")
         if self.copy is not None:
-            await self.copy.begin(told)
-        kind = told.partition(";")[0].strip().lower()
+            await self.copy.begin(content_type)
+        kind = content_type.partition(";")[0].strip().lower()
         # Some servers forget the type of a stream; a stream that was not asked for is named as one.
         self.exchange.streaming = kind in (LINE_TYPES if self.dialect.by_lines else EVENT_TYPES) or (
             self.exchange.streaming and "json" not in kind and kind != "text/html"

@@ -225,7 +225,7 @@ def test_what_openclaw_itself_breaks_is_told_in_its_words(seen, mode, words):
     ],
 )
 def test_what_the_server_garbles_is_its_own_fault(seen, script):
-    """OpenClaw and the model are not blamed for an answer that nobody can read."""
+    """OpenClaw and the model are not blamed for an answer that cannot be read."""
     with MisbehavingServer() as server:
         server.on("*", script)
         fault = _fault(_provider(seen, server.url))

@@ -161,7 +161,7 @@ def test_a_request_that_cannot_be_read_is_openclaws_fault(data: bytes, why: str)
 def test_an_answer_that_cannot_be_read_is_the_servers_fault(
     script: Script, failure_type: str, status: int
 ) -> None:
-    """It is the fault that any other provider would tell of this server, and the run ends there."""
+    """It is the fault that any other provider reports of this server, and the run ends there."""
     seen = sent(script, request())
 
     assert seen.answer.startswith(f"HTTP/1.1 {status} ".encode())

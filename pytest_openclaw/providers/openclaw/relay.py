@@ -279,7 +279,7 @@ class _Asked:
         except httptools.HttpParserError as error:
             self.error = str(error)
 
-    # --- what the parser tells ------------------------------------------------------------------
+    # --- callbacks of the parser ----------------------------------------------------------------
 
     def on_url(self, piece: bytes) -> None:
         """Take a piece of the target."""
