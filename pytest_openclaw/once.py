@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from filelock import FileLock, Timeout
 
+from pytest_openclaw.private import FILE_MODE, write_private
 from pytest_openclaw.records import JsonObject
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def once(shared_dir: Path, name: str, make: Callable[[], JsonObject]) -> JsonObj
         make: gives plain JSON. What it raises is raised here; nothing is kept, and the next process tries.
     """
     path = path_of(shared_dir, name)
-    with FileLock(path.with_suffix(".lock")):
+    with lock_file(path.with_suffix(".lock")):
         kept = read_json(path)
         return kept if kept is not None else _keep(path, make())
 
@@ -46,10 +47,15 @@ async def once_in_loop(shared_dir: Path, name: str, make: Callable[[], Awaitable
         return kept if kept is not None else _keep(path, await make())
 
 
+def lock_file(path: Path, *, timeout_s: float = -1) -> FileLock:
+    """Return a lock that no other user can take; a negative `timeout_s` waits without a limit."""
+    return FileLock(path, timeout_s, mode=FILE_MODE)
+
+
 @contextlib.asynccontextmanager
 async def locked(path: Path) -> AsyncIterator[None]:
     """Hold the lock file at `path`; waits without blocking the event loop, and without a limit."""
-    lock = FileLock(path)
+    lock = lock_file(path)
     while True:
         try:
             lock.acquire(blocking=False)
@@ -73,7 +79,7 @@ def read_json(path: Path) -> JsonObject | None:
 def write_json(path: Path, value: JsonObject) -> None:
     """Write `value` whole or not at all."""
     unfinished = path.with_suffix(f".{os.getpid()}.tmp")
-    unfinished.write_text(json.dumps(value, ensure_ascii=False), "utf-8")
+    write_private(unfinished, json.dumps(value, ensure_ascii=False).encode())
     unfinished.replace(path)
 
 

@@ -89,6 +89,21 @@ def interrupted_by_signals() -> Iterator[None]:
             signal.signal(number, usual[number])
 
 
+def how_it_ended(status: int | None) -> str:
+    """Return the end of a process in words, with the signal that caused it.
+
+    Args:
+        status: the exit status as `subprocess` gives it: the negative number of the signal, or 128 plus that
+            number from a program that handles the signal; None if the process has closed its output only.
+    """
+    if status is None:
+        return "closed its output"
+    if status < 0:
+        return f"was killed by {_signal_name(-status) or f'signal {-status}'}"
+    name = _signal_name(status - 128)
+    return f"ended with exit status {status}" + (f" ({name})" if name else "")
+
+
 def ends() -> None:
     """Say that the session ends by itself from now on, interrupted or not."""
     whole_step.is_ending = True
@@ -112,3 +127,10 @@ def interrupt_main_thread() -> None:
         signal.pthread_kill(ident, signal.SIGINT)
     else:
         _thread.interrupt_main()
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return ""

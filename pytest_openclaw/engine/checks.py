@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pytest_openclaw.engine.weights import INSTALL, engine_is_installed
 from pytest_openclaw.errors import EngineError
+from pytest_openclaw.signals import how_it_ended
 
 _CPUINFO = Path("/proc/cpuinfo")
 _ELSEWHERE = "Use a machine that has it, or a server of your own: --openclaw-models=ollama_openai/MODEL"
@@ -77,7 +78,8 @@ def why_it_ended(returncode: int, log: str, weights: str) -> str:
         )
     if bad := _BAD_PORT.search(log):
         return f"the embedded engine got no port on 127.0.0.1 ({_line_of(log, bad)}). Is loopback up?"
-    return f"the embedded engine ended {_how(returncode)} before it was ready. Last words: {last_words(log)}"
+    how = how_it_ended(returncode)
+    return f"the embedded engine {how} before it was ready. Last words: {last_words(log)}"
 
 
 def why_it_crashed(model: str, log: str) -> str:
@@ -96,12 +98,3 @@ def _line_of(log: str, found: re.Match[str]) -> str:
     start = log.rfind("\n", 0, found.start()) + 1
     line = log[start:].split("\n", 1)[0].strip()
     return _LOG_PREFIX.sub("", line)[:_LONGEST_LAST_WORDS]
-
-
-def _how(returncode: int) -> str:
-    if returncode >= 0:
-        return f"with status {returncode}"
-    try:
-        return f"by {signal.Signals(-returncode).name}"
-    except ValueError:
-        return f"by signal {-returncode}"

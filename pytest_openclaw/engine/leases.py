@@ -17,20 +17,31 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LOOPBACK = "127.0.0.1"
+#: connections without the token that are open at once; one more closes the oldest of them
+MOST_STRANGERS = 32
+#: a connection that has not sent the token by then is closed; the other side waits no longer for its answer
+TOKEN_WITHIN_S = 10.0
 
 _OK = b"ok\n"
 _LONGEST_MESSAGE_BYTES = 256
 
 
 class LeaseDesk:
-    """The engine's side: hands out leases and says when nobody holds one any more."""
+    """The engine's side: grants leases, and returns when the last one has ended.
 
-    def __init__(self, token: str) -> None:
+    Args:
+        token: what a connection must send first.
+        token_within_s: how long a connection may be open without that.
+    """
+
+    def __init__(self, token: str, *, token_within_s: float = TOKEN_WITHIN_S) -> None:
         self._token = token.encode()
+        self._token_within_s = token_within_s
+        self._strangers: dict[socket.socket, float] = {}  # → its deadline; the oldest comes first
         self._held: set[socket.socket] = set()
         self._given_back: list[socket.socket] = []
         self._selector = selectors.DefaultSelector()
-        self._listener = socket.create_server((LOOPBACK, 0), backlog=64)
+        self._listener = socket.create_server((LOOPBACK, 0), backlog=socket.SOMAXCONN)
         self._listener.setblocking(False)
         self._selector.register(self._listener, selectors.EVENT_READ)
 
@@ -45,16 +56,14 @@ class LeaseDesk:
         The last holder's connection stays open: it closes with the process, which tells the holder that
         the engine has really ended.
         """
-        deadline = clock() + first_within_s
+        first_by = clock() + first_within_s
         was_used = False
         while True:
-            wait_s = None if self._held else max(0.0, deadline - clock())
-            for key, _ in self._selector.select(wait_s):
-                self._attend(key.fileobj)
-                was_used = was_used or bool(self._held)
+            self._attend(self._wait_s(first_by, clock()), clock)
+            was_used = was_used or bool(self._held)
             if self._held:
                 self._part_with_former_holders()
-            elif was_used or clock() >= deadline:
+            elif was_used or clock() >= first_by:
                 return
 
     def close(self) -> None:
@@ -65,23 +74,41 @@ class LeaseDesk:
                 key.fileobj.close()
         self._selector.close()
 
-    def _attend(self, ready: object) -> None:
-        if ready is self._listener:
-            self._accept()
-        elif isinstance(ready, socket.socket):
-            said = _receive(ready)
-            if ready not in self._held and hmac.compare_digest(said.strip(), self._token):
-                self._grant(ready)
-            else:
-                self._end(ready)
+    def _wait_s(self, first_by: float, now: float) -> float | None:
+        """Return how long to wait for connections and tokens; None is without a limit."""
+        deadlines = [*self._strangers.values(), *(() if self._held else (first_by,))]
+        return max(0.0, min(deadlines) - now) if deadlines else None
 
-    def _accept(self) -> None:
+    def _attend(self, wait_s: float | None, clock: Callable[[], float]) -> None:
+        """Wait, read what has arrived, accept one connection, and close those whose time is over."""
+        ready = [key.fileobj for key, _ in self._selector.select(wait_s)]
+        for connection in ready:
+            if connection is not self._listener and isinstance(connection, socket.socket):
+                self._read(connection)
+        # Last, as it may close a connection whose token has arrived.
+        if self._listener in ready:
+            self._accept(clock())
+        now = clock()
+        for connection in [one for one, until in self._strangers.items() if until <= now]:
+            self._end(connection)
+
+    def _read(self, connection: socket.socket) -> None:
+        said = _receive(connection)
+        if connection in self._strangers and hmac.compare_digest(said.strip(), self._token):
+            self._grant(connection)
+        else:
+            self._end(connection)
+
+    def _accept(self, now: float) -> None:
         try:
             connection, _ = self._listener.accept()
         except (BlockingIOError, ConnectionError):
             return  # the caller hung up between its connect and our accept
+        if len(self._strangers) == MOST_STRANGERS:
+            self._end(next(iter(self._strangers)))
         connection.setblocking(False)
         self._selector.register(connection, selectors.EVENT_READ)
+        self._strangers[connection] = now + self._token_within_s
 
     def _grant(self, connection: socket.socket) -> None:
         try:
@@ -89,6 +116,7 @@ class LeaseDesk:
         except OSError:
             self._end(connection)
         else:
+            del self._strangers[connection]
             self._held.add(connection)
 
     def _end(self, connection: socket.socket) -> None:
@@ -97,6 +125,7 @@ class LeaseDesk:
             self._held.remove(connection)
             self._given_back.append(connection)
         else:
+            del self._strangers[connection]
             connection.close()
 
     def _part_with_former_holders(self) -> None:
@@ -105,7 +134,7 @@ class LeaseDesk:
         self._given_back.clear()
 
 
-async def take_lease(port: int, token: str, within_s: float = 10.0) -> socket.socket | None:
+async def take_lease(port: int, token: str, within_s: float = TOKEN_WITHIN_S) -> socket.socket | None:
     """Ask the engine at `port` for a lease; None if that engine is gone.
 
     Raises:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, cast
 from pytest_openclaw.engine import checks
 from pytest_openclaw.engine.server import READY
 from pytest_openclaw.errors import EngineError
+from pytest_openclaw.private import open_private
 from pytest_openclaw.records import JsonObject
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def child_environ(environ: Mapping[str, str]) -> dict[str, str]:
 
 def _spawn(command: Sequence[str], place: Path, environ: Mapping[str, str]) -> _Started:
     out, log = place.with_suffix(".out"), place.with_suffix(".log")
-    with out.open("wb") as out_file, log.open("wb") as log_file:
+    with open_private(out, "wb") as out_file, open_private(log, "wb") as log_file:
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
             command,
             stdin=subprocess.DEVNULL,

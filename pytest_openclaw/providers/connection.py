@@ -39,6 +39,10 @@ _LENIENCIES = {
 }
 
 
+class BrokenFraming(httpx2.RemoteProtocolError):
+    """The server sent bytes that are not HTTP."""
+
+
 @dataclass
 class Head:
     """An answer's status line and headers, and whether they tell where its body ends."""
@@ -272,7 +276,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._is_complete:
             self._end_answer(answer, is_spoiled=error is not None)
         elif error is not None:
-            answer.hear_end(httpx2.RemoteProtocolError(error))
+            answer.hear_end(BrokenFraming(error))
             self.abort()
 
     def eof_received(self) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import httpx2
 
 from pytest_openclaw import faults
 from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.providers.connection import BrokenFraming
 from pytest_openclaw.providers.http import pieces
 from pytest_openclaw.providers.ndjson import LineStream
 from pytest_openclaw.providers.sse import Event, EventStream
@@ -38,8 +39,26 @@ USAGE_TIMEOUT_S = 2.0
 LINGER_TIMEOUT_S = 0.2
 
 
+class Copy(Protocol):
+    """Receives an answer's bytes while it is read."""
+
+    async def begin(self, kind: str) -> None:
+        """Take the answer's content type."""
+        ...
+
+    async def write(self, piece: bytes) -> None:
+        """Take the next piece of its body."""
+        ...
+
+
 async def listen(
-    edge: HttpEdge, call: Call, dialect: Dialect, exchange: Exchange, *, timeout_s: float
+    edge: HttpEdge,
+    call: Call,
+    dialect: Dialect,
+    exchange: Exchange,
+    *,
+    timeout_s: float,
+    copy: Copy | None = None,
 ) -> Reply:
     """Send the call and hear the answer to its end.
 
@@ -49,18 +68,21 @@ async def listen(
         dialect: how the answer is read.
         exchange: just made; its `streaming` says whether a stream was asked for.
         timeout_s: seconds for all of it.
+        copy: gets the bytes of an answer that is no error.
 
     Raises:
         CallFailed: there is no whole answer; the fault keeps what came and when.
     """
     try:
         async with asyncio.timeout(timeout_s) as scope, edge.opened(call, exchange.hear_sent) as response:
-            await _Listener(edge.name, call, dialect, exchange, scope).hear(response)
+            await _Listener(edge.name, call, dialect, exchange, scope, copy).hear(response)
         return exchange.reply()
     except TimeoutError:
         fault = faults.timed_out(edge.name, timeout_s)
     except httpx2.DecodingError as error:
         fault = faults.malformed(edge.name, f"its compression is broken: {shortened(str(error))}")
+    except BrokenFraming as error:
+        fault = faults.malformed(edge.name, f"it is not HTTP: {shortened(str(error))}")
     except httpx2.HTTPError:
         fault = faults.stream_broken(edge.name, "the connection was lost in the middle of the answer")
     except CallFailed as failed:
@@ -79,7 +101,7 @@ async def fetch_object(edge: HttpEdge, call: Call, *, timeout_s: float) -> JsonO
     """
     try:
         async with asyncio.timeout(timeout_s), edge.opened(call) as response:
-            text = await _whole_text(edge.name, response)
+            text = await _whole_text(_bounded(edge.name, response))
     except TimeoutError:
         raise CallFailed(faults.timed_out(edge.name, timeout_s)) from None
     except httpx2.HTTPError:
@@ -97,9 +119,13 @@ class _Listener:
     dialect: Dialect
     exchange: Exchange
     scope: asyncio.Timeout
+    copy: Copy | None
 
     async def hear(self, response: httpx2.Response) -> None:
-        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        content_type = response.headers.get("content-type", "")
+        if self.copy is not None:
+            await self.copy.begin(content_type)
+        kind = content_type.partition(";")[0].strip().lower()
         # Some servers forget the type of a stream; a stream that was not asked for is named as one.
         self.exchange.streaming = kind in (LINE_TYPES if self.dialect.by_lines else EVENT_TYPES) or (
             self.exchange.streaming and "json" not in kind and kind != "text/html"
@@ -107,11 +133,12 @@ class _Listener:
         if self.exchange.streaming:
             await self._hear_stream(response)
         else:
-            self._hear_whole(await _whole_text(self.name, response, self.exchange.hear_arrival))
+            arriving = _bounded(self.name, response, self.copy)
+            self._hear_whole(await _whole_text(arriving, self.exchange.hear_arrival))
 
     async def _hear_stream(self, response: httpx2.Response) -> None:
         events = self._events()
-        async with aclosing(_bounded(self.name, response)) as chunks:
+        async with aclosing(_bounded(self.name, response, self.copy)) as chunks:
             async for chunk, arrived_at in chunks:
                 self.exchange.hear_arrival(arrived_at)
                 for event in events.feed(chunk):
@@ -189,7 +216,9 @@ class _Listener:
         self.scope.reschedule(min(self.scope.when() or latest, latest))
 
 
-async def _bounded(name: str, response: httpx2.Response) -> AsyncGenerator[tuple[bytes, float]]:
+async def _bounded(
+    name: str, response: httpx2.Response, copy: Copy | None = None
+) -> AsyncGenerator[tuple[bytes, float]]:
     """The body's pieces with their times; a body without end is cut."""
     too_much = faults.malformed(name, f"it is longer than {MOST_BYTES >> 20} MiB")
     claimed = response.headers.get("content-length", "")
@@ -201,14 +230,16 @@ async def _bounded(name: str, response: httpx2.Response) -> AsyncGenerator[tuple
             received += len(chunk)
             if received > MOST_BYTES:
                 raise CallFailed(too_much)
+            if copy is not None:
+                await copy.write(chunk)
             yield chunk, arrived_at
 
 
 async def _whole_text(
-    name: str, response: httpx2.Response, hear_arrival: Callable[[float], None] = lambda _: None
+    arriving: AsyncGenerator[tuple[bytes, float]], hear_arrival: Callable[[float], None] = lambda _: None
 ) -> str:
     body = []
-    async with aclosing(_bounded(name, response)) as chunks:
+    async with aclosing(arriving) as chunks:
         async for chunk, arrived_at in chunks:
             body.append(chunk)
             hear_arrival(arrived_at)

@@ -42,6 +42,7 @@ from pytest_openclaw.providers.processes import Program, Running
 from pytest_openclaw.providers.wire_errors import shortened
 from pytest_openclaw.records import Fault
 from pytest_openclaw.redact import Redactor
+from pytest_openclaw.signals import how_it_ended
 from pytest_openclaw.text import valid_text
 
 if TYPE_CHECKING:
@@ -124,6 +125,7 @@ class OpenClawAgent(Provider):
                 server,
                 route.model,
                 name=self.setup.name,
+                timeout_s=request.timeout_s,
                 hold_calls=request.world is None,
                 most_turns=request.world.steps if request.world else 0,
             )
@@ -204,6 +206,8 @@ class OpenClawAgent(Provider):
             return faults.timed_out(self.setup.name, request.timeout_s, raw)
         finally:
             await running.stop()
+        if heard.broke is not None:
+            raise heard.broke
         if heard.fault is not None:  # models of another server may be there all the same
             reach = "target" if heard.fault.reach == "lane" else heard.fault.reach
             return replace(heard.fault, reach=reach)
@@ -239,10 +243,8 @@ class OpenClawAgent(Provider):
         words = f": {shortened(running.stderr)}" if running.stderr else "."
         if running.flooded:
             words = f" after more than {processes.MOST_OUTPUT_BYTES >> 20} MiB."
-        status = running.exit_status
-        return faults.cli_failed(
-            self.setup.name, f"OpenClaw ended (exit status {status}) without its JSON{words}"
-        )
+        how = how_it_ended(running.exit_status)
+        return faults.cli_failed(self.setup.name, f"OpenClaw {how} without its JSON{words}")
 
     async def _ask_version(self) -> str:
         with scratch_folder() as scratch:

@@ -47,7 +47,7 @@ class Running(asyncio.SubprocessProtocol):
     A line may be as long as it likes; the whole output is limited to `MOST_OUTPUT_BYTES`.
 
     Attributes:
-        exit_status: None while it runs; negative is the signal that ended it.
+        exit_status: None while it runs, or if this process ended it; negative is the signal that did.
         flooded: it wrote more than the limit, and was killed for it.
     """
 
@@ -55,6 +55,7 @@ class Running(asyncio.SubprocessProtocol):
         self.exit_status: int | None = None
         self.flooded = False
         self._exited = asyncio.Event()
+        self._is_ended_here = False
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._begun: list[bytes] = []
         self._received_bytes = 0
@@ -133,7 +134,8 @@ class Running(asyncio.SubprocessProtocol):
 
     def process_exited(self) -> None:
         """The program has ended; whoever else holds its pipes does not keep the lines open."""
-        self.exit_status = self._transport.get_returncode()
+        if not self._is_ended_here:
+            self.exit_status = self._transport.get_returncode()
         self._exited.set()
         asyncio.get_running_loop().call_later(DRAIN_S, self._end_lines)
 
@@ -160,6 +162,7 @@ class Running(asyncio.SubprocessProtocol):
             self._end(kill=True)
 
     def _end(self, *, kill: bool) -> None:
+        self._is_ended_here = True
         if sys.platform == "win32":  # no process groups; its descendants are found through itself
             with contextlib.suppress(psutil.NoSuchProcess):
                 program = psutil.Process(self._pid)

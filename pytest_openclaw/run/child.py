@@ -23,6 +23,7 @@ from pytest_openclaw.run.frames import Frames, framed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import FrameType
 
     from pytest_openclaw.protocols import Provider, ProviderSetup
 
@@ -35,9 +36,15 @@ def main(descriptor: int) -> None:
     Ctrl-C goes to every process of a terminal, and a tool that stops a test session may signal them all:
     this one ends with its parent and not before, so that what it has finished is not lost.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    # Handlers, because the programs that are started from here would inherit what is ignored or blocked.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _outlive)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     asyncio.run(_serve(socket.socket(fileno=descriptor)))
+
+
+def _outlive(number: int, frame: FrameType | None) -> None:
+    """Handle a signal by doing nothing."""
 
 
 async def _serve(connection: socket.socket) -> None:

@@ -7,9 +7,10 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.once import lock_file
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -33,7 +34,7 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock = FileLock(path / LOCK, timeout=0)
+        self._lock = lock_file(path / LOCK, timeout_s=0)
         self._results: int | None = None
         self._is_new = True
 
@@ -234,7 +235,7 @@ def is_living(path: Path) -> bool:
     if not lock.exists():  # a living run's lock file stands as long as it is held
         return False
     try:
-        with FileLock(lock, timeout=0):
+        with lock_file(lock, timeout_s=0):
             return False
     except Timeout:
         return True

@@ -22,7 +22,6 @@ import os
 import pickle
 import queue
 import select
-import signal
 import socket
 import subprocess
 import sys
@@ -35,10 +34,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from pytest_openclaw.clock import anchor_s
 from pytest_openclaw.errors import HostDied
+from pytest_openclaw.private import open_private
 from pytest_openclaw.run.desk import Desk
 from pytest_openclaw.run.fetching import Alive, Fetched, Fetcher, Waiting
 from pytest_openclaw.run.frames import Frames, framed
-from pytest_openclaw.signals import is_hurried, whole_step
+from pytest_openclaw.signals import how_it_ended, is_hurried, whole_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -169,7 +169,7 @@ class ProcessHost:
         places = json.dumps([str(place) for place in sys.path])
         self._socket, theirs = socket.socketpair()
         try:
-            with theirs, self._log.open("ab") as log:
+            with theirs, open_private(self._log, "ab") as log:
                 self._process = subprocess.Popen(  # noqa: S603 - this interpreter
                     [sys.executable, "-c", _START, places, str(theirs.fileno())],
                     stdin=subprocess.DEVNULL,
@@ -277,9 +277,8 @@ class ProcessHost:
             status = self._process.wait(_POLL_S)
         except subprocess.TimeoutExpired:
             return "the process that asks has closed its connection"
-        how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
         last = self._log.read_text("utf-8", "replace").strip().splitlines()[-1:] if self._log.exists() else []
-        return " ".join([f"the process that asks {how}.", *last])
+        return " ".join([f"the process that asks {how_it_ended(status)}.", *last])
 
 
 def _portable(setup: ProviderSetup) -> ProviderSetup:

@@ -11,14 +11,16 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Literal
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
-from pytest_openclaw.once import path_of, read_json, write_json
+from pytest_openclaw.once import lock_file, path_of, read_json, write_json
 from pytest_openclaw.records import Fault
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+    from filelock import FileLock
 
 Others = Literal["none", "own_parts", "any_cell"]
 """What the other processes ask: there are none; each its own parts of the lanes; any of them any cell."""
@@ -52,7 +54,7 @@ class Neighbours:
             return
         if lane not in self._slots:
             paths = (path_of(self._shared_dir, f"slot {n} {lane}") for n in range(limit))
-            self._slots[lane] = [FileLock(path.with_suffix(".lock")) for path in paths]
+            self._slots[lane] = [lock_file(path.with_suffix(".lock")) for path in paths]
             self._doors[lane] = asyncio.Lock()
         async with self._doors[lane]:
             held = await _free_one(self._slots[lane])

@@ -7,8 +7,9 @@ is told by the controller.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
+
+from pytest_openclaw.private import open_private
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,11 +65,8 @@ class Purse:
         if self.budget_usd is None:
             return
         # One write of a short line is never mixed with another process's.
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        try:
-            os.write(descriptor, f"{where} {usd!r}\n".encode("ascii"))
-        finally:
-            os.close(descriptor)
+        with open_private(self._path, "ab") as file:
+            file.write(f"{where} {usd!r}\n".encode("ascii"))
 
     def _catch_up(self) -> None:
         """Read what was written since the last time."""

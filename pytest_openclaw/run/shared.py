@@ -14,10 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
-from filelock import FileLock, Timeout
+from filelock import Timeout
+
+from pytest_openclaw.once import lock_file
+from pytest_openclaw.private import FILE_MODE, FOLDER_MODE
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+    from filelock import FileLock
 
 _PREFIX = "pytest-openclaw-"
 _MEMBER = "member-"
@@ -45,7 +50,7 @@ class SharedDir:
         """
         _sweep()
         path = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        owner = FileLock(path / _OWNER)
+        owner = lock_file(path / _OWNER)
         owner.acquire()
         return cls(path=path, owner=owner)
 
@@ -60,12 +65,12 @@ class SharedDir:
         path = Path(tempfile.gettempdir()) / f"{_PREFIX}{digest}"
         while True:
             with contextlib.suppress(FileExistsError):
-                path.mkdir(mode=0o700)
+                path.mkdir(mode=FOLDER_MODE)
             try:
                 if not _is_private(path):
                     return cls.create()
                 member = path / f"{_MEMBER}{os.getpid()}"
-                member.touch()
+                member.touch(FILE_MODE)
                 return cls(path=path, member=member)
             except FileNotFoundError:
                 continue  # the last one before us has just left
@@ -100,7 +105,7 @@ def _sweep() -> None:
         # Another user's cannot be opened, and one that has just gone is not there.
         with contextlib.suppress(Timeout, OSError):
             if _is_private(mark.parent) and time.time() - mark.stat().st_mtime > _NEW_S:
-                with FileLock(mark, timeout=0):  # its owner has died
+                with lock_file(mark, timeout_s=0):  # its owner has died
                     shutil.rmtree(mark.parent, ignore_errors=True)
 
 

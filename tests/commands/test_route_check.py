@@ -347,12 +347,12 @@ def test_nothing_settled_is_not_valid(home: Path, openclaw, capsys: pytest.Captu
     [
         pytest.param(
             {"dry_run": {"stdout": "Segmentation", "stderr": "out of memory", "status": 134}},
-            "openclaw config patch --dry-run ended (exit status 134) without its JSON: out of memory",
+            "openclaw config patch --dry-run ended with exit status 134 (SIGABRT) without its JSON: out of memory",
             id="crash",
         ),
         pytest.param(
             {"validate": {"stdout": '{"valid": tr'}},
-            "openclaw config validate ended (exit status 0) without its JSON",
+            "openclaw config validate ended with exit status 0 without its JSON",
             id="cut-off",
         ),
     ],

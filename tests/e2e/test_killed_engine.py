@@ -24,7 +24,7 @@ LONG = {"name": "long", "prompt": "Tell a very long story about the sea.", "max_
 SUITE = [{"id": f"P{n}", **(LONG if n in {2, 4} else SHORT)} for n in range(1, 9)]
 DIED = "llama_cpp: the embedded engine died while it was asked."
 DIED_TWICE = "llama_cpp: the embedded engine died twice while serving"
-LOST = "the process that asks was ended by SIGKILL."
+LOST = "the process that asks was killed by SIGKILL."
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Stands for OpenClaw: asks the model of its config once, and says so in OpenClaw's form, with other lines.
 
-FAKE_MODE is given as the first argument: `answer`, `silent` (no JSON), `fails` (an error of its own), `hangs`
+FAKE_MODE is given as the first argument: `answer`, `silent` (no JSON), `terminated` (as after
+SIGTERM), `fails` (an error of its own), `garbles` (its request is no JSON), `hangs`
 (with a child that would outlive it), `runs` (the prompt is a command, which it hands to its shell). FILE, the
 second, gets what it was given.
 
@@ -76,6 +77,8 @@ if mode == "runs":
 Path(file).write_text(json.dumps(seen), encoding="utf-8")
 if mode == "hangs":
     time.sleep(600)
+if mode == "terminated":
+    sys.exit(143)
 if mode == "silent":
     print("Something went wrong", file=sys.stderr)
     sys.exit(3)
@@ -90,7 +93,7 @@ body["tools"] = [
 ]
 request = urllib.request.Request(
     server["baseUrl"] + "/chat/completions",
-    json.dumps(body).encode(),
+    b"[" * 200_000 if mode == "garbles" else json.dumps(body).encode(),
     {"Content-Type": "application/json", "Authorization": f"Bearer {server['apiKey']}"},
 )
 answer = urllib.request.urlopen(request, timeout=600).read().decode()

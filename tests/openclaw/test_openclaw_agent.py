@@ -14,6 +14,7 @@ import pytest
 
 from pytest_openclaw.errors import CallFailed
 from pytest_openclaw.protocols import ProviderSetup
+from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openclaw_agent import OpenClawAgent
 from pytest_openclaw.records import Request, Turn
 from pytest_openclaw.toolcalls import Tool
@@ -21,7 +22,7 @@ from pytest_openclaw.worlds import Answer, Command, World, WorldState
 from tests.conftest import NO_OTHER_PLUGINS
 from tests.openclaw.model_server import ScriptedModel
 from tests.providers.fake_claude import dies
-from tests.providers.servers.misbehaving import port_of_nobody
+from tests.providers.servers.misbehaving import Close, MisbehavingServer, Script, head, port_of_nobody
 
 pytestmark = [
     pytest.mark.newest,
@@ -130,28 +131,6 @@ def test_without_tools_none_are_allowed(seen):
     assert tools["elevated"] == {"enabled": False}
 
 
-def test_nobody_else_may_use_the_way_to_the_model():
-    """Whoever lacks the call's token gets nothing passed on."""
-    from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
-    from pytest_openclaw.providers.openclaw.relay import Relay
-
-    async def knock(url: str) -> tuple[bytes, int]:
-        server = OllamaOpenAI(ProviderSetup(name="local", base_url=url))
-        async with Relay(server, "tiny", name="local") as relay:
-            host, port = relay.url.removeprefix("http://").split(":")
-            reader, writer = await asyncio.open_connection(host, int(port))
-            writer.write(b"POST /chat/completions HTTP/1.1\r\ncontent-length: 2\r\n\r\n{}")
-            answer = await reader.read()
-            writer.close()
-            return answer, len(relay.heard.exchanges)
-
-    with ScriptedModel("Hi.") as model:
-        answer, heard = asyncio.run(knock(model.url))
-
-        assert answer.startswith(b"HTTP/1.1 401 ")
-        assert (heard, model.asked) == (0, [])
-
-
 def test_the_shell_of_a_world_plays_and_runs_nothing(seen, tmp_path):
     """What OpenClaw hands to its shell is played on the world's files, and told with the world's end."""
     trace = tmp_path / "trace"
@@ -224,7 +203,8 @@ def test_nobody_at_the_address(seen):
 @pytest.mark.parametrize(
     ("mode", "words"),
     [
-        pytest.param("silent", "without its JSON: Something went wrong", id="no-json"),
+        pytest.param("silent", "exit status 3 without its JSON: Something went wrong", id="no-json"),
+        pytest.param("terminated", "ended with exit status 143 (SIGTERM) without its JSON.", id="sigterm"),
         pytest.param(
             "fails", "OpenClaw ended with exception: Config invalid: no such key", id="its-own-error"
         ),
@@ -236,6 +216,46 @@ def test_what_openclaw_itself_breaks_is_told_in_its_words(seen, mode, words):
 
     assert fault.failure_type == "cli_error"
     assert words in fault.message
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(Script.answer("[" * 200_000, content_type="application/json"), id="deep-json"),
+        pytest.param(Script.of(head(transfer_encoding="chunked"), b"zz\r\n", Close()), id="no-chunk"),
+    ],
+)
+def test_what_the_server_garbles_is_its_own_fault(seen, script):
+    """OpenClaw and the model are not blamed for an answer that cannot be read."""
+    with MisbehavingServer() as server:
+        server.on("*", script)
+        fault = _fault(_provider(seen, server.url))
+
+    assert (fault.failure_type, fault.status) == ("malformed_response", "error")
+    assert fault.message.startswith("openclaw_agent: the answer cannot be read: ")
+
+
+def test_what_openclaw_garbles_is_its_own_fault(seen):
+    """A request that cannot be read is no answer of the model, and is not passed on."""
+    with ScriptedModel("Hi.") as model:
+        fault = _fault(_provider(seen, model.url, "garbles"))
+
+        assert model.asked == []
+    assert fault.failure_type == "cli_error"
+    assert fault.message.startswith(
+        "openclaw_agent: OpenClaw sent a request that cannot be read: no JSON object: [[["
+    )
+
+
+def test_what_breaks_on_the_way_is_our_own_fault(seen, monkeypatch):
+    """An exception of ours ends the call, and is no answer of the model."""
+
+    def breaks(*args, **kwargs):
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(OllamaOpenAI, "passed_on", breaks)
+    with ScriptedModel("Hi.") as model, pytest.raises(RuntimeError, match="broken"):
+        asyncio.run(_ask(_provider(seen, model.url)))
 
 
 def test_a_timeout_ends_all_of_it(seen):

@@ -72,12 +72,12 @@ def test_kill_9_of_the_process_that_asks(lab: Lab, whole: Any, mode: tuple[str, 
         assert session.end() == 1
 
     faults = [row for row in lab.rows().values() if row["availability_status"] != "ok"]
-    lost = [row for row in faults if row["fault_message"].endswith("was ended by SIGKILL.")]
+    lost = [row for row in faults if row["fault_message"].endswith("was killed by SIGKILL.")]
     assert lost
     assert {(row["availability_status"], row["failure_type"]) for row in lost} == {("error", "harness_error")}
     assert sorted(lab.rows()) == CELLS
     assert sum(group["n_error"] for group in lab.summary()["groups"]) == len(faults)
-    assert "the process that asks was ended by SIGKILL" in lab.text
+    assert "the process that asks was killed by SIGKILL" in lab.text
     assert "Traceback" not in lab.text
     assert "HostDied" not in lab.text
     assert "--openclaw-resume=r" in lab.text.split("\nnext ")[1]

@@ -28,8 +28,9 @@ from pytest_openclaw.run.executor import Executor
 from pytest_openclaw.settings import Concurrency, Settings
 from pytest_openclaw.signals import interrupted_by_signals
 from pytest_openclaw.validators.text import Noop
-from tests.e2e.processes import children
+from tests.e2e.processes import children, wait_until
 from tests.performance.serving import MockServer
+from tests.providers.fake_claude import environ_of, provider_of
 from tests.providers.servers.apis import RESPONSES
 from tests.providers.servers.misbehaving import Hang, MisbehavingServer, Pause, Script, port_of_nobody
 
@@ -153,7 +154,7 @@ def test_when_it_is_killed_all_that_wait_are_told_at_once_and_the_next_are_asked
     child().kill()
 
     for token, one in cells.items():
-        with pytest.raises(HostDied, match=r"the process that asks was ended by SIGKILL"):
+        with pytest.raises(HostDied, match=r"the process that asks was killed by SIGKILL"):
             opened.ask(token, one)
     assert text_of(opened.ask("after", cell("after"))) == "Hi."
 
@@ -202,6 +203,53 @@ def test_it_ends_with_its_parent_and_not_before(
     child().send_signal(number)
 
     assert text_of(opened.ask("a", cell())) == "Hi."
+
+
+@pytest.fixture
+def kept_off() -> Iterator[None]:
+    """SIGINT is ignored here, as a shell does for its background jobs, and SIGTERM is blocked."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    yield
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    signal.signal(signal.SIGINT, before)
+
+
+def cli_cell() -> Cell:
+    """A cell of the Claude CLI."""
+    return replace(cell(), target=Target(provider="claude_code_cli", model="m"))
+
+
+@pytest.mark.usefixtures("kept_off")
+def test_programs_start_with_the_usual_signals(tmp_path: Path) -> None:
+    """A program inherits what its parent ignores or blocks; the process that asks does neither."""
+    provider = provider_of(environ_of("dispositions"))
+    with Executor({"claude_code_cli": provider}, Settings(), tmp_path) as executor:
+        assert text_of(executor.ask("a", cli_cell())) == "kept off: []"
+
+
+@pytest.mark.parametrize(
+    ("mode", "how"),
+    [
+        pytest.param("waits", "was killed by SIGTERM", id="no-handler"),
+        pytest.param("waits politely", "ended with exit status 143 (SIGTERM)", id="a-handler"),
+    ],
+)
+def test_sigterm_ends_a_cli_and_is_not_the_models_fault(tmp_path: Path, mode: str, how: str) -> None:
+    """A CLI that a signal from outside ends costs its cell alone, by a fault that names the signal."""
+    file = tmp_path / "pid"
+    name, *rest = mode.split()
+    provider = provider_of(environ_of(name, str(file), *rest))
+    with Executor({"claude_code_cli": provider}, Settings(), tmp_path) as executor:
+        executor.plan([("a", cli_cell())])
+        executor.expect(["a"])
+        assert wait_until(lambda: file.exists() and bool(file.read_text(encoding="utf-8")))
+        os.kill(int(file.read_text(encoding="utf-8")), signal.SIGTERM)
+        fault = executor.ask("a", cli_cell()).result
+
+    assert isinstance(fault, Fault)
+    assert (fault.failure_type, fault.status) == ("cli_error", "error")
+    assert fault.message == f"claude_code_cli: the CLI {how}."
 
 
 @by_two

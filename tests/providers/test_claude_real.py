@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.records import Reply
+from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.records import Reply, Request
 from pytest_openclaw.toolcalls import ToolCall
 from tests.conftest import require_claude
+from tests.e2e.processes import children
 from tests.providers.fake_claude import DUMMY_KEY, ask, provider_of
 from tests.providers.servers.messages import MessagesServer
 from tests.providers.servers.misbehaving import port_of_nobody
@@ -254,6 +257,38 @@ def test_a_server_that_hangs(environ, mode, raw, timeout_s):
 
     assert fault.failure_type == "timeout"
     assert fault.raw.startswith(raw)
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        pytest.param(signal.SIGTERM, "the CLI ended with exit status 143 (SIGTERM).", id="handled"),
+        pytest.param(signal.SIGKILL, "the CLI was killed by SIGKILL.", id="killed"),
+    ],
+)
+def test_a_signal_from_outside_is_no_fault_of_the_model(environ, number, message):
+    """A signal ends the real CLI at once, and the fault names it."""
+
+    async def killed(server):
+        task = asyncio.create_task(
+            provider_of(environ | {"ANTHROPIC_BASE_URL": server.url}).ask(Request(model="m1", prompt="hi"))
+        )
+        while not server.requests:
+            await asyncio.sleep(0.02)
+        (cli,) = (pid for pid, command in children(os.getpid()) if "stream-json" in command)
+        os.kill(cli, number)
+        with pytest.raises(CallFailed) as failed:
+            await task
+        return failed.value.fault
+
+    with MessagesServer("silent") as server:
+        fault = asyncio.run(killed(server))
+
+    assert (fault.failure_type, fault.status, fault.message) == (
+        "cli_error",
+        "error",
+        f"claude_code_cli: {message}",
+    )
 
 
 def test_nobody_there(environ):

@@ -170,7 +170,6 @@ def test_reset_in_a_stream(api, server):
         pytest.param(
             Script.of(head(transfer_encoding="chunked"), chunk(b'{"a'), Close()), id="chunk-missing"
         ),
-        pytest.param(Script.of(head(transfer_encoding="chunked"), b"zz\r\n", Close()), id="no-chunk"),
     ],
 )
 def test_lost_in_the_body(api, stream, server, script):
@@ -183,6 +182,17 @@ def test_lost_in_the_body(api, stream, server, script):
         fault.message
         == f"{api.kind.name}: the stream broke: the connection was lost in the middle of the answer."
     )
+
+
+@pytest.mark.parametrize("size", ["zz", "-5"])
+def test_a_body_that_is_not_http(api, stream, server, size):
+    """Chunks without a size are an answer that cannot be read."""
+    server.enqueue(Script.of(head(transfer_encoding="chunked"), f"{size}\r\n".encode(), Close()))
+
+    fault = ask(api.provider(server.url), stream=stream)
+
+    why = f"{api.kind.name}: the answer cannot be read: it is not HTTP: Invalid character in chunk size."
+    assert told(fault) == ("malformed_response", "error", why, "")
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ WINGS = [
     {"suites"},
     {"judge", "validators", "tools"},
     {"stats", "reports"},
-    {"records", "settings", "schema", "protocols", "errors", "faults", "redact", "escapes", "key_formats", "secret_env", "text", "once", "clock",
+    {"records", "settings", "schema", "protocols", "errors", "faults", "redact", "escapes", "key_formats", "secret_env", "text", "once", "private", "clock",
      "signals", "toolcalls", "worlds", "__init__"},
 ]  # fmt: skip
 HEAVY = {

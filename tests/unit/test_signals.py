@@ -11,6 +11,7 @@ import pytest
 from pytest_openclaw.signals import (
     TerminatedBySIGTERM,
     ends,
+    how_it_ended,
     interrupt_main_thread,
     interrupted_by_signals,
     is_ending,
@@ -27,6 +28,24 @@ def test_sigterm_interrupts_as_ctrl_c_does() -> None:
 
     assert issubclass(TerminatedBySIGTERM, KeyboardInterrupt)
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        pytest.param(0, "ended with exit status 0", id="in-order"),
+        pytest.param(3, "ended with exit status 3", id="failed"),
+        pytest.param(-15, "was killed by SIGTERM", id="killed"),
+        pytest.param(-250, "was killed by signal 250", id="signal-without-a-name"),
+        pytest.param(143, "ended with exit status 143 (SIGTERM)", id="handled-a-signal"),
+        pytest.param(128, "ended with exit status 128", id="just-below-signals"),
+        pytest.param(255, "ended with exit status 255", id="above-signals"),
+        pytest.param(None, "closed its output", id="still-running"),
+    ],
+)
+def test_how_it_ended(status: int | None, words: str) -> None:
+    """The end of a process names the signal behind it."""
+    assert how_it_ended(status) == words
 
 
 def test_who_handles_it_already_goes_on_doing_so() -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw import faults
 from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.private import FOLDER_MODE, write_private
 from pytest_openclaw.providers.address import Address, parse_address
 from pytest_openclaw.providers.claude.tools import tool_arguments, tool_environment
 from pytest_openclaw.text import valid_text
@@ -85,9 +86,9 @@ class Scratch:
     def lay_out(self, system: str | None) -> None:
         """Make the folders, and the system prompt's file if there is one."""
         for folder in (self.cwd, self.home, self.tmp):
-            folder.mkdir()
+            folder.mkdir(FOLDER_MODE)
         if system:
-            self.system.write_text(valid_text(system), encoding="utf-8")
+            write_private(self.system, valid_text(system).encode())
 
 
 @contextmanager

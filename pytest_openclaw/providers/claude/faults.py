@@ -7,7 +7,6 @@ on the assistant line tell, and where they are silent, the CLI's English.
 from __future__ import annotations
 
 import re
-import signal
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from pytest_openclaw.faults import WireError
 from pytest_openclaw.providers import processes
 from pytest_openclaw.providers.json_values import count_in
 from pytest_openclaw.providers.wire_errors import shortened
+from pytest_openclaw.signals import how_it_ended
 
 if TYPE_CHECKING:
     from pytest_openclaw.providers.claude.stream_json import Stream
@@ -96,9 +96,10 @@ def ended_without_result(stream: Stream, running: Running, asked: Asked) -> Faul
     if running.flooded:
         why = f"the CLI wrote more than {processes.MOST_OUTPUT_BYTES >> 20} MiB and was stopped."
         return faults.cli_failed(asked.name, why, raw)
-    if status is not None and status < 0:
-        return faults.cli_failed(asked.name, f"the CLI was killed by {_signal_name(-status)}{words}.", raw)
-    how = "closed its output" if status is None else f"ended with exit status {status}"
+    how = how_it_ended(status)
+    if status:
+        words = words or (f": {shortened(stream.last_skipped)}" if stream.skipped else "")
+        return faults.cli_failed(asked.name, f"the CLI {how}{words}.", raw)
     if stream.heard:
         return faults.stream_broken(asked.name, f"the CLI {how} before its result line{words}", raw)
     if stream.skipped:
@@ -182,10 +183,3 @@ def _said(result: JsonObject) -> str:
 def _spoke_by_itself(stream: Stream, result: JsonObject) -> bool:
     """Whether the CLI answered without asking the model, as it does to a slash command."""
     return not stream.exchange.has_tokens and (stream.by_itself or result.get("num_turns") == 0)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

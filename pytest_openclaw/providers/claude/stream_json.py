@@ -45,6 +45,7 @@ class Stream:
         limit_reached: the plan's usage limit refused the request.
         by_itself: the CLI spoke in the model's place.
         heard: lines of the format; `skipped` are those that are something else.
+        last_skipped: the text of the latest of those.
     """
 
     exchange: Exchange
@@ -61,6 +62,7 @@ class Stream:
     by_itself: bool = False
     heard: int = 0
     skipped: int = 0
+    last_skipped: str = ""
     _partial: bool = False
     _message_id: str = ""
     _model_known: bool = False
@@ -154,6 +156,7 @@ def hear_line(stream: Stream, raw: bytes) -> None:
         read_line(stream, line)
     elif text:
         stream.skipped += 1
+        stream.last_skipped = text
 
 
 def read_line(stream: Stream, line: Mapping[str, Any]) -> None:

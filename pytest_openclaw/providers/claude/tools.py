@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.private import write_private
 from pytest_openclaw.providers.mcp_tools import NAME, broken_file, dump_offer
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def lay_out_tools(
             are emptied.
     """
     offer = folder / "offer.json"
-    offer.write_text(dump_offer(request.tools, request.world), "utf-8")
+    write_private(offer, dump_offer(request.tools, request.world).encode())
     needed = {name: environ[name] for name in _NEEDED if name in environ}
     import_path = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
     server = {
@@ -60,7 +61,7 @@ def lay_out_tools(
         # All tools at once, and from the first request on, as OpenClaw sends them.
         "alwaysLoad": True,
     }
-    config_file(folder).write_text(json.dumps({"mcpServers": {NAME: server}}), "utf-8")
+    write_private(config_file(folder), json.dumps({"mcpServers": {NAME: server}}).encode())
 
 
 def config_file(folder: Path) -> Path:

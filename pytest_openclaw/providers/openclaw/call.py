@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw import faults
 from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.private import FOLDER_MODE, write_private
 from pytest_openclaw.providers.openclaw.disk import Stage
 from pytest_openclaw.tools.paths import place_of
 from pytest_openclaw.tools.world.search import is_note
@@ -110,7 +111,7 @@ class Scratch:
     def lay_out(self, world: World | None) -> None:
         """Make the folders, and the files of a world."""
         for name in ("workspace", "home", "state", "tmp"):
-            (self.folder / name).mkdir()
+            (self.folder / name).mkdir(FOLDER_MODE)
         text = _SHELL
         if world is not None:
             from pytest_openclaw.providers.openclaw.shell import script
@@ -257,6 +258,5 @@ def environment(scratch: Scratch, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def write_config(scratch: Scratch, config: JsonObject) -> None:
-    """Write the config; nobody else may read its token."""
-    scratch.config.touch(mode=0o600)
-    scratch.config.write_text(json.dumps(config), encoding="utf-8")
+    """Write the config, which holds the token of the call."""
+    write_private(scratch.config, json.dumps(config).encode())

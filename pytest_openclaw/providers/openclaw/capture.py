@@ -22,6 +22,7 @@ from pytest_openclaw.providers.openclaw.result import find_envelope
 from pytest_openclaw.providers.openclaw.surfaces import KEY, release_surfaces, whole_config
 from pytest_openclaw.providers.openclaw.users_config import SECTIONS, configured_surface
 from pytest_openclaw.providers.wire_errors import shortened
+from pytest_openclaw.signals import how_it_ended
 from pytest_openclaw.tools.captured import CONFIGURED, Masks, Sent, read_request
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class _Capturing:
             printed = await self._openclaw(scratch).printed(*arguments, until=endpoint.heard.is_set)
         except OpenClawError as error:
             return str(error)
-        return f"OpenClaw ended (exit status {printed.exit_status}){_quoted(_words(printed))}"
+        return f"OpenClaw {how_it_ended(printed.exit_status)}{_quoted(_words(printed))}"
 
     def _openclaw(self, scratch: Scratch, **more: str) -> OpenClaw:
         return OpenClaw(

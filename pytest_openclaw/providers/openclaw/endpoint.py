@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.providers.wire_errors import load_object
 from pytest_openclaw.tools.captured.requests import api_of
 
 if TYPE_CHECKING:
@@ -77,11 +78,8 @@ class Endpoint:
             handler.send_error(404)
             return
         raw = handler.rfile.read(min(int(length), MOST_BODY_BYTES))
-        try:
-            body = json.loads(raw)
-        except ValueError:
-            body = None
-        if not isinstance(body, dict):
+        body = load_object(raw.decode("utf-8", "replace"))
+        if body is None:
             handler.send_error(400)
             return
         if self.recorded is None:

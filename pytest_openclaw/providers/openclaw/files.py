@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.private import FOLDER_MODE, write_private
 from pytest_openclaw.providers.openclaw.config_text import includes_in, secrets_in
 
 if TYPE_CHECKING:
@@ -121,10 +122,8 @@ def _is_really_inside(target: Path, root: Path) -> bool:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file that nobody else may read: a config may hold keys."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch(mode=0o600)
-    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    path.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+    write_private(path, text.encode("utf-8", "surrogateescape"))
 
 
 def _include_roots(environ: Mapping[str, str]) -> str:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.private import write_private
 from pytest_openclaw.providers.json_values import count_in
 from pytest_openclaw.providers.openclaw.call import scratch_folder
 from pytest_openclaw.providers.openclaw.files import config_path, copy_config, empty_config
@@ -21,6 +22,7 @@ from pytest_openclaw.providers.openclaw.ruling import Checked, Remark, Ruling, r
 from pytest_openclaw.providers.wire_errors import shortened
 from pytest_openclaw.redact import Redactor
 from pytest_openclaw.secret_env import secrets_in_environment
+from pytest_openclaw.signals import how_it_ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -78,7 +80,7 @@ def check_patch(
             )
 
         file = scratch.folder / "openclaw.patch.json5"
-        file.write_text(patch, "utf-8")
+        write_private(file, patch.encode())
         patched = copy("config")
         with _Words(patched, own, scratch, environ).in_errors() as words:
             checked = words.of(_patch(openclaw_at(patched), str(file)))
@@ -125,8 +127,8 @@ def _object(printed: Printed, what: str, fits: Callable[[JsonObject], bool]) -> 
     found = find_object(printed.stdout, printed.stderr, fits)
     if found is None:
         words = f": {shortened(printed.stderr)}" if printed.stderr else ""
-        status = f"exit status {printed.exit_status}"
-        raise OpenClawError(f"openclaw {what} ended ({status}) without its JSON{words}")
+        how = how_it_ended(printed.exit_status)
+        raise OpenClawError(f"openclaw {what} {how} without its JSON{words}")
     return found
 
 

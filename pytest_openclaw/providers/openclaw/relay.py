@@ -8,36 +8,37 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import json
 import secrets
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import httpx2
+import httptools
 
 from pytest_openclaw import faults
 from pytest_openclaw.errors import CallFailed
 from pytest_openclaw.providers.exchange import Exchange
-from pytest_openclaw.providers.http import HttpEdge, pieces
+from pytest_openclaw.providers.http import HttpEdge
 from pytest_openclaw.providers.json_values import objects_in, text_in
-from pytest_openclaw.providers.ndjson import LineStream
-from pytest_openclaw.providers.sse import EventStream
+from pytest_openclaw.providers.listening import listen
+from pytest_openclaw.providers.wire_errors import load_object, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import Sequence
     from types import TracebackType
 
     from pytest_openclaw.providers.over_http import OverHttp
     from pytest_openclaw.records import Fault, JsonObject
 
 HEAD_S = 30.0
-MOST_BODY_BYTES = 64 << 20
+MOST_HEAD_BYTES = 64 << 10
+MOST_REQUEST_BYTES = 64 << 20
+_PIECE_BYTES = 64 << 10
 _STATUS_LINE = {
     200: "200 OK",
+    400: "400 Bad Request",
     401: "401 Unauthorized",
     404: "404 Not Found",
-    413: "413 Content Too Large",
     502: "502 Bad Gateway",
 }
 
@@ -52,6 +53,7 @@ class Heard:
         results: for each, what the calls of the one before it had brought.
         offered: names of the tools in the first request.
         fault: why a request brought nothing.
+        broke: what our own code has raised.
         over: nothing more is to be heard: the run should be ended.
     """
 
@@ -60,6 +62,7 @@ class Heard:
     results: list[tuple[str, ...]] = field(default_factory=list)
     offered: tuple[str, ...] = ()
     fault: Fault | None = None
+    broke: Exception | None = None
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -70,16 +73,25 @@ class Relay:
         server: where requests go.
         model: as the server knows it.
         name: of the provider that asks, for the wording.
+        timeout_s: seconds for each answer of the server.
         hold_calls: answers with calls are not passed on: the run is over then.
         most_turns: so many requests are passed on; the run is over when another one comes.
     """
 
     def __init__(
-        self, server: OverHttp, model: str, *, name: str, hold_calls: bool = False, most_turns: int = 0
+        self,
+        server: OverHttp,
+        model: str,
+        *,
+        name: str,
+        timeout_s: float,
+        hold_calls: bool = False,
+        most_turns: int = 0,
     ) -> None:
         self.heard = Heard()
         self.token = secrets.token_urlsafe(24)
         self._server, self._model = server, model
+        self._timeout_s = timeout_s
         self._hold_calls, self._most_turns = hold_calls, most_turns
         self._edge = HttpEdge(name)
         self._n_told = 0
@@ -104,22 +116,46 @@ class Relay:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            async with asyncio.timeout(HEAD_S):
-                asked = await _read_request(reader)
-            if asked is None or not self._is_ours(asked.headers):
-                await _answer(writer, 401)
-            elif asked.method != "POST" or asked.path != self._server.path:
-                await _answer(writer, 404)
-            else:
-                await self._pass_on(asked.body, writer)
-        except (TimeoutError, ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            await self._answer(reader, writer)
+        except (TimeoutError, ConnectionError, asyncio.IncompleteReadError):
             return  # OpenClaw has left, or was ended
+        except Exception as error:
+            self.heard.broke = error  # the provider raises it
+            self.heard.over.set()
         finally:
             writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Pass a request on if it is OpenClaw's; the body of any other is not read."""
+        asked = _Asked()
+        async with asyncio.timeout(HEAD_S):
+            await asked.receive_head(reader)
+        if not self._is_ours(asked.headers):
+            await _refuse(writer, 401)
+        elif asked.has_head and (asked.method, asked.path) != ("POST", self._server.path):
+            await _refuse(writer, 404)
+        else:
+            async with asyncio.timeout(HEAD_S):
+                await asked.receive_body(reader)
+            body = None if asked.error else load_object(asked.body.decode("utf-8", "replace"))
+            if body is None:
+                await self._reject(asked, writer)
+            else:
+                await self._pass_on(body, writer)
 
     def _is_ours(self, headers: dict[str, str]) -> bool:
         told = headers.get("authorization", "").removeprefix("Bearer ")
         return hmac.compare_digest(told.encode(), self.token.encode())
+
+    async def _reject(self, asked: _Asked, writer: asyncio.StreamWriter) -> None:
+        """End the run: OpenClaw has sent what no model server could read."""
+        why = asked.error or f"no JSON object: {shortened(asked.body.decode('utf-8', 'replace'))}"
+        self._end(faults.cli_failed(self._edge.name, f"OpenClaw sent a request that cannot be read: {why}."))
+        await _refuse(writer, 400)
+
+    def _end(self, fault: Fault | None = None) -> None:
+        self.heard.fault = fault
+        self.heard.over.set()
 
     async def _pass_on(self, body: JsonObject, writer: asyncio.StreamWriter) -> None:
         heard = self.heard
@@ -132,131 +168,138 @@ class Relay:
         self._n_told = len(_messages(body))
         if heard.over.is_set() or (self._most_turns and len(heard.exchanges) >= self._most_turns):
             heard.over.set()
-            await _answer(writer, 502)
+            await _refuse(writer, 502)
             return
         exchange = Exchange(streaming=True)
         heard.exchanges.append(exchange)
+        answer = _PassedOn(writer, hold=self._hold_calls)
         call = self._server.passed_on(self._server.path, body, model=self._model)
         try:
-            async with self._edge.opened(call, exchange.hear_sent) as response:
-                kind = response.headers.get("content-type", "")
-                await self._hear(exchange, pieces(response), kind, writer)
+            await listen(
+                self._edge, call, self._server.dialect, exchange, timeout_s=self._timeout_s, copy=answer
+            )
         except CallFailed as failed:
             # Trying again is the run's, and counted there; OpenClaw would go on for a minute.
-            heard.fault = failed.fault
-            heard.over.set()
-            await _answer(writer, 502)
-
-    async def _hear(
-        self,
-        exchange: Exchange,
-        arriving: AsyncIterator[tuple[bytes, float]],
-        kind: str,
-        writer: asyncio.StreamWriter,
-    ) -> None:
-        held: list[bytes] = []
-        reading = _Reading(self._server, exchange, name=self._edge.name, model=self._model)
-        if not self._hold_calls:
-            await _begin(writer, 200, kind)
-        try:
-            async for piece, moment in arriving:
-                reading.feed(piece, moment)
-                if self._hold_calls:
-                    held.append(piece)
-                else:
-                    writer.write(piece)
-                    await writer.drain()
-        except httpx2.HTTPError as error:
-            self.heard.fault = faults.stream_broken(self._edge.name, str(error), exchange.raw())
-            self.heard.over.set()
+            self._end(failed.fault)
+            if not answer.has_begun:
+                await _refuse(writer, 502)
             return
-        reading.close()
-        exchange.hear_end()
-        if reading.fault is not None:
-            self.heard.fault = reading.fault
-            self.heard.over.set()
-        elif self._hold_calls and exchange.has_tool_calls:
-            self.heard.over.set()
-        elif self._hold_calls:
-            await _begin(writer, 200, kind)
-            writer.writelines(held)
-            await writer.drain()
+        if self._hold_calls and exchange.has_tool_calls:
+            heard.over.set()
+        else:
+            await answer.finish()
 
 
-class _Reading:
-    """The pieces of one answer, on their way into its exchange."""
+class _PassedOn:
+    """An answer on its way to OpenClaw; `hold` keeps it back until it is whole."""
 
-    def __init__(self, server: OverHttp, exchange: Exchange, *, name: str, model: str) -> None:
-        self.fault: Fault | None = None
-        self._server, self._exchange = server, exchange
-        self._name, self._model = name, model
-        self._stream = LineStream() if server.dialect.by_lines else EventStream()
+    def __init__(self, writer: asyncio.StreamWriter, *, hold: bool) -> None:
+        self.has_begun = False
+        self._writer, self._hold = writer, hold
+        self._kind = ""
+        self._held: list[bytes] = []
 
-    def feed(self, piece: bytes, moment: float) -> None:
-        """Take a piece, cut anywhere, and when it came."""
-        self._exchange.hear_arrival(moment)
-        for event in self._stream.feed(piece):
-            self._hear(event.data)
+    async def begin(self, kind: str) -> None:
+        """See `Copy`."""
+        self._kind = kind
+        if not self._hold:
+            await self._begin()
 
-    def close(self) -> None:
-        """Take what the end has left."""
-        if event := self._stream.close():
-            self._hear(event.data)
+    async def write(self, piece: bytes) -> None:
+        """See `Copy`."""
+        if self._hold:
+            self._held.append(piece)
+        else:
+            self._writer.write(piece)
+            await self._writer.drain()
 
-    def _hear(self, data: str) -> None:
-        try:
-            payload = json.loads(data)
-        except ValueError:
-            return  # [DONE], and what is none of the API's; OpenClaw judges that itself
-        if isinstance(payload, dict) and (error := self._server.dialect.read(payload, self._exchange)):
-            name = self._name
-            if self._exchange.has_tokens:
-                self.fault = faults.stream_broken(name, error.message, self._exchange.raw())
-            else:
-                self.fault = faults.refused_by_server(name, self._model, error)
+    async def finish(self) -> None:
+        """Send what was kept back."""
+        if self._hold:
+            await self._begin()
+            self._writer.writelines(self._held)
+            await self._writer.drain()
+
+    async def _begin(self) -> None:
+        self.has_begun = True
+        await _begin(self._writer, 200, self._kind)
 
 
-@dataclass(frozen=True)
 class _Asked:
-    method: str
-    path: str
-    headers: dict[str, str]
-    body: JsonObject
+    """A request while it arrives.
 
+    Attributes:
+        has_head: whether its head has arrived.
+        error: what is wrong with it; empty if nothing.
+    """
 
-async def _read_request(reader: asyncio.StreamReader) -> _Asked | None:
-    """Read one request; None if it is none that OpenClaw would send."""
-    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-    first, *lines = head.split("\r\n")
-    method, _, rest = first.partition(" ")
-    fields = (line.partition(":") for line in lines if line)
-    headers = {name.strip().lower(): value.strip() for name, _, value in fields}
-    length = headers.get("content-length", "0")
-    if "transfer-encoding" in headers:
-        raw = await _read_chunks(reader)
-    elif length.isdigit() and int(length) <= MOST_BODY_BYTES:
-        raw = await reader.readexactly(int(length))
-    else:
-        return None
-    try:
-        body = json.loads(raw or b"{}")
-    except ValueError:
-        return None
-    if not isinstance(body, dict):
-        return None
-    return _Asked(method, rest.partition(" ")[0].partition("?")[0], headers, body)
+    def __init__(self) -> None:
+        self.has_head = False
+        self.error = ""
+        self.headers: dict[str, str] = {}
+        self.body = bytearray()
+        self._is_whole = False
+        self._received_bytes = 0
+        self._target = b""
+        self._parser = httptools.HttpRequestParser(self)
 
+    @property
+    def method(self) -> str:
+        """The method; to be read when the head has arrived."""
+        method: bytes = self._parser.get_method()
+        return method.decode("latin-1")
 
-async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
-    pieces: list[bytes] = []
-    room = MOST_BODY_BYTES
-    while size := int((await reader.readuntil(b"\r\n")).partition(b";")[0], 16):
-        room -= size
-        if room < 0:
-            return b""
-        pieces.append(await reader.readexactly(size))
-        await reader.readexactly(2)
-    return b"".join(pieces)
+    @property
+    def path(self) -> str:
+        """The path, without a query."""
+        return self._target.partition(b"?")[0].decode("latin-1")
+
+    async def receive_head(self, reader: asyncio.StreamReader) -> None:
+        """Read up to the end of the head, or to an error."""
+        while not (self.has_head or self.error):
+            await self._receive(reader, MOST_HEAD_BYTES)
+
+    async def receive_body(self, reader: asyncio.StreamReader) -> None:
+        """Read up to the end, or to an error."""
+        while not (self._is_whole or self.error):
+            await self._receive(reader, MOST_REQUEST_BYTES)
+
+    async def _receive(self, reader: asyncio.StreamReader, most_bytes: int) -> None:
+        if self._received_bytes >= most_bytes:
+            self.error = f"it is longer than {most_bytes >> 10} KiB"
+            return
+        data = await reader.read(_PIECE_BYTES)
+        if not data:
+            raise asyncio.IncompleteReadError(data, None)
+        self._received_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self.error = "it switches to another protocol"
+        except httptools.HttpParserError as error:
+            self.error = str(error)
+
+    # --- callbacks of the parser ----------------------------------------------------------------
+
+    def on_url(self, piece: bytes) -> None:
+        """Take a piece of the target."""
+        self._target += piece
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header."""
+        self.headers[name.decode("latin-1").lower()] = value.decode("latin-1").strip()
+
+    def on_headers_complete(self) -> None:
+        """End the head."""
+        self.has_head = True
+
+    def on_body(self, piece: bytes) -> None:
+        """Take a piece of the body."""
+        self.body += piece
+
+    def on_message_complete(self) -> None:
+        """End the request."""
+        self._is_whole = True
 
 
 async def _begin(writer: asyncio.StreamWriter, status: int, kind: str) -> None:
@@ -265,7 +308,7 @@ async def _begin(writer: asyncio.StreamWriter, status: int, kind: str) -> None:
     await writer.drain()
 
 
-async def _answer(writer: asyncio.StreamWriter, status: int) -> None:
+async def _refuse(writer: asyncio.StreamWriter, status: int) -> None:
     await _begin(writer, status, "application/json")
     writer.write(b'{"error": {"message": "this request is not passed on", "type": "invalid_request_error"}}')
     await writer.drain()

@@ -344,6 +344,38 @@ def killed() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def terminated() -> None:
+    """Handle SIGTERM as Node's programs do."""
+    begin()
+    message("Hel")
+    sys.exit(128 + signal.SIGTERM)
+
+
+def waits() -> None:
+    """Hang after the file of the second argument holds our pid; `politely` is with a handler of SIGTERM."""
+    if "politely" in sys.argv:
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    begin()
+    Path(sys.argv[2]).write_text(str(os.getpid()), encoding="utf-8")
+    time.sleep(600)
+
+
+def dispositions() -> None:
+    """Answer which of the signals that end a program are ignored or blocked here."""
+    ending = {signal.SIGHUP, signal.SIGINT, signal.SIGTERM}
+    kept_off = {number for number in ending if signal.getsignal(number) is signal.SIG_IGN}
+    kept_off |= ending & set(signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+    begin()
+    message(f"kept off: {sorted(number.name for number in kept_off)}")
+    say(result())
+
+
+def plain_text() -> None:
+    """Say what is wrong on stdout, in plain text."""
+    print("Loading …\nNo such setting: effort", flush=True)
+    sys.exit(1)
+
+
 def unfinished() -> None:
     begin()
     message("Hel", "lo")
@@ -382,6 +414,10 @@ MODES: tuple[Callable[[], None], ...] = (
     long_line,
     flood,
     killed,
+    terminated,
+    waits,
+    dispositions,
+    plain_text,
     unfinished,
     silent,
     usage_error,

@@ -111,19 +111,19 @@ def test_missing_package_is_told_before_the_start(monkeypatch):
         pytest.param(
             3,
             "Traceback\nValueError: what\n\n",
-            "the embedded engine ended with status 3 before it was ready. Last words: ValueError: what",
+            "the embedded engine ended with exit status 3 before it was ready. Last words: ValueError: what",
             id="anything-else",
         ),
         pytest.param(
             -11,
             "",
-            "the embedded engine ended by SIGSEGV before it was ready. Last words: none",
+            "the embedded engine was killed by SIGSEGV before it was ready. Last words: none",
             id="signal-without-words",
         ),
         pytest.param(
             -250,
             "",
-            "the embedded engine ended by signal 250 before it was ready. Last words: none",
+            "the embedded engine was killed by signal 250 before it was ready. Last words: none",
             id="signal-without-name",
         ),
     ],

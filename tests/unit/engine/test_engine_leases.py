@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import select
 import socket
 import threading
 import time
 
 import pytest
 
-from pytest_openclaw.engine.leases import LOOPBACK, LeaseDesk, give_back, is_held, take_lease
+from pytest_openclaw.engine.leases import (
+    LOOPBACK,
+    MOST_STRANGERS,
+    LeaseDesk,
+    give_back,
+    is_held,
+    take_lease,
+)
+from tests.e2e.processes import wait_until
 
 TOKEN = "dummy-token"
 BOUND_S = 120.0
 
 
 @contextlib.contextmanager
-def open_desk(first_within_s=BOUND_S, clock=time.monotonic):
+def open_desk(first_within_s=BOUND_S, clock=time.monotonic, token_within_s=BOUND_S):
     """A desk in a thread; leaving it ends whatever leases are left, then the desk."""
-    desk = LeaseDesk(TOKEN)
+    desk = LeaseDesk(TOKEN, token_within_s=token_within_s)
     served = threading.Event()
 
     def serve():
@@ -95,6 +104,58 @@ def test_a_stranger_gets_no_lease_and_ends_nothing():
 
     with open_desk() as (port, served), socket.create_connection((LOOPBACK, port)):
         assert asyncio.run(use(port, served)) == (None, True)
+
+
+def n_open(connections):
+    """How many of these connections the other side has not closed."""
+    ended = select.select(connections, [], [], 0)[0]
+    return len(connections) - len(ended)
+
+
+def test_200_silent_connections_change_nothing():
+    """A lease is granted at once beside them; few of them stay open, and none after its time."""
+    now = [0.0]
+
+    async def use(port, silent):
+        lease = await take_lease(port, TOKEN)
+        for _ in range(200):
+            silent.append(socket.create_connection((LOOPBACK, port)))
+        other = await take_lease(port, TOKEN)
+        n_left = n_open(silent)
+        now[0] = 3600.0
+        await give_back(other)  # so that the desk has looked at its clock
+        all_closed = wait_until(lambda: not n_open(silent), BOUND_S)
+        held = is_held(lease)
+        await give_back(lease)
+        return n_left, all_closed, held
+
+    silent: list[socket.socket] = []
+    try:
+        with open_desk(clock=lambda: now[0]) as (port, _):
+            n_left, all_closed, held = asyncio.run(use(port, silent))
+    finally:
+        for connection in silent:
+            connection.close()
+
+    assert 0 < n_left <= MOST_STRANGERS
+    assert (all_closed, held) == (True, True)
+
+
+def test_a_silent_connection_is_closed_in_time():
+    """Nothing else needs to happen for that, whether a lease is held or not."""
+
+    async def use(port):
+        with socket.create_connection((LOOPBACK, port)) as before:
+            ended_before = wait_until(lambda: not n_open([before]))
+            lease = await take_lease(port, TOKEN)
+            with socket.create_connection((LOOPBACK, port)) as beside:
+                ended_beside = wait_until(lambda: not n_open([beside]))
+            held = is_held(lease)
+            await give_back(lease)
+            return ended_before, ended_beside, held
+
+    with open_desk(token_within_s=0.05) as (port, _):
+        assert asyncio.run(use(port)) == (True, True, True)
 
 
 def test_nobody_there_is_no_lease():

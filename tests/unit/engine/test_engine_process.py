@@ -58,17 +58,17 @@ def test_ready_line_is_returned(tmp_path):
         ),
         pytest.param(
             failing("first\nlast", status=7),
-            "the embedded engine ended with status 7 before it was ready. Last words: last",
+            "the embedded engine ended with exit status 7 before it was ready. Last words: last",
             id="another-reason",
         ),
         pytest.param(
             failing("cannot read /private/a.gguf"),
-            "the embedded engine ended with status 1 before it was ready. Last words: cannot read a.gguf",
+            "the embedded engine ended with exit status 1 before it was ready. Last words: cannot read a.gguf",
             id="private-path",
         ),
         pytest.param(
             engine_of("import sys; sys.stdout.write('READY {')"),
-            "the embedded engine ended with status 0 before it was ready. Last words: none",
+            "the embedded engine ended with exit status 0 before it was ready. Last words: none",
             id="half-a-ready-line",
         ),
     ],

@@ -1,0 +1,185 @@
+"""The server between OpenClaw and the model: whose requests it reads, and whom it blames for what cannot be read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
+from itertools import pairwise
+from typing import NamedTuple
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pytest_openclaw.protocols import ProviderSetup
+from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
+from pytest_openclaw.providers.openclaw import relay
+from pytest_openclaw.providers.openclaw.relay import Relay
+from pytest_openclaw.records import Fault
+from tests.providers.servers.apis import CHAT
+from tests.providers.servers.misbehaving import Close, MisbehavingServer, Script, chunk, head, sse
+
+DEEP = b"[" * 200_000
+BODY = b'{"model": "tiny", "messages": []}'
+ANSWER = Script.stream(CHAT.text("Hi."), CHAT.end())
+
+
+class Seen(NamedTuple):
+    """What came of a request."""
+
+    answer: bytes
+    n_passed_on: int
+    fault: Fault | None
+    is_over: bool
+
+
+def request(body: bytes = BODY, *, path: str = "/chat/completions", **fields: str) -> bytes:
+    """A request with OpenClaw's token, unless a field says otherwise; an empty field is left out."""
+    told = {"host": "x", "authorization": "Bearer TOKEN", "content-length": str(len(body))}
+    told |= {name.replace("_", "-"): value for name, value in fields.items()}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in told.items() if value)
+    return f"POST {path} HTTP/1.1\r\n{lines}\r\n".encode() + body
+
+
+def chunked(body: bytes) -> bytes:
+    """A request whose body is this, chunks and all."""
+    return request(body, content_length="", transfer_encoding="chunked")
+
+
+async def send(server: MisbehavingServer, data: bytes, cuts: Iterable[int]) -> Seen:
+    """Send the relay a request, cut into pieces, without closing, and read its answer to the end."""
+    setup = ProviderSetup(name="local", base_url=server.url)
+    async with Relay(OllamaOpenAI(setup), "tiny", name="local", timeout_s=60.0) as one:
+        host, port = one.url.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        data = data.replace(b"TOKEN", one.token.encode())
+        bounds = [0, *sorted(cut for cut in cuts if cut < len(data)), len(data)]
+        answer = b""
+        with suppress(ConnectionError):  # refused before all of it was sent
+            for start, end in pairwise(bounds):
+                writer.write(data[start:end])
+                await asyncio.sleep(0)  # the relay reads in the same loop
+            answer = await asyncio.wait_for(reader.read(), 60)
+        writer.close()
+        return Seen(answer, server.total, one.heard.fault, one.heard.over.is_set())
+
+
+def sent(script: Script, data: bytes, cuts: Iterable[int] = ()) -> Seen:
+    """What comes of a request to a server that answers by this script."""
+    with MisbehavingServer() as server:
+        server.on("*", script)
+        return asyncio.run(send(server, data, cuts))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(request(), id="a-length"),
+        pytest.param(chunked(chunk(BODY[:5]) + chunk(BODY[5:]) + chunk(b"")), id="chunks"),
+        pytest.param(chunked(b"21;name=value\r\n" + BODY + b"\r\n0\r\nx: y\r\n\r\n"), id="extensions"),
+    ],
+)
+def test_a_request_is_passed_on(body: bytes) -> None:
+    """However its body is framed, the answer comes back as the server sent it."""
+    seen = sent(ANSWER, body)
+
+    assert seen.answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert seen.answer.endswith(CHAT.end())
+    assert (seen.n_passed_on, seen.fault, seen.is_over) == (1, None, False)
+
+
+@pytest.mark.parametrize(
+    ("status", "data"),
+    [
+        pytest.param(401, request(authorization=""), id="no-token"),
+        pytest.param(401, request(authorization="Bearer wrong"), id="another-token"),
+        pytest.param(
+            401, request(b"", authorization="", content_length="1000000"), id="no-token-and-a-long-body"
+        ),
+        pytest.param(404, request(path="/models"), id="another-path"),
+        pytest.param(
+            404, request(b"", path="/models", content_length="1000000"), id="another-path-and-a-long-body"
+        ),
+        pytest.param(401, b"no HTTP\r\n\r\n", id="no-http"),
+        pytest.param(
+            401, b"POST / HTTP/1.1\r\nx: ".ljust(relay.MOST_HEAD_BYTES, b"y"), id="a-head-without-end"
+        ),
+    ],
+)
+def test_what_is_not_openclaws_is_refused_by_its_head(status: int, data: bytes) -> None:
+    """Of a stranger no body is waited for, nothing is passed on, and the run goes on."""
+    seen = sent(ANSWER, data)
+
+    assert seen.answer.startswith(f"HTTP/1.1 {status} ".encode())
+    assert (seen.n_passed_on, seen.fault, seen.is_over) == (0, None, False)
+
+
+GARBLED = {
+    "deep-json": (request(DEEP), "no JSON object: [[["),
+    "no-json": (request(b"hello"), "no JSON object: hello"),
+    "an-array": (request(b"[]"), "no JSON object: []"),
+    "no-chunk": (chunked(b"zz\r\n"), "Invalid character in chunk size"),
+    "a-negative-chunk": (chunked(b"-5\r\n" + BODY), "Invalid character in chunk size"),
+    "a-chunk-with-an-underscore": (chunked(b"2_1\r\n" + BODY), "Invalid character in chunk size"),
+    "a-longer-chunk": (chunked(b"5\r\n" + BODY), "Expected "),
+    "no-length": (request(content_length="x"), "Invalid character in Content-Length"),
+    "a-negative-length": (request(content_length="-5"), "Invalid character in Content-Length"),
+    "two-lengths": (
+        request(transfer_encoding="chunked"),
+        "Transfer-Encoding can't be present with Content-Length",
+    ),
+}
+
+
+@pytest.mark.parametrize(("data", "why"), GARBLED.values(), ids=GARBLED)
+def test_a_request_that_cannot_be_read_is_openclaws_fault(data: bytes, why: str) -> None:
+    """The run ends there, by a fault of the program and not of the model or its server."""
+    seen = sent(ANSWER, data)
+
+    assert seen.answer.startswith(b"HTTP/1.1 400 ")
+    assert (seen.n_passed_on, seen.is_over) == (0, True)
+    assert seen.fault is not None
+    assert (seen.fault.failure_type, seen.fault.status) == ("cli_error", "error")
+    assert seen.fault.message.startswith(f"local: OpenClaw sent a request that cannot be read: {why}")
+
+
+@pytest.mark.parametrize(
+    ("script", "failure_type", "status"),
+    [
+        pytest.param(Script.answer(DEEP, content_type="application/json"), "malformed_response", 200, id="deep-json"),
+        pytest.param(Script.stream(b"data: " + DEEP + b"\n\n"), "malformed_response", 200, id="deep-event"),
+        pytest.param(Script.answer(DEEP, status=500), "http_500", 502, id="deep-error"),
+        pytest.param(Script.answer("<html><title>Hi</title>", content_type="text/html"), "malformed_response", 200, id="a-page"),
+        pytest.param(Script.of(head(transfer_encoding="chunked"), b"zz\r\n", Close()), "malformed_response", 200, id="no-chunk"),
+        pytest.param(Script.of(head(transfer_encoding="chunked"), b"-5\r\n", Close()), "malformed_response", 200, id="a-negative-chunk"),
+        pytest.param(Script.of(b"garbage\r\n\r\n", Close()), "malformed_response", 502, id="no-http"),
+        pytest.param(Script.stream(CHAT.text("Hel")), "stream_error", 200, id="no-end-mark"),
+        pytest.param(Script.stream(CHAT.text("Hel"), sse({"error": {"message": "no"}})), "stream_error", 200, id="an-error-after-tokens"),
+    ],
+)  # fmt: skip
+def test_an_answer_that_cannot_be_read_is_the_servers_fault(
+    script: Script, failure_type: str, status: int
+) -> None:
+    """It is the fault that any other provider reports of this server, and the run ends there."""
+    seen = sent(script, request())
+
+    assert seen.answer.startswith(f"HTTP/1.1 {status} ".encode())
+    assert seen.answer.count(b"HTTP/1.1") == 1
+    assert (seen.n_passed_on, seen.is_over) == (1, True)
+    assert seen.fault is not None
+    assert seen.fault.failure_type == failure_type
+
+
+@given(
+    name=st.sampled_from(["no-json", "no-chunk", "a-longer-chunk", "no-length"]),
+    cuts=st.sets(st.integers(1, 180)),
+)
+@example(name="no-chunk", cuts=set(range(1, 180)))
+def test_however_it_is_cut_it_is_judged_alike(name: str, cuts: set[int]) -> None:
+    """A request that arrives in pieces is read like one that arrives at once."""
+    data, why = GARBLED[name]
+    seen = sent(ANSWER, data, cuts)
+
+    assert seen.fault is not None
+    assert why in seen.fault.message
