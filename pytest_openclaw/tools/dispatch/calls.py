@@ -54,7 +54,8 @@ def dispatch(call: ToolCall, tools: Sequence[Tool]) -> Dispatched:
     """
     tool = _reached(call.name, tools)
     name = tool.name if tool else None
-    if len(call.arguments.encode("utf-8", "surrogatepass")) > MAX_ARGUMENT_BYTES:
+    shortest = call.arguments[: MAX_ARGUMENT_BYTES + 1]  # each of these is a byte or more
+    if len(shortest.encode("utf-8", "surrogatepass")) > MAX_ARGUMENT_BYTES:
         return Dispatched(call=call, tool=name, problem="malformed_json", message=_TOO_LONG)
     arguments = read_json(call.arguments)
     if not isinstance(arguments, dict) or not call.name.strip():

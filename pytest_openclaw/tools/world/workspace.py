@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 ROOM_CHARS = 1_000_000
 """So much may be written into a world, all together."""
+MOST_CHARS = 16_000_000
+"""A world that holds so much takes nothing more: with four bytes a character, these are 64 MB."""
 MOST_FILES = 2000
 _SCRATCH = (
     ". Use a relative path under `.openclaw/tmp/` inside the workspace for scratch/temp/meta files that file"
@@ -51,7 +53,7 @@ class Workspace:
         self.start, self.start_folders = dict(self.files), frozenset(self.folders)
         self.work = Work()
         self._entries: dict[str, list[str]] = {}
-        self._room = ROOM_CHARS
+        self._room = max(0, min(ROOM_CHARS, MOST_CHARS - sum(map(len, self.files.values()))))
         self._files_left = MOST_FILES
 
     def text(self, place: str) -> str | None:
