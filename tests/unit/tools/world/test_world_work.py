@@ -8,12 +8,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import given, settings
 
 from pytest_openclaw.judge import judge
-from pytest_openclaw.records import Prompt, Reply, Turn
-from pytest_openclaw.run.recording import of_judgement
+from pytest_openclaw.records import Cell, Ending, Prompt, Reply, Target, Timing, Turn
+from pytest_openclaw.redact import Redactor
+from pytest_openclaw.run.recording import record_of
+from pytest_openclaw.schema import load_schema, to_row
 from pytest_openclaw.toolcalls import ToolCall
 from pytest_openclaw.tools.dispatch.arguments import MAX_VALUES
 from pytest_openclaw.tools.world import Playing, final_state
@@ -227,8 +230,12 @@ def test_the_row_says_which_call_timed_out() -> None:
 
     judgement = judge(_prompt(LINES), reply)
 
-    assert [one.timed_out for one in judgement.reply.dispatched] == [False, False, True, False]
-    assert of_judgement(judgement)["tool_calls"] == ("read", "exec", "ls")
+    cell = Cell(prompt=_prompt(LINES), target=Target(provider="p", model="m"))
+    ending = Ending(result=reply, timing=Timing(started_at_ms=0, ended_at_ms=1, e2e_ms=1))
+    row = to_row(record_of("r", cell, ending, judgement, Redactor()))
+    assert [call.get("timed_out") for call in row["tool_call_details"]] == [None, None, True, None]
+    assert row["turns"][1]["calls"][1]["result"].startswith(LATE)
+    jsonschema.validate(row, load_schema("row"))
 
 
 # --- a search ------------------------------------------------------------------------------------
@@ -248,7 +255,7 @@ def _play(world: World, made: Sequence[Sequence[ToolCall]]) -> tuple[Playing, li
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(world=worlds(), made=turns())
 def test_no_turn_takes_more_than_its_steps(world: World, made: tuple[tuple[ToolCall, ...], ...]) -> None:
-    """Whatever is called: what Python does is as much as was counted, and a second time it is the same."""
+    """Whatever is called: the count and the world stay in their bounds, and a replay comes to the same."""
     playing, results, most_s = _play(world, made)
 
     assert playing.steps <= EXCHANGE_STEPS
