@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PATTERN_TIMEOUT_S = 2.0
-LEAST_S = 0.01
+LEAST_S = 0.05
 
 _PART = re.compile(
     r"""

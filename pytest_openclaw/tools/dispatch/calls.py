@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from pytest_openclaw.toolcalls import Tool, ToolCall
     from pytest_openclaw.validators.json_schema import BoundedSchema
 
-__all__ = ["ALIASES", "dispatch", "is_forgotten", "same_tool"]
+__all__ = ["ALIASES", "CHECK_STEPS", "dispatch", "is_forgotten", "same_tool"]
 
 CHECK_STEPS = 50_000
 """So many keywords of a schema are looked at."""
-PATTERNS_S = 0.5
+PATTERNS_S = 0.25
 """For the patterns of a schema, whose steps cannot be counted."""
 MAX_SHOWN_CHARS = 16_000
 MAX_ERRORS = 256

@@ -18,7 +18,7 @@ from pytest_openclaw.tools.bridge import (
     reached_tools,
 )
 from pytest_openclaw.tools.catalogue import CALL
-from pytest_openclaw.tools.dispatch import dispatch, is_forgotten, same_tool
+from pytest_openclaw.tools.dispatch import CHECK_STEPS, dispatch, is_forgotten, same_tool
 from pytest_openclaw.tools.signatures import signature
 from pytest_openclaw.tools.world import files
 from pytest_openclaw.tools.world.search import Memory, Web
@@ -27,7 +27,7 @@ from pytest_openclaw.tools.world.timeouts import timeout_text
 from pytest_openclaw.tools.world.words import rank
 from pytest_openclaw.tools.world.work import MOST_CALLS, OutOfWorkError, n_read
 from pytest_openclaw.tools.world.workspace import ToolError, Workspace, pretty, text_of, told, whole_of
-from pytest_openclaw.validators.json_schema import BoundedSchema, within
+from pytest_openclaw.validators.json_schema import BoundedSchema, within, within_steps
 from pytest_openclaw.worlds import WorldState
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 MOST_RESULT_CHARS = 16_000
 MOST_QUERIES = 10
 SEARCH_STEPS = 500
-MATCHING_S = 0.25
 _TOO_MANY = "Too many tool calls. This one was not executed."
 
 _PLAIN: Mapping[str, str] = {
@@ -211,7 +210,7 @@ class Playing:
             self._workspace.work.spend(5)
             if same_tool(answer.tool, tool):
                 schema = _schema(json.dumps(answer.matching, sort_keys=True)) if answer.matching else None
-                with within(MATCHING_S):
+                with self._workspace.work.patterns() as seconds, within(seconds), within_steps(CHECK_STEPS):
                     fits = schema is None or schema.violation(dict(arguments)) is None
                 if fits:
                     return answer.result

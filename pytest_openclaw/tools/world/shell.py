@@ -6,7 +6,6 @@ No command is ever run. What neither the suite nor `programs.py` knows is not fo
 from __future__ import annotations
 
 import posixpath
-import time
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -29,7 +28,6 @@ NOT_FOUND, MISUSE = 127, 2
 MOST_OUTPUT_CHARS = 200_000
 MOST_COMMANDS = 50
 MOST_WORDS = 5000
-PATTERNS_S = 0.5
 LONGEST_PATTERN = 200
 _NOWHERE = "/dev/null"
 _ENDED = {127: "Command not found", 126: "Command not executable (permission denied)"}
@@ -55,7 +53,6 @@ class Exec:
         self.ran: list[str] = []
         self._workspace = workspace
         self._commands = commands
-        self._pattern_s = PATTERNS_S
 
     def answer(self, arguments: Mapping[str, Any]) -> str:
         """Return what OpenClaw tells of a command.
@@ -184,17 +181,10 @@ class Exec:
         return all(text is not None and self._fits(pattern, text) for text, pattern in texts)
 
     def _fits(self, pattern: str, text: str) -> bool:
-        """Whether a pattern of the suite takes the whole text.
-
-        Its steps cannot be counted, so it has seconds, all calls together. If they are over, the suite is
-        broken and no call has timed out.
-        """
+        """Whether a pattern of the suite takes the whole text."""
         self._workspace.work.spend(3 + len(text) // 100)
-        began = time.thread_time()
-        try:
-            return fullmatches(pattern, text, most_s=self._pattern_s)
-        finally:
-            self._pattern_s -= time.thread_time() - began
+        with self._workspace.work.patterns() as seconds:
+            return fullmatches(pattern, text, seconds)
 
 
 def _words(shell: Shell, simple: Simple) -> list[str]:

@@ -6,13 +6,15 @@ characters read, files visited, words expanded, lines compared. No clock decides
 
 from __future__ import annotations
 
+import time
+from contextlib import contextmanager
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.tools.dispatch.arguments import MAX_ARGUMENT_BYTES, MAX_VALUES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_openclaw.toolcalls import ToolCall
 
@@ -22,6 +24,7 @@ TURN_WEIGHT = 1_000_000
 """How much of a turn is read: characters, values of the arguments, calls."""
 CALL_STEPS = 150_000
 EXCHANGE_STEPS = 300_000
+PATTERNS_S = 0.25
 _SHORT_TEXT_CHARS = 2500
 
 
@@ -35,6 +38,7 @@ class Work:
     def __init__(self) -> None:
         self._left = EXCHANGE_STEPS
         self._call_left = CALL_STEPS
+        self._patterns_s = PATTERNS_S
 
     @property
     def spent(self) -> int:
@@ -55,6 +59,19 @@ class Work:
             raise OutOfWorkError
         self._call_left -= steps
         self._left -= steps
+
+    @contextmanager
+    def patterns(self) -> Iterator[float]:
+        """Give the seconds that are left for the patterns of the suite, and count those that are used inside.
+
+        The steps of a pattern cannot be counted. If its seconds are over, the suite is broken: that is an
+        error of the cell, and no call has timed out.
+        """
+        began = time.thread_time()
+        try:
+            yield self._patterns_s
+        finally:
+            self._patterns_s -= time.thread_time() - began
 
 
 def find_steps(text_chars: int, wanted_chars: int) -> int:
