@@ -25,7 +25,7 @@ from pytest_openclaw.tools.world.search import Memory, Web
 from pytest_openclaw.tools.world.shell import Exec
 from pytest_openclaw.tools.world.timeouts import timeout_text
 from pytest_openclaw.tools.world.words import rank
-from pytest_openclaw.tools.world.work import MOST_CALLS, OutOfWorkError, n_read
+from pytest_openclaw.tools.world.work import MOST_CALLS, OutOfWorkError, n_read, weight_of
 from pytest_openclaw.tools.world.workspace import ToolError, Workspace, pretty, text_of, told, whole_of
 from pytest_openclaw.validators.json_schema import BoundedSchema, within, within_steps
 from pytest_openclaw.worlds import WorldState
@@ -166,8 +166,10 @@ class Playing:
         if not made.is_executed or made.tool is None or made.arguments is None:
             return "" if is_forgotten(made) else made.message
         try:
-            if made.tool == CALL and (inner := inner_call(made, self._tools)) is not None:
-                return self._carry(made, inner)
+            if made.tool == CALL:
+                self._workspace.work.spend(weight_of(made.call.arguments) // 3)
+                if (inner := inner_call(made, self._tools)) is not None:
+                    return self._carry(made, inner)
             return self._play(made.tool, valid_value(dict(made.arguments)))
         except ToolError as error:
             return told(made.tool, str(error))

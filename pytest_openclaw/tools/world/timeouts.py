@@ -23,7 +23,7 @@ _GUIDANCE = (
 def timeout_text(made: Dispatched) -> str:
     """Return what OpenClaw 2026.9.6 says of a call that took too long.
 
-    Observed for commands in `formatExecFailureReason` of its `bash-tools.exec-runtime`.
+    The words for commands are those in `formatExecFailureReason` of its `bash-tools.exec-runtime`.
     """
     if made.tool != "exec":
         return told(made.tool or made.call.name, f"{made.tool} timed out")

@@ -91,10 +91,11 @@ def line_steps(text: str) -> int:
 
 def n_read(calls: Sequence[ToolCall]) -> int:
     """Return how many calls of a turn are read; no model writes more, but a server may send any number."""
-    weights = accumulate(_weight(call.arguments[:MAX_ARGUMENT_BYTES]) for call in calls[:MOST_CALLS])
+    weights = accumulate(500 + weight_of(call.arguments) for call in calls[:MOST_CALLS])
     return sum(weight <= TURN_WEIGHT for weight in weights)
 
 
-def _weight(arguments: str) -> int:
-    n_values = min(MAX_VALUES, sum(map(arguments.count, "[{,")))
-    return 500 + len(arguments) + 50 * n_values
+def weight_of(arguments: str) -> int:
+    """Return what it takes to read arguments and to check them; a weight of 3 is a step or less."""
+    read = arguments[:MAX_ARGUMENT_BYTES]
+    return len(read) + 80 * min(MAX_VALUES, sum(map(read.count, "[{,")))

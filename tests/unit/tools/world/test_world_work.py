@@ -36,7 +36,7 @@ from tests.unit.tools.world.conftest import TOOLS
 from tests.unit.tools.world.hostile import turns, worlds
 
 # `tox -e search` tries many more.
-EXAMPLES = 6 if settings.default is None or settings.default.derandomize else 20_000
+EXAMPLES = 4 if settings.default is None or settings.default.derandomize else 20_000
 LATE = "Command timed out after 1800 seconds.\n\nThe command was terminated, but external side effects may"
 MANY = World(files={f"d{n % 50}/f{n}": "" for n in range(1900)})
 FLAT = World(files={f"{'n' * 200}{n}": "" for n in range(1900)})
