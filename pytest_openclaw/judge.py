@@ -155,9 +155,13 @@ def _dispatched(prompt: Prompt, answer: Reply, tools: Sequence[Tool]) -> Reply:
     calls = tuple(call.call for call in made)
     state = answer.world
     if prompt.world is not None and state is None:
-        from pytest_openclaw.tools.world import carried_out, final_state
+        from pytest_openclaw.tools.world import answered_calls, final_state
 
-        state = final_state(prompt.world, tools, carried_out(answer) if answer.turns else calls)
+        answered = answered_calls(answer) if answer.turns else dict(enumerate(calls))
+        state = final_state(prompt.world, tools, answered.values())
+        places = [*answered]
+        for place in (places[number] for number in state.timed_out):
+            made[place] = replace(made[place], timed_out=True)
     return replace(answer, tool_calls=calls, dispatched=reaching(made, tools), world=state)
 
 

@@ -60,6 +60,7 @@ class Dispatched:
         problem: why it is not executed; None if it is.
         message: what the model is told then.
         notes: what was forgiven, such as a name in another case.
+        timed_out: it took more work than the world of its prompt plays.
         reached: what a call over the bridge of a captured catalogue reaches; empty: what the release's does.
     """
 
@@ -69,6 +70,7 @@ class Dispatched:
     problem: Problem | None = None
     message: str = ""
     notes: tuple[str, ...] = ()
+    timed_out: bool = False
     reached: tuple[Tool, ...] = field(default=(), repr=False, compare=False)
 
     @property

@@ -80,9 +80,11 @@ class WorldState:
         sent: of every message the arguments, and under `tool` what it was sent by.
         ran: every command that was run, found or not.
         changed: paths whose text is another one than at the start, or gone.
+        timed_out: which of the calls that were answered took more work than they may, from 0.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
     sent: tuple[Mapping[str, Any], ...] = ()
     ran: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+    timed_out: tuple[int, ...] = ()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_openclaw import faults
@@ -18,10 +19,10 @@ from pytest_openclaw.records import Ending, Fault, Reply, Timing, Turn
 from pytest_openclaw.run.attempt import within
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable
 
     from pytest_openclaw.records import EndedBy, Request
-    from pytest_openclaw.toolcalls import Tool, ToolCall
+    from pytest_openclaw.toolcalls import Dispatched, ToolCall
     from pytest_openclaw.tools.recovery import Nudge
     from pytest_openclaw.tools.world import Playing
 
@@ -62,9 +63,15 @@ class _Exchange:
         self.offered = request.tools
         self._request = request
         self._world = request.world
-        self._playing: Playing | None = None
         self._endings: list[Ending] = []
         self._replies: list[Reply] = []
+
+    @cached_property
+    def _playing(self) -> Playing:
+        # Not sooner: a run without worlds need not load what plays them.
+        from pytest_openclaw.tools.world import Playing
+
+        return Playing(self._world, self._request.tools)
 
     def hear(self, ending: Ending) -> None:
         """Take what one turn has brought."""
@@ -94,11 +101,12 @@ class _Exchange:
             output_tokens=reply.output_tokens,
         )
         self.turns.append(turn)
-        if ended_by == "malformed_call" and is_asked_again(self.turns, self._request.tools):
+        dispatched = self._playing.dispatched
+        if ended_by == "malformed_call" and is_asked_again(self.turns, dispatched):
             ended_by = None
         else:
-            self.heard += _heard(turn, self._request.tools)
-        if ended_by == "answer" and not calls and (wanted := nudge(self.turns, self._request.tools)):
+            self.heard += _heard(turn, dispatched)
+        if ended_by == "answer" and not calls and (wanted := nudge(self.turns, dispatched)):
             self._ask_for_words(wanted)
             ended_by = None
         if ended_by is None and len(self.turns) >= self._world.steps:
@@ -126,20 +134,19 @@ class _Exchange:
         from pytest_openclaw.tools.promoted import promoted_calls
         from pytest_openclaw.tools.recovery import is_broken
         from pytest_openclaw.tools.thinking import strip_thinking
-        from pytest_openclaw.tools.world import Playing
 
-        tools = self._request.tools
-        if is_given_up([*(turn.calls for turn in self.turns), reply.tool_calls], tools):
+        tools, playing = self._request.tools, self._playing
+        playing.read_turn(reply.tool_calls)
+        if is_given_up([*(turn.calls for turn in self.turns), reply.tool_calls], playing.dispatched):
             return reply.tool_calls, (), "loop"
-        self._playing = self._playing or Playing(self._world, tools)
         calls = reply.tool_calls or promoted_calls(strip_thinking(reply.text), tools)
         if not calls:
             return (), (), "answer"
         # OpenClaw carries out nothing of a turn that was cut off, nor of one that should have been words.
         is_left = reply.tool_calls and (reply.finish_reason == "length" or not self.offered)
-        results = None if is_left else self._playing.answer_turn(calls)
+        results = None if is_left else playing.answer_turn(calls)
         if results is None:
-            return calls, (), "malformed_call" if is_broken(calls, tools) else "answer"
+            return calls, (), "malformed_call" if is_broken(calls, playing.dispatched) else "answer"
         return calls, results, None
 
     # --- one ending for all ---
@@ -200,9 +207,9 @@ class _Exchange:
         return round(sum(tokens or 0 for tokens, _ in timed) / sum(seconds), 1)
 
 
-def _heard(turn: Turn, tools: Sequence[Tool]) -> tuple[Turn, ...]:
+def _heard(turn: Turn, dispatched: Callable[[ToolCall], Dispatched]) -> tuple[Turn, ...]:
     """Return a turn as the model hears of it afterwards, without forgotten calls; none if nothing is left."""
-    from pytest_openclaw.tools.dispatch import dispatch, is_forgotten
+    from pytest_openclaw.tools.dispatch import is_forgotten
     from pytest_openclaw.tools.thinking import strip_thinking
 
     has_words = bool(strip_thinking(turn.text).strip())
@@ -211,7 +218,7 @@ def _heard(turn: Turn, tools: Sequence[Tool]) -> tuple[Turn, ...]:
     kept = [
         (call, result)
         for call, result in zip(turn.calls, turn.results, strict=False)
-        if not is_forgotten(dispatch(call, tools))
+        if not is_forgotten(dispatched(call))
     ]
     if len(kept) == len(turn.calls):
         return (turn,)

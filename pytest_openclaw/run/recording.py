@@ -116,6 +116,7 @@ def _of_reply(reply: Reply, judgement: Judgement, timing: Timing) -> dict[str, A
     raw = clip(reply.raw or reply.text)
     # The same call has the same problem whenever it is made.
     problems = {one.call: one.problem for one in judgement.reply.dispatched}
+    timed_out = {place for place, one in enumerate(judgement.reply.dispatched) if one.timed_out}
     return {
         **of_judgement(judgement),
         "raw_output": raw.text,
@@ -126,7 +127,13 @@ def _of_reply(reply: Reply, judgement: Judgement, timing: Timing) -> dict[str, A
         "cached_tokens": reply.cached_tokens,
         "tokens_per_s": reply.tokens_per_s or _speed_of(reply, timing),
         "tool_call_details": tuple(
-            {"id": call.id, "name": call.name, "arguments": call.arguments} for call in reply.tool_calls
+            {
+                "id": call.id,
+                "name": call.name,
+                "arguments": call.arguments,
+                **({"timed_out": True} if place in timed_out else {}),
+            }
+            for place, call in enumerate(reply.tool_calls)
         ),
         "finish_reason": reply.finish_reason,
         "effective_model": reply.effective_model,

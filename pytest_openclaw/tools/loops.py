@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.tools.dispatch import dispatch
-
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pytest_openclaw.records import EndedBy, Turn
-    from pytest_openclaw.toolcalls import Tool, ToolCall
+    from pytest_openclaw.toolcalls import Dispatched, ToolCall
 
 SAME_CALLS = 4
 PING_PONG_ROUNDS = 4
+LONGEST_COMPARED = 16_000
+"""Longer arguments, in characters, are the same only if they are written the same."""
 MOST_UNKNOWN = 10
 """So many turns in a row OpenClaw tells a model that there is no such tool; the next one ends its run."""
 
@@ -43,27 +44,27 @@ def is_looping(turns: Sequence[Turn]) -> bool:
     return len(last) == 2 * PING_PONG_ROUNDS and len(evens) == len(odds) == 1 and evens != odds
 
 
-def is_given_up(calls: Sequence[Sequence[ToolCall]], tools: Sequence[Tool]) -> bool:
+def is_given_up(calls: Sequence[Sequence[ToolCall]], dispatched: Callable[[ToolCall], Dispatched]) -> bool:
     """Whether OpenClaw ends its run at a turn, because it and those before called one unknown tool alone.
 
     Args:
         calls: those of each turn; none of the last one is carried out yet.
-        tools: what was offered.
+        dispatched: returns what OpenClaw would make of a call.
     """
     last = calls[-MOST_UNKNOWN - 1 :]
     if len(last) <= MOST_UNKNOWN or not all(last):
         return False
     made = [call for turn in last for call in turn]
     names = {_plain(call.name) for call in made}
-    return len(names) == 1 and all(dispatch(call, tools).problem == "unknown_tool" for call in made)
+    return len(names) == 1 and all(dispatched(call).problem == "unknown_tool" for call in made)
 
 
 def call_key(call: ToolCall) -> str:
     """Return what two calls have in common that ask for the same, however they were written."""
-    try:
-        arguments = json.dumps(json.loads(call.arguments or "{}"), sort_keys=True)
-    except (ValueError, RecursionError):
-        arguments = call.arguments
+    arguments = call.arguments
+    if len(arguments) <= LONGEST_COMPARED:
+        with suppress(ValueError, RecursionError):
+            arguments = json.dumps(json.loads(arguments or "{}"), sort_keys=True)
     return f"{_plain(call.name)} {arguments}"
 
 

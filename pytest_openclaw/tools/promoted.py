@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 NOTE = "written as [name] … [END_TOOL_REQUEST], which OpenClaw takes for a call"
 MOST_BYTES = 256_000
 """Longer arguments are left as text."""
+MOST_CHARS = 1_000_000
+"""A longer reply is left as text."""
 
 _OPEN = re.compile(
     r"\s*\[(?:(tool:)([A-Za-z0-9_-]{1,120})\]\s*|([A-Za-z0-9_-]{1,120})\][ \t]*\r?\n\s*)(?=\{)"
@@ -33,7 +35,7 @@ _DECODER = json.JSONDecoder()
 def promoted_calls(text: str, tools: Sequence[Tool]) -> tuple[ToolCall, ...]:
     """Return the calls that OpenClaw makes of a reply's text; nothing unless all of it is such calls."""
     calls: list[ToolCall] = []
-    position = 0
+    position = 0 if len(text) <= MOST_CHARS else len(text)
     while position < len(text):
         block = _block(text, position, tools)
         if block is None:

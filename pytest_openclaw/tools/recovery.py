@@ -12,14 +12,16 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.tools.thinking import strip_thinking
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pytest_openclaw.records import Turn
-    from pytest_openclaw.toolcalls import Tool, ToolCall
+    from pytest_openclaw.toolcalls import Dispatched, ToolCall
+
+    Dispatch = Callable[[ToolCall], Dispatched]
+    """Returns what OpenClaw would make of a call."""
 
 MOST_BROKEN = 3
 """So often in a run; a further broken turn ends it."""
@@ -58,25 +60,25 @@ class Nudge:
     with_tools: bool
 
 
-def is_broken(calls: Sequence[ToolCall], tools: Sequence[Tool]) -> bool:
+def is_broken(calls: Sequence[ToolCall], dispatched: Dispatch) -> bool:
     """Whether the arguments of one of a turn's calls are no JSON, so that none of them is carried out."""
-    return any(dispatch(call, tools).problem == "malformed_json" for call in calls)
+    return any(dispatched(call).problem == "malformed_json" for call in calls)
 
 
-def is_asked_again(turns: Sequence[Turn], tools: Sequence[Tool]) -> bool:
+def is_asked_again(turns: Sequence[Turn], dispatched: Dispatch) -> bool:
     """Whether the model is asked once more after the last of these turns, which is broken.
 
     Not if it says something that a user can see; nor if since the run began, or was taken up again, a tool
     was called that may leave something behind, or the last call was an error.
     """
     *before, last = turns
-    if sum(is_broken(turn.calls, tools) for turn in before) >= MOST_BROKEN or _is_visible(last):
+    if sum(is_broken(turn.calls, dispatched) for turn in before) >= MOST_BROKEN or _is_visible(last):
         return False
-    since = _since_broken(before, tools)
-    return _are_harmless(since, tools) and not _ends_in_error(since)
+    since = _since_broken(before, dispatched)
+    return _are_harmless(since, dispatched) and not _ends_in_error(since)
 
 
-def nudge(turns: Sequence[Turn], tools: Sequence[Tool]) -> Nudge | None:
+def nudge(turns: Sequence[Turn], dispatched: Dispatch) -> Nudge | None:
     """Return what the model is told after the last of these turns, an answer; None if the run ends there."""
     *before, last = turns
     if _is_visible(last) or last.finish_reason == "length":
@@ -85,18 +87,18 @@ def nudge(turns: Sequence[Turn], tools: Sequence[Tool]) -> Nudge | None:
     while before and not before[-1].calls:
         before.pop()
         n_empty += 1
-    if any(turn.results for turn in _since_broken(before, tools)):
+    if any(turn.results for turn in _since_broken(before, dispatched)):
         return Nudge(words=_WORDS_ALONE, with_tools=False) if n_empty < MOST_WORDS else None
     return Nudge(words=_GO_ON, with_tools=True) if n_empty < MOST_EMPTY else None
 
 
-def _since_broken(turns: Sequence[Turn], tools: Sequence[Tool]) -> list[Turn]:
-    broken = [place for place, turn in enumerate(turns) if is_broken(turn.calls, tools)]
+def _since_broken(turns: Sequence[Turn], dispatched: Dispatch) -> list[Turn]:
+    broken = [place for place, turn in enumerate(turns) if is_broken(turn.calls, dispatched)]
     return list(turns[broken[-1] + 1 :] if broken else turns)
 
 
-def _are_harmless(turns: Sequence[Turn], tools: Sequence[Tool]) -> bool:
-    return all(dispatch(call, tools).tool in HARMLESS for turn in turns for call in turn.calls)
+def _are_harmless(turns: Sequence[Turn], dispatched: Dispatch) -> bool:
+    return all(dispatched(call).tool in HARMLESS for turn in turns for call in turn.calls)
 
 
 def _ends_in_error(turns: Sequence[Turn]) -> bool:

@@ -30,6 +30,7 @@ from pytest_openclaw.validators.patterns import searches
 SCHEMA_TIMEOUT_S = 10.0
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _DEADLINE: ContextVar[float] = ContextVar("deadline")
+_STEPS: ContextVar[Iterator[int] | None] = ContextVar("steps", default=None)
 
 Errors = Iterator[ValidationError]
 Keyword = Callable[[Any, Any, Any, Mapping[str, Any]], "Errors | None"]
@@ -84,6 +85,16 @@ def within(seconds: float) -> Iterator[None]:
         _DEADLINE.reset(token)
 
 
+@contextmanager
+def within_steps(steps: int) -> Iterator[None]:
+    """Let all schemas that are judged inside look at so many keywords together, however long that takes."""
+    token = _STEPS.set(iter(range(steps)))
+    try:
+        yield
+    finally:
+        _STEPS.reset(token)
+
+
 def _check_form(schema: Mapping[str, Any]) -> None:
     try:
         with warnings.catch_warnings():
@@ -135,9 +146,14 @@ def _check_references(part: Mapping[str, Any], resolver: Any) -> None:
                 raise ValueError(f"{why} Put it under $defs; nothing is fetched.") from error
 
 
+def _seconds_left() -> float:
+    return _DEADLINE.get() - time.monotonic()
+
+
 def _timed(keyword: Keyword) -> Keyword:
     def judge(validator: Any, value: Any, instance: Any, schema: Mapping[str, Any]) -> Errors | None:
-        if time.monotonic() > _DEADLINE.get():
+        steps = _STEPS.get()
+        if time.monotonic() > _DEADLINE.get() if steps is None else next(steps, None) is None:
             raise OpenClawError(
                 f"the schema of a json_schema validator cannot be decided within {SCHEMA_TIMEOUT_S:g} s"
                 " on this reply. Write a simpler schema, or allow fewer max_output_tokens."
@@ -148,7 +164,7 @@ def _timed(keyword: Keyword) -> Keyword:
 
 
 def _pattern(_: Any, pattern: str, instance: Any, _schema: object) -> Errors:
-    if isinstance(instance, str) and not searches(pattern, instance):
+    if isinstance(instance, str) and not searches(pattern, instance, _seconds_left()):
         yield ValidationError(f"{shown(instance)} does not match {shown(pattern)}")
 
 
@@ -159,7 +175,7 @@ def _pattern_properties(
         return
     for pattern, subschema in patterns.items():
         for key, value in instance.items():
-            if searches(pattern, key):
+            if searches(pattern, key, _seconds_left()):
                 yield from validator.descend(value, subschema, path=key, schema_path=pattern)
 
 
@@ -171,7 +187,7 @@ def _additional_properties(
     named = schema.get("properties", {})
     patterns = schema.get("patternProperties", {})
     for key, value in instance.items():
-        if key in named or any(searches(pattern, key) for pattern in patterns):
+        if key in named or any(searches(pattern, key, _seconds_left()) for pattern in patterns):
             continue
         if additional is False:
             yield ValidationError(f"the key {shown(key)} is not allowed")

@@ -10,6 +10,7 @@ after a time and lets other threads run. Where the two disagree, the pattern is 
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from functools import lru_cache
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PATTERN_TIMEOUT_S = 2.0
+LEAST_S = 0.05
 
 _PART = re.compile(
     r"""
@@ -48,22 +50,23 @@ _INSIDE = {r"\s": r"\s\x1c-\x1f", r"\w": r"\p{L}\p{N}_"}
 _ASCII_GROUP = re.compile(r"\(\?[a-z]*a")
 
 
-def fullmatches(pattern: str, text: str) -> bool:
+def fullmatches(pattern: str, text: str, most_s: float = math.inf) -> bool:
     """Whether the whole text matches.
 
+    Args:
+        pattern: of Python's `re`.
+        text: all of it must match.
+        most_s: seconds, if they are fewer than the usual 2.
+
     Raises:
-        OpenClawError: it cannot be decided within 2 s, or in the memory there is.
+        OpenClawError: it cannot be decided within this time, or in the memory there is.
     """
-    compiled = compile_pattern(pattern)
-    return _decide(
-        lambda: compiled.fullmatch(text, concurrent=True, timeout=PATTERN_TIMEOUT_S), pattern, text
-    )
+    return _decide(compile_pattern(pattern).fullmatch, pattern, text, most_s)
 
 
-def searches(pattern: str, text: str) -> bool:
-    """Whether the pattern matches somewhere in the text; raises as `fullmatches` does."""
-    compiled = compile_pattern(pattern)
-    return _decide(lambda: compiled.search(text, concurrent=True, timeout=PATTERN_TIMEOUT_S), pattern, text)
+def searches(pattern: str, text: str, most_s: float = math.inf) -> bool:
+    """Whether the pattern matches somewhere in the text; see `fullmatches`."""
+    return _decide(compile_pattern(pattern).search, pattern, text, most_s)
 
 
 @lru_cache(maxsize=256)
@@ -83,13 +86,14 @@ def compile_pattern(pattern: str) -> regex.Pattern[str]:
             raise ValueError(why) from error
 
 
-def _decide(match: Callable[[], object], pattern: str, text: str) -> bool:
+def _decide(match: Callable[..., object], pattern: str, text: str, most_s: float) -> bool:
+    seconds = max(LEAST_S, min(PATTERN_TIMEOUT_S, most_s))
     try:
-        return match() is not None
+        return match(text, concurrent=True, timeout=seconds) is not None
     except (TimeoutError, MemoryError) as error:
         raise OpenClawError(
             f"the pattern {shown(pattern)} cannot be decided on a reply of {len(text)} characters within"
-            f" {PATTERN_TIMEOUT_S:g} s. Write it without nested repeats, such as (a+)+."
+            f" {seconds:.2g} s. Write it without nested repeats, such as (a+)+."
         ) from error
 
 

@@ -13,10 +13,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from pytest_openclaw.providers.openclaw import disk
 from pytest_openclaw.providers.openclaw.call import scratch_folder
 from pytest_openclaw.providers.openclaw.disk import Disk
 from pytest_openclaw.providers.openclaw.shell import command_of, play
 from pytest_openclaw.text import valid_text
+from pytest_openclaw.tools.world import work, workspace
 from pytest_openclaw.tools.world.shell import Exec, Ran
 from pytest_openclaw.tools.world.workspace import ToolError, Workspace
 from pytest_openclaw.worlds import Command, World
@@ -333,6 +335,29 @@ def test_a_file_that_goes_while_it_is_read(staged, monkeypatch):
     monkeypatch.setattr(Path, "read_bytes", taken)
 
     assert play(scratch.stage, "ls; cat b", str(scratch.workspace)) == Ran("b\nB\n", 0)
+
+
+def test_a_command_that_takes_too_long_is_ended(staged, monkeypatch):
+    """It has the exit status of `timeout`, and what it had written by then stays."""
+    scratch = staged(files={"a": "A\n" * 2000})
+    monkeypatch.setattr(work, "CALL_STEPS", 1000)
+
+    ran = play(scratch.stage, "echo hi > b; sort a | sort | sort", str(scratch.workspace))
+
+    assert ran == Ran("sh: the command timed out", 124)
+    assert (scratch.workspace / "b").read_text() == "hi\n"
+
+
+def test_a_full_world_takes_nothing_more(staged, monkeypatch):
+    """Neither do commands write beyond its room, nor is anything read beyond it."""
+    scratch = staged(files={"a": "A" * 90})
+    monkeypatch.setattr(workspace, "MOST_CHARS", 100)
+    monkeypatch.setattr(disk, "MOST_CHARS", 100)
+
+    assert "ENOSPC" in play(scratch.stage, "cp a b", str(scratch.workspace)).output
+    (scratch.workspace / "b").write_text("B" * 20)
+    assert play(scratch.stage, "ls", str(scratch.workspace)).output == "a\n"
+    assert (scratch.workspace / "b").read_text() == "B" * 20
 
 
 def test_what_breaks_is_told_to_whoever_asked(staged):

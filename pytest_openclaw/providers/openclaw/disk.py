@@ -19,7 +19,7 @@ from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.providers.mcp_tools import broken_file, dump_offer
 from pytest_openclaw.text import valid_text
 from pytest_openclaw.tools.paths import ROOT, is_inside, place_of
-from pytest_openclaw.tools.world.workspace import ToolError, Workspace
+from pytest_openclaw.tools.world.workspace import MOST_CHARS, ToolError, Workspace
 from pytest_openclaw.worlds import WorldState
 
 if TYPE_CHECKING:
@@ -83,17 +83,22 @@ class Disk:
             self._write(place, text)
 
     def read(self) -> tuple[dict[str, str], list[str]]:
-        """Return the files, place → text, and the places of the folders, those above first."""
+        """Return the files, place → text, and the places of the folders, those above first.
+
+        What a world has no room for is left out.
+        """
         files: dict[str, str] = {}
         folders: list[str] = []
+        left = MOST_CHARS
         for path in sorted(self.folder.rglob("*"))[: 2 * MOST_FILES]:
             name = path.relative_to(self.folder).as_posix()
             if name.partition("/")[0] == _OWN or path.is_symlink() or valid_text(name) != name:
                 continue
             if path.is_dir() and len(folders) < MOST_FOLDERS:
                 folders.append(name)
-            elif len(files) < MOST_FILES and (text := _text_of(path)) is not None:
+            elif len(files) < MOST_FILES and (text := _text_of(path, left)) is not None:
                 files[name] = self.told_in_world(text)
+                left -= len(text)
         return files, folders
 
     def load(self, played: Played) -> Workspace:
@@ -145,10 +150,10 @@ class Disk:
         return path
 
 
-def _text_of(file: Path) -> str | None:
+def _text_of(file: Path, most: int) -> str | None:
     """Return what is in a file; None if it is none, is huge, or is taken away at this moment by OpenClaw."""
     try:
-        if not file.is_file() or file.stat().st_size > MOST_FILE_BYTES:
+        if not file.is_file() or file.stat().st_size > min(most, MOST_FILE_BYTES):
             return None
         return file.read_bytes().decode("utf-8", "replace")
     except FileNotFoundError:

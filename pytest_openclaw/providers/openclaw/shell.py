@@ -22,6 +22,7 @@ from pytest_openclaw.providers.openclaw.disk import Played, Stage
 from pytest_openclaw.text import valid_text
 from pytest_openclaw.tools.paths import place_of
 from pytest_openclaw.tools.world.shell import MISUSE, Exec, Ran
+from pytest_openclaw.tools.world.work import OutOfWorkError
 from pytest_openclaw.tools.world.workspace import ToolError
 
 if sys.platform != "win32":
@@ -30,7 +31,7 @@ if sys.platform != "win32":
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-NOT_PLAYED, NOBODY_READS = 126, 141
+NOT_PLAYED, NOBODY_READS, TIMED_OUT = 126, 141, 124
 # Some options of a shell have a word of their own.
 _WITH_WORD = ("-o", "+o", "-O", "+O", "--rcfile", "--init-file")
 _OPTIONS = re.compile(r"[-+][a-zA-Z]+|--[a-z-]+")
@@ -69,6 +70,8 @@ def play(stage: Stage, command: str, folder: str) -> Ran:
             ran = shell.run(disk.told_in_world(command).strip(), _place(disk.told_in_world(folder)))
         except ToolError as error:
             ran = Ran(f"sh: {error}", 1)
+        except OutOfWorkError:
+            ran = Ran("sh: the command timed out", TIMED_OUT)
         try:
             disk.store(workspace)
         except ToolError as error:

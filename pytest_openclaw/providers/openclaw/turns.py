@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.prices import total_tokens
@@ -125,7 +126,7 @@ def _by_call(calls: Sequence[ToolCall], results: Sequence[str], tools: Sequence[
 def _ended_by(turns: Sequence[Turn], told: Told | None, request: Request) -> EndedBy:
     if told is None:
         return at_last_step(turns)
-    if is_given_up([turn.calls for turn in turns], request.tools):
+    if is_given_up([turn.calls for turn in turns], partial(dispatch, tools=request.tools)):
         return "loop"
     broken = any(dispatch(call, request.tools).problem == "malformed_json" for call in turns[-1].calls)
     return "malformed_call" if broken else "answer"

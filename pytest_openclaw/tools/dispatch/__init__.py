@@ -1,5 +1,5 @@
 """What OpenClaw 2026.9.6 makes of a tool call: which tool it reaches, and what the model is told."""
 
-from pytest_openclaw.tools.dispatch.calls import dispatch, is_forgotten, same_tool
+from pytest_openclaw.tools.dispatch.calls import CHECK_STEPS, dispatch, is_forgotten, same_tool
 
-__all__ = ["dispatch", "is_forgotten", "same_tool"]
+__all__ = ["CHECK_STEPS", "dispatch", "is_forgotten", "same_tool"]

@@ -13,10 +13,24 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.toolcalls import Tool
 
-__all__ = ["MAX_DEPTH", "UNDEFINED", "as_sent", "is_deep", "prepare", "read_json", "unusable"]
+__all__ = [
+    "MAX_ARGUMENT_BYTES",
+    "MAX_DEPTH",
+    "MAX_VALUES",
+    "UNDEFINED",
+    "as_sent",
+    "excess",
+    "prepare",
+    "read_json",
+    "unusable",
+]
 
+MAX_ARGUMENT_BYTES = 256_000
 MAX_DEPTH = 64
 """As deep as validators go: rows, reports and recursive schemas could not carry more."""
+
+MAX_VALUES = 5000
+"""As many as arguments may hold: each one costs the check of a schema some microseconds."""
 
 RENAMED = {("exec", "timeout"): "timeoutSeconds"}
 _MESSAGE_ALIASES = ("SendMessage", "content", "text")
@@ -43,12 +57,13 @@ def read_json(text: str) -> Any:
         value = json.loads(text, parse_int=_number, parse_float=_number, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return _BROKEN
-    return value if is_deep(value) else valid_value(value)
+    return value if excess(value) else valid_value(value)
 
 
-def is_deep(value: Any) -> bool:
-    """Whether a value is nested so deep that rows and schemas could not carry it."""
+def excess(value: Any) -> str | None:
+    """Say why rows and schemas could not carry a value; None if they can."""
     level = [value]
+    n_values = 0
     for _ in range(MAX_DEPTH):
         level = [
             inner
@@ -56,9 +71,13 @@ def is_deep(value: Any) -> bool:
             if isinstance(outer, dict | list)
             for inner in (outer.values() if isinstance(outer, dict) else outer)
         ]
+        n_values += len(level)
+        if n_values > MAX_VALUES:
+            return f"more than {MAX_VALUES} values"
         if not level:
-            return False
-    return any(isinstance(inner, dict | list) for inner in level)
+            return None
+    is_deeper = any(isinstance(inner, dict | list) for inner in level)
+    return f"nested more than {MAX_DEPTH} levels deep" if is_deeper else None
 
 
 def prepare(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:

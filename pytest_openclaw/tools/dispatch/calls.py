@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.text import valid_text
 from pytest_openclaw.toolcalls import Dispatched
-from pytest_openclaw.tools.dispatch.arguments import MAX_DEPTH, as_sent, is_deep, prepare, read_json, unusable
+from pytest_openclaw.tools.dispatch.arguments import (
+    MAX_ARGUMENT_BYTES,
+    as_sent,
+    excess,
+    prepare,
+    read_json,
+    unusable,
+)
 from pytest_openclaw.tools.dispatch.coercion import coerce
 from pytest_openclaw.tools.dispatch.complaints import in_order, worded
 from pytest_openclaw.tools.dispatch.names import ALIASES, find_name, is_repeated, same_tool
@@ -26,10 +33,12 @@ if TYPE_CHECKING:
     from pytest_openclaw.toolcalls import Tool, ToolCall
     from pytest_openclaw.validators.json_schema import BoundedSchema
 
-__all__ = ["ALIASES", "dispatch", "is_forgotten", "same_tool"]
+__all__ = ["ALIASES", "CHECK_STEPS", "dispatch", "is_forgotten", "same_tool"]
 
-CHECK_TIMEOUT_S = 2.0
-MAX_ARGUMENT_BYTES = 256_000
+CHECK_STEPS = 50_000
+"""So many keywords of a schema are looked at."""
+PATTERNS_S = 0.25
+"""For the patterns of a schema, whose steps cannot be counted."""
 MAX_SHOWN_CHARS = 16_000
 MAX_ERRORS = 256
 """Several may be worded as one complaint; the release tells eight complaints."""
@@ -45,18 +54,19 @@ def dispatch(call: ToolCall, tools: Sequence[Tool]) -> Dispatched:
     """
     tool = _reached(call.name, tools)
     name = tool.name if tool else None
-    if len(call.arguments.encode("utf-8", "surrogatepass")) > MAX_ARGUMENT_BYTES:
+    shortest = call.arguments[: MAX_ARGUMENT_BYTES + 1]  # each of these is a byte or more
+    if len(shortest.encode("utf-8", "surrogatepass")) > MAX_ARGUMENT_BYTES:
         return Dispatched(call=call, tool=name, problem="malformed_json", message=_TOO_LONG)
     arguments = read_json(call.arguments)
     if not isinstance(arguments, dict) or not call.name.strip():
         return Dispatched(call=call, tool=name, problem="malformed_json", message=_MALFORMED)
     if tool is None:
         message = f"Tool {valid_text(call.name.strip()[:200])} not found"
-        kept = None if is_deep(arguments) else arguments
+        kept = None if excess(arguments) else arguments
         return Dispatched(call=call, arguments=kept, problem="unknown_tool", message=message)
     notes = () if call.name == tool.name else (f"{call.name!r} was taken for {tool.name}",)
-    if is_deep(arguments):
-        message = _framed(tool, [f"root: nested more than {MAX_DEPTH} levels deep"], "")
+    if too_much := excess(arguments):
+        message = _framed(tool, [f"root: {too_much}"], "")
         return Dispatched(call=call, tool=name, problem="bad_arguments", message=message, notes=notes)
     return _checked(call, tool, arguments, notes)
 
@@ -75,7 +85,7 @@ def _checked(call: ToolCall, tool: Tool, arguments: dict[str, Any], notes: tuple
         converted, wrong = checker.check(prepared)
     except OpenClawError:
         converted, wrong = prepared, ["root: cannot be checked in bounded time"]
-        notes = (*notes, f"the arguments could not be checked within {CHECK_TIMEOUT_S:g} s")
+        notes = (*notes, f"the arguments could not be checked within {CHECK_STEPS} steps")
     if not _same(as_sent(converted), as_sent(prepared)):
         notes = (*notes, "arguments were converted to the types of the schema")
     given = as_sent(converted)
@@ -125,12 +135,12 @@ class _Checker:
         Raises:
             OpenClawError: it cannot be decided in time.
         """
-        from pytest_openclaw.validators.json_schema import within
+        from pytest_openclaw.validators.json_schema import within, within_steps
 
-        with within(CHECK_TIMEOUT_S):
+        with within(PATTERNS_S), within_steps(CHECK_STEPS):
             converted = coerce(arguments, self._schema, self._fits)
-            if is_deep(converted):
-                return arguments, [f"root: nested more than {MAX_DEPTH} levels deep"]
+            if too_much := excess(converted):
+                return arguments, [f"root: {too_much}"]
             return converted, worded(self._whole.errors(converted, limit=MAX_ERRORS))
 
     def _fits(self, part: Mapping[str, Any], value: Any) -> bool:

@@ -3,6 +3,6 @@
 Everything is a value in memory. Nothing here opens a file, starts a process or a connection.
 """
 
-from pytest_openclaw.tools.world.playing import Playing, carried_out, final_state
+from pytest_openclaw.tools.world.playing import Playing, answered_calls, carried_out, final_state
 
-__all__ = ["Playing", "carried_out", "final_state"]
+__all__ = ["Playing", "answered_calls", "carried_out", "final_state"]

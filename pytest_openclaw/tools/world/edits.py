@@ -10,16 +10,20 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.tools.world.work import find_steps, line_steps
 from pytest_openclaw.tools.world.workspace import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pytest_openclaw.tools.world.work import Work
+
 _EXACTLY = "The old text must match exactly including all whitespace and newlines."
+#: on one character, as in Unicode's stream-safe text; they are sorted in a time that grows with their square
+MOST_MARKS = 30
 _ENDS = re.compile(r"\r\n|\r|\n")
 #: quotes, dashes and blanks of every kind → the plain ones
 ALIKE = str.maketrans(
@@ -37,24 +41,27 @@ class NotFoundError(ToolError):
 
 def same_ends(text: str) -> str:
     r"""Return a text in which each line ends with `\n`."""
-    return _ENDS.sub("\n", text)
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def replace_pieces(path: str, text: str, pairs: Sequence[tuple[str, str]]) -> str:
+def replace_pieces(path: str, text: str, pairs: Sequence[tuple[str, str]], work: Work) -> str:
     """Return a text with old pieces replaced by new ones; all are looked for in the text as it is.
 
     Args:
         path: for the wording.
         text: what the file holds.
         pairs: an old and a new text each; none of the old ones is empty.
+        work: what is left of the call's.
 
     Raises:
         NotFoundError: a piece is not there.
         ToolError: it stands there more than once, or two of them overlap.
     """
+    work.spend(line_steps(text) + text.count("\r"))
     plain = same_ends(text)
     tidy = [(same_ends(old), same_ends(new)) for old, new in pairs]
-    folded = _fold(plain) if any(old not in plain for old, _ in tidy) else None
+    work.spend(sum(4 * find_steps(len(plain), len(old)) + (len(old) + len(new)) // 50 for old, new in tidy))
+    folded = _Folded(plain, work) if any(old not in plain for old, _ in tidy) else None
     spans = sorted(_span(path, plain, folded, [old for old, _ in tidy], n) for n in range(len(tidy)))
     for (_, end, one), (start, _, other) in pairwise(spans):
         if start < end:
@@ -62,14 +69,21 @@ def replace_pieces(path: str, text: str, pairs: Sequence[tuple[str, str]]) -> st
                 f"edits[{one}] and edits[{other}] overlap in {path}."
                 " Merge them into one edit or target disjoint regions."
             )
-    return _Ends(text).joined(plain, [(start, end, tidy[n][1]) for start, end, n in spans])
+    replaced = [(start, end, tidy[n][1]) for start, end, n in spans]
+    return _Ends(text).joined(plain, replaced) if "\r" in text else _spliced(plain, replaced)
+
+
+def _spliced(text: str, spans: Sequence[tuple[int, int, str]]) -> str:
+    ends = [0, *(end for _, end, _ in spans)]
+    kept = [text[end:start] for end, (start, _, _) in zip(ends, spans, strict=False)]
+    return "".join(chain(*zip(kept, (new for _, _, new in spans), strict=True), [text[ends[-1] :]]))
 
 
 def _span(path: str, plain: str, folded: _Folded | None, olds: Sequence[str], n: int) -> tuple[int, int, int]:
     """Where an old text stands, and the number of its edit."""
     old = olds[n]
     is_exact = old in plain
-    wanted = old if is_exact else _fold(old).text
+    wanted = old if is_exact or folded is None else folded.fold(old)
     where = plain if is_exact or folded is None else folded.text
     count = where.count(wanted) if wanted else 0
     if count > 1:
@@ -94,56 +108,62 @@ def _span(path: str, plain: str, folded: _Folded | None, olds: Sequence[str], n:
     return *found, n
 
 
-@dataclass(frozen=True)
 class _Folded:
     """A text in which what is alike is the same, and where its places are in the source.
 
-    Attributes:
-        starts: for a place, where a span in the source begins that begins there; `ends`, where one ends.
-            Places within a character that became several have none.
+    A place within a character that became several has no place in the source.
     """
 
-    text: str
-    starts: dict[int, int]
-    ends: dict[int, int]
+    def __init__(self, text: str, work: Work) -> None:
+        self._work = work
+        self._lines = text.split("\n")
+        work.spend(len(self._lines) // 4 + sum(2 * len(line) for line in self._lines if not line.isascii()))
+        kept = [_fold_line(line).rstrip() for line in self._lines]
+        self.text = "\n".join(kept)
+        self._starts = [0, *accumulate(len(line) + 1 for line in kept)]
+        self._sources = [0, *accumulate(len(line) + 1 for line in self._lines)]
+
+    def fold(self, wanted: str) -> str:
+        """Return a text that is looked for in this one, folded as it is."""
+        return _Folded(wanted, self._work).text
 
     def source(self, start: int, end: int) -> tuple[int, int] | None:
         """Return the span in the source; None if it cannot be told."""
-        if start not in self.starts or end not in self.ends:
-            return None
-        return self.starts[start], self.ends[end]
+        first, last = self._place(start, at_end=False), self._place(end, at_end=True)
+        return None if first is None or last is None else (first, last)
+
+    def _place(self, place: int, *, at_end: bool) -> int | None:
+        n = bisect_right(self._starts, place) - 1
+        line, source = self._lines[n], self._sources[n]
+        if not at_end and place == self._starts[n + 1] - 1:
+            return source + len(line)  # behind the blanks, at the line's end
+        offset = _bounds(line).get(place - self._starts[n])
+        return None if offset is None else source + offset
 
 
-def _fold(text: str) -> _Folded:
-    lines: list[str] = []
-    starts: dict[int, int] = {}
-    ends: dict[int, int] = {}
-    source = place = 0
-    for line in text.split("\n"):
-        pieces: list[str] = []
-        bounds = {place: source}
-        at = place
-        for first, last in _characters(line):
-            pieces.append(unicodedata.normalize("NFKC", line[first:last]).translate(ALIKE))
-            at += len(pieces[-1])
-            bounds[at] = source + last
-        whole = "".join(pieces)
-        kept = whole.rstrip()
-        lines.append(kept)
-        inside = {one: where for one, where in bounds.items() if one <= place + len(kept)}
-        starts |= inside
-        ends |= inside
-        starts[place + len(kept)] = source + len(line)  # behind the blanks, at the line's end
-        source += len(line) + 1
-        place += len(kept) + 1
-    return _Folded("\n".join(lines), starts, ends)
+def _fold_line(line: str) -> str:
+    if line.isascii():
+        return line
+    return "".join(_fold_piece(line[first:last]) for first, last in _characters(line))
+
+
+def _fold_piece(piece: str) -> str:
+    return unicodedata.normalize("NFKC", piece).translate(ALIKE)
+
+
+def _bounds(line: str) -> dict[int, int]:
+    """Return where the characters of a folded line begin and end → where those of the line do."""
+    ends = [last for _, last in _characters(line)]
+    sizes = (len(_fold_piece(line[first:last])) for first, last in _characters(line))
+    return {0: 0, **dict(zip(accumulate(sizes), ends, strict=True))}
 
 
 def _characters(line: str) -> Iterator[tuple[int, int]]:
     """Yield where each character begins and ends, with the marks that are combined with it."""
     start = 0
     for position in range(1, len(line) + 1):
-        if position == len(line) or not unicodedata.combining(line[position]):
+        is_mark = position < len(line) and unicodedata.combining(line[position])
+        if not is_mark or position - start > MOST_MARKS:
             yield start, position
             start = position
 

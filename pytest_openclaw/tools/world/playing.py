@@ -7,6 +7,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.text import valid_text, valid_value
+from pytest_openclaw.toolcalls import Dispatched
 from pytest_openclaw.tools.bridge import (
     DESCRIBE,
     SEARCH,
@@ -17,26 +18,29 @@ from pytest_openclaw.tools.bridge import (
     reached_tools,
 )
 from pytest_openclaw.tools.catalogue import CALL
-from pytest_openclaw.tools.dispatch import dispatch, is_forgotten, same_tool
+from pytest_openclaw.tools.dispatch import CHECK_STEPS, dispatch, is_forgotten, same_tool
 from pytest_openclaw.tools.signatures import signature
 from pytest_openclaw.tools.world import files
 from pytest_openclaw.tools.world.search import Memory, Web
 from pytest_openclaw.tools.world.shell import Exec
+from pytest_openclaw.tools.world.timeouts import timeout_text
 from pytest_openclaw.tools.world.words import rank
+from pytest_openclaw.tools.world.work import MOST_CALLS, OutOfWorkError, n_read, weight_of
 from pytest_openclaw.tools.world.workspace import ToolError, Workspace, pretty, text_of, told, whole_of
-from pytest_openclaw.validators.json_schema import BoundedSchema
+from pytest_openclaw.validators.json_schema import BoundedSchema, within, within_steps
 from pytest_openclaw.worlds import WorldState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_openclaw.records import Reply
-    from pytest_openclaw.toolcalls import Dispatched, Tool, ToolCall
+    from pytest_openclaw.toolcalls import Tool, ToolCall
     from pytest_openclaw.worlds import World
 
-MOST_CALLS = 300
 MOST_RESULT_CHARS = 16_000
 MOST_QUERIES = 10
+SEARCH_STEPS = 500
+_TOO_MANY = "Too many tool calls. This one was not executed."
 
 _PLAIN: Mapping[str, str] = {
     "session_status": "Session main: ready. Workspace /workspace. Nothing else is running.",
@@ -63,8 +67,8 @@ _SENDS: Mapping[str, str] = {
 class Playing:
     """A world from its start on; one exchange long.
 
-    Everything is bounded: how many calls are answered, how long an answer is, how much is kept. The same
-    calls get the same answers, each time.
+    Everything is bounded: how many calls are answered, how much work they take (`work.py`), how long an
+    answer is, how much is kept. The same calls get the same answers, each time.
 
     Args:
         world: what is there at the start.
@@ -74,11 +78,13 @@ class Playing:
     def __init__(self, world: World, tools: Sequence[Tool]) -> None:
         self._tools = tools
         self._answers = world.answers
-        self._calls = 0
+        self._n_calls = 0
+        self._made: dict[ToolCall, Dispatched] = {}
+        self._timed_out: list[int] = []
         self._sent: list[Mapping[str, Any]] = []
         self._workspace = workspace = Workspace({**world.memory, **world.files})
         self._exec = Exec(workspace, world.commands)
-        memory, web = Memory(workspace, world.memory), Web(world.pages)
+        memory, web = Memory(workspace, world.memory), Web(world.pages, workspace.work)
         self._played: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
             "read": partial(files.read, workspace),
             "write": partial(files.write, workspace),
@@ -97,9 +103,20 @@ class Playing:
 
     def answer_turn(self, calls: Sequence[ToolCall]) -> tuple[str, ...] | None:
         """Answer all calls of a turn; None if one is broken: OpenClaw ends the run, and carries out none."""
-        if any(dispatch(call, self._tools).problem == "malformed_json" for call in calls[:MOST_CALLS]):
+        made = self.read_turn(calls)
+        if any(one.problem == "malformed_json" for one in made):
             return None
-        return tuple(self.answer(call) for call in calls)
+        return (*map(self._answer, made), *[_TOO_MANY] * (len(calls) - len(made)))
+
+    def read_turn(self, calls: Sequence[ToolCall]) -> tuple[Dispatched, ...]:
+        """Return what OpenClaw would make of the calls of a turn, except those too many to be read."""
+        read = calls[: n_read(calls)]
+        self._made |= {call: dispatch(call, self._tools) for call in read if call not in self._made}
+        return tuple(self._made[call] for call in read)
+
+    def dispatched(self, call: ToolCall) -> Dispatched:
+        """Return what OpenClaw would make of a call of a turn that was read; nothing of one too many."""
+        return self._made.get(call) or Dispatched(call=call)
 
     def answer(self, call: ToolCall) -> str:
         """Return what the model is told of a call, and do in the world what the call does.
@@ -109,10 +126,7 @@ class Playing:
         Raises:
             OpenClawError: a pattern or schema of the suite cannot be decided in its time.
         """
-        self._calls += 1
-        if self._calls > MOST_CALLS:
-            return "Too many tool calls. This one was not executed."
-        return _bounded(valid_text(self._told(dispatch(call, self._tools))))
+        return self._answer(dispatch(call, self._tools))
 
     @property
     def state(self) -> WorldState:
@@ -126,16 +140,36 @@ class Playing:
             changed=tuple(
                 place for place in places if workspace.start.get(place) != workspace.files.get(place)
             ),
+            timed_out=tuple(self._timed_out),
         )
 
+    @property
+    def steps(self) -> int:
+        """The work of all calls so far; see `work.py`."""
+        return self._workspace.work.spent
+
     # --- one call ---
+
+    def _answer(self, made: Dispatched) -> str:
+        self._n_calls += 1
+        if self._n_calls > MOST_CALLS:
+            return _TOO_MANY
+        self._workspace.work.begin_call()
+        try:
+            text = self._told(made)
+        except OutOfWorkError:
+            self._timed_out.append(self._n_calls - 1)
+            text = timeout_text(made)
+        return _bounded(valid_text(text))
 
     def _told(self, made: Dispatched) -> str:
         if not made.is_executed or made.tool is None or made.arguments is None:
             return "" if is_forgotten(made) else made.message
         try:
-            if made.tool == CALL and (inner := inner_call(made, self._tools)) is not None:
-                return self._carry(made, inner)
+            if made.tool == CALL:
+                self._workspace.work.spend(weight_of(made.call.arguments) // 3)
+                if (inner := inner_call(made, self._tools)) is not None:
+                    return self._carry(made, inner)
             return self._play(made.tool, valid_value(dict(made.arguments)))
         except ToolError as error:
             return told(made.tool, str(error))
@@ -175,9 +209,12 @@ class Playing:
     def _scripted(self, tool: str, arguments: Mapping[str, Any]) -> str | None:
         """Return the first answer of the suite that fits."""
         for answer in self._answers:
+            self._workspace.work.spend(5)
             if same_tool(answer.tool, tool):
                 schema = _schema(json.dumps(answer.matching, sort_keys=True)) if answer.matching else None
-                if schema is None or schema.violation(dict(arguments)) is None:
+                with self._workspace.work.patterns() as seconds, within(seconds), within_steps(CHECK_STEPS):
+                    fits = schema is None or schema.violation(dict(arguments)) is None
+                if fits:
                     return answer.result
         return None
 
@@ -188,21 +225,25 @@ class Playing:
             raise ToolError(f"{_SENDS[tool]} required")
         if tool == "sessions_send" and not (arguments.get("sessionKey") or arguments.get("label")):
             return pretty({"status": "error", "error": "Either sessionKey or label is required"})
-        self._workspace.take_room(len(json.dumps(arguments)))
+        size = len(json.dumps(arguments))
+        self._workspace.work.spend(size // 50)
+        self._workspace.take_room(size)
         self._sent.append({"tool": tool, **arguments})
         return pretty({"status": "ok", "messageId": f"m{len(self._sent)}"})
 
     # --- the bridge ---
 
     def _search_tools(self, arguments: Mapping[str, Any]) -> str:
+        self._workspace.work.spend(SEARCH_STEPS)
         known = {tool.name: tool for tool in deferred_tools(self._tools)}
         texts = {name: f"{name.replace('_', ' ')} {tool.description}" for name, tool in known.items()}
         found: dict[str, None] = {}
         for query, limit in _queries(arguments):
-            found |= dict.fromkeys(name for name, _ in rank(query, texts)[:limit])
+            found |= dict.fromkeys(name for name, _ in rank(query, texts, self._workspace.work)[:limit])
         return pretty([_described(known[name]) for name in found])
 
     def _describe_tool(self, arguments: Mapping[str, Any]) -> str:
+        self._workspace.work.spend(SEARCH_STEPS)
         name = name_of(text_of(arguments, "id"))
         tool = next((one for one in reached_tools(self._tools) if same_tool(one.name, name)), None)
         if tool is None:
@@ -239,10 +280,24 @@ def final_state(world: World, tools: Sequence[Tool], calls: Iterable[ToolCall]) 
 
 
 def carried_out(reply: Reply) -> tuple[ToolCall, ...]:
-    """Return the calls of a scripted exchange that were answered; of a turn with a broken one, none was."""
+    """Return the calls of a scripted exchange that were answered; see `answered_calls`."""
+    return tuple(answered_calls(reply).values())
+
+
+def answered_calls(reply: Reply) -> dict[int, ToolCall]:
+    """Return the calls that were answered, each by its place among all calls of the reply.
+
+    Of a turn with a broken one, none was; nor are those answered that were too many to be read.
+    """
     if not reply.turns:
-        return reply.tool_calls
-    return tuple(call for turn in reply.turns for call, _ in zip(turn.calls, turn.results, strict=False))
+        return dict(enumerate(reply.tool_calls))
+    answered: dict[int, ToolCall] = {}
+    n_before = 0
+    for turn in reply.turns:
+        n_answered = min(len(turn.results), n_read(turn.calls))
+        answered |= dict(enumerate(turn.calls[:n_answered], n_before))
+        n_before += len(turn.calls)
+    return answered
 
 
 def _process(arguments: Mapping[str, Any]) -> str:

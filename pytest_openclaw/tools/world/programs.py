@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.tools.paths import absolute, place_of
 from pytest_openclaw.tools.world.changers import CHANGERS
 from pytest_openclaw.tools.world.shell_parts import Complaint, options_of
+from pytest_openclaw.tools.world.work import find_steps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,7 +45,9 @@ def _cat(shell: Shell, words: Sequence[str], piped: str) -> str:
     options, paths = options_of("cat", words, "nuv")
     text = _texts(shell, "cat", paths, piped)
     if "n" in options:
-        return "".join(f"{n:6d}\t{line}\n" for n, line in enumerate(text.splitlines(), 1))
+        lines = shell.lines(text)
+        shell.workspace.work.spend(len(lines) // 4)
+        return "".join(f"{n:6d}\t{line}\n" for n, line in enumerate(lines, 1))
     return text
 
 
@@ -60,6 +63,7 @@ def _ls(shell: Shell, words: Sequence[str], _: str) -> str:
             names = names if options & {"a", "A"} else [one for one in names if not one.startswith(".")]
         else:
             raise Complaint(f"ls: {path}: No such file or directory", 1, "\n".join(listed))
+        shell.workspace.work.spend(len(names) * (10 if "l" in options else 1))
         listed += [f"{path}:"] if len(paths) > 1 else []
         listed += [_long(shell, place, name) if "l" in options else name.rstrip("/") for name in names]
         if len(listed) > MOST_LISTED:
@@ -71,6 +75,7 @@ def _long(shell: Shell, folder: str, name: str) -> str:
     if name.endswith("/"):
         return f"drwxr-xr-x 2 openclaw openclaw 4096 Nov 21 12:00 {name.rstrip('/')}"
     text = shell.workspace.text(folder) or shell.workspace.text(place_of(name, absolute(folder))) or ""
+    shell.workspace.work.spend(len(text) // 1000)
     return f"-rw-r--r-- 1 openclaw openclaw {len(text.encode()):4d} Nov 21 12:00 {name}"
 
 
@@ -108,12 +113,12 @@ def _cd(shell: Shell, words: Sequence[str], _: str) -> str:
 def _head(shell: Shell, words: Sequence[str], piped: str) -> str:
     number, paths = _count_of("head", words)
     texts = _each(shell, "head", paths or ["-"], piped)
-    return _titled(paths, ["".join(text.splitlines(keepends=True)[:number]) for text in texts])
+    return _titled(paths, ["".join(shell.lines(text, keepends=True)[:number]) for text in texts])
 
 
 def _tail(shell: Shell, words: Sequence[str], piped: str) -> str:
     number, paths = _count_of("tail", words)
-    found = [text.splitlines(keepends=True) for text in _each(shell, "tail", paths or ["-"], piped)]
+    found = [shell.lines(text, keepends=True) for text in _each(shell, "tail", paths or ["-"], piped)]
     return _titled(paths, ["".join(lines[max(0, len(lines) - number) :]) for lines in found])
 
 
@@ -143,6 +148,7 @@ def _count_of(program: str, words: Sequence[str]) -> tuple[int, list[str]]:
 def _wc(shell: Shell, words: Sequence[str], piped: str) -> str:
     options, paths = options_of("wc", words, "clwm")
     text = _texts(shell, "wc", paths, piped)
+    shell.workspace.work.spend(len(text) // 20)
     counts = {"l": text.count("\n"), "w": len(text.split()), "c": len(text.encode()), "m": len(text)}
     shown = [str(n) for key, n in counts.items() if key in (options or {"l", "w", "c"})]
     return " ".join([*shown, *paths]) + "\n"
@@ -157,10 +163,14 @@ def _grep(shell: Shell, words: Sequence[str], piped: str) -> str:
         raise Complaint("grep: only plain words are understood here, no patterns", 2)
     files = _searched(shell, paths, recursive=bool(options & {"r", "R"})) if paths else {"": piped}
     fold = str.casefold if "i" in options else str
+    wanted = fold(pattern)
     found: list[str] = []
     for path, text in files.items():
-        lines = enumerate(text.splitlines(), 1)
-        hits = [(n, line) for n, line in lines if (fold(pattern) in fold(line)) != ("v" in options)]
+        lines = shell.lines(text)
+        shell.workspace.work.spend(
+            sum(find_steps(len(line), len(pattern)) for line in lines) + len(text) // 20
+        )
+        hits = [(n, line) for n, line in enumerate(lines, 1) if (wanted in fold(line)) != ("v" in options)]
         name = f"{path}:" if len(files) > 1 and "h" not in options else ""
         if "l" in options:
             found += [path] if hits else []
@@ -180,6 +190,7 @@ def _searched(shell: Shell, paths: Sequence[str], *, recursive: bool) -> Mapping
         if recursive and shell.workspace.is_folder(place):
             below = [one for one in shell.workspace.below(place) if shell.workspace.text(one) is not None]
             start = absolute(place)
+            shell.workspace.work.spend(10 * len(below))
             files |= {
                 posixpath.join(path, posixpath.relpath(absolute(one), start)): shell.workspace.files[one]
                 for one in below
@@ -191,7 +202,8 @@ def _searched(shell: Shell, paths: Sequence[str], *, recursive: bool) -> Mapping
 
 def _sort(shell: Shell, words: Sequence[str], piped: str) -> str:
     options, paths = options_of("sort", words, "nru")
-    lines = _texts(shell, "sort", paths, piped).splitlines()
+    lines = shell.lines(_texts(shell, "sort", paths, piped))
+    shell.workspace.work.spend(len(lines) if "n" in options else len(lines) // 2)
     lines = sorted(set(lines) if "u" in options else lines, reverse="r" in options)
     if "n" in options:
         lines.sort(key=_number, reverse="r" in options)

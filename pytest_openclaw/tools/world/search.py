@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.tools.paths import place_of
 from pytest_openclaw.tools.world.words import rank
+from pytest_openclaw.tools.world.work import line_steps
 from pytest_openclaw.tools.world.workspace import ToolError, pretty, text_of, whole_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pytest_openclaw.tools.world.work import Work
     from pytest_openclaw.tools.world.workspace import Workspace
 
 MOST_SNIPPETS = 20
@@ -32,6 +34,7 @@ class Memory:
         paragraphs: dict[str, str] = {}
         lines: dict[str, tuple[str, int, int]] = {}
         for place, text in self._notes().items():
+            self._workspace.work.spend(line_steps(text) + text.count("\n") // 2)
             for first, last, paragraph in _paragraphs(text):
                 key = f"{place}#{first}"
                 paragraphs[key], lines[key] = paragraph, (place, first, last)
@@ -48,7 +51,7 @@ class Memory:
                 "source": "memory",
                 "citation": f"{lines[key][0]}#L{lines[key][1]}-L{lines[key][2]}",
             }
-            for key, score in rank(query, paragraphs)
+            for key, score in rank(query, paragraphs, self._workspace.work)
             if score >= least
         ]
         return pretty({"results": found[:most]})
@@ -67,12 +70,14 @@ class Memory:
             return pretty({"path": path, "text": "", **refused, "error": why})
         if text is None:
             return pretty({"status": "not_found", "text": "", "path": path})
+        self._workspace.work.spend(line_steps(text))
         first = whole_of(arguments, "from", 1)
         lines = text.rstrip("\n").split("\n")[first - 1 :][: whole_of(arguments, "lines", 2000)]
         shown = "\n".join(lines)[:PAGE_CHARS]
         return pretty({"status": "ok", "text": shown, "path": place, "from": first, "lines": len(lines)})
 
     def _notes(self) -> dict[str, str]:
+        self._workspace.work.spend(len(self._workspace.files))
         return {
             place: text
             for place, text in self._workspace.files.items()
@@ -101,13 +106,14 @@ def _paragraphs(text: str) -> list[tuple[int, int, str]]:
 class Web:
     """The pages of a world; there are no others."""
 
-    def __init__(self, pages: Mapping[str, str]) -> None:
+    def __init__(self, pages: Mapping[str, str], work: Work) -> None:
         self._pages = pages
+        self._work = work
 
     def search(self, arguments: Mapping[str, Any]) -> str:
         """Return the pages that share words with the query."""
         query = text_of(arguments, "query")
-        found = rank(query, {url: f"{url}\n{text}" for url, text in self._pages.items()})
+        found = rank(query, {url: f"{url}\n{text}" for url, text in self._pages.items()}, self._work)
         shown = found[: min(10, whole_of(arguments, "count", 5))]
         results = [
             {"title": _title(self._pages[url]), "url": url, "description": self._pages[url][:300].strip()}
@@ -120,7 +126,9 @@ class Web:
         url = text_of(arguments, "url")
         if not url.strip().lower().startswith(("http://", "https://")):
             raise ToolError("Invalid URL: must be http or https")
-        text = next((text for one, text in self._pages.items() if _plain(one) == _plain(url)), None)
+        self._work.spend(len(self._pages) + len(url) // 50)
+        wanted = _plain(url)
+        text = next((text for one, text in self._pages.items() if _plain(one) == wanted), None)
         if text is None:
             raise ToolError(f"Web fetch failed (404): {url}")
         most = min(PAGE_CHARS, whole_of(arguments, "maxChars", PAGE_CHARS))

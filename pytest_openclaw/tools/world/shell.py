@@ -98,6 +98,7 @@ class Exec:
     def _run(self, command: str, folder: str) -> Ran:
         if len(command) > LONGEST_COMMAND:
             return Ran("sh: Argument list too long", 126)
+        self._workspace.work.spend(100 + len(command))
         shell = Shell(workspace=self._workspace, folder=folder)
         if (known := self._known(command)) is not None:
             return known
@@ -116,6 +117,7 @@ class Exec:
             if (pipeline.link == "&&" and code) or (pipeline.link == "||" and not code):
                 continue
             ran = self._known(pipeline.source) or self._pipeline(shell, pipeline)
+            self._workspace.work.spend(len(ran.output) // 100)
             printed.append(ran.output)
             code = ran.code
         return Ran("".join(f"{text.rstrip(chr(10))}\n" for text in printed if text)[:MOST_OUTPUT_CHARS], code)
@@ -141,6 +143,7 @@ class Exec:
         ran = self._known(simple.source) if simple.words else Ran()
         if ran is None:
             name, *rest = words
+            self._workspace.work.spend(10 + len(words) // 2 + len(given) // 100)
             program = PROGRAMS.get(posixpath.basename(name))
             if program is None:
                 raise Complaint(f"sh: {name[:200]}: command not found", NOT_FOUND)
@@ -164,7 +167,7 @@ class Exec:
     def _known(self, command: str) -> Ran | None:
         """Return what the suite says of a command, and do what it does to the files."""
         for one in self._commands:
-            if fullmatches(one.pattern, command.strip()) and self._is_time_for(one):
+            if self._fits(one.pattern, command.strip()) and self._is_time_for(one):
                 for path, text in one.writes.items():
                     if text is None:
                         self._workspace.remove(place_of(path))
@@ -175,7 +178,13 @@ class Exec:
 
     def _is_time_for(self, command: Command) -> bool:
         texts = ((self._workspace.text(place_of(path)), pattern) for path, pattern in command.when.items())
-        return all(text is not None and fullmatches(pattern, text) for text, pattern in texts)
+        return all(text is not None and self._fits(pattern, text) for text, pattern in texts)
+
+    def _fits(self, pattern: str, text: str) -> bool:
+        """Whether a pattern of the suite takes the whole text."""
+        self._workspace.work.spend(3 + len(text) // 100)
+        with self._workspace.work.patterns() as seconds:
+            return fullmatches(pattern, text, seconds)
 
 
 def _words(shell: Shell, simple: Simple) -> list[str]:
@@ -194,5 +203,7 @@ def _expanded(shell: Shell, word: Word) -> list[str]:
         return [word.text]
     place = shell.place("sh", folder or ("/" if word.text.startswith("/") else "."))
     names = [entry.rstrip("/") for entry in shell.workspace.entries(place)]
+    # fnmatch compiles a pattern, whose stars are then tried at each character of a name at most once
+    shell.workspace.work.spend(150 + sum(1 + len(one) * len(name) // 1500 for one in names))
     found = [one for one in names if fnmatchcase(one, name) and one.startswith(".") == name.startswith(".")]
     return [f"{folder}/{one}" if "/" in word.text else one for one in found] or [word.text]

@@ -42,6 +42,7 @@ class Shell:
 
     def place(self, program: str, path: str) -> str:
         """Return the place of a path."""
+        self.workspace.work.spend(10 + len(path) // 20)
         try:
             return place_of(path, self.folder)
         except ValueError as error:
@@ -54,7 +55,15 @@ class Shell:
         if text is None:
             why = "Is a directory" if self.workspace.is_folder(place) else "No such file or directory"
             raise Complaint(f"{program}: {path}: {why}")
+        self.workspace.work.spend(len(text) // 100)
         return text
+
+    def lines(self, text: str, *, keepends: bool = False) -> list[str]:
+        """Return the lines of a text."""
+        self.workspace.work.spend(1 + len(text) // 100)
+        lines = text.splitlines(keepends)
+        self.workspace.work.spend(len(lines) // 8)
+        return lines
 
     def write(self, program: str, place: str, text: str) -> None:
         """Write a file."""

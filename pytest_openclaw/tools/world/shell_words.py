@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 LONGEST_COMMAND = 32_768
 _OPERATORS = ("&&", "||", "<<-", "<<", ">>", ";", "|", ">", "<", "\n", "&", "(", ")")
+_OPERATOR_STARTS = frozenset("2&|<>;\n()")
 _CHAINS = ("&&", "||", ";", "\n")
 _REFUSED = {"&": "&", "(": "(", ")": ")"}
 
@@ -167,6 +168,8 @@ def _tokens(command: str) -> tuple[list[_Token], list[str]]:
 
 
 def _operator(command: str, position: int) -> str | None:
+    if command[position] not in _OPERATOR_STARTS:
+        return None
     for stream in ("2>&1", "2>>", "2>"):
         if command.startswith(stream, position) and command[position - 1 : position] in ("", " ", "\t"):
             return stream

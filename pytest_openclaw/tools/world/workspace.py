@@ -7,12 +7,15 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.tools.paths import ROOT, absolute, folders_above, is_inside, place_of, referred
+from pytest_openclaw.tools.world.work import Work
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 ROOM_CHARS = 1_000_000
 """So much may be written into a world, all together."""
+MOST_CHARS = 16_000_000
+"""A world that holds so much takes nothing more: with four bytes a character, these are 64 MB."""
 MOST_FILES = 2000
 _SCRATCH = (
     ". Use a relative path under `.openclaw/tmp/` inside the workspace for scratch/temp/meta files that file"
@@ -48,7 +51,9 @@ class Workspace:
         for place in (*self.files, *self.folders):
             self.folders.update(folders_above(place))
         self.start, self.start_folders = dict(self.files), frozenset(self.folders)
-        self._room = ROOM_CHARS
+        self.work = Work()
+        self._entries: dict[str, list[str]] = {}
+        self._room = max(0, min(ROOM_CHARS, MOST_CHARS - sum(map(len, self.files.values()))))
         self._files_left = MOST_FILES
 
     def text(self, place: str) -> str | None:
@@ -61,6 +66,13 @@ class Workspace:
 
     def entries(self, place: str) -> list[str]:
         """Return the names in a folder, its folders with a `/` behind them, in the order of the alphabet."""
+        if place not in self._entries:
+            self._entries[place] = self._read_entries(place)
+        self.work.spend(1 + len(self._entries[place]) // 10)
+        return self._entries[place]
+
+    def _read_entries(self, place: str) -> list[str]:
+        self._visit_all()
         below = f"{absolute(place).rstrip('/')}/"
         names: set[str] = set()
         for one in (*self.files, *(f"{folder}/" for folder in self.folders)):
@@ -72,8 +84,12 @@ class Workspace:
 
     def below(self, place: str) -> list[str]:
         """Return the files and folders under a folder, however deep."""
+        self._visit_all()
         inside = f"{absolute(place).rstrip('/')}/"
         return [one for one in (*self.files, *self.folders) if absolute(one).startswith(inside)]
+
+    def _visit_all(self) -> None:
+        self.work.spend(2 * (len(self.files) + len(self.folders)))
 
     def put(self, place: str, text: str) -> None:
         """Write a file.
@@ -85,6 +101,7 @@ class Workspace:
             raise ToolError("not a file")
         self._check_above(place)
         self.take_room(len(text))
+        self.work.spend(10)
         if place not in self.files:
             self._add(place)
         self.files[place] = text
@@ -94,6 +111,7 @@ class Workspace:
         if place in self.files:
             raise ToolError(f"EEXIST: file already exists: {absolute(place)}")
         self._check_above(place)
+        self.work.spend(10)
         if not self.is_folder(place):
             self._add(place)
             self.folders.add(place)
@@ -102,11 +120,13 @@ class Workspace:
         """Take away a file, or a folder in which nothing is; the folders above it stay."""
         self.files.pop(place, None)
         self.folders.discard(place)
+        self._entries.clear()
 
     def _add(self, place: str) -> None:
         if not self._files_left:
             raise ToolError("ENOSPC: no space left on device")
         self._files_left -= 1
+        self._entries.clear()
         self.folders.update(folders_above(place))
 
     def take_room(self, chars: int) -> None:

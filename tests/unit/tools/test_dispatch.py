@@ -478,13 +478,13 @@ def test_hostile_arguments_are_refused_in_bounded_time(name: str, arguments: str
 
 
 def test_what_cannot_be_checked_in_time_is_refused_and_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All steps of a check share one time; when it is over, the row says why the call was refused."""
-    monkeypatch.setattr("pytest_openclaw.tools.dispatch.calls.CHECK_TIMEOUT_S", -1.0)
+    """All parts of a check share one count of steps; beyond it, the row says why the call was refused."""
+    monkeypatch.setattr("pytest_openclaw.tools.dispatch.calls.CHECK_STEPS", 1)
 
     answer = _dispatch("read", {"path": "a"})
 
     assert _complaints(answer) == ["root: cannot be checked in bounded time"]
-    assert answer.notes == ("the arguments could not be checked within -1 s",)
+    assert answer.notes == ("the arguments could not be checked within 1 steps",)
 
 
 def test_a_long_name_is_not_looked_at() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
 
 from pytest_openclaw.records import Turn
 from pytest_openclaw.toolcalls import ToolCall
 from pytest_openclaw.tools.catalogue import load_catalogue
+from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.tools.loops import MOST_UNKNOWN, at_last_step, call_key, is_given_up, is_looping
 
 TOOLS = load_catalogue().surface("direct")
@@ -92,4 +94,4 @@ def test_when_openclaw_gives_up(names: Sequence[Sequence[str]], given_up: bool) 
     """At the eleventh turn in a row that calls one unknown tool and nothing else."""
     calls = [[ToolCall(name=name, arguments="{}") for name in made] for made in names]
 
-    assert is_given_up(calls, TOOLS) is given_up
+    assert is_given_up(calls, partial(dispatch, tools=TOOLS)) is given_up
