@@ -159,7 +159,7 @@ def test_what_cannot_be_done_ends_with_1(
     runs: Path, words: list[str], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One line on stderr says which command, what is wrong and where; no run is made."""
-    assert main(words) == 1
+    assert main(words) == 4
 
     shown = capsys.readouterr()
     assert shown.out == ""
@@ -244,7 +244,7 @@ def test_hostile_names_are_spelled_out(runs: Path, capsys: pytest.CaptureFixture
     store(runs / "four", [row(hostile, "P1")], serving={hostile.label: {"server": {"v": "2"}}})
 
     assert main(["merge", "three", "four", "--into", "x"]) == 0
-    assert main(["merge", "three", "\x1b[31m", "--into", "y"]) == 1
+    assert main(["merge", "three", "\x1b[31m", "--into", "y"]) == 4
 
     shown = capsys.readouterr()
     assert "\x1b" not in shown.out + shown.err
@@ -286,7 +286,7 @@ def test_a_refused_merge_says_what_differs(runs: Path, capsys: pytest.CaptureFix
     """The library's reasons reach the user whole."""
     store(runs / "other", [row(B, "P2")], prompts=[definition("P2", prompt="Else.")])
 
-    assert main(["merge", "one", "other", "--into", "x"]) == 1
+    assert main(["merge", "one", "other", "--into", "x"]) == 4
 
     assert "the prompt P2 has another prompt in runs/one, runs/other" in capsys.readouterr().err
     assert not (runs / "x").exists()
@@ -296,7 +296,7 @@ def test_a_choice_between_rows_is_the_users(runs: Path, capsys: pytest.CaptureFi
     """`--prefer` keeps one row of each cell and tells how many had two."""
     store(runs / "again", [row(A, "P1", ended_at_ms=9999)])
 
-    assert main(["merge", "one", "again", "--into", "x"]) == 1
+    assert main(["merge", "one", "again", "--into", "x"]) == 4
     assert main(["merge", "one", "again", "--into", "x", "--prefer=newest"]) == 0
 
     assert "note: 1 cell has different rows; the newest is kept\n" in capsys.readouterr().out

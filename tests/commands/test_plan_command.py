@@ -76,7 +76,7 @@ def test_a_run_with_repeats_knows_its_flips(
     told = _plan(capsys, "--detect=0.1", "--from=unsteady")
 
     assert told["flips"] == pytest.approx(2 / 3)
-    assert main(["plan", "--detect=0.1", "--from=steady"]) == 1
+    assert main(["plan", "--detect=0.1", "--from=steady"]) == 4
     assert "steady asked no prompt twice; measure with --openclaw-repeat=5" in capsys.readouterr().err
 
 

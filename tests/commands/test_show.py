@@ -176,7 +176,7 @@ def test_a_name_that_is_not_enough_is_refused(
     runs: Path, words: list[str], told: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The candidates are listed by names that are enough."""
-    assert main(["show", "one", *words]) == 1
+    assert main(["show", "one", *words]) == 4
 
     shown = capsys.readouterr()
     assert shown.out == ""

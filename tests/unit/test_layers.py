@@ -23,7 +23,7 @@ WINGS = [
     {"suites"},
     {"judge", "validators", "tools"},
     {"stats", "reports"},
-    {"records", "settings", "schema", "protocols", "errors", "faults", "redact", "text", "once", "clock",
+    {"records", "settings", "schema", "schema_check", "files", "protocols", "errors", "faults", "redact", "text", "once", "clock",
      "signals", "toolcalls", "worlds", "__init__"},
 ]  # fmt: skip
 HEAVY = {

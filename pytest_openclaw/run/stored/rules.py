@@ -38,12 +38,22 @@ class Rules:
 def suite_files(part: Part, root: Path) -> list[Path]:
     """Return the suite files of a run that are there today.
 
+    A run may come from elsewhere, and the `conftest.py` beside a suite is executed: a suite must lie in the
+    project, and not in the run itself.
+
     Args:
         part: the run.
         root: the folder that its suites are relative to.
     """
     suites = dict.fromkeys(suite for (suite, _), entry in part.prompts.items() if not is_python(entry))
-    return [path for suite in suites if (path := root / suite).is_file()]
+    own = part.run.path.resolve()
+    return [
+        path
+        for suite in suites
+        if (path := root / suite).is_file()
+        and (place := path.resolve()).is_relative_to(root.resolve())
+        and not place.is_relative_to(own)
+    ]
 
 
 def todays_rules(part: Part, root: Path, registry: Registry) -> Rules:
