@@ -7,7 +7,6 @@ programs count exactly.
 
 from __future__ import annotations
 
-import re
 import reprlib
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -29,12 +28,12 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "null": (type(None),),
 }
 _CHECKED = {
-    "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "pattern", "items", "required",
-    "properties", "additionalProperties", "anyOf", "$ref",
+    "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "items", "required", "properties",
+    "additionalProperties", "anyOf", "$ref",
 }  # fmt: skip
 _NOT_CHECKED = {
-    "$schema", "title", "description", "$defs", "if", "then", "patternProperties", "propertyNames",
-    "maxItems",
+    "$schema", "title", "description", "$defs", "if", "then", "pattern", "patternProperties",
+    "propertyNames", "maxItems",
 }  # fmt: skip
 
 
@@ -83,8 +82,6 @@ def _deeper(rule: Mapping[str, Any], root: Mapping[str, Any]) -> dict[type, Chec
         _within, rule.get("minimum", -LARGEST), rule.get("maximum", LARGEST), rule.get("exclusiveMinimum")
     )
     checks: dict[type, Check] = {int: bounds, float: bounds}
-    if "pattern" in rule:
-        checks[str] = partial(_matches, re.compile(rule["pattern"]))
     if "items" in rule:
         checks[list] = partial(_items, _compiled(rule["items"], root))
     if rule.keys() & {"required", "properties", "additionalProperties"}:
@@ -120,10 +117,6 @@ def _of_kind(kinds: frozenset[type], deeper: Mapping[type, Check], value: Any) -
 def _within(low: float, high: float, above: float | None, value: float) -> str | None:
     fits = low <= value <= high and (above is None or value > above)
     return None if fits else f" is {shown(value)}"
-
-
-def _matches(pattern: re.Pattern[str], value: str) -> str | None:
-    return None if pattern.search(value) else f" is {shown(value)}"
 
 
 def _items(check: Check, values: list[Any]) -> str | None:

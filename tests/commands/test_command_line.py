@@ -155,7 +155,7 @@ def test_wrong_words_end_with_2(runs: Path, words: list[str], capsys: pytest.Cap
         ),
     ],
 )
-def test_what_cannot_be_done_ends_with_1(
+def test_what_cannot_be_done_ends_with_4(
     runs: Path, words: list[str], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One line on stderr says which command, what is wrong and where; no run is made."""
@@ -173,7 +173,7 @@ def test_a_damaged_run_gives_no_traceback() -> None:
     """In a process of its own too, the end is a line and a status."""
     done = _process("merge", __file__, "--into", "x")
 
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (4, "")
     assert done.stderr.startswith("python -m pytest_openclaw merge: ")
     assert done.stderr.count("\n") == 1
 

@@ -255,6 +255,6 @@ def test_a_damaged_row_is_refused(runs: Path, capsys: pytest.CaptureFixture[str]
 
     assert main(["export", "bad", "--into", "rows.csv"]) == 4
 
-    assert "line 1 is no row of a run: raw_output is 7" in capsys.readouterr().err
+    assert "line 1 is no row of this format: raw_output is 7" in capsys.readouterr().err
     assert not Path("rows.csv").exists()
     assert load(runs / "bad", "config.json")
