@@ -17,9 +17,21 @@ from random import Random
 from typing import Any, NamedTuple
 
 from pytest_openclaw.commands import main
+from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.run.directory import RESULTS, RunDirectory
+from pytest_openclaw.run.reading import load_config, load_inventory
+from pytest_openclaw.run.resume import find_changes, read_kept, settings_of, to_wire
+from pytest_openclaw.run.session import Earlier, Plan, RunSession
+from pytest_openclaw.settings import Settings
 from tests.browser.made_runs import make_run
 
-FILES = ("config.json", "inventory.json", "results.jsonl", "summary.json", "resources_lab__model-a_70b_before.txt")
+FILES = (
+    "config.json",
+    "inventory.json",
+    "results.jsonl",
+    "summary.json",
+    "resources_lab__model-a_70b_before.txt",
+)
 SECRET = "canary-7f3a"
 """Stands in a file outside of every run; no command may print or change it."""
 
@@ -42,9 +54,15 @@ def made(folder: Path) -> Path:
     """Make two finished runs with every kind of cell in `folder/runs`, and a file outside."""
     for name, seed in (("base", 8), ("good", 7)):
         run = make_run(folder / "runs" / name, prompts=8, targets=2, repeats=2, seed=seed)
-        (run / FILES[-1]).write_text("# lab/model-a:70b, before\ntaken_at_ms 5\nmemory_total_bytes 8  (0.0 GiB)\n")
+        (run / FILES[-1]).write_text(
+            "# lab/model-a:70b, before\ntaken_at_ms 5\nmemory_total_bytes 8  (0.0 GiB)\n"
+        )
         baseline = ["--baseline", str(folder / "runs/base")] if name == "good" else []
-        assert called(folder, "gate", str(run), "--min-pass-rate=0.5", "--write", *baseline).status in (0, 1, 10)
+        assert called(folder, "gate", str(run), "--min-pass-rate=0.5", "--write", *baseline).status in (
+            0,
+            1,
+            10,
+        )
     (folder / "outside").mkdir()
     (folder / "outside/canary.txt").write_text(SECRET)
     return folder
@@ -84,9 +102,35 @@ COMMANDS: dict[str, Sequence[str]] = {
 }  # fmt: skip
 
 
+def resumed(folder: Path, run: str) -> Called:
+    """Take a run over as a resumed session does, up to its first call."""
+    path = folder / "runs" / run
+    try:
+        began = load_config(path)
+        settings = settings_of(began, Settings(), ())
+        plan = Plan(
+            n_selected=dict.fromkeys(settings.targets, 1),
+            prompts=tuple(began["prompts"]),
+            providers=began["providers"],
+        )
+        with RunDirectory.reopen(path) as directory:
+            earlier = Earlier(
+                config=load_config(path), inventory=load_inventory(path), kept=read_kept(path / RESULTS)
+            )
+            find_changes(earlier.config, plan, settings, earlier.kept)
+            to_wire(earlier.kept.replays)
+            RunSession(directory, settings, plan, earlier).finish()
+    except (OpenClawError, OSError) as error:
+        return Called(4, "", f"{error}\n")
+    return Called(0, "", "")
+
+
 def words_of(command: str, out: Path, prompt: str, luck: Random) -> list[str]:
     """One of the ways in which a command is called."""
-    return [command, *(word.format(out=out, prompt=prompt) for word in luck.choice(COMMANDS[command]).split())]
+    return [
+        command,
+        *(word.format(out=out, prompt=prompt) for word in luck.choice(COMMANDS[command]).split()),
+    ]
 
 
 # --- changes ------------------------------------------------------------------------------------
@@ -94,7 +138,11 @@ def words_of(command: str, out: Path, prompt: str, luck: Random) -> list[str]:
 
 def spoil(run: Path, outside: Path, luck: Random) -> list[str]:
     """Change a run's files in one to three ways; return what was changed."""
-    ways: Sequence[Callable[[Path, Random], str]] = (_change_value, _change_bytes, partial(_change_file, outside=outside))
+    ways: Sequence[Callable[[Path, Random], str]] = (
+        _change_value,
+        _change_bytes,
+        partial(_change_file, outside=outside),
+    )
     changes = [luck.choices(ways, (8, 3, 1))[0](run, luck) for _ in range(luck.choice((1, 1, 1, 2, 3)))]
     for file in run.iterdir():  # else a summary would be older than its rows, and no reader would look at it
         if file.is_file() and not file.is_symlink():
@@ -160,7 +208,11 @@ def _change_bytes(run: Path, luck: Random) -> str:
         return "nothing"
     content = file.read_bytes()
     tokens = [found.span() for found in re.finditer(rb'[-0-9.]+|"[^"]*"|null|true|false', content)]
-    start, end = luck.choice(tokens) if tokens and luck.random() < 0.7 else sorted(luck.choices(range(len(content) + 1), k=2))
+    start, end = (
+        luck.choice(tokens)
+        if tokens and luck.random() < 0.7
+        else sorted(luck.choices(range(len(content) + 1), k=2))
+    )
     put = luck.choice((*TEXTS, b"", content[start:end] * 2, bytes([luck.randrange(256)])))
     file.write_bytes(content[:start] + put + content[end:])
     return f"{file.name}: {content[start:end][:20]!r} became {put[:20]!r}"
@@ -182,14 +234,22 @@ def _change_file(run: Path, luck: Random, *, outside: Path) -> str:
     elif way == "empty":
         file.touch()
     elif way != "gone":
-        places = {"link": outside / "canary.txt", "zero": "/dev/zero", "loop": file, "inside": "config.json", "device": "/dev/tty"}
+        places = {
+            "link": outside / "canary.txt",
+            "zero": "/dev/zero",
+            "loop": file,
+            "inside": "config.json",
+            "device": "/dev/tty",
+        }
         file.symlink_to(places[way])
     return f"{name}: {way}"
 
 
 # --- the law ------------------------------------------------------------------------------------
 
-_INTERNAL = re.compile(r"\b(?:Key|Type|Attribute|Index|Value|Recursion|Unicode\w*|Overflow|Assertion|ZeroDivision)Error\b|Traceback")
+_INTERNAL = re.compile(
+    r"\b(?:Key|Type|Attribute|Index|Value|Recursion|Unicode\w*|Overflow|Assertion|ZeroDivision)Error\b|Traceback"
+)
 
 
 def check_case(folder: Path, command: str, seed: int) -> Called:
@@ -203,11 +263,16 @@ def check_case(folder: Path, command: str, seed: int) -> Called:
     prompt = luck.choice(json.loads((bad / "config.json").read_bytes())["prompts"])["id"]
     changes = spoil(bad, folder / "outside", luck)
     before = _unchanged(folder)
-    words = words_of(command, out, prompt, luck)
+    words = ["resume", "bad"] if command == "resume" else words_of(command, out, prompt, luck)
+    case = f"{' '.join(words)} with seed {seed}, after {changes}"
 
-    ended = called(folder, *words)
+    try:
+        ended = resumed(folder, "bad") if command == "resume" else called(folder, *words)
+    except BaseException as error:
+        error.add_note(case)
+        raise
 
-    said = f"{' '.join(words)} after {changes}: {ended.err[:400]}"
+    said = f"{case}: {ended.err[:400]}"
     assert ended.status in {0, 1, 4, 10}, said
     assert (ended.status == 4) <= (ended.err.count("\n") >= 1 and len(ended.err) < 2000), said
     assert not _INTERNAL.search(ended.err), said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from pytest_openclaw.files import is_there, load_object, read_file
 from pytest_openclaw.run.directory import is_living
 from pytest_openclaw.run.reading import CONFIG, StoredRow, StoredRun, load_run, repeats_of, target_of
 from pytest_openclaw.run.resources import parse_snapshot
+from pytest_openclaw.schema_check import shown
 from pytest_openclaw.settings import gates_of
 
 if TYPE_CHECKING:
@@ -140,12 +142,15 @@ def read_part(path: Path, *, even_living: bool = False) -> Part:
     run = load_run(path)
     if not run.inventory:  # killed before there was one
         run = replace(run, inventory={"run_id": run.run_id, "targets": {}})
+    rows = run.latest()
     n_selected = {target_of(entry): entry["n_cells"] for entry in run.config["targets"]}
+    for target, n in Counter(key.target for key in rows).items():
+        n_selected.setdefault(target, n)  # of a row whose target the config does not name
     part = Part(
         run=run,
         n_selected=n_selected,
         prompts={(entry["suite"], entry["id"]): dict(entry) for entry in run.config["prompts"]},
-        rows={row.record.key: row for row in run.rows},
+        rows=rows,
         snapshots=_snapshots(path, n_selected),
         gates=_gates(path, run.config),
     )
@@ -199,7 +204,7 @@ def _snapshots(path: Path, n_selected: Mapping[Target, int]) -> tuple[Snapshot, 
         except ValueError as error:
             raise OpenClawError(f"{file} is no snapshot of this format: {error}") from None
         if snapshot.target not in labels:
-            raise OpenClawError(f"{file} is of {snapshot.target}, which is no target of this run")
+            raise OpenClawError(f"{file} is of {shown(snapshot.target)}, which is no target of this run")
         snapshots.append(snapshot)
     return tuple(snapshots)
 
@@ -213,5 +218,5 @@ def read_snapshot(text: str) -> Snapshot:
     heading = text.partition("\n")[0]
     target, comma, moment = heading.removeprefix("# ").rpartition(", ")
     if not (heading.startswith("# ") and comma and moment in {"before", "after"}):
-        raise ValueError(f"its first line is no heading: {heading!r}")
+        raise ValueError(f"its first line is no heading: {shown(heading)}")
     return Snapshot(target=target, moment=moment, values=parse_snapshot(text))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.files import check_object, is_there, load_object
 from pytest_openclaw.run.directory import RESULTS
 from pytest_openclaw.run.reading import StoredRow, read_rows
@@ -78,17 +77,13 @@ def as_written(summary: Summary, path: Path) -> Summary:
     written = stored_summary(path)
     if written is None:
         return summary
-    try:
-        return replace(
-            summary,
-            gates=tuple(GateResult(**gate) for gate in written["gates"]),
-            verdict=written["verdict"],
-            comparison=written["comparison"] and comparison_from_json(written["comparison"]),
-            budget=written["budget"] and Budget(**written["budget"]),
-        )
-    except (KeyError, TypeError) as error:
-        what = f"{type(error).__name__}: {error}"
-        raise OpenClawError(f"{path / SUMMARY} is not as a run writes it: {what}") from None
+    return replace(
+        summary,
+        gates=tuple(GateResult(**gate) for gate in written["gates"]),
+        verdict=written["verdict"],
+        comparison=written["comparison"] and comparison_from_json(written["comparison"]),
+        budget=written["budget"] and Budget(**written["budget"]),
+    )
 
 
 def light_rows(path: Path) -> list[Record]:

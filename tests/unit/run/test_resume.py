@@ -26,7 +26,6 @@ from pytest_openclaw.run.resume import (
     read_kept,
     refusal,
     settings_of,
-    targets_of,
     to_wire,
 )
 from pytest_openclaw.run.session import Plan
