@@ -201,7 +201,8 @@ def parse_json(data: bytes | str) -> Any:
         value = _DECODER.decode(text)
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
-    if text.count("[") + text.count("{") > DEEPEST and _is_too_deep(value):
+    may_be_deep = isinstance(value, dict | list) and text.count("[") + text.count("{") > DEEPEST
+    if may_be_deep and _is_too_deep(value):
         raise ValueError(_TOO_DEEP)
     if _SURROGATE.search(text):
         _check_characters(value)
@@ -213,13 +214,9 @@ _TOO_DEEP = f"it is nested more than {DEEPEST} levels deep"
 
 def _is_too_deep(value: Any) -> bool:
     level = [value]
-    for _ in range(DEEPEST + 1):
-        level = [
-            inner
-            for one in level
-            if isinstance(one, dict | list)
-            for inner in (one.values() if isinstance(one, dict) else one)
-        ]
+    for _ in range(DEEPEST):
+        holders = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [inner for holder in holders for inner in holder if isinstance(inner, dict | list)]
     return bool(level)
 
 

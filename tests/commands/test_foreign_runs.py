@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,8 @@ import pytest
 
 from pytest_openclaw.commands.guests import Project
 from pytest_openclaw.run.guests import Guests
+from pytest_openclaw.run.stored.parts import read_part
+from pytest_openclaw.run.stored.rules import suite_files
 from pytest_openclaw.validators import BUILTIN
 from pytest_openclaw.validators.registry import build_registry
 from tests.commands.foreign_runs import COMMANDS, SECRET, called, check_case, made, resumed
@@ -36,6 +39,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         project = Project(validators=registry, guests=Guests())
         patch.setattr("pytest_openclaw.commands.guests.load_project", lambda root, suites: project)
+        # The charting library is no part of a run, and takes a second.
+        patch.setattr("pytest_openclaw.reports.html.page.bundle", lambda: "")
         folder = tmp_path_factory.mktemp("foreign")
         patch.chdir(folder)
         yield made(folder)
@@ -74,8 +79,6 @@ def test_a_changed_run_ends_each_command_with_a_sentence(
 @pytest.fixture
 def bad(folder: Path) -> Iterator[Path]:
     """A copy of a run, to be changed."""
-    import shutil
-
     path = folder / "runs/bad"
     shutil.rmtree(path, ignore_errors=True)
     shutil.copytree(folder / "runs/good", path)
@@ -143,27 +146,28 @@ def test_a_run_folder_may_be_a_link_itself(folder: Path, tmp_path: Path) -> None
     assert called(folder, "show", str(tmp_path / "mine")).status == 0
 
 
-@pytest.mark.parametrize(
-    "name", [".summary.json.tmp", ".lock", "summary.md", ".report.html.tmp", "report.html"]
-)
-def test_a_link_in_the_way_is_not_written_through(folder: Path, bad: Path, name: str) -> None:
+def test_no_link_is_written_through(folder: Path, bad: Path) -> None:
     """What a command writes into a run stays there, whatever somebody has put where it writes."""
-    (bad / name).unlink(missing_ok=True)
-    (bad / name).symlink_to(folder / "outside/canary.txt")
+    for name in ("summary.md", "report.html", ".summary.json.tmp", ".config.json.tmp", ".report.html.tmp"):
+        (bad / name).unlink(missing_ok=True)
+        (bad / name).symlink_to(folder / "outside/canary.txt")
 
-    called(folder, "gate", "bad", "--min-pass-rate=0.5", "--write")
-    called(folder, "report", "bad")
-    resumed(folder, "bad")
+    ended = [
+        called(folder, "gate", "bad", "--min-pass-rate=0.1", "--write").status,
+        called(folder, "report", "bad").status,
+        resumed(folder, "bad").status,
+    ]
+    (bad / ".lock").symlink_to(folder / "outside/canary.txt")
+    locked = [called(folder, "gate", "bad", "--min-pass-rate=0.1", "--write"), resumed(folder, "bad")]
 
+    assert ended == [10, 4, 0], "the page would replace what is no page"
+    assert [(one.status, ".lock is a link" in one.err) for one in locked] == [(4, True), (4, True)]
     assert (folder / "outside/canary.txt").read_text() == SECRET
 
 
 @pytest.mark.parametrize("suite", ["{outside}/evil.toml", "../outside/evil.toml", "runs/bad/evil.toml"])
 def test_a_suite_outside_of_the_project_is_not_loaded(folder: Path, bad: Path, suite: str) -> None:
     """Beside it may lie a conftest.py of somebody else, also in the run folder itself."""
-    from pytest_openclaw.run.stored.parts import read_part
-    from pytest_openclaw.run.stored.rules import suite_files
-
     project = folder / "project"
     (project / "runs/bad").mkdir(parents=True, exist_ok=True)
     for place in (folder / "outside/evil.toml", bad / "evil.toml"):

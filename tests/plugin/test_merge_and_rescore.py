@@ -296,6 +296,6 @@ def test_a_living_run_is_left_alone(plain_project: Any) -> None:
         session.wait()
 
     for done in refused:
-        assert done.returncode == 1
+        assert done.returncode == 4
         assert done.stderr.endswith("runs/one: a run is writing there now. Wait until it ends, or end it.\n")
     assert "1 of 2 cells" in _done(plain_project, "merge", "one", "--into", "x")
