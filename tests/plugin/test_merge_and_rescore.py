@@ -262,7 +262,7 @@ def test_a_project_that_cannot_be_loaded_is_refused(plain_project: Any, conftest
 
     done = _command(plain_project, "rescore", "one")
 
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (4, "")
     assert told in done.stderr
     assert done.stderr.startswith("python -m pytest_openclaw rescore: pytest cannot load the project in ")
     assert not (plain_project.folder / "runs/one-rescored").exists()
