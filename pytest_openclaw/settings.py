@@ -8,6 +8,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pytest_openclaw.schema_check import shown
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
@@ -178,10 +180,10 @@ def gates_of(values: Mapping[str, Any]) -> Gates:
     lines = tuple(GateLine(**line) for line in plain.pop("by_target", ()))
     for changes in (plain, *(line.changes for line in lines)):
         if not isinstance(changes, dict):
-            raise TypeError(f"what a line changes is {changes!r}")
+            raise TypeError(f"what a line changes is {shown(changes)}")
         for name, value in changes.items():
             if not isinstance(value, _type_of(name)):
-                raise TypeError(f"{name} is {value!r}")
+                raise TypeError(f"{name} is {shown(value)}")
         Gates(**changes)
     return Gates(**plain, by_target=lines)
 

@@ -10,7 +10,7 @@ import psutil
 
 from pytest_openclaw.clock import epoch_ms
 from pytest_openclaw.files import parse_json
-from pytest_openclaw.schema_check import compile_schema
+from pytest_openclaw.schema_check import compile_schema, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +80,7 @@ def parse_snapshot(text: str) -> JsonObject:
     for line in text.splitlines()[1:]:
         words = line.split()
         if len(words) < 2:
-            raise ValueError(f"no name and value in {line!r}")
+            raise ValueError(f"no name and value in {shown(line)}")
         name, value = words[:2]
         snapshot[name] = None if value == "None" else parse_json(value)
         if misfit := _FIGURE(snapshot[name]):

@@ -41,6 +41,7 @@ VALUES: tuple[Any, ...] = (
     "../../etc/passwd", "/etc/passwd", "/dev/zero", "P1", "ok", "error", "openclaw-2026.9.6", "lab", [], [None], [[]],
     ["x"], [1, 2], [{}], {}, {"": 0}, {"x": None}, {"type": "noop"}, {"type": "nonesuch"}, {"type": "python"},
     {"type": "regex", "pattern": "("}, {"type": "all_of", "validators": "x"}, {"name": 1}, {"text": "x"}, {"calls": []},
+    "[" * 50_000, '{"id":' * 3000, "9" * 5000, "{}", '{"path": 1e999}', "[NaN]", '"\\ud800"', "<think>" * 300, "```json\n{" * 50,
     {"catalogue": "/dev/zero", "sha256": "x", "tools": "direct"}, {"server": "x"}, {"low": 1, "high": 0},
 )  # fmt: skip
 TEXTS = (
