@@ -80,11 +80,7 @@ OPTIONS = (
         "FILE",
     ),
     Option("runs-dir", "Folder of the run directories (runs).", "DIR"),
-    Option(
-        "run-id",
-        "Name of this run's directory (the time, as 20260213_235930).",
-        "ID",
-    ),
+    Option("run-id", "Name of this run's directory (the time, as 20260213_235930).", "ID"),
     Option(
         "resume",
         "Go on with an interrupted run: its id, or last. Answered cells are kept, all others are asked.",
