@@ -22,6 +22,7 @@ from pytest_openclaw.settings import (
     ACROSS,
     DEFAULT_PROVIDER,
     EMBEDDED_TARGET,
+    LAST,
     MOST_REPEATS,
     Concurrency,
     Endpoint,
@@ -30,6 +31,7 @@ from pytest_openclaw.settings import (
     OwnPrice,
     Settings,
     firm_gates,
+    parse_run_id,
 )
 from pytest_openclaw.suites import parse_endpoint, parse_targets
 
@@ -55,7 +57,7 @@ def load_settings(
     endpoints = _endpoints(config, providers)
     names = [*providers, *(endpoint.name for endpoint in endpoints)]
     run_id, run_id_given = _run_id(config)
-    resume = _read(config, "resume", _run_name, "")
+    resume = _read(config, "resume", _stored_run, "")
     until_conclusive = bool(lookup(config, "until-conclusive")[0])
     return Settings(
         targets=_targets(config, names, targets, resumes=bool(resume)),
@@ -342,14 +344,12 @@ def _embedded_default(config: pytest.Config) -> list[str]:
     )
 
 
-def _run_name(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,127}", text):
-        raise ValueError("give up to 128 letters, digits, _ . + -, not starting with a sign")
-    return text
+def _stored_run(text: str) -> str:
+    return text if text == LAST else parse_run_id(text)
 
 
 def _run_id(config: pytest.Config) -> tuple[str, bool]:
-    given = _read(config, "run-id", _run_name, "")
+    given = _read(config, "run-id", parse_run_id, "")
     # The local time is meant, as on the user's clock; tests fix the id instead.
     return given or datetime.now().astimezone().strftime("%Y%m%d_%H%M%S"), bool(given)
 

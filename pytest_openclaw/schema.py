@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
-from functools import cache, partial
+from dataclasses import MISSING, fields
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_openclaw.records import Record
+from pytest_openclaw.schema_check import compile_schema, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.schema_check import Check
 
 # Row format history, newest first:
 # 2: `tools_offered` to `start_up_ms`, and the outcomes of native tool use.
@@ -43,11 +45,7 @@ def from_row(row: Mapping[str, Any]) -> Record:
     Raises:
         ValueError: the row is not a result, or is of a newer format than this version reads.
     """
-    if row.get("record_type") != "result":
-        raise ValueError(f"not a result: record_type is {row.get('record_type')!r}")
-    version = row.get("schema_version", ROW_VERSION)
-    if not isinstance(version, int) or version > ROW_VERSION:
-        raise ValueError(f"row format {version} is newer than {ROW_VERSION}; upgrade pytest-openclaw")
+    _check_format(row)
     values: dict[str, Any] = {
         name: tuple(row[name]) if name in _TUPLES and row[name] is not None else row[name]
         for name in _FIELDS
@@ -56,75 +54,53 @@ def from_row(row: Mapping[str, Any]) -> Record:
     return Record(**values, extra={key: row[key] for key in row.keys() - _KEYS})
 
 
-def check_types(record: Record) -> None:
-    """Refuse a record that was read from a file and holds what no run writes.
+def check_row(row: JsonObject) -> None:
+    """Refuse a row that was read from a file and holds what no run writes.
 
-    Only the types: quick enough for a million rows, and what is computed from them cannot go wrong then.
+    Required are the fields without which there is no record; an older version may not have known the others.
 
     Raises:
         ValueError: names the field and its value.
     """
-    for name, fits in _type_checks().items():
-        value = getattr(record, name)
-        if not fits(value):
-            raise ValueError(f"{name} is {value!r}")
-    if not all(isinstance(name, str) for name in record.tool_calls):
-        raise ValueError(f"tool_calls is {record.tool_calls!r}")
-    for call in record.tool_call_details:
-        if not (isinstance(call, dict) and {type(call.get(key)) for key in ("name", "arguments")} == {str}):
-            raise ValueError(f"tool_call_details holds {call!r}")
-    for turn in record.turns or ():
-        if not _is_turn(turn):
-            raise ValueError(f"turns holds {turn!r}")
+    _check_format(row)
+    _refuse_misfit(_row_check()(row))
 
 
-def _is_turn(turn: Any) -> bool:
-    """Whether a turn holds what it takes to judge it again."""
-    if not (isinstance(turn, dict) and isinstance(turn.get("text"), str)):
-        return False
-    calls, reasoning = turn.get("calls"), turn.get("reasoning")
-    if not (isinstance(calls, list) and isinstance(reasoning, str | None)):
-        return False
-    return all(
-        isinstance(call, dict)
-        and {type(call.get(key)) for key in ("name", "arguments")} == {str}
-        and isinstance(call.get("result"), str | None)
-        for call in calls
-    )
+def check_document(name: str, document: JsonObject) -> None:
+    """Refuse a whole file, such as `config`, that is not as a run writes it.
+
+    Raises:
+        ValueError: names the key and its value.
+    """
+    _refuse_misfit(_check_of(name)(document))
 
 
-_PYTHON_TYPES: Mapping[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "array": (tuple,),
-    "object": (dict,),
-    "null": (type(None),),
-}
+def _check_format(row: Mapping[str, Any]) -> None:
+    if row.get("record_type") != "result":
+        raise ValueError(f"not a result: record_type is {shown(row.get('record_type'))}")
+    version = row.get("schema_version", ROW_VERSION)
+    if not isinstance(version, int) or version > ROW_VERSION:
+        raise ValueError(f"row format {shown(version)} is newer than {ROW_VERSION}; upgrade pytest-openclaw")
+
+
+def _refuse_misfit(misfit: str | None) -> None:
+    if misfit:
+        raise ValueError(misfit.removeprefix("."))
 
 
 @cache
-def _type_checks() -> dict[str, Callable[[Any], bool]]:
-    checks: dict[str, Callable[[Any], bool]] = {}
-    properties = load_schema("row")["properties"]
-    for name in _FIELDS:
-        rule = properties[name]
-        if "enum" in rule:
-            checks[name] = rule["enum"].__contains__
-        else:
-            named = rule["type"] if isinstance(rule["type"], list) else [rule["type"]]
-            types = tuple(one for word in named for one in _PYTHON_TYPES[word])
-            checks[name] = partial(_is_of, types=types)
-    return checks
+def _row_check() -> Check:
+    needed = [one.name for one in fields(Record) if one.default is MISSING and one.default_factory is MISSING]
+    return compile_schema({**load_schema("row"), "required": needed})
 
 
-def _is_of(value: Any, *, types: tuple[type, ...]) -> bool:
-    return isinstance(value, types)
+@cache
+def _check_of(name: str) -> Check:
+    return compile_schema(load_schema(name))
 
 
 @cache
 def load_schema(name: str) -> JsonObject:
-    """Return a published JSON Schema: `row` or `summary`."""
+    """Return a published JSON Schema: `row`, `summary`, `config` or `inventory`."""
     text = resources.files("pytest_openclaw").joinpath("schemas", f"{name}.schema.json").read_text("utf-8")
     return cast("JsonObject", json.loads(text))

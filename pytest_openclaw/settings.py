@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pytest_openclaw.schema_check import shown
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from pytest_openclaw.records import Target, ThinkingLevel
+
+LAST = "last"
+"""What a user calls the run that was written to last."""
+_RUN_ID = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.+-]{0,126}[A-Za-z0-9_+-])?")
+# https://learn.microsoft.com/en-us/windows/win32/fileio/naming-a-file, with any extension too
+_DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))}
 
 VerdictMode = Literal["cells", "gate"]
 ACROSS = ("prompt", "validator", "serving", "settings")
@@ -145,6 +154,22 @@ def firm_gates(gates: Gates, said: Gates, given: Collection[str]) -> Gates:
     return replace(gates, **firm, by_target=tuple(lines))
 
 
+def parse_run_id(text: str) -> str:
+    """Return a new run's id, which every system can hold as the name of a folder.
+
+    Raises:
+        ValueError: it is none; the text is the hint.
+    """
+    if not _RUN_ID.fullmatch(text):
+        rule = "not starting with a sign and not ending with a dot"
+        raise ValueError(f"give up to 128 letters, digits, _ . + -, {rule}")
+    if text.casefold() == LAST:
+        raise ValueError(f"{LAST} means the newest run; give another name")
+    if text.partition(".")[0].casefold() in _DEVICES:
+        raise ValueError("Windows keeps this name for a device; give another one")
+    return text
+
+
 def gates_of(values: Mapping[str, Any]) -> Gates:
     """Return the gates as `asdict` wrote them; what an older version did not know is not set.
 
@@ -155,10 +180,10 @@ def gates_of(values: Mapping[str, Any]) -> Gates:
     lines = tuple(GateLine(**line) for line in plain.pop("by_target", ()))
     for changes in (plain, *(line.changes for line in lines)):
         if not isinstance(changes, dict):
-            raise TypeError(f"what a line changes is {changes!r}")
+            raise TypeError(f"what a line changes is {shown(changes)}")
         for name, value in changes.items():
             if not isinstance(value, _type_of(name)):
-                raise TypeError(f"{name} is {value!r}")
+                raise TypeError(f"{name} is {shown(value)}")
         Gates(**changes)
     return Gates(**plain, by_target=lines)
 

@@ -80,7 +80,8 @@ def check_run_name(state: State) -> None:
 
 def read_baseline(state: State) -> None:
     """Read the run to compare with, before anybody is called; refuse a gate that has none."""
-    from pytest_openclaw.run.baseline import LAST, find_baseline, read_measured
+    from pytest_openclaw.run.baseline import find_baseline, read_measured
+    from pytest_openclaw.settings import LAST
 
     settings = state.settings
     name, began = settings.baseline, state.resumption.path

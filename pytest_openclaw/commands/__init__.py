@@ -30,11 +30,8 @@ COMMANDS = (
     "route", "show",
 )  # fmt: skip
 
-REFUSED = 1
-"""Exit status if a command could not do what it was asked; argparse's own, for usage, is 2.
-
-A command whose 1 means something else has a `REFUSED` of its own.
-"""
+REFUSED = 4
+"""Exit status if a command could not do its work, as pytest has it for wrong usage; argparse's own is 2."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         answer: Answer = command.run(arguments)
     except (OpenClawError, OSError) as error:
         print(f"{parsers[arguments.command].prog}: {_in_words(error)}", file=sys.stderr)  # noqa: T201
-        return int(getattr(command, "REFUSED", REFUSED))
+        return REFUSED
     for warning in answer.warnings:
         print(f"{parsers[arguments.command].prog}: {printable(warning)}", file=sys.stderr)  # noqa: T201
     try:

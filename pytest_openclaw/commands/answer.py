@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.settings import parse_run_id
 
 if TYPE_CHECKING:
     import argparse
@@ -75,10 +76,14 @@ def new_run_path(name: str, runs_dir: Path) -> Path:
     """Return where a new run is to be made: a path, or a run id in the folder of runs.
 
     Raises:
-        OpenClawError: something is there already.
+        OpenClawError: something is there already, or no run can have this id.
     """
     path = Path(name)
     path = path if path.name != name else runs_dir / name
+    try:
+        parse_run_id(path.name)
+    except ValueError as error:
+        raise OpenClawError(f"no run can be named {path.name}: {error}") from None
     if path.exists():
         raise OpenClawError(f"{path} exists already; name a run that does not")
     return path
@@ -97,15 +102,24 @@ def write_over_ours(path: Path, text: str, first_words: str, what: str) -> None:
         OpenClawError: something else is there.
         OSError: it cannot be written.
     """
-    if path.exists() and not path.read_bytes().startswith(first_words.encode()):
+    from pytest_openclaw.files import replacing
+
+    if not _is_ours_or_free(path, first_words.encode()):
         raise OpenClawError(f"{path} exists and is no {what} of ours; name another file")
-    temporary = path.with_name(f".{path.name}.tmp")
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
+def _is_ours_or_free(path: Path, first_words: bytes) -> bool:
+    from pytest_openclaw.files import is_there, open_file
+
+    if not is_there(path):
+        return True
     try:
-        temporary.write_text(text, "utf-8", newline="\n")
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+        with open_file(path) as file:
+            return file.read(len(first_words)) == first_words
+    except OpenClawError:
+        return False
 
 
 def counted(n: int, what: str) -> str:

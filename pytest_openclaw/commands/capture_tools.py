@@ -14,7 +14,7 @@ OpenClaw runs in folders of its own. Your config is read by OpenClaw itself and
 never written; keys, servers, channels, gateway, MCP servers, hooks and plugins
 of yours are left out.
 
-Exit status: 0 done, 2 refused or wrong usage; with --check 1 if a surface has
+Exit status: 0 done, 2 wrong usage, 4 refused; with --check 1 if a surface has
 changed, whether or not the file was saved.
 
 Example:
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.tools.catalogue import Catalogue
 
 DRIFTED = 1
-REFUSED = 2
 STDOUT = "-"
 FIRST_WORDS = '{\n "release": "openclaw-'
 

@@ -43,10 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Answer:
     """Write the rows."""
+    from pytest_openclaw.files import is_there
     from pytest_openclaw.reports.csv_rows import render_csv
 
     path = run_path(arguments.run, arguments.runs_dir)
-    if arguments.into and arguments.into.exists():
+    if arguments.into and is_there(arguments.into):
         raise OpenClawError(f"{arguments.into} exists already; name a file that does not")
     lines, columns, torn = _chosen(path, arguments)
     warnings = [f"{path}: the last line was torn when the run was killed, and is left out"] if torn else []
@@ -68,7 +69,7 @@ def _chosen(path: Path, arguments: argparse.Namespace) -> tuple[list[int], list[
     """
     from pytest_openclaw.run.directory import RESULTS
     from pytest_openclaw.run.reading import StoredRow, load_config, read_rows
-    from pytest_openclaw.schema import check_types, to_row
+    from pytest_openclaw.schema import to_row
 
     load_config(path)  # else it is no run
     latest: dict[CellKey, int] = {}
@@ -80,10 +81,6 @@ def _chosen(path: Path, arguments: argparse.Namespace) -> tuple[list[int], list[
             torn = True
             continue
         record = found.record
-        try:
-            check_types(record)
-        except ValueError as error:
-            raise OpenClawError(f"{path / RESULTS}: line {number + 1} is no row of a run: {error}") from None
         latest.pop(record.key, None)
         if is_chosen(record, arguments):
             latest[record.key] = number
@@ -109,11 +106,7 @@ def _write(into: Path, text: Iterator[str]) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    temporary = into.with_name(f".{into.name}.tmp")
-    try:
-        with temporary.open("w", encoding="utf-8", newline="") as file:
-            file.writelines(text)
-        temporary.replace(into)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    from pytest_openclaw.files import replacing
+
+    with replacing(into) as file:
+        file.writelines(part.encode() for part in text)

@@ -9,7 +9,7 @@ With --write, summary.json and the run's reports (summary.md and others) are
 written anew with gates and comparison; its rows stay as they are.
 
 Exit status: 0 passed, 1 failed, 10 no verdict (as pytest has it, and never a
-pass), 2 refused.
+pass), 4 refused.
 
 Example:
   python -m pytest_openclaw gate last --min-pass-rate 0.9 --require-tier 1
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.run.stored.parts import Part
     from pytest_openclaw.stats.summary import Summary
 
-REFUSED = 2
-"""1 is a gate that failed."""
 STATUS = {"passed": 0, "failed": 1, "no_verdict": 10}
 HELP = {
     "min-pass-rate": ("RATE", "each target passes this share of its judged cells: 0.9"),

@@ -176,7 +176,7 @@ def _served(inventory: JsonObject, label: str) -> dict[str, dict[str, object]]:
     """Return every value that a server told of a target, on any machine and in any part of a merged run."""
     found: dict[str, dict[str, object]] = {}
     parts = [inventory, *inventory.get("parts", ())]
-    for place in [*parts, *(host for part in parts for host in part.get("hosts", {}).values())]:
+    for place in [*parts, *(host for part in parts for host in (part.get("hosts") or {}).values())]:
         serving = place.get("targets", {}).get(label, {})
         for server in (serving.get("server"), serving.get("server_when_resumed")):
             for key, value in server.items() if isinstance(server, dict) else ():

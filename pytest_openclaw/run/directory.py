@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import Timeout
 
 from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.files import check_regular, is_there, open_regular, read_lines, replacing
 from pytest_openclaw.once import lock_file
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ LOCK = ".lock"
 _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 # JSON may hold them as they are, but readers such as `str.splitlines` end a line there.
 OTHER_LINE_ENDS = {ord(character): f"\\u{ord(character):04x}" for character in "\x85\u2028\u2029"}
-BINARY: int = getattr(os, "O_BINARY", 0)  # Windows alone has it
 
 
 class RunDirectory:
@@ -74,6 +74,7 @@ class RunDirectory:
         return self.path.name
 
     def __enter__(self) -> RunDirectory:
+        check_regular(self.path / LOCK)  # the lock file is emptied when it is opened
         try:
             self._lock.acquire()
         except Timeout:
@@ -134,21 +135,15 @@ class RunDirectory:
             OSError: it cannot be written; the old file is untouched.
         """
         assert self._results is not None, "the directory is open"
-        results, temporary = self.path / RESULTS, self.path / f".{RESULTS}.tmp"
+        results = self.path / RESULTS
         try:
-            with results.open("rb") as rows, temporary.open("wb") as kept:
-                for number, line in enumerate(rows, 1):
+            with replacing(results) as kept:
+                for number, line in enumerate(read_lines(results), 1):
                     if number in numbers:
                         kept.write(line if line.endswith(b"\n") else line + b"\n")
-                kept.flush()
-                os.fsync(kept.fileno())
-            # Windows replaces no open file; and what is appended later must go to the new one.
-            os.close(self._results)
-            self._results = None
-            temporary.replace(results)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+                # Windows replaces no open file; and what is appended later must go to the new one.
+                os.close(self._results)
+                self._results = None
         finally:
             if self._results is None:
                 self._results = self._open_results()
@@ -165,19 +160,11 @@ class RunDirectory:
 
     def write_text(self, name: str, text: str) -> None:
         """Write a whole file, atomically: a reader finds the old one or the new one, never a part."""
-        temporary = self.path / f".{name}.tmp"
-        try:
-            with temporary.open("w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self.path / name)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        with replacing(self.path / name) as file:
+            file.write(text.encode())
 
     def _open_results(self) -> int:
-        return os.open(self.path / RESULTS, os.O_WRONLY | os.O_CREAT | os.O_APPEND | BINARY, 0o666)
+        return open_regular(self.path / RESULTS, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def _sweep(self) -> None:
         """Remove what a killed run had not finished writing; its lock is ours, so nobody writes there."""
@@ -222,17 +209,22 @@ def is_unbegun(path: Path) -> bool:
     """Whether a directory holds at most what a run leaves that was killed before it wrote `config.json`."""
     try:
         return not is_living(path) and all(
-            (file.name in {RESULTS, LOCK} and not file.stat().st_size) or file.match(".*.tmp")
+            (file.name in {RESULTS, LOCK} and not file.lstat().st_size) or file.match(".*.tmp")
             for file in path.iterdir()
         )
-    except OSError:  # no directory, or gone by now
+    except (OSError, OpenClawError):  # no directory, or gone by now; or no run has made it
         return False
 
 
 def is_living(path: Path) -> bool:
-    """Whether a run is writing into the directory at this moment; nothing there is changed."""
+    """Whether a run is writing into the directory at this moment; nothing there is changed.
+
+    Raises:
+        OpenClawError: its lock is no file of a run's.
+    """
     lock = path / LOCK
-    if not lock.exists():  # a living run's lock file stands as long as it is held
+    check_regular(lock)
+    if not is_there(lock):  # a living run's lock file stands as long as it is held
         return False
     try:
         with lock_file(lock, timeout_s=0):

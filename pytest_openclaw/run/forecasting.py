@@ -11,7 +11,7 @@ from pytest_openclaw.prices import Prices
 from pytest_openclaw.records import Usage
 from pytest_openclaw.run.directory import RESULTS
 from pytest_openclaw.run.executor import lane_limits
-from pytest_openclaw.run.reading import CONFIG, StoredRow, read_rows
+from pytest_openclaw.run.reading import StoredRow, read_rows, runs_by_age
 from pytest_openclaw.stats.forecast import Forecast, History, Line, Sum, Typical
 from pytest_openclaw.suites import is_wildcard
 
@@ -71,11 +71,9 @@ def newest_runs(runs_dir: Path, notes: list[str]) -> Iterator[tuple[str, list[Re
         runs_dir: where they are.
         notes: takes a sentence on each that cannot be read.
     """
-    found = [results for results in runs_dir.glob(f"*/{RESULTS}") if (results.parent / CONFIG).is_file()]
-    found.sort(key=lambda results: (results.stat().st_mtime_ns, results.parent.name), reverse=True)
-    for results in found[:MOST_RUNS]:
+    for path in runs_by_age(runs_dir)[:MOST_RUNS]:
         try:
-            yield results.parent.name, [*_bare_rows(results)]
+            yield path.name, [*_bare_rows(path / RESULTS)]
         except OpenClawError as error:
             notes.append(f"left out: {error}")
 

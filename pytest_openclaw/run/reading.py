@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.files import check_object, is_there, load_object, parse_json, read_lines
+from pytest_openclaw.records import Target
 from pytest_openclaw.run.directory import RESULTS
-from pytest_openclaw.schema import from_row
+from pytest_openclaw.schema import check_row, from_row
+from pytest_openclaw.schema_check import shown
+from pytest_openclaw.settings import LAST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from pytest_openclaw.records import CellKey, JsonObject, Record
 
 
 CONFIG = "config.json"
+CONFIG_VERSION = 1
 INVENTORY = "inventory.json"
 
 
@@ -64,15 +68,24 @@ def find_run(runs_dir: Path, name: str) -> Path:
     Raises:
         OpenClawError: there is none.
     """
-    found = [results for results in runs_dir.glob(f"*/{RESULTS}") if (results.parent / CONFIG).is_file()]
-    newest = max(found, key=lambda results: (results.stat().st_mtime_ns, results.parent.name), default=None)
+    newest = next(iter(runs_by_age(runs_dir)), None)
     if newest is None:
         raise OpenClawError(f"there is no run in {runs_dir}")
-    if name == "last":
-        return newest.parent
-    if not (runs_dir / name / CONFIG).is_file():
-        raise OpenClawError(f"there is no run {name} in {runs_dir}; the last one is {newest.parent.name}")
+    if name == LAST:
+        return newest
+    if not is_there(runs_dir / name / CONFIG):
+        raise OpenClawError(f"there is no run {name} in {runs_dir}; the last one is {newest.name}")
     return runs_dir / name
+
+
+def runs_by_age(runs_dir: Path) -> list[Path]:
+    """Return the directories of runs, that which was written to last first."""
+    found = [
+        (results.lstat().st_mtime_ns, results.parent.name, results.parent)
+        for results in runs_dir.glob(f"*/{RESULTS}")
+        if is_there(results.parent / CONFIG)
+    ]
+    return [path for _, _, path in sorted(found, reverse=True)]
 
 
 def load_run(path: Path) -> StoredRun:
@@ -101,26 +114,31 @@ def read_rows(results: Path) -> Iterator[StoredRow | bytes]:
     """Yield the rows of a `results.jsonl`, one in memory at a time, and last what a killed run left of one.
 
     Raises:
-        OpenClawError: the file cannot be read, or a line before the last one is no row; names the line.
+        OpenClawError: the file cannot be read, or a line before the last one is no row, or one that no run
+            writes; names the line.
     """
-    try:
-        with results.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if line.endswith(b"\n"):
-                    yield _row(results, number, line[:-1])
-                else:
-                    yield _complete(line) or line
-    except OSError as error:
-        raise _unreadable(results, error) from None
+    for number, line in enumerate(read_lines(results), 1):
+        if line.endswith(b"\n"):
+            yield _row(results, number, line[:-1])
+        else:
+            yield _complete(line) or line
 
 
 def load_config(path: Path) -> JsonObject:
     """Return a run's `config.json`.
 
     Raises:
-        OpenClawError: it cannot be read.
+        OpenClawError: it cannot be read, or is of a newer format than this version reads.
     """
-    return _object(path / CONFIG)
+    config = load_object(path / CONFIG)
+    version = config.get("schema_version")
+    if not isinstance(version, int) or version > CONFIG_VERSION:
+        raise OpenClawError(
+            f"{path / CONFIG}: its format is {shown(version)}, the newest known here is {CONFIG_VERSION}; "
+            "upgrade pytest-openclaw"
+        )
+    check_object(path / CONFIG, "config", config)
+    return config
 
 
 def load_inventory(path: Path) -> JsonObject:
@@ -129,7 +147,12 @@ def load_inventory(path: Path) -> JsonObject:
     Raises:
         OpenClawError: it cannot be read.
     """
-    return _object(path / INVENTORY) if (path / INVENTORY).exists() else {}
+    return load_object(path / INVENTORY, "inventory") if is_there(path / INVENTORY) else {}
+
+
+def target_of(entry: Mapping[str, Any]) -> Target:
+    """Return a target as `config.json` and `summary.json` name it."""
+    return Target(provider=entry["provider"], model=entry["model"], thinking_level=entry["thinking_level"])
 
 
 def repeats_of(config: JsonObject) -> int:
@@ -139,31 +162,28 @@ def repeats_of(config: JsonObject) -> int:
 
 def _row(path: Path, number: int, line: bytes) -> StoredRow:
     try:
-        return StoredRow(line=line, record=from_row(json.loads(line)))
-    except (ValueError, TypeError, AttributeError) as error:
-        mend = "To do without it, remove the line."
-        raise OpenClawError(f"{path}: line {number} is no row of this format: {error}. {mend}") from None
+        return parse_row(line)
+    except ValueError as error:
+        hint = "To do without it, remove the line."
+        raise OpenClawError(f"{path}: line {number} is no row of this format: {error}. {hint}") from None
+
+
+def parse_row(line: bytes) -> StoredRow:
+    """Return what a line of `results.jsonl` says.
+
+    Raises:
+        ValueError: it is no row, or holds what no run writes.
+    """
+    row = parse_json(line)
+    if not isinstance(row, dict):
+        raise ValueError("it is no JSON object")
+    check_row(row)
+    return StoredRow(line=line, record=from_row(row))
 
 
 def _complete(line: bytes) -> StoredRow | None:
     """A last line that lacks nothing but its line feed."""
     try:
-        return StoredRow(line=line, record=from_row(json.loads(line)))
-    except (ValueError, TypeError, AttributeError):
+        return parse_row(line)
+    except ValueError:
         return None
-
-
-def _object(path: Path) -> JsonObject:
-    try:
-        value = json.loads(path.read_bytes())
-    except OSError as error:
-        raise _unreadable(path, error) from None
-    except ValueError as error:
-        raise OpenClawError(f"{path} is no JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise OpenClawError(f"{path} holds no JSON object")
-    return cast("JsonObject", value)
-
-
-def _unreadable(path: Path, error: OSError) -> OpenClawError:
-    return OpenClawError(f"{path}: {error.strerror or error}; is {path.parent} a run directory?")

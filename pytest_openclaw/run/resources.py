@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 import psutil
 
 from pytest_openclaw.clock import epoch_ms
+from pytest_openclaw.files import parse_json
+from pytest_openclaw.schema_check import compile_schema, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 GIB = 1024**3
+_FIGURE = compile_schema({"type": ["number", "null"]})
 LOADS = ("load_1m", "load_5m", "load_15m")
 
 
@@ -72,13 +74,15 @@ def parse_snapshot(text: str) -> JsonObject:
     """Return the snapshot that `render_snapshot` made into this text.
 
     Raises:
-        ValueError: it is no such text.
+        ValueError: it is no such text, or tells a value that is no number.
     """
     snapshot: JsonObject = {}
     for line in text.splitlines()[1:]:
         words = line.split()
         if len(words) < 2:
-            raise ValueError(f"no name and value in {line!r}")
+            raise ValueError(f"no name and value in {shown(line)}")
         name, value = words[:2]
-        snapshot[name] = None if value == "None" else json.loads(value)
+        snapshot[name] = None if value == "None" else parse_json(value)
+        if misfit := _FIGURE(snapshot[name]):
+            raise ValueError(f"{name}{misfit}")
     return snapshot

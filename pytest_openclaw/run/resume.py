@@ -23,9 +23,10 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.files import open_file
 from pytest_openclaw.records import CellKey, Target
 from pytest_openclaw.reports.numbers import shorten
-from pytest_openclaw.run.reading import StoredRow, read_rows, repeats_of
+from pytest_openclaw.run.reading import StoredRow, read_rows, repeats_of, target_of
 from pytest_openclaw.settings import THINKING_ROOM_TOKENS, firm_gates, gates_of
 from pytest_openclaw.stats.tool_use import bare_turns
 from pytest_openclaw.suites import is_wildcard
@@ -110,10 +111,8 @@ class Replay:
 
 def _answer(record: Record) -> str:
     """The answer without thinking; of a scripted exchange the last text."""
-    last = record.turns[-1] if record.turns else None
-    # Rows are not checked here as `rescore` checks them, and somebody else may have written this one.
-    text = last.get("text") if isinstance(last, dict) else None
-    return strip_thinking(text if isinstance(text, str) else record.raw_output).strip()
+    text = str(record.turns[-1]["text"]) if record.turns else record.raw_output
+    return strip_thinking(text).strip()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +156,7 @@ def read_kept(results: Path) -> Kept:
 
 
 def _ends_whole(results: Path) -> bool:
-    with results.open("rb") as file:
+    with open_file(results) as file:
         size = file.seek(0, 2)
         file.seek(max(0, size - 1))
         return file.read() in {b"", b"\n"}
@@ -186,18 +185,8 @@ def from_wire(plain: Iterable[Any]) -> dict[CellKey, Replay]:
 
 
 def targets_of(config: JsonObject) -> tuple[Target, ...]:
-    """Return the targets of a run, in their order.
-
-    Raises:
-        OpenClawError: `config.json` does not tell them.
-    """
-    try:
-        return tuple(
-            Target(provider=entry["provider"], model=entry["model"], thinking_level=entry["thinking_level"])
-            for entry in config["targets"]
-        )
-    except (KeyError, TypeError) as error:
-        raise OpenClawError(f"its config.json tells no targets ({error})") from None
+    """Return the targets of a run, in their order."""
+    return tuple(map(target_of, config["targets"]))
 
 
 def settings_of(config: JsonObject, settings: Settings, given: Collection[str]) -> Settings:
@@ -209,7 +198,7 @@ def settings_of(config: JsonObject, settings: Settings, given: Collection[str]) 
         given: the names of the options on the command line, such as `min-pass-rate`.
 
     Raises:
-        OpenClawError: `config.json` does not tell its targets, or not its gates.
+        OpenClawError: `config.json` does not tell its gates.
     """
     gates = settings.gates
     if (began := config.get("gates")) is not None:
@@ -220,7 +209,7 @@ def settings_of(config: JsonObject, settings: Settings, given: Collection[str]) 
     others: dict[str, Any] = {
         name: config[name]
         for name in ("stream", "verdict", "fail_unavailable")
-        if name in config and _option(name) not in given
+        if config.get(name) is not None and _option(name) not in given
     }
     was_conditional = bool(config.get("until_conclusive"))
     if was_conditional or "until-conclusive" not in given:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.clock import epoch_ms
 from pytest_openclaw.run.comparing import Measured, compare_runs
 from pytest_openclaw.run.guests import Guests
+from pytest_openclaw.run.reading import CONFIG_VERSION
 from pytest_openclaw.run.settling import Settling
 from pytest_openclaw.run.surroundings import Surroundings
 from pytest_openclaw.schema import from_row
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.run.settling import Decision
     from pytest_openclaw.settings import Settings
     from pytest_openclaw.stats.compare import ComparedRuns
-
-CONFIG_VERSION = 1
 
 
 @dataclass(frozen=True, kw_only=True)

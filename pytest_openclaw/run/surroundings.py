@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.files import is_there, read_file
 from pytest_openclaw.run.inventory import collect_inventory
 from pytest_openclaw.run.resources import collect_snapshot, parse_snapshot, render_snapshot
 from pytest_openclaw.stats.summary import Snapshots
@@ -53,7 +54,7 @@ class Surroundings:
         """
         apart = {"run_id", "targets", "hosts"}
         there = {key: value for key, value in inventory.items() if key not in apart}
-        self._hosts = dict(inventory.get("hosts", {}))
+        self._hosts = dict(inventory.get("hosts") or {})
         self._serving = dict(inventory.get("targets", {}))
         for host in (self.host, *self._hosts):
             served = self._hosts[host]["targets"] if host in self._hosts else self._serving
@@ -149,10 +150,10 @@ class Surroundings:
         found: dict[str, JsonObject] = {}
         for moment in MOMENTS:
             path = self._directory.path / self._file_of(target, host, moment)
-            if not path.exists():
+            if not is_there(path):
                 continue
             try:
-                found[moment] = parse_snapshot(path.read_text("utf-8"))
+                found[moment] = parse_snapshot(read_file(path).decode())
             except ValueError as error:
                 raise OpenClawError(f"{path} is no snapshot ({error}); remove it") from None
         return Snapshots(**found)

@@ -20,11 +20,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import stat
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.files import parse_json
 from pytest_openclaw.toolcalls import Tool
 
 if TYPE_CHECKING:
@@ -124,16 +126,18 @@ def read_catalogue(path: Path) -> Catalogue:
         ValueError: it cannot be read, or is none; the text goes behind the file's name.
     """
     try:
-        data = json.loads(path.read_bytes())
+        if not stat.S_ISREG(path.stat().st_mode):  # a stored run may name any path
+            raise ValueError("is no file; `capture-tools` writes one")
+        data = path.read_bytes()
     except OSError as error:
         raise ValueError(f"cannot be read ({error.strerror or error})") from None
-    except ValueError:
-        raise ValueError("is no JSON; `capture-tools` writes such a file") from None
     try:
-        found = catalogue_in(data)
+        found = catalogue_in(parse_json(data))
         for surface in found.surfaces:
             found.surface(surface)
         found.deferred_tools()
+    except ValueError:
+        raise ValueError("is no JSON; `capture-tools` writes such a file") from None
     except (KeyError, TypeError, AttributeError) as error:
         why = f"{type(error).__name__}: {error}"
         raise ValueError(f"is no catalogue ({why}); `capture-tools` writes one") from None

@@ -157,11 +157,11 @@ def test_wrong_words_end_with_2(runs: Path, words: list[str], capsys: pytest.Cap
         ),
     ],
 )
-def test_what_cannot_be_done_ends_with_1(
+def test_what_cannot_be_done_ends_with_4(
     runs: Path, words: list[str], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One line on stderr says which command, what is wrong and where; no run is made."""
-    assert main(words) == 1
+    assert main(words) == 4
 
     shown = capsys.readouterr()
     assert shown.out == ""
@@ -175,7 +175,7 @@ def test_a_damaged_run_gives_no_traceback() -> None:
     """In a process of its own too, the end is a line and a status."""
     done = _process("merge", __file__, "--into", "x")
 
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (4, "")
     assert done.stderr.startswith("python -m pytest_openclaw merge: ")
     assert done.stderr.count("\n") == 1
 
@@ -246,7 +246,7 @@ def test_hostile_names_are_spelled_out(runs: Path, capsys: pytest.CaptureFixture
     store(runs / "four", [row(hostile, "P1")], serving={hostile.label: {"server": {"v": "2"}}})
 
     assert main(["merge", "three", "four", "--into", "x"]) == 0
-    assert main(["merge", "three", "\x1b[31m", "--into", "y"]) == 1
+    assert main(["merge", "three", "\x1b[31m", "--into", "y"]) == 4
 
     shown = capsys.readouterr()
     assert "\x1b" not in shown.out + shown.err
@@ -288,7 +288,7 @@ def test_a_refused_merge_says_what_differs(runs: Path, capsys: pytest.CaptureFix
     """The library's reasons reach the user whole."""
     store(runs / "other", [row(B, "P2")], prompts=[definition("P2", prompt="Else.")])
 
-    assert main(["merge", "one", "other", "--into", "x"]) == 1
+    assert main(["merge", "one", "other", "--into", "x"]) == 4
 
     assert "the prompt P2 has another prompt in runs/one, runs/other" in capsys.readouterr().err
     assert not (runs / "x").exists()
@@ -298,7 +298,7 @@ def test_a_choice_between_rows_is_the_users(runs: Path, capsys: pytest.CaptureFi
     """`--prefer` keeps one row of each cell and tells how many had two."""
     store(runs / "again", [row(A, "P1", ended_at_ms=9999)])
 
-    assert main(["merge", "one", "again", "--into", "x"]) == 1
+    assert main(["merge", "one", "again", "--into", "x"]) == 4
     assert main(["merge", "one", "again", "--into", "x", "--prefer=newest"]) == 0
 
     assert "note: 1 cell has different rows; the newest is kept\n" in capsys.readouterr().out

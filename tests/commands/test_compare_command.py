@@ -73,7 +73,7 @@ def test_what_cannot_be_compared_is_told(
     runs: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A line on stderr, and status 1."""
-    assert main(["compare", *words]) == 1
+    assert main(["compare", *words]) == 4
     assert message in capsys.readouterr().err
 
 

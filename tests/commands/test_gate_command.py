@@ -106,8 +106,8 @@ def test_a_run_is_held_against_gates(
 def test_what_cannot_be_held_is_refused(
     runs: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Status 2, which is no verdict on the model, and a line with the mend."""
-    assert main(["gate", *words]) == 2
+    """Status 4, which is no verdict on the model, and a line with the hint."""
+    assert main(["gate", *words]) == 4
     assert message in capsys.readouterr().err
 
 
@@ -181,7 +181,7 @@ def test_runs_with_different_budgets_are_compared_and_merged(runs: Path) -> None
 def test_a_run_under_way_is_refused(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Its last rows are still to come, and its summary is its own to write."""
     with RunDirectory.reopen(runs / "good"):
-        assert main(["gate", "good", "--min-pass-rate=0.5", "--write"]) == 2
+        assert main(["gate", "good", "--min-pass-rate=0.5", "--write"]) == 4
 
     assert "a run is writing there now" in capsys.readouterr().err
     assert not (runs / "good/summary.json").exists()

@@ -200,7 +200,7 @@ def test_what_cannot_be_done_ends_with_1(
     """One line says why, and nothing is written."""
     (folder / "file").write_text("")
 
-    assert main(["init", *words]) == 1
+    assert main(["init", *words]) == 4
 
     assert told in capsys.readouterr().err
     assert list(_files(folder)) == ["file"]

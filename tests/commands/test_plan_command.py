@@ -76,15 +76,15 @@ def test_a_run_with_repeats_knows_its_flips(
     told = _plan(capsys, "--detect=0.1", "--from=unsteady")
 
     assert told["flips"] == pytest.approx(2 / 3)
-    assert main(["plan", "--detect=0.1", "--from=steady"]) == 1
+    assert main(["plan", "--detect=0.1", "--from=steady"]) == 4
     assert "steady asked no prompt twice; measure with --openclaw-repeat=5" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
-        pytest.param([], 1, "say which loss is to be seen, --detect 0.1", id="nothing-asked"),
-        pytest.param(["--detect=0.1", "--flips=0.1", "--from=x"], 1, "give one of them", id="two-sources"),
+        pytest.param([], 4, "say which loss is to be seen, --detect 0.1", id="nothing-asked"),
+        pytest.param(["--detect=0.1", "--flips=0.1", "--from=x"], 4, "give one of them", id="two-sources"),
         pytest.param(["--detect=10"], 2, "10: give a rate between 0 and 1", id="no-rate"),
         pytest.param(["--detect=x"], 2, "x: give a rate between 0 and 1", id="no-number"),
         pytest.param(["--prompts=0"], 2, "0: give a number from 1 to 100000", id="no-prompts"),

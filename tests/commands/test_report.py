@@ -30,7 +30,7 @@ def test_without_its_extra_it_says_how_to_get_it(
         monkeypatch.setitem(sys.modules, name, None if name == missing else _Other())
     before = files_of(run)
 
-    assert main(["report", "one"]) == 1
+    assert main(["report", "one"]) == 4
 
     assert capsys.readouterr().err == (
         f"python -m pytest_openclaw report: the page's charts need {missing}, which is not installed: "
@@ -50,7 +50,7 @@ def test_it_overwrites_nothing_but_its_own(
     monkeypatch.setattr("pytest_openclaw.reports.html.render_page", lambda shown: _PAGE)
     Path("notes.html").write_text("<p>mine</p>")
 
-    assert main(["report", "one", "--into", "notes.html"]) == 1
+    assert main(["report", "one", "--into", "notes.html"]) == 4
     assert "notes.html exists and is no page of ours; name another file" in capsys.readouterr().err
     assert Path("notes.html").read_text() == "<p>mine</p>"
     assert main(["report", "one"]) == 0
@@ -72,5 +72,5 @@ def test_a_run_that_is_not_there_is_named(
     run: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Before anything is drawn."""
-    assert main(["report", *words]) == 1
+    assert main(["report", *words]) == 4
     assert said in capsys.readouterr().err

@@ -120,7 +120,7 @@ def test_nothing_else_is_overwritten(run: Path, capsys: pytest.CaptureFixture[st
     config = Path("openclaw.json")
     config.write_text('{"gateway": {}}')
 
-    assert main(["route", "one", "--out", "openclaw.json"]) == 1
+    assert main(["route", "one", "--out", "openclaw.json"]) == 4
 
     assert config.read_text() == '{"gateway": {}}'
     assert "openclaw.json exists and is no patch of ours; name another file" in capsys.readouterr().err
@@ -220,7 +220,7 @@ def test_what_cannot_be_routed_is_refused(
     bad = store_run(Path("runs/bad"), records)
     before = files_of(bad)
 
-    assert main(["route", "bad", *words]) == 1
+    assert main(["route", "bad", *words]) == 4
 
     shown = capsys.readouterr()
     assert (shown.out, shown.err.count("\n")) == ("", 1)
@@ -231,7 +231,7 @@ def test_what_cannot_be_routed_is_refused(
 
 def test_a_folder_that_is_no_run_is_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It is named, and nothing is written there."""
-    assert main(["route", "."]) == 1
+    assert main(["route", "."]) == 4
 
     assert "is a run directory?" in capsys.readouterr().err.replace(
         f"is {run.parent.parent.resolve()} a", "is a"

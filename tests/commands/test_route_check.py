@@ -263,7 +263,7 @@ def test_no_key_is_told_by_a_crash(home: Path, openclaw, capsys: pytest.CaptureF
     """Nor a path of the copy: the last words of OpenClaw are cleaned too."""
     openclaw(dry_run={"stderr": f"CONFIG: bad key {KEY}", "status": 1})
 
-    assert main(["route", "one", "--check"]) == 1
+    assert main(["route", "one", "--check"]) == 4
 
     assert capsys.readouterr().err.endswith(
         f"without its JSON: {home}/.openclaw/openclaw.json: bad key [secret]\n"
@@ -360,10 +360,10 @@ def test_nothing_settled_is_not_valid(home: Path, openclaw, capsys: pytest.Captu
 def test_no_answer_is_an_error(
     home: Path, openclaw, answers: Any, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line on stderr, exit status 1; the patch is there all the same."""
+    """One line on stderr, exit status 4; the patch is there all the same."""
     openclaw(**answers)
 
-    assert main(["route", "one", "--check"]) == 1
+    assert main(["route", "one", "--check"]) == 4
 
     shown = capsys.readouterr()
     assert shown.out == ""
@@ -396,12 +396,12 @@ def test_what_cannot_be_checked_is_refused(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """One line on stderr, exit status 1."""
+    """One line on stderr, exit status 4."""
     openclaw()
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
 
-    assert main(["route", "one", *words]) == 1
+    assert main(["route", "one", *words]) == 4
 
     shown = capsys.readouterr()
     assert (shown.out, shown.err.count("\n")) == ("", 1)

@@ -176,7 +176,7 @@ def test_a_name_that_is_not_enough_is_refused(
     runs: Path, words: list[str], told: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The candidates are listed by names that are enough."""
-    assert main(["show", "one", *words]) == 1
+    assert main(["show", "one", *words]) == 4
 
     shown = capsys.readouterr()
     assert shown.out == ""
@@ -222,8 +222,15 @@ def test_a_scripted_exchange_turn_by_turn(runs: Path, capsys: pytest.CaptureFixt
             "problem": "unknown_tool",
         },
     ]
-    turn = {"text": "I look.", "reasoning": "hm", "calls": calls, "e2e_ms": 300, "ttft_ms": 80}
-    last = {"text": "Done.", "reasoning": "", "calls": [], "e2e_ms": None, "ttft_ms": None}
+    untold = {
+        "e2e_ms": None,
+        "ttft_ms": None,
+        "input_tokens": None,
+        "output_tokens": None,
+        "finish_reason": None,
+    }
+    turn = {**untold, "text": "I look.", "reasoning": "hm", "calls": calls, "e2e_ms": 300, "ttft_ms": 80}
+    last = {**untold, "text": "Done.", "reasoning": "", "calls": []}
     store(runs / "world", [row(A, "W1", turns=(turn, last), ended_by="loop", tool_outcome="valid")])
 
     shown = _shown(capsys, "world", "W1")

@@ -182,7 +182,7 @@ def test_what_goes_wrong_is_said(mode, words, said, here, fake, config, capsys):
     fake(mode)
     words = (*words, str(config)) if words == ("--config",) else words
 
-    assert main(["capture-tools", *words]) == 2
+    assert main(["capture-tools", *words]) == 4
 
     assert said in capsys.readouterr().err
     assert list(here.iterdir()) == []
@@ -194,7 +194,7 @@ def test_who_says_nothing_is_not_waited_for_any_longer(here, fake, capsys, monke
     fake("hangs")
     before = {process.pid for process in psutil.Process().children(recursive=True)}
 
-    assert main(["capture-tools"]) == 2
+    assert main(["capture-tools"]) == 4
 
     said = r"nothing was sent to the model for the surface \w+: openclaw agent exec did not end within 6 s\n"
     assert re.search(said, capsys.readouterr().err)
@@ -205,7 +205,7 @@ def test_without_openclaw_it_is_said_how_to_install_it(here, monkeypatch, capsys
     """Where there is no openclaw, the message has the command that installs it."""
     monkeypatch.setenv("OPENCLAW_AGENT_COMMAND", "no-such-openclaw")
 
-    assert main(["capture-tools"]) == 2
+    assert main(["capture-tools"]) == 4
 
     assert "npm install -g openclaw" in capsys.readouterr().err
 
@@ -257,7 +257,7 @@ def test_nothing_else_is_written_over(here, fake, capsys):
     fake()
     Path("mine.json").write_text("{}")
 
-    assert main(["capture-tools", "-o", "mine.json"]) == 2
+    assert main(["capture-tools", "-o", "mine.json"]) == 4
     assert "mine.json exists and is no catalogue of ours" in capsys.readouterr().err
     assert Path("mine.json").read_text() == "{}"
     assert [main(["capture-tools"]), main(["capture-tools"])] == [0, 0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import pytest
@@ -215,3 +216,26 @@ def test_a_session_and_the_command_say_the_same(
     assert {name: told[name] for name in comparison} == comparison
     assert comparison["targets"][0]["verdicts"]["n_cells"] == 18
     assert [(one["reason"], one["n_cells"]) for one in comparison["set_aside"]] == [("only_in_candidate", 9)]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows lets few users make links")
+@pytest.mark.parametrize("option", ["resume", "baseline"])
+def test_a_run_from_elsewhere_may_not_lead_out_of_its_folder(plain_project: Any, option: str) -> None:
+    """A link in it is wrong usage before anything is asked, and what it leads to is not shown."""
+    _suite(plain_project, n_bad=0, n=1)
+    outside = plain_project.folder / "outside.txt"
+    outside.write_text("canary-7f3a")
+    run = plain_project.folder / "runs/before"
+    run.mkdir(parents=True)
+    (run / "results.jsonl").touch()
+    (run / "config.json").symlink_to(outside)
+
+    session = plain_project.run(f"--openclaw-{option}=before")
+
+    assert session.status == pytest.ExitCode.USAGE_ERROR
+    assert (
+        f"--openclaw-{option}=before: {run}/config.json is a link; the files of a run are regular"
+        in session.text
+    )
+    assert "canary" not in session.text
+    assert "Traceback" not in session.text

@@ -195,7 +195,7 @@ def test_a_run_is_read_and_judged_again_by_its_own_tools(
     (call,) = json.loads(shown.stdout)["calls"]
     assert (call["name"], call["problem"], call["told"]) == ("read", None, None)
     again = subprocess.run([*command, "rescore", "r", "--into", "third"], capture_output=True, text=True)
-    assert again.returncode == 1
+    assert again.returncode == 4
     assert "mine.json, which has changed since" in again.stderr
 
 

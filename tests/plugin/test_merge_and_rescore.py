@@ -265,7 +265,7 @@ def test_a_project_that_cannot_be_loaded_is_refused(plain_project: Any, conftest
 
     done = _command(plain_project, "rescore", "one")
 
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (4, "")
     assert told in done.stderr
     assert done.stderr.startswith("python -m pytest_openclaw rescore: pytest cannot load the project in ")
     assert not (plain_project.folder / "runs/one-rescored").exists()
@@ -299,6 +299,6 @@ def test_a_living_run_is_left_alone(plain_project: Any) -> None:
         session.wait()
 
     for done in refused:
-        assert done.returncode == 1
+        assert done.returncode == 4
         assert done.stderr.endswith("runs/one: a run is writing there now. Wait until it ends, or end it.\n")
     assert "1 of 2 cells" in _done(plain_project, "merge", "one", "--into", "x")

@@ -34,6 +34,7 @@ WRONG = [
     pytest.param(["--openclaw-models=a,,b"], "--openclaw-models", id="empty-spec"),
     pytest.param(["--openclaw-run-id=../x"], "give up to 128 letters", id="run-id-path"),
     pytest.param(["--openclaw-run-id=.hidden"], "give up to 128 letters", id="run-id-hidden"),
+    pytest.param(["--openclaw-run-id=CON"], "Windows keeps this name for a device", id="run-id-device"),
     pytest.param(["--openclaw-prompts=P99"], "--openclaw-prompts: no prompt has the id P99", id="prompt-id"),
     pytest.param(["--openclaw-runs-dir=/proc/nowhere"], "cannot write", id="runs-dir"),
 ]

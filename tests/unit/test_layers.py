@@ -23,7 +23,8 @@ WINGS = [
     {"suites"},
     {"judge", "validators", "tools"},
     {"stats", "reports"},
-    {"records", "settings", "schema", "protocols", "errors", "faults", "redact", "escapes", "key_formats", "secret_env", "text", "once", "private", "clock",
+    {"records", "settings", "schema", "schema_check", "files", "private", "protocols", "errors", "faults", "redact", "escapes",
+     "key_formats", "secret_env", "text", "once", "clock",
      "signals", "toolcalls", "worlds", "__init__"},
 ]  # fmt: skip
 HEAVY = {

@@ -126,7 +126,7 @@ def test_a_summary_without_any_answer_is_valid() -> None:
         ({"record_type": "summary"}, "not a result: record_type is 'summary'"),
         ({"record_type": None}, "not a result"),
         ({"schema_version": 99}, "row format 99 is newer than 2; upgrade pytest-openclaw"),
-        ({"schema_version": "1"}, "row format 1 is newer"),
+        ({"schema_version": "1"}, "row format '1' is newer"),
     ],
 )
 def test_what_is_no_row_of_ours_is_refused(changes: dict[str, Any], message: str) -> None:

@@ -6,13 +6,14 @@ import hashlib
 import json
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.files import is_there
 from pytest_openclaw.reports.history import Entry
 from pytest_openclaw.run.directory import RESULTS, is_living, is_unbegun
-from pytest_openclaw.run.reading import CONFIG, load_config
-from pytest_openclaw.run.stored.parts import is_finished, target_of
+from pytest_openclaw.run.reading import CONFIG, load_config, target_of
+from pytest_openclaw.run.stored.parts import is_finished
 from pytest_openclaw.run.stored.summaries import groups_of, light_rows, stored_summary
 
 if TYPE_CHECKING:
@@ -55,23 +56,20 @@ def read_history(
     unreadable: list[tuple[Path, str]] = []
     n_runs = 0
     for path in sorted(runs_dir.iterdir()):
-        if not _looks_like_run(path):
-            continue
         try:
+            if not _looks_like_run(path):
+                continue
             entries += (one for one in _entries(path, wants_suite) if wants_target(one.target.label))
             n_runs += 1
         except OpenClawError as error:
             unreadable.append((path, str(error)))
         except OSError as error:
             unreadable.append((path, f"{error.filename or path}: {error.strerror or error}"))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            what = f"{type(error).__name__}: {error}"
-            unreadable.append((path, f"{path}: its files are not as a run writes them: {what}"))
     return History(entries=_by_target(entries), n_runs=n_runs, unreadable=tuple(unreadable))
 
 
 def _looks_like_run(path: Path) -> bool:
-    holds_some = (path / CONFIG).exists() or (path / RESULTS).exists()
+    holds_some = is_there(path / CONFIG) or is_there(path / RESULTS)
     return path.is_dir() and holds_some and not is_unbegun(path)
 
 
@@ -92,7 +90,7 @@ def _entries(path: Path, wants_suite: Callable[[str], bool] | None) -> list[Entr
     summary = None if lives or wants_suite else stored_summary(path)
     if summary is not None:
         state: State = "finished" if summary["state"] == "finished" else "interrupted"
-        ended_at_ms, groups = int(summary["generated_at_ms"]), summary["groups"]
+        ended_at_ms, groups = summary["generated_at_ms"], summary["groups"]
     else:
         rows = light_rows(path)
         groups = groups_of(row for row in rows if wants_suite is None or wants_suite(row.suite))
@@ -106,7 +104,7 @@ def _entries(path: Path, wants_suite: Callable[[str], bool] | None) -> list[Entr
             state=state,
             kind=kind,
             target=target_of(group),
-            group=_checked(group),
+            group=group,
             prompts=prompts,
         )
         for group in groups
@@ -120,34 +118,6 @@ def _is_whole(config: JsonObject, n_rows: Mapping[Target, int]) -> bool:
         "settled_after" in entry or n_rows.get(target_of(entry), 0) >= entry["n_cells"]
         for entry in config["targets"]
     )
-
-
-def _checked(group: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Refuse a group that lacks what is shown of it.
-
-    Raises:
-        KeyError, TypeError, ValueError: it does.
-    """
-    passed, use = group["passed"], group["tool_use"]
-    intervals = (
-        passed["interval_95"],
-        use["interval_95"],
-        group["latency_intervals_95"]["p50"],
-        group["tokens_per_s_interval_95"],
-    )
-    for holder, keys in (
-        (passed, ("n", "n_success")),
-        (use, ("n", "n_success")),
-        *((interval, ("low", "high")) for interval in intervals if interval is not None),
-    ):
-        for key in keys:
-            if not isinstance(holder[key], int | float):
-                raise TypeError(f"{key} is {holder[key]!r}")
-    figures = (group["latency_ms"]["p50"], group["tokens_per_s"], passed["rate"], use["rate"], use["tier"])
-    for value in (*figures, use["conclusive"], group["n_total"], group["n_ok"]):
-        if not isinstance(value, int | float | None):
-            raise TypeError(f"{value!r} is no number")
-    return group
 
 
 def _fingerprint(config: JsonObject, wants_suite: Callable[[str], bool] | None) -> str:

@@ -10,9 +10,9 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.run.reading import target_of
 from pytest_openclaw.run.stored.agreement import IDENTITY, agreed
 from pytest_openclaw.run.stored.order import common_order, natural
-from pytest_openclaw.run.stored.parts import target_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.errors import OpenClawError
-from pytest_openclaw.records import THINKING_LEVELS, Target
-from pytest_openclaw.run.directory import RESULTS, is_living
-from pytest_openclaw.run.reading import StoredRow, StoredRun, load_run, repeats_of
+from pytest_openclaw.files import is_there, load_object, read_file
+from pytest_openclaw.run.directory import is_living
+from pytest_openclaw.run.reading import CONFIG, StoredRow, StoredRun, load_run, repeats_of, target_of
 from pytest_openclaw.run.resources import parse_snapshot
-from pytest_openclaw.run.session import CONFIG_VERSION
-from pytest_openclaw.schema import check_types
+from pytest_openclaw.schema_check import shown
 from pytest_openclaw.settings import gates_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from pytest_openclaw.records import CellKey, JsonObject, Record
+    from pytest_openclaw.records import CellKey, JsonObject, Record, Target
     from pytest_openclaw.settings import Gates
 
 PromptKey = tuple[str, str]
@@ -143,34 +142,17 @@ def read_part(path: Path, *, even_living: bool = False) -> Part:
     run = load_run(path)
     if not run.inventory:  # killed before there was one
         run = replace(run, inventory={"run_id": run.run_id, "targets": {}})
-    _check_version(path, run.config)
-    for number, row in enumerate(run.rows, 1):
-        try:
-            check_types(row.record)
-        except ValueError as error:
-            raise OpenClawError(f"{path / RESULTS}: line {number} is no row of a run: {error}") from None
-    try:
-        n_selected = {target_of(entry): _count(entry["n_cells"]) for entry in run.config["targets"]}
-        prompts = {(entry["suite"], entry["id"]): dict(entry) for entry in run.config["prompts"]}
-        gates = None if run.config["gates"] is None else gates_of(run.config["gates"])
-        for one in (run.config, *run.config.get("parts", ())):
-            _check_objects(one["providers"], one["run_id"])
-        for one in run.config.get("parts", ()):
-            dict(one["prompts"]), list(map(target_of, one["targets"]))
-        for one in (run.inventory, *run.inventory.get("parts", ())):
-            _check_objects(one["targets"], one["run_id"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        what = f"{type(error).__name__}: {error}"
-        raise OpenClawError(
-            f"{path}: config.json or inventory.json is not as a run writes it: {what}"
-        ) from None
+    rows = run.latest()
+    n_selected = {target_of(entry): entry["n_cells"] for entry in run.config["targets"]}
+    for target, n in Counter(key.target for key in rows).items():
+        n_selected.setdefault(target, n)  # of a row whose target the config does not name
     part = Part(
         run=run,
         n_selected=n_selected,
-        prompts=prompts,
-        rows={row.record.key: row for row in run.rows},
+        prompts={(entry["suite"], entry["id"]): dict(entry) for entry in run.config["prompts"]},
+        rows=rows,
         snapshots=_snapshots(path, n_selected),
-        gates=gates,
+        gates=_gates(path, run.config),
     )
     if is_finished(path, part.n_rows):
         # The config counts cells that a mark left out later; a finished run lacks none.
@@ -191,50 +173,20 @@ def is_finished(path: Path, n_rows: int) -> bool:
         OpenClawError: its summary cannot be read.
     """
     file = path / "summary.json"
-    if not file.exists():
+    if not is_there(file):
         return False
-    try:
-        summary = json.loads(file.read_bytes())
-    except ValueError as error:
-        raise OpenClawError(f"{file} is no JSON: {error}") from None
+    summary = load_object(file)
     # A resumed run that was killed may have rows that its old summary does not know.
-    said = isinstance(summary, dict) and (summary.get("state"), summary.get("n_rows"))
-    return said == ("finished", n_rows)
+    return (summary.get("state"), summary.get("n_rows")) == ("finished", n_rows)
 
 
-def _check_version(path: Path, config: JsonObject) -> None:
-    version = config.get("schema_version")
-    if not isinstance(version, int) or version > CONFIG_VERSION:
-        raise OpenClawError(
-            f"{path / 'config.json'}: its format is {version!r}, the newest known here is {CONFIG_VERSION}; "
-            "upgrade pytest-openclaw"
-        )
-
-
-def _check_objects(by_name: Mapping[str, Any], run_id: Any) -> None:
-    if not isinstance(run_id, str):
-        raise TypeError(f"run_id is {run_id!r}")
-    for name, value in by_name.items():
-        if not isinstance(value, dict):
-            raise TypeError(f"{name} is {value!r}, not an object")
-
-
-def target_of(entry: Mapping[str, Any]) -> Target:
-    """Return a target as `config.json` names it.
-
-    Raises:
-        KeyError, TypeError, ValueError: it is none.
-    """
-    provider, model, level = entry["provider"], entry["model"], entry["thinking_level"]
-    if not isinstance(provider, str) or not isinstance(model, str) or level not in (None, *THINKING_LEVELS):
-        raise ValueError(f"{entry!r} is no target")
-    return Target(provider=provider, model=model, thinking_level=level)
-
-
-def _count(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"n_cells is {value!r}")
-    return value
+def _gates(path: Path, config: JsonObject) -> Gates | None:
+    if config["gates"] is None:
+        return None
+    try:
+        return gates_of(config["gates"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise OpenClawError(f"{path / CONFIG} is not as a run writes it: gates: {error}") from None
 
 
 def is_python(definition: Mapping[str, Any]) -> bool:
@@ -248,11 +200,11 @@ def _snapshots(path: Path, n_selected: Mapping[Target, int]) -> tuple[Snapshot, 
     labels = {target.label for target in n_selected}
     for file in sorted(path.glob("resources_*.txt")):
         try:
-            snapshot = read_snapshot(file.read_text("utf-8"))
+            snapshot = read_snapshot(read_file(file).decode())
         except ValueError as error:
             raise OpenClawError(f"{file} is no snapshot of this format: {error}") from None
         if snapshot.target not in labels:
-            raise OpenClawError(f"{file} is of {snapshot.target}, which is no target of this run")
+            raise OpenClawError(f"{file} is of {shown(snapshot.target)}, which is no target of this run")
         snapshots.append(snapshot)
     return tuple(snapshots)
 
@@ -266,5 +218,5 @@ def read_snapshot(text: str) -> Snapshot:
     heading = text.partition("\n")[0]
     target, comma, moment = heading.removeprefix("# ").rpartition(", ")
     if not (heading.startswith("# ") and comma and moment in {"before", "after"}):
-        raise ValueError(f"its first line is no heading: {heading!r}")
+        raise ValueError(f"its first line is no heading: {shown(heading)}")
     return Snapshot(target=target, moment=moment, values=parse_snapshot(text))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.run.directory import RunDirectory
 from pytest_openclaw.run.guests import Guests
+from pytest_openclaw.run.reading import CONFIG_VERSION
 from pytest_openclaw.run.resources import render_snapshot
-from pytest_openclaw.run.session import CONFIG_VERSION
 from pytest_openclaw.run.surroundings import file_names
 from pytest_openclaw.stats.summarising import summarise_run
 from pytest_openclaw.stats.summary import Snapshots, Summary, summary_to_json

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.reports.html.shown import Earlier, Shown, ShownCall, ShownRun, ShownTurn
-from pytest_openclaw.run.stored.summaries import as_written
+from pytest_openclaw.run.stored.summaries import as_written, stored_summary
 from pytest_openclaw.settings import Gates
 from pytest_openclaw.stats.summarising import summarise_run
 from pytest_openclaw.suites.offered import read_tools
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.run.stored.parts import Part
     from pytest_openclaw.toolcalls import Tool
 
-SUMMARY = "summary.json"
 TORN = "The last line of the rows was torn when the run was killed, and is left out."
 _OPEN, _CLOSE = "<think>\n", "\n</think>\n\n"
 """How a row holds a separate reasoning channel."""
@@ -41,19 +40,17 @@ def show_run(
         now_ms: for a run that was killed before it wrote its summary.
     """
     rows = part.rows_in_order
-    written = _written_summary(part)
-    made_at = written.get("generated_at_ms")
+    written = stored_summary(part.run.path) or {}
     summary = summarise_run(
         [row.record for row in rows],
         part.n_selected,
         part.gates or Gates(),
         {},
         run_id=part.run.run_id,
-        generated_at_ms=made_at if isinstance(made_at, int) else now_ms,
+        generated_at_ms=written.get("generated_at_ms", now_ms),
     )
     tools = {key: offered_tools(definition) for key, definition in part.prompts.items()}
     before = baseline.rows if baseline else {}
-    comparison = comparison or written.get("comparison")
     return ShownRun(
         summary=as_written(summary, part.run.path) if written else summary,
         cells=[
@@ -68,7 +65,7 @@ def show_run(
         config=part.run.config,
         inventory=part.run.inventory,
         earlier=_earlier(part, baseline),
-        comparison=comparison if isinstance(comparison, dict) else None,
+        comparison=comparison or written.get("comparison"),
         notes=[TORN] if part.run.torn else [],
     )
 
@@ -151,12 +148,3 @@ def _earlier(part: Part, baseline: Part | None) -> Earlier | None:
     if baseline is None:
         return None
     return Earlier(run_id=baseline.run.run_id, gone=[key for key in baseline.rows if key not in part.rows])
-
-
-def _written_summary(part: Part) -> JsonObject:
-    """Return `summary.json`; an empty one if a killed run left none."""
-    path = part.run.path / SUMMARY
-    if not path.exists():
-        return {}
-    summary = json.loads(path.read_bytes())  # `read_part` has refused one that is no JSON
-    return summary if isinstance(summary, dict) else {}

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.files import check_object, is_there, load_object
 from pytest_openclaw.run.directory import RESULTS
 from pytest_openclaw.run.reading import StoredRow, read_rows
-from pytest_openclaw.schema import check_types
 from pytest_openclaw.settings import Gates
 from pytest_openclaw.stats.budget import Budget
 from pytest_openclaw.stats.compare import comparison_from_json
@@ -41,21 +39,17 @@ def stored_summary(path: Path) -> JsonObject | None:
     None if it is of another format, older than the rows (a resumed run may have been killed), or not there.
 
     Raises:
-        OpenClawError: it is no JSON object.
-        OSError: it cannot be read.
+        OpenClawError: it cannot be read, or is not as a run writes it.
     """
     file = path / SUMMARY
-    if not file.exists():
+    if not is_there(file):
         return None
-    try:
-        summary = json.loads(file.read_bytes())
-    except ValueError as error:
-        raise OpenClawError(f"{file} is no JSON: {error}") from None
-    if not isinstance(summary, dict):
-        raise OpenClawError(f"{file} holds no JSON object")
-    is_older = file.stat().st_mtime_ns < (path / RESULTS).stat().st_mtime_ns
-    is_todays = summary.get("schema_version") == SUMMARY_VERSION
-    return None if is_older or not is_todays else cast("JsonObject", summary)
+    summary = load_object(file)
+    is_older = file.lstat().st_mtime_ns < (path / RESULTS).lstat().st_mtime_ns
+    if is_older or summary.get("schema_version") != SUMMARY_VERSION:
+        return None
+    check_object(file, "summary", summary)
+    return summary
 
 
 def summary_of(part: Part) -> Summary:
@@ -83,17 +77,13 @@ def as_written(summary: Summary, path: Path) -> Summary:
     written = stored_summary(path)
     if written is None:
         return summary
-    try:
-        return replace(
-            summary,
-            gates=tuple(GateResult(**gate) for gate in written["gates"]),
-            verdict=written["verdict"],
-            comparison=written["comparison"] and comparison_from_json(written["comparison"]),
-            budget=written["budget"] and Budget(**written["budget"]),
-        )
-    except (KeyError, TypeError) as error:
-        what = f"{type(error).__name__}: {error}"
-        raise OpenClawError(f"{path / SUMMARY} is not as a run writes it: {what}") from None
+    return replace(
+        summary,
+        gates=tuple(GateResult(**gate) for gate in written["gates"]),
+        verdict=written["verdict"],
+        comparison=written["comparison"] and comparison_from_json(written["comparison"]),
+        budget=written["budget"] and Budget(**written["budget"]),
+    )
 
 
 def light_rows(path: Path) -> list[Record]:
@@ -103,17 +93,13 @@ def light_rows(path: Path) -> list[Record]:
         OpenClawError: a line is no row.
     """
     latest: dict[CellKey, Record] = {}
-    for number, found in enumerate(read_rows(path / RESULTS), 1):
-        if not isinstance(found, StoredRow):
-            continue
-        record = found.record
-        try:
-            check_types(record)
-        except ValueError as error:
-            raise OpenClawError(f"{path / RESULTS}: line {number} is no row of a run: {error}") from None
-        latest[record.key] = replace(
-            record, raw_output="", parsed_output=None, tool_call_details=(), turns=bare_turns(record.turns)
-        )
+    for found in read_rows(path / RESULTS):
+        if isinstance(found, StoredRow):
+            record = found.record
+            bare = bare_turns(record.turns)
+            latest[record.key] = replace(
+                record, raw_output="", parsed_output=None, tool_call_details=(), turns=bare
+            )
     return list(latest.values())
 
 

@@ -107,7 +107,10 @@ def test_hosts_and_parts_serve_too(tmp_path: Path) -> None:
     inventory = json.loads((after / "inventory.json").read_text())
     inventory["hosts"] = {"h": {"targets": {A.label: {"server": {"digest": "a"}}}}}
     inventory["parts"] = [
-        {"targets": {A.label: {"server": {"digest": "a"}, "server_when_resumed": {"digest": "c"}}}}
+        {
+            "run_id": "p",
+            "targets": {A.label: {"server": {"digest": "a"}, "server_when_resumed": {"digest": "c"}}},
+        }
     ]
     (after / "inventory.json").write_text(json.dumps(inventory))
 
@@ -238,8 +241,8 @@ def test_which_targets_were_not_asked_to_the_end(
     [
         pytest.param("results.jsonl", b"{}\n", "line 1 is no row of this format", id="no-row"),
         pytest.param("config.json", b"[]", "holds no JSON object", id="no-config"),
-        pytest.param("config.json", b'{"targets": 3, "prompts": [], "providers": {}}', "config.json or inventory.json is not as a run writes it", id="odd-config"),
-        pytest.param("inventory.json", b'{"targets": {"lab/a": 3}}', "lab/a is 3, not an object", id="odd-inventory"),
+        pytest.param("config.json", b'{"schema_version": 1, "run_id": "r", "targets": 3, "prompts": [], "providers": {}, "gates": null}', "config.json is not as a run writes it: targets is 3", id="odd-config"),
+        pytest.param("inventory.json", b'{"run_id": "r", "targets": {"lab/a": 3}}', "inventory.json is not as a run writes it: targets.lab/a is 3", id="odd-inventory"),
         pytest.param("summary.json", b"{", "is no JSON", id="odd-summary"),
     ],
 )  # fmt: skip

@@ -215,7 +215,7 @@ def test_what_cannot_be_opened_is_not_locked(tmp_path: Path) -> None:
     run = RunDirectory.new(tmp_path, "r", exactly=True)
     (run.path / "results.jsonl").mkdir()
 
-    with pytest.raises(OSError), run:  # noqa: PT011 - each system words it in its own way
+    with pytest.raises(OpenClawError, match=r"results\.jsonl is a folder"), run:
         pass
 
     (run.path / "results.jsonl").rmdir()

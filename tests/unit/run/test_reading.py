@@ -17,13 +17,16 @@ LINES = [
     json.dumps(to_row(row)).encode() for row in (record(), missed(prompt_id="P2"), fault(prompt_id="P3"))
 ]
 
+CONFIG = {"schema_version": 1, "run_id": "r", "targets": [], "providers": {}, "gates": None, "prompts": []}
+INVENTORY = {"run_id": "r", "targets": {}}
+
 
 def run(folder: Path, name: str, *, content: bytes = b"", written_at: int = 0) -> Path:
     """A run's directory."""
     path = folder / name
     path.mkdir(parents=True)
-    (path / "config.json").write_text("{}")
-    (path / "inventory.json").write_text('{"n": 1}')
+    (path / "config.json").write_text(json.dumps(CONFIG))
+    (path / "inventory.json").write_text(json.dumps(INVENTORY))
     (path / "results.jsonl").write_bytes(content)
     os.utime(path / "results.jsonl", (written_at, written_at))
     return path
@@ -72,7 +75,7 @@ def test_rows_come_back_with_their_bytes(tmp_path: Path) -> None:
     stored = load_run(path)
 
     assert [row.line for row in stored.rows] == [*LINES, again]
-    assert (stored.run_id, stored.config, stored.inventory, stored.torn) == ("r", {}, {"n": 1}, b"")
+    assert (stored.run_id, stored.config, stored.inventory, stored.torn) == ("r", CONFIG, INVENTORY, b"")
     assert {key.prompt_id: row.record.attempts for key, row in stored.latest().items()} == {
         "P1": 2, "P2": 0, "P3": 0,
     }  # fmt: skip

@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.run.baseline import read_measured
+from pytest_openclaw.run.stored.holding import hold
 from pytest_openclaw.run.stored.parts import read_part
 from pytest_openclaw.run.stored.showing import offered_tools, show_run, shown_cell, taken_apart
+from pytest_openclaw.settings import Gates
+from pytest_openclaw.stats.summary import summary_to_json
 from pytest_openclaw.suites.definitions import _sha256
 from tests.unit.reports.summaries import missed, record
 from tests.unit.run.stored_runs import A, B, definition, row, store
@@ -74,24 +78,19 @@ def test_the_baseline_stands_beside_the_same_cells(tmp_path: Path) -> None:
     assert [key.target for key in shown.earlier.gone] == [B]
 
 
-@pytest.mark.parametrize(
-    ("text", "comparison"),
-    [
-        pytest.param('{"comparison": {"baseline": "x"}}', {"baseline": "x"}, id="there"),
-        pytest.param('{"comparison": null}', None, id="none"),
-        pytest.param("[]", None, id="no-summary"),
-        pytest.param(None, None, id="no-file"),
-    ],
-)
-def test_the_comparison_is_the_one_that_was_written(
-    tmp_path: Path, text: str | None, comparison: dict[str, Any] | None
-) -> None:
-    """The figures are computed from the rows; only what they cannot tell is read from the summary."""
+@pytest.mark.parametrize("is_todays", [True, False], ids=["todays", "older"])
+def test_the_comparison_is_the_one_that_was_written(tmp_path: Path, is_todays: bool) -> None:
+    """The figures are computed from the rows; only what they cannot tell is read from a summary of today's format."""
     run = store(tmp_path / "one", [missed(prompt_id="P1")])
-    if text is not None:
-        (run / "summary.json").write_text(text)
+    baseline = read_measured(run)
+    summary = hold(read_part(run), Gates(), baseline, (), now_ms=5)
+    written = summary_to_json(summary)
+    (run / "summary.json").write_text(json.dumps(written if is_todays else {**written, "schema_version": 1}))
+
     shown = show_run(read_part(run), None, now_ms=5)
 
+    comparison = written["comparison"] if is_todays else None
+    assert written["comparison"]["baseline"] == "one"
     assert shown.comparison == comparison
     assert shown.summary.groups[0].passed.n == 1
     assert json.loads((run / "config.json").read_text())["prompts"] == list(shown.prompts)

@@ -1,0 +1,182 @@
+"""Run folders from elsewhere: whatever is in them, each reader ends with a status and a sentence."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from pytest_openclaw.commands.guests import Project
+from pytest_openclaw.run.guests import Guests
+from pytest_openclaw.run.stored.parts import read_part
+from pytest_openclaw.run.stored.rules import suite_files
+from pytest_openclaw.validators import BUILTIN
+from pytest_openclaw.validators.registry import build_registry
+from tests.commands.foreign_runs import COMMANDS, SECRET, called, check_case, made, resumed
+
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.skipif(os.name == "nt", reason="pipes and links in folders are POSIX's"),
+]
+
+SEARCHED = 20_000
+"""Changed runs that `tox -e search` tries, over all commands."""
+HANGS_S = 60
+READERS = (*COMMANDS, "resume")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Two runs and a file outside; the project has no conftest, so that none is loaded for each rescore."""
+    registry = build_registry(("built-in", validator) for validator in BUILTIN)
+    with pytest.MonkeyPatch.context() as patch:
+        project = Project(validators=registry, guests=Guests())
+        patch.setattr("pytest_openclaw.commands.guests.load_project", lambda root, suites: project)
+        # The charting library is no part of a run, and takes a second.
+        patch.setattr("pytest_openclaw.reports.html.page.bundle", lambda: "")
+        folder = tmp_path_factory.mktemp("foreign")
+        patch.chdir(folder)
+        yield made(folder)
+
+
+@contextmanager
+def within(seconds: int) -> Iterator[None]:
+    """End what hangs."""
+
+    def end(number: int, frame: object) -> NoReturn:
+        raise TimeoutError(f"no end within {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.hypothesis
+@pytest.mark.parametrize("command", READERS)
+def test_a_changed_run_ends_each_command_with_a_sentence(
+    folder: Path, command: str, request: pytest.FixtureRequest
+) -> None:
+    """Exit status 0, 1, 10 or 4 with one message; no traceback, no hang, nothing of a file outside, none written."""
+    searching = request.config.getoption("--hypothesis-profile") == "search"
+    first, n = (secrets.randbits(48), SEARCHED // len(READERS)) if searching else (0, 2)
+
+    for seed in range(first, first + n):
+        with within(HANGS_S):
+            check_case(folder, command, seed)
+
+
+@pytest.fixture
+def bad(folder: Path) -> Iterator[Path]:
+    """A copy of a run, to be changed."""
+    path = folder / "runs/bad"
+    shutil.rmtree(path, ignore_errors=True)
+    shutil.copytree(folder / "runs/good", path)
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "said"),
+    [
+        pytest.param("config.json", "link", "config.json is a link; the files of a run are regular files", id="link-out"),
+        pytest.param("results.jsonl", "zero", "results.jsonl is a link", id="link-to-a-device"),
+        pytest.param("config.json", "pipe", "config.json is a pipe", id="pipe"),
+        pytest.param("config.json", b"[" * 100_000, "config.json is no JSON: it is nested more than 200 levels", id="nested"),
+        pytest.param("config.json", b'{"a": ' + b"9" * 4000 + b"}", "config.json is no JSON: it holds a number of 4000", id="digits"),
+        pytest.param("results.jsonl", b'{"e2e_ms": NaN}\n', "results.jsonl: line 1 is no row of this format: it holds NaN", id="nan"),
+        pytest.param("results.jsonl", b"[" * 100_000 + b"\n", "line 1 is no row of this format: it is nested more than", id="nested-row"),
+    ],
+)  # fmt: skip
+def test_every_reader_refuses_what_no_run_writes(
+    folder: Path, bad: Path, name: str, kind: str | bytes, said: str
+) -> None:
+    """One sentence that names the file, exit status 4; `history` shows the other runs and ends with 0."""
+    (bad / name).unlink()
+    if isinstance(kind, bytes):
+        (bad / name).write_bytes(kind)
+    elif kind == "pipe":
+        os.mkfifo(bad / name)
+    else:
+        (bad / name).symlink_to("/dev/zero" if kind == "zero" else folder / "outside/canary.txt")
+    if name == "results.jsonl":  # which else speaks for the rows
+        (bad / "summary.json").unlink()
+    into = str(folder / "nowhere")
+
+    with within(HANGS_S):
+        ended = {
+            command: called(folder, command, *words)
+            for command, words in {
+                "merge": ["good", "bad", "--into", into],
+                "show": ["bad"],
+                "rescore": ["bad", "--into", into],
+                "export": ["bad"],
+                "compare": ["good", "bad"],
+                "history": [],
+                "report": ["bad"],
+                "gate": ["good", "--baseline", "bad", "--fail-on=regression"],
+                "route": ["bad"],
+                "plan": ["--prompts=5", "--from=bad"],
+            }.items()
+        }
+        ended["resume"] = resumed(folder, "bad")
+
+    assert {command for command, one in ended.items() if one.status != 4} == {"history"}
+    assert [
+        command for command, one in ended.items() if said not in one.err or one.err.count("\n") != 1
+    ] == []
+    assert not any(SECRET in one.out + one.err for one in ended.values())
+    assert not (folder / "nowhere").exists()
+
+
+def test_a_run_folder_may_be_a_link_itself(folder: Path, tmp_path: Path) -> None:
+    """The user made it; only what leads out of the folder is refused."""
+    (tmp_path / "mine").symlink_to(folder / "runs/good")
+
+    assert called(folder, "show", str(tmp_path / "mine")).status == 0
+
+
+def test_no_link_is_written_through(folder: Path, bad: Path) -> None:
+    """What a command writes into a run stays there, whatever somebody has put where it writes."""
+    for name in ("summary.md", "report.html", ".summary.json.tmp", ".config.json.tmp", ".report.html.tmp"):
+        (bad / name).unlink(missing_ok=True)
+        (bad / name).symlink_to(folder / "outside/canary.txt")
+
+    ended = [
+        called(folder, "gate", "bad", "--min-pass-rate=0.1", "--write").status,
+        called(folder, "report", "bad").status,
+        resumed(folder, "bad").status,
+    ]
+    (bad / ".lock").symlink_to(folder / "outside/canary.txt")
+    locked = [called(folder, "gate", "bad", "--min-pass-rate=0.1", "--write"), resumed(folder, "bad")]
+
+    assert ended == [10, 4, 0], "the page would replace what is no page"
+    assert [(one.status, ".lock is a link" in one.err) for one in locked] == [(4, True), (4, True)]
+    assert (folder / "outside/canary.txt").read_text() == SECRET
+
+
+@pytest.mark.parametrize("suite", ["{outside}/evil.toml", "../outside/evil.toml", "runs/bad/evil.toml"])
+def test_a_suite_outside_of_the_project_is_not_loaded(folder: Path, bad: Path, suite: str) -> None:
+    """Beside it may lie a conftest.py of somebody else, also in the run folder itself."""
+    project = folder / "project"
+    (project / "runs/bad").mkdir(parents=True, exist_ok=True)
+    for place in (folder / "outside/evil.toml", bad / "evil.toml"):
+        place.write_text("")
+    config = (bad / "config.json").read_text()
+    named = suite.format(outside=folder / "outside")
+    (bad / "config.json").write_text(config.replace("benchmarks/prompts_core.toml", named))
+    part = read_part(bad)
+
+    assert named in {name for name, _ in part.prompts}
+    assert suite_files(part, folder if suite.startswith("runs") else project) == []
+    (folder / "outside/evil.toml").unlink()
