@@ -22,7 +22,7 @@ from pytest_openclaw.validators.registry import build_registry
 from tests.commands.foreign_runs import COMMANDS, SECRET, called, check_case, made, resumed
 
 pytestmark = [
-    pytest.mark.once,
+    pytest.mark.newest,
     pytest.mark.skipif(os.name == "nt", reason="pipes and links in folders are POSIX's"),
 ]
 
