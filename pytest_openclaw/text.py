@@ -1,11 +1,22 @@
-"""Text that can be written anywhere: valid UTF-8, whatever a server or a guest sent; and patterns of text."""
+"""Text that can be written anywhere: valid UTF-8 of a bounded length, whatever a server or a guest sent."""
 
 from __future__ import annotations
 
 from itertools import count
 from typing import Any
 
+MAX_TEXT_BYTES = 64 * 1024
+"""Of a text in a row."""
+MAX_ANSWER_BYTES = 256 * 1024
+"""Of an answer that is judged, without its thinking; some 64,000 tokens."""
+
 _numbers = count(1)
+
+
+def clip(text: str, max_bytes: int = MAX_TEXT_BYTES) -> str:
+    """Cut `text` to at most `max_bytes` of UTF-8, on a boundary between characters."""
+    encoded = text[:max_bytes].encode("utf-8", "replace")
+    return encoded[:max_bytes].decode("utf-8", "ignore") if len(encoded) > max_bytes else text[:max_bytes]
 
 
 def atomic(pattern: str) -> str:

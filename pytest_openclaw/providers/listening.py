@@ -15,6 +15,7 @@ import httpx2
 
 from pytest_openclaw import faults
 from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.providers import limits
 from pytest_openclaw.providers.http import pieces
 from pytest_openclaw.providers.ndjson import LineStream
 from pytest_openclaw.providers.sse import Event, EventStream
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.providers.http import HttpEdge
     from pytest_openclaw.records import Fault, JsonObject, Reply
 
-MOST_BYTES = 64 << 20
 EVENT_TYPES = frozenset({"text/event-stream"})
 LINE_TYPES = frozenset({"application/x-ndjson", "application/ndjson", "application/jsonl"})
 #: how long the counts, which some servers send after the end mark, are waited for
@@ -111,11 +111,12 @@ class _Listener:
 
     async def _hear_stream(self, response: httpx2.Response) -> None:
         events = self._events()
-        async with aclosing(_bounded(self.name, response)) as chunks:
+        async with aclosing(bounded(self.name, response, limits.MOST_BYTES)) as chunks:
             async for chunk, arrived_at in chunks:
                 self.exchange.hear_arrival(arrived_at)
                 for event in events.feed(chunk):
                     self._take(event)
+                check_event(self.name, events)
                 if self.exchange.ended:
                     self._hasten()
         self._close(events)
@@ -189,26 +190,43 @@ class _Listener:
         self.scope.reschedule(min(self.scope.when() or latest, latest))
 
 
-async def _bounded(name: str, response: httpx2.Response) -> AsyncGenerator[tuple[bytes, float]]:
-    """The body's pieces with their times; a body without end is cut."""
-    too_much = faults.malformed(name, f"it is longer than {MOST_BYTES >> 20} MiB")
+async def bounded(
+    name: str, response: httpx2.Response, most_bytes: int
+) -> AsyncGenerator[tuple[bytes, float]]:
+    """Give the body's pieces with their times.
+
+    Raises:
+        CallFailed: the body is longer than `most_bytes`, or says so.
+    """
+    too_much = faults.malformed(name, f"it is longer than {limits.mebibytes(most_bytes)}")
     claimed = response.headers.get("content-length", "")
-    if claimed.isdecimal() and int(claimed) > MOST_BYTES:
+    if claimed.isdecimal() and int(claimed) > most_bytes:
         raise CallFailed(too_much)
     received = 0
     async with aclosing(pieces(response)) as chunks:
         async for chunk, arrived_at in chunks:
             received += len(chunk)
-            if received > MOST_BYTES:
+            if received > most_bytes:
                 raise CallFailed(too_much)
             yield chunk, arrived_at
+
+
+def check_event(name: str, events: EventStream | LineStream) -> None:
+    """Refuse an event that is still to end and too long already.
+
+    Raises:
+        CallFailed: it is longer than `MOST_EVENT_BYTES`.
+    """
+    if events.pending_bytes > limits.MOST_EVENT_BYTES:
+        longest = limits.mebibytes(limits.MOST_EVENT_BYTES)
+        raise CallFailed(faults.malformed(name, f"an event of it is longer than {longest}"))
 
 
 async def _whole_text(
     name: str, response: httpx2.Response, hear_arrival: Callable[[float], None] = lambda _: None
 ) -> str:
     body = []
-    async with aclosing(_bounded(name, response)) as chunks:
+    async with aclosing(bounded(name, response, limits.MOST_EVENT_BYTES)) as chunks:
         async for chunk, arrived_at in chunks:
             body.append(chunk)
             hear_arrival(arrived_at)

@@ -7,12 +7,8 @@ linear, and every keyword looks at the clock.
 
 from __future__ import annotations
 
-import math
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
 from itertools import islice
 from typing import Any
 
@@ -24,12 +20,12 @@ from referencing.jsonschema import DRAFT202012
 
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.validators.answer import shown
+from pytest_openclaw.validators.deadline import left_s, within
 from pytest_openclaw.validators.json_text import HugeNumber, identity
 from pytest_openclaw.validators.patterns import searches
 
 SCHEMA_TIMEOUT_S = 10.0
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_DEADLINE: ContextVar[float] = ContextVar("deadline")
 
 Errors = Iterator[ValidationError]
 Keyword = Callable[[Any, Any, Any, Mapping[str, Any]], "Errors | None"]
@@ -71,17 +67,6 @@ class BoundedSchema:
                 raise OpenClawError(
                     "the schema of a json_schema validator refers to itself without end. Look at its $ref."
                 ) from error
-
-
-@contextmanager
-def within(seconds: float) -> Iterator[None]:
-    """Let all schemas that are judged inside share this time, or what is left of an outer one."""
-    deadline = min(time.monotonic() + seconds, _DEADLINE.get(math.inf))
-    token = _DEADLINE.set(deadline)
-    try:
-        yield
-    finally:
-        _DEADLINE.reset(token)
 
 
 def _check_form(schema: Mapping[str, Any]) -> None:
@@ -137,7 +122,7 @@ def _check_references(part: Mapping[str, Any], resolver: Any) -> None:
 
 def _timed(keyword: Keyword) -> Keyword:
     def judge(validator: Any, value: Any, instance: Any, schema: Mapping[str, Any]) -> Errors | None:
-        if time.monotonic() > _DEADLINE.get():
+        if left_s() < 0:
             raise OpenClawError(
                 f"the schema of a json_schema validator cannot be decided within {SCHEMA_TIMEOUT_S:g} s"
                 " on this reply. Write a simpler schema, or allow fewer max_output_tokens."

@@ -19,11 +19,13 @@ import regex
 
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.validators.answer import shown
+from pytest_openclaw.validators.deadline import left_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 PATTERN_TIMEOUT_S = 2.0
+_SHORTEST_S = 0.001
 
 _PART = re.compile(
     r"""
@@ -52,18 +54,20 @@ def fullmatches(pattern: str, text: str) -> bool:
     """Whether the whole text matches.
 
     Raises:
-        OpenClawError: it cannot be decided within 2 s, or in the memory there is.
+        OpenClawError: it cannot be decided within 2 s, or the time that is left, or in the memory there is.
     """
     compiled = compile_pattern(pattern)
     return _decide(
-        lambda: compiled.fullmatch(text, concurrent=True, timeout=PATTERN_TIMEOUT_S), pattern, text
+        lambda patience_s: compiled.fullmatch(text, concurrent=True, timeout=patience_s), pattern, text
     )
 
 
 def searches(pattern: str, text: str) -> bool:
     """Whether the pattern matches somewhere in the text; raises as `fullmatches` does."""
     compiled = compile_pattern(pattern)
-    return _decide(lambda: compiled.search(text, concurrent=True, timeout=PATTERN_TIMEOUT_S), pattern, text)
+    return _decide(
+        lambda patience_s: compiled.search(text, concurrent=True, timeout=patience_s), pattern, text
+    )
 
 
 @lru_cache(maxsize=256)
@@ -83,13 +87,15 @@ def compile_pattern(pattern: str) -> regex.Pattern[str]:
             raise ValueError(why) from error
 
 
-def _decide(match: Callable[[], object], pattern: str, text: str) -> bool:
+def _decide(match: Callable[[float], object], pattern: str, text: str) -> bool:
+    # Where no time is left, most patterns can be decided in a moment all the same.
+    patience_s = max(_SHORTEST_S, min(PATTERN_TIMEOUT_S, left_s()))
     try:
-        return match() is not None
+        return match(patience_s) is not None
     except (TimeoutError, MemoryError) as error:
         raise OpenClawError(
             f"the pattern {shown(pattern)} cannot be decided on a reply of {len(text)} characters within"
-            f" {PATTERN_TIMEOUT_S:g} s. Write it without nested repeats, such as (a+)+."
+            f" {patience_s:.3g} s. Write it without nested repeats, such as (a+)+."
         ) from error
 
 

@@ -11,18 +11,22 @@ import hmac
 import json
 import secrets
 import time
-from dataclasses import dataclass, field
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import httpx2
 
 from pytest_openclaw import faults
 from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.providers import limits
 from pytest_openclaw.providers.exchange import Exchange
-from pytest_openclaw.providers.http import HttpEdge, pieces
+from pytest_openclaw.providers.http import HttpEdge
 from pytest_openclaw.providers.json_values import objects_in, text_in
+from pytest_openclaw.providers.listening import bounded, check_event
 from pytest_openclaw.providers.ndjson import LineStream
 from pytest_openclaw.providers.sse import EventStream
+from pytest_openclaw.providers.wire_errors import load_object
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -140,11 +144,11 @@ class Relay:
         try:
             async with self._edge.opened(call, exchange.hear_sent) as response:
                 kind = response.headers.get("content-type", "")
-                await self._hear(exchange, pieces(response), kind, writer)
+                async with aclosing(bounded(self._edge.name, response, limits.MOST_BYTES)) as arriving:
+                    await self._hear(exchange, arriving, kind, writer)
         except CallFailed as failed:
             # Trying again is the run's, and counted there; OpenClaw would go on for a minute.
-            heard.fault = failed.fault
-            heard.over.set()
+            self._break(failed.fault)
             await _answer(writer, 502)
 
     async def _hear(
@@ -167,20 +171,25 @@ class Relay:
                     writer.write(piece)
                     await writer.drain()
         except httpx2.HTTPError as error:
-            self.heard.fault = faults.stream_broken(self._edge.name, str(error), exchange.raw())
-            self.heard.over.set()
+            self._break(faults.stream_broken(self._edge.name, str(error), exchange.raw()))
+            return
+        except CallFailed as failed:
+            self._break(replace(failed.fault, raw=exchange.raw()))
             return
         reading.close()
         exchange.hear_end()
         if reading.fault is not None:
-            self.heard.fault = reading.fault
-            self.heard.over.set()
+            self._break(reading.fault)
         elif self._hold_calls and exchange.has_tool_calls:
             self.heard.over.set()
         elif self._hold_calls:
             await _begin(writer, 200, kind)
             writer.writelines(held)
             await writer.drain()
+
+    def _break(self, fault: Fault) -> None:
+        self.heard.fault = fault
+        self.heard.over.set()
 
 
 class _Reading:
@@ -193,10 +202,15 @@ class _Reading:
         self._stream = LineStream() if server.dialect.by_lines else EventStream()
 
     def feed(self, piece: bytes, moment: float) -> None:
-        """Take a piece, cut anywhere, and when it came."""
+        """Take a piece, cut anywhere, and when it came.
+
+        Raises:
+            CallFailed: an event is longer than may be.
+        """
         self._exchange.hear_arrival(moment)
         for event in self._stream.feed(piece):
             self._hear(event.data)
+        check_event(self._name, self._stream)
 
     def close(self) -> None:
         """Take what the end has left."""
@@ -204,11 +218,8 @@ class _Reading:
             self._hear(event.data)
 
     def _hear(self, data: str) -> None:
-        try:
-            payload = json.loads(data)
-        except ValueError:
-            return  # [DONE], and what is none of the API's; OpenClaw judges that itself
-        if isinstance(payload, dict) and (error := self._server.dialect.read(payload, self._exchange)):
+        payload = load_object(data)  # None of [DONE] and of what is none of the API's: OpenClaw judges that
+        if payload is not None and (error := self._server.dialect.read(payload, self._exchange)):
             name = self._name
             if self._exchange.has_tokens:
                 self.fault = faults.stream_broken(name, error.message, self._exchange.raw())

@@ -125,7 +125,7 @@ class _Checker:
         Raises:
             OpenClawError: it cannot be decided in time.
         """
-        from pytest_openclaw.validators.json_schema import within
+        from pytest_openclaw.validators.deadline import within
 
         with within(CHECK_TIMEOUT_S):
             converted = coerce(arguments, self._schema, self._fits)
