@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.faults import Outcome, outcome_of
 from pytest_openclaw.records import Prompt, Reply, Verdict
-from pytest_openclaw.text import MAX_ANSWER_BYTES
+from pytest_openclaw.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES
 from pytest_openclaw.tools import invoked_tools
 from pytest_openclaw.tools.bridge import reaching
 from pytest_openclaw.tools.dispatch import dispatch
@@ -98,8 +98,10 @@ def _of_whole(reply: Reply, verdict: Verdict) -> Verdict:
     lacking = sum(reply.cut.get(part, 0) for part in JUDGED)
     if not lacking or not verdict.passed:
         return verdict
-    limit = f"{MAX_ANSWER_BYTES >> 10} KiB of an answer and of a turn's calls are judged"
-    return replace(verdict, passed=False, violation=f"the reply is {lacking} bytes too long: {limit}")
+    limits = f"{MAX_ANSWER_BYTES >> 10} KiB of an answer and {MAX_CALLS_BYTES >> 10} KiB of a turn's calls"
+    return replace(
+        verdict, passed=False, violation=f"the reply is {lacking} bytes too long: {limits} are judged"
+    )
 
 
 def prepare(prompt: Prompt, reply: Reply) -> Reply:

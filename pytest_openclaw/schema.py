@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.records import JsonObject
 
 # Row format history, newest first:
-# 2: `tools_offered` to `start_up_ms`, and the outcomes of native tool use; later `cut`, null in older rows.
+# 2: `tools_offered` to `cut`, and the outcomes of native tool use.
 # 1: the seed's fields, then ours from `suite` to `host`.
 ROW_VERSION = 2
 

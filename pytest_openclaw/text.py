@@ -9,6 +9,8 @@ MAX_TEXT_BYTES = 64 * 1024
 """Of a text in a row."""
 MAX_ANSWER_BYTES = 256 * 1024
 """Of an answer that is judged, without its thinking; some 64,000 tokens."""
+MAX_CALLS_BYTES = 128 * 1024
+"""Of the calls of a turn that are judged."""
 
 _numbers = count(1)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.run.directory import line_of
 from pytest_openclaw.schema import to_row
-from pytest_openclaw.text import MAX_ANSWER_BYTES, MAX_TEXT_BYTES, clip
+from pytest_openclaw.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES, MAX_TEXT_BYTES, clip
 from pytest_openclaw.tools.thinking import strip_thinking
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MAX_ROW_BYTES = 1024 * 1024
 MAX_CALLS = 256
-"""Of one turn; their arguments together take at most `MAX_ANSWER_BYTES`."""
+"""Of one turn; together they take at most `MAX_CALLS_BYTES`."""
 MAX_NAME_BYTES = 1024
 """Of a name or a word: a tool, an id, a model, a finish reason."""
 
@@ -128,7 +128,7 @@ def _answer(text: str, cuts: _Cuts) -> str:
 
 def _calls(calls: Sequence[ToolCall], cuts: _Cuts) -> tuple[ToolCall, ...]:
     kept: list[ToolCall] = []
-    room = MAX_ANSWER_BYTES
+    room = MAX_CALLS_BYTES
     for call in calls:
         if len(kept) == MAX_CALLS or room <= 0:
             cuts.add("tool_call_details", _size_of(call))
