@@ -386,8 +386,12 @@ def test_a_fault_stays() -> None:
         pytest.param({"truncated": True}, "truncated", id="cut"),
         pytest.param({"truncated": True, "cut": {"raw_output": 1}}, "truncated", id="cut-text"),
         pytest.param({"truncated": True, "cut": {"tool_call_details": 1}}, "truncated", id="cut-calls"),
-        pytest.param({"truncated": True, "cut": {"answer": 1}, "turns": (turn(),)}, "truncated", id="not-judged"),
-        pytest.param({"truncated": True, "cut": {"turns": 1}, "turns": (turn(),)}, "truncated", id="cut-turns"),
+        pytest.param(
+            {"truncated": True, "cut": {"answer": 1}, "turns": (turn(),)}, "truncated", id="not-judged"
+        ),
+        pytest.param(
+            {"truncated": True, "cut": {"turns": 1}, "turns": (turn(),)}, "truncated", id="cut-turns"
+        ),
         pytest.param({"raw_output": "the key is [secret]."}, "secret", id="secret"),
         pytest.param(
             {"tool_call_details": ({"id": None, "name": "curl", "arguments": '{"key": "[secret]"}'},)},
