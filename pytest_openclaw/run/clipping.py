@@ -203,29 +203,36 @@ def _with_lists(record: Record, cuts: _Cuts) -> Record:
     empty = replace(record, **nothing)
     room = MAX_ROW_BYTES - _ROOM_FOR_CUT - _size(to_row(empty))
     for name, value in lists.items():
-        kept = cuts.value(name, value, beginning(value, min(_LISTS[name], room)))
+        kept = cuts.value(name, value, beginning(_with_short_texts(value), min(_LISTS[name], room)))
         room -= _size(kept)
         lists[name] = tuple(kept)
     return replace(record, **lists)
 
 
 def beginning(value: Any, room: int) -> Any:
-    """Return as much of a JSON value as takes at most `room` bytes in a row, its texts `MAX_TEXT_BYTES` each.
+    """Return as much of a JSON value as takes at most `room` bytes in a row.
 
-    A list ends sooner; an object has all its keys, so that `room` must do for those.
+    A list ends with the first item that is not whole; an object has all its keys, and needs room for those.
     """
-    if _size(value) <= min(room, MAX_TEXT_BYTES):
+    if _size(value) <= room:
         return value
     if isinstance(value, str):
-        return _beginning_of_text(clip(value), room)
+        return _beginning_of_text(value, room)
     if isinstance(value, dict):
         return _beginning_of_object(value, room)
     return _beginning_of_list(value, room) if isinstance(value, list) else value
 
 
+def _with_short_texts(value: Any) -> Any:
+    """Return a JSON value whose texts are no longer than one may be."""
+    if isinstance(value, str):
+        return clip(value)
+    if isinstance(value, dict):
+        return {key: _with_short_texts(item) for key, item in value.items()}
+    return [_with_short_texts(item) for item in value] if isinstance(value, list) else value
+
+
 def _beginning_of_text(text: str, room: int) -> str:
-    if _size(text) <= room:
-        return text
     fitting = bisect_right(range(len(text)), room, key=lambda end: _size(text[:end]))
     return text[: max(0, fitting - 1)]
 
@@ -249,6 +256,8 @@ def _beginning_of_list(value: Sequence[Any], room: int) -> list[Any]:
             break
         kept.append(beginning(item, room))
         room -= _size(kept[-1])
+        if kept[-1] is not item:
+            break
     return kept
 
 
