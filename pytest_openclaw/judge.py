@@ -96,12 +96,12 @@ def judge(prompt: Prompt, reply: Reply, *, timeout_s: float = math.inf) -> Judge
 def _of_whole(reply: Reply, verdict: Verdict) -> Verdict:
     """Return the verdict, which is a failure if it has seen only the beginning of the reply."""
     lacking = sum(reply.cut.get(part, 0) for part in JUDGED)
-    if not lacking or not verdict.passed:
+    if not lacking or verdict.passed is None:
         return verdict
     limits = f"{MAX_ANSWER_BYTES >> 10} KiB of an answer and {MAX_CALLS_BYTES >> 10} KiB of a turn's calls"
-    return replace(
-        verdict, passed=False, violation=f"the reply is {lacking} bytes too long: {limits} are judged"
-    )
+    too_long = f"the reply is {lacking} bytes too long: {limits} are judged"
+    violation = f"{too_long}; {verdict.violation}" if verdict.violation else too_long
+    return replace(verdict, passed=False, violation=violation)
 
 
 def prepare(prompt: Prompt, reply: Reply) -> Reply:

@@ -112,15 +112,16 @@ def _spellings(secret: str) -> Iterator[str]:
 
 def _without_start(text: str, secret: str, hidden: str) -> str:
     """Replace what is left of a secret where the text was cut within it."""
-    at = text.find(secret[:SHORTEST_SECRET])
+    start = secret[:SHORTEST_SECRET]
+    pieces: list[str] = []
+    position, at = 0, text.find(start)
     while at >= 0:
         end = at + SHORTEST_SECRET
         while end < len(text) and text[end] == secret[end - at : end - at + 1]:
             end += 1
-        if _CUT.match(text, end):
-            text = text[:at] + hidden + text[end:]
-            at += len(hidden)
-        else:
-            at += 1
-        at = text.find(secret[:SHORTEST_SECRET], at)
-    return text
+        is_cut = _CUT.match(text, end)
+        if is_cut:
+            pieces += [text[position:at], hidden]
+            position = end
+        at = text.find(start, end if is_cut else at + 1)
+    return "".join([*pieces, text[position:]])
