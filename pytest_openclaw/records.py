@@ -50,7 +50,7 @@ class Prompt:
         id: unique within its suite, such as `P1`.
         validator: the rule; `validator_spec` is the same as the author wrote it.
         expected_tool_calls: tools of which one must be invoked, unless the validator has a list itself.
-        timeout_s: seconds for one attempt; None takes the run's `--openclaw-timeout`.
+        timeout_s: seconds for one attempt, and for judging it; None takes the run's `--openclaw-timeout`.
         tools: what the model is offered on the wire; None asks for tool use in words, or for none.
             `tools_spec` is the same as the author wrote it.
         world: in which the calls are answered, turn by turn; None asks one question.
