@@ -27,6 +27,7 @@ from pytest_openclaw.records import (
     Verdict,
 )
 from pytest_openclaw.redact import Redactor
+from pytest_openclaw.reports.cells import Opened, render_cell
 from pytest_openclaw.run.clipping import (
     MAX_CALLS,
     MAX_NAME_BYTES,
@@ -38,6 +39,7 @@ from pytest_openclaw.run.clipping import (
     unjudged,
 )
 from pytest_openclaw.run.directory import line_of
+from pytest_openclaw.run.guests import Guests, Look
 from pytest_openclaw.run.recording import record_of
 from pytest_openclaw.schema import from_row, load_schema, to_row
 from pytest_openclaw.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES, MAX_TEXT_BYTES
@@ -213,6 +215,33 @@ def test_a_new_verdict_forgets_what_the_old_one_lacked() -> None:
     assert bare.cut == {"effective_model": 2000 - MAX_NAME_BYTES}
     assert clipped(replace(bare, parsed_output={"a": "b" * MEGABYTE})) == old
     assert unjudged(record(truncated=True)).truncated is True
+
+
+@pytest.mark.parametrize(
+    ("n", "is_added"), [(1000, True), (MAX_TEXT_BYTES, False)], ids=["short", "too-long"]
+)
+def test_what_a_guest_adds_finds_room_or_is_left_out(n: int, is_added: bool) -> None:
+    """A row that is nearly as long as it may be does not grow beyond that, and the guest is named."""
+    row = {"turns": ["x" * (MAX_ROW_BYTES - 2000)]}
+    guests = Guests(looks=[Look(claimant="lab", see=lambda _: {"x_lab": "y" * n})])
+
+    added = guests.look_at(row)
+
+    assert added == ({"x_lab": "y" * n} if is_added else {})
+    assert [text.partition(" (")[0] for text in guests.complaints] == (
+        []
+        if is_added
+        else ["lab: pytest_openclaw_record: ValueError: what it adds makes the row longer than 1024 KiB"]
+    )
+
+
+def test_a_cell_says_what_its_row_lacks() -> None:
+    """Field by field; a row of an older version says what it knows."""
+    new = record(truncated=True, cut={"answer": 12_345, "raw_output": 7})
+    old = record(truncated=True)
+
+    assert "12,345 bytes of answer, 7 bytes of raw_output" in "\n".join(render_cell("P1", new, {}, Opened()))
+    assert "the answer was longer than 64 KiB" in "\n".join(render_cell("P1", old, {}, Opened()))
 
 
 # --- laws -----------------------------------------------------------------------------------------
