@@ -29,10 +29,10 @@ FAILURE_TYPES: Mapping[str, str] = {
     "connect_error": "nobody answers there, or the connection was lost before any answer",
     "timeout": "no complete answer in time",
     "stream_error": "the answer broke off or brought an error after tokens; what came is kept",
-    "malformed_response": "the answer is not of the form that its API promises",
+    "malformed_response": "the answer is not of the form that its API promises, or is too long",
     "context_overflow": "the prompt does not fit into the model's context, or was cut to fit",
     "cli_error": "a command line program ended without an answer",
-    "harness_error": "our own code, a validator or a guest's provider broke",
+    "harness_error": "our own code, a validator or a guest's provider broke, or judging took too long",
     "exception": "the original harness's word for anything that broke; only in rows that were read",
 }
 """The closed set of `failure_type`, and what each means; beside it stands `http_<status>`.

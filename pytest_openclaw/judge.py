@@ -7,11 +7,14 @@ takes the same steps apart: `prepare` before the test, `conclude` after it.
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.faults import Outcome, outcome_of
 from pytest_openclaw.records import Prompt, Reply, Verdict
+from pytest_openclaw.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES
 from pytest_openclaw.tools import invoked_tools
 from pytest_openclaw.tools.bridge import reaching
 from pytest_openclaw.tools.dispatch import dispatch
@@ -19,6 +22,7 @@ from pytest_openclaw.tools.outcomes import native_outcome
 from pytest_openclaw.tools.promoted import NOTE, promoted_calls
 from pytest_openclaw.tools.thinking import strip_thinking
 from pytest_openclaw.validators import expected_tools, restrains
+from pytest_openclaw.validators.deadline import left_s, within
 from pytest_openclaw.validators.demands import call_rules
 
 if TYPE_CHECKING:
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.toolcalls import Dispatched, Tool, ToolDemand, ToolOutcome
 
 __all__ = [
+    "JUDGED",
     "Judgement",
     "bears_on_tier",
     "conclude",
@@ -37,6 +42,10 @@ __all__ = [
     "strip_thinking",
     "tool_demand_of",
 ]
+
+
+JUDGED = ("answer", "tool_call_details")
+"""Parts of a reply, as `Reply.cut` names them, that a verdict is about."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,12 +67,41 @@ class Judgement:
     tool_outcome: ToolOutcome | None
 
 
-def judge(prompt: Prompt, reply: Reply) -> Judgement:
-    """Judge a reply as a provider gave it; what a validator raises is raised here."""
-    answer = prepare(prompt, reply)
-    if not outcome_of(answer).success:
-        return conclude(prompt, answer, Verdict(passed=None))
-    return conclude(prompt, answer, _checked(prompt.validator.check(answer)))
+def judge(prompt: Prompt, reply: Reply, *, timeout_s: float = math.inf) -> Judgement:
+    """Judge a reply as a provider gave it.
+
+    Args:
+        prompt: whose validator judges.
+        reply: no longer than a run lets one be.
+        timeout_s: seconds for all of it. Patterns and schemas end then; the code of a plugin is let finish.
+
+    Raises:
+        OpenClawError: it took longer, which says nothing about the model.
+        Exception: what a validator raises.
+    """
+    with within(timeout_s):
+        answer = prepare(prompt, reply)
+        verdict = Verdict(passed=None)
+        if outcome_of(answer).success:
+            verdict = _of_whole(reply, _checked(prompt.validator.check(answer)))
+        judgement = conclude(prompt, answer, verdict)
+        if left_s() < 0:
+            raise OpenClawError(
+                f"the reply was not judged within {timeout_s:g} s. Raise --openclaw-timeout, or the prompt's"
+                " timeout_s, or use a simpler validator."
+            )
+    return judgement
+
+
+def _of_whole(reply: Reply, verdict: Verdict) -> Verdict:
+    """Return the verdict, which is a failure if it has seen only the beginning of the reply."""
+    lacking = sum(reply.cut.get(part, 0) for part in JUDGED)
+    if not lacking or verdict.passed is None:
+        return verdict
+    limits = f"{MAX_ANSWER_BYTES >> 10} KiB of an answer and {MAX_CALLS_BYTES >> 10} KiB of a turn's calls"
+    too_long = f"the reply is {lacking} bytes too long: {limits} are judged"
+    violation = f"{too_long}; {verdict.violation}" if verdict.violation else too_long
+    return replace(verdict, passed=False, violation=violation)
 
 
 def prepare(prompt: Prompt, reply: Reply) -> Reply:

@@ -66,7 +66,11 @@ OPTIONS = (
         "Repeat the tool prompts until the tier of each target is settled, at most --openclaw-repeat times.",
         kind="flag",
     ),
-    Option("timeout", "Seconds for one attempt, from the send to the end of the answer (300).", "SECONDS"),
+    Option(
+        "timeout",
+        "Seconds for one attempt, from the send to the end of the answer, and for judging it (300).",
+        "SECONDS",
+    ),
     Option("retries", "Further attempts after a lost connection, 429 or 5xx (5).", "N"),
     Option(
         "concurrency",

@@ -50,7 +50,7 @@ class Prompt:
         id: unique within its suite, such as `P1`.
         validator: the rule; `validator_spec` is the same as the author wrote it.
         expected_tool_calls: tools of which one must be invoked, unless the validator has a list itself.
-        timeout_s: seconds for one attempt; None takes the run's `--openclaw-timeout`.
+        timeout_s: seconds for one attempt, and for judging it; None takes the run's `--openclaw-timeout`.
         tools: what the model is offered on the wire; None asks for tool use in words, or for none.
             `tools_spec` is the same as the author wrote it.
         world: in which the calls are answered, turn by turn; None asks one question.
@@ -282,6 +282,7 @@ class Reply:
         dispatched: what OpenClaw would make of each of `tool_calls`; filled before it is judged.
         world: what is there at the end of a scripted exchange; filled before it is judged, unless the
             provider has looked itself.
+        cut: bytes that were left out of a reply that was too long, as in `Record.cut`; filled by the run.
     """
 
     text: str = ""
@@ -304,6 +305,7 @@ class Reply:
     ended_by: EndedBy | None = None
     dispatched: tuple[Dispatched, ...] = ()
     world: WorldState | None = None
+    cut: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,6 +326,7 @@ class Fault:
         raw: what had come before it broke.
         turns: of a scripted exchange, those before the one that broke.
         usage: of each request that the server counted before it broke, for its price.
+        cut: as in `Reply`.
     """
 
     failure_type: str
@@ -337,6 +340,7 @@ class Fault:
     timing: Timing | None = None
     turns: tuple[Turn, ...] = ()
     usage: tuple[Usage, ...] = ()
+    cut: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -377,6 +381,11 @@ class Record:
 
     The first block is the seed's, in its order; the second is ours. `schemas/row.schema.json`
     publishes both.
+
+    Attributes:
+        truncated: something was cut, so that the row is not longer than a row may be.
+        cut: how many bytes were left out, by field, and under `answer` those that were not judged; None if
+            nothing was. Rows of older versions have `truncated` alone.
     """
 
     run_id: str
@@ -433,6 +442,7 @@ class Record:
     tool_demand: ToolDemand | None = None
     known_failure: str | None = None
     start_up_ms: int | None = None
+    cut: Mapping[str, int] | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property

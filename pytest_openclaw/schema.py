@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.schema_check import Check
 
 # Row format history, newest first:
-# 2: `tools_offered` to `start_up_ms`, and the outcomes of native tool use.
+# 2: `tools_offered` to `cut`, and the outcomes of native tool use.
 # 1: the seed's fields, then ours from `suite` to `host`.
 ROW_VERSION = 2
 

@@ -220,7 +220,7 @@ class Settings:
         prompts: ids or globs that select prompts; empty means all.
         repeat: how often each prompt is asked; with `until_conclusive` a tool prompt, and at most so often.
         until_conclusive: a target's repeats end when its tier is settled.
-        timeout_s: seconds for one attempt, from the send to the end of the reply.
+        timeout_s: seconds for one attempt, from the send to the end of the reply, and for judging that.
         retries: attempts after the first.
         catalogue: the file of a captured one, from which suites take tools; empty is the one that ships.
         run_id: fixed by `--openclaw-run-id`; else the time of the start.

@@ -199,7 +199,7 @@ class State:
             ),
             permit=self.repeats.permit,
         )
-        return Asker(executor, self.redactor)
+        return Asker(executor, self.redactor, self.settings.timeout_s)
 
     def _own_settings(self) -> Settings:
         """The settings with what this process may have in flight: a worker, what it was told."""

@@ -1,4 +1,4 @@
-"""Text that can be written anywhere: valid UTF-8, and nothing that a terminal or a CI system would obey."""
+"""Text that can be written anywhere: valid UTF-8, bounded, and nothing that a terminal or a CI system would obey."""
 
 from __future__ import annotations
 
@@ -32,6 +32,13 @@ _ANYWHERE = r"#(?=#[A-Za-z]*\[)|s(?=ection_(?:start|end):)"
 _COMMAND = re.compile(rf"(?m)(?P<blanks>^[^\S\n]*):(?=:)|{_ANYWHERE}")
 _COMMAND_IF_WRAPPED = re.compile(rf"(?P<blanks>):(?=:)|{_ANYWHERE}")
 
+MAX_TEXT_BYTES = 64 * 1024
+"""Of a text in a row."""
+MAX_ANSWER_BYTES = 256 * 1024
+"""Of an answer that is judged, without its thinking; some 64,000 tokens."""
+MAX_CALLS_BYTES = 128 * 1024
+"""Of the calls of a turn that are judged."""
+
 _numbers = count(1)
 
 
@@ -63,6 +70,12 @@ def _spelled(found: re.Match[str]) -> str:
 
 def _disarmed(found: re.Match[str]) -> str:
     return f"{found['blanks'] or ''}\\u{ord(found[0][-1]):04x}"
+
+
+def clip(text: str, max_bytes: int = MAX_TEXT_BYTES) -> str:
+    """Cut `text` to at most `max_bytes` of UTF-8, on a boundary between characters."""
+    encoded = text[:max_bytes].encode("utf-8", "replace")
+    return encoded[:max_bytes].decode("utf-8", "ignore") if len(encoded) > max_bytes else text[:max_bytes]
 
 
 def atomic(pattern: str) -> str:

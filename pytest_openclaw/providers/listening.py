@@ -15,6 +15,7 @@ import httpx2
 
 from pytest_openclaw import faults
 from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.providers import limits
 from pytest_openclaw.providers.connection import BrokenFraming
 from pytest_openclaw.providers.http import pieces
 from pytest_openclaw.providers.ndjson import LineStream
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.providers.http import HttpEdge
     from pytest_openclaw.records import Fault, JsonObject, Reply
 
-MOST_BYTES = 64 << 20
 EVENT_TYPES = frozenset({"text/event-stream"})
 LINE_TYPES = frozenset({"application/x-ndjson", "application/ndjson", "application/jsonl"})
 #: how long the counts, which some servers send after the end mark, are waited for
@@ -101,7 +101,7 @@ async def fetch_object(edge: HttpEdge, call: Call, *, timeout_s: float) -> JsonO
     """
     try:
         async with asyncio.timeout(timeout_s), edge.opened(call) as response:
-            text = await _whole_text(_bounded(edge.name, response))
+            text = await _whole_text(_bounded(edge.name, response, limits.MOST_EVENT_BYTES))
     except TimeoutError:
         raise CallFailed(faults.timed_out(edge.name, timeout_s)) from None
     except httpx2.HTTPError:
@@ -133,16 +133,17 @@ class _Listener:
         if self.exchange.streaming:
             await self._hear_stream(response)
         else:
-            arriving = _bounded(self.name, response, self.copy)
+            arriving = _bounded(self.name, response, limits.MOST_EVENT_BYTES, self.copy)
             self._hear_whole(await _whole_text(arriving, self.exchange.hear_arrival))
 
     async def _hear_stream(self, response: httpx2.Response) -> None:
         events = self._events()
-        async with aclosing(_bounded(self.name, response, self.copy)) as chunks:
+        async with aclosing(_bounded(self.name, response, limits.MOST_BYTES, self.copy)) as chunks:
             async for chunk, arrived_at in chunks:
                 self.exchange.hear_arrival(arrived_at)
                 for event in events.feed(chunk):
                     self._take(event)
+                _check_event(self.name, events)
                 if self.exchange.ended:
                     self._hasten()
         self._close(events)
@@ -217,22 +218,37 @@ class _Listener:
 
 
 async def _bounded(
-    name: str, response: httpx2.Response, copy: Copy | None = None
+    name: str, response: httpx2.Response, most_bytes: int, copy: Copy | None = None
 ) -> AsyncGenerator[tuple[bytes, float]]:
-    """The body's pieces with their times; a body without end is cut."""
-    too_much = faults.malformed(name, f"it is longer than {MOST_BYTES >> 20} MiB")
+    """Give the body's pieces with their times, each of them to `copy` first.
+
+    Raises:
+        CallFailed: the body is longer than `most_bytes`, or says so.
+    """
+    too_much = faults.malformed(name, f"it is longer than {limits.mebibytes(most_bytes)}")
     claimed = response.headers.get("content-length", "")
-    if claimed.isdecimal() and int(claimed) > MOST_BYTES:
+    if claimed.isdecimal() and int(claimed) > most_bytes:
         raise CallFailed(too_much)
     received = 0
     async with aclosing(pieces(response)) as chunks:
         async for chunk, arrived_at in chunks:
             received += len(chunk)
-            if received > MOST_BYTES:
+            if received > most_bytes:
                 raise CallFailed(too_much)
             if copy is not None:
                 await copy.write(chunk)
             yield chunk, arrived_at
+
+
+def _check_event(name: str, events: EventStream | LineStream) -> None:
+    """Refuse an event that is still to end and too long already.
+
+    Raises:
+        CallFailed: it is longer than `MOST_EVENT_BYTES`.
+    """
+    if events.pending_bytes > limits.MOST_EVENT_BYTES:
+        longest = limits.mebibytes(limits.MOST_EVENT_BYTES)
+        raise CallFailed(faults.malformed(name, f"an event of it is longer than {longest}"))
 
 
 async def _whole_text(

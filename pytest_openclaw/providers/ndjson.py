@@ -13,9 +13,14 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class LineStream:
-    """Turns chunks of bytes, cut anywhere, into events, one for each line that is not blank."""
+    """Turns chunks of bytes, cut anywhere, into events, one for each line that is not blank.
+
+    Attributes:
+        pending_bytes: what has come after the chunk that completed the last event.
+    """
 
     def __init__(self) -> None:
+        self.pending_bytes = 0
         self._line: list[bytes] = []
         self._at_start = True
 
@@ -30,7 +35,9 @@ class LineStream:
             self._line = []
         if rest:
             self._line.append(rest)
-        return [event for line in lines if (event := self._event(line))]
+        events = [event for line in lines if (event := self._event(line))]
+        self.pending_bytes = 0 if events else self.pending_bytes + len(chunk)
+        return events
 
     def close(self) -> Event | None:
         """Return the line that the end of the body leaves without its end, if there is one."""

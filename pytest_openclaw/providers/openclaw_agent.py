@@ -242,7 +242,7 @@ class OpenClawAgent(Provider):
     def _without_result(self, running: Running) -> Fault:
         words = f": {shortened(running.stderr)}" if running.stderr else "."
         if running.flooded:
-            words = f" after more than {processes.MOST_OUTPUT_BYTES >> 20} MiB."
+            words = f" after {running.flooded}."
         how = how_it_ended(running.exit_status)
         return faults.cli_failed(self.setup.name, f"OpenClaw {how} without its JSON{words}")
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from pytest_openclaw import faults
 from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.providers import limits
 from pytest_openclaw.text import valid_text
 
 if sys.platform == "win32":
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-MOST_OUTPUT_BYTES = 64 << 20
 STDERR_TAIL_BYTES = 4096
 # After the program's end its output is in the pipe already; only what it left behind still holds that open.
 DRAIN_S = 0.5
@@ -44,21 +44,22 @@ class Program:
 class Running(asyncio.SubprocessProtocol):
     """A program under way. Whoever starts one must `stop` it.
 
-    A line may be as long as it likes; the whole output is limited to `MOST_OUTPUT_BYTES`.
+    Its output is limited to `limits.MOST_BYTES`, and a line of it to `limits.MOST_EVENT_BYTES`.
 
     Attributes:
         exit_status: None while it runs, or if this process ended it; negative is the signal that did.
-        flooded: it wrote more than the limit, and was killed for it.
+        flooded: which limit it was killed for, such as `more than 64 MiB`; empty if it kept both.
     """
 
     def __init__(self) -> None:
         self.exit_status: int | None = None
-        self.flooded = False
+        self.flooded = ""
         self._exited = asyncio.Event()
         self._is_ended_here = False
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._begun: list[bytes] = []
         self._received_bytes = 0
+        self._line_bytes = 0
         self._stderr = b""
         self._keeper: subprocess.Popen[bytes] | None = None
 
@@ -116,8 +117,8 @@ class Running(asyncio.SubprocessProtocol):
             self._stderr = (self._stderr + data)[-STDERR_TAIL_BYTES:]
             return
         self._received_bytes += len(data)
-        if self._received_bytes > MOST_OUTPUT_BYTES:
-            self._flood()
+        if self._received_bytes > limits.MOST_BYTES:
+            self._flood(f"more than {limits.mebibytes(limits.MOST_BYTES)}")
             return
         self._begun.append(data)
         if b"\n" in data:  # joined only here: a line of many pieces is not searched again for each of them
@@ -125,6 +126,11 @@ class Running(asyncio.SubprocessProtocol):
             self._begun = [rest] if rest else []
             for line in whole:
                 self._lines.put_nowait(line)
+            self._line_bytes = len(rest)
+        else:
+            self._line_bytes += len(data)
+        if self._line_bytes > limits.MOST_EVENT_BYTES:
+            self._flood(f"a line of more than {limits.mebibytes(limits.MOST_EVENT_BYTES)}")
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         """A pipe was closed; stdout's end is the end of the lines."""
@@ -154,9 +160,9 @@ class Running(asyncio.SubprocessProtocol):
             assert self._keeper.stdin is not None, "it reads a pipe"
             self._keeper.stdin.close()
 
-    def _flood(self) -> None:
+    def _flood(self, what: str) -> None:
         if not self.flooded:
-            self.flooded = True
+            self.flooded = what
             self._begun = []
             self._lines.put_nowait(None)
             self._end(kill=True)

@@ -28,9 +28,14 @@ class Event(NamedTuple):
 
 
 class EventStream:
-    """Turns chunks of bytes, cut anywhere, into events."""
+    """Turns chunks of bytes, cut anywhere, into events.
+
+    Attributes:
+        pending_bytes: what has come after the chunk that completed the last event.
+    """
 
     def __init__(self) -> None:
+        self.pending_bytes = 0
         self._line: list[bytes] = []
         self._type = ""
         self._data: list[str] = []
@@ -45,6 +50,7 @@ class EventStream:
                 self._field(line)
             elif event := self._dispatch():
                 events.append(event)
+        self.pending_bytes = 0 if events else self.pending_bytes + len(chunk)
         return events
 
     def close(self) -> Event | None:

@@ -42,11 +42,13 @@ class Asker:
     Args:
         executor: asks ahead.
         redactor: takes secrets out of all that leaves this process.
+        timeout_s: for the judging of a cell whose prompt has no time of its own.
     """
 
-    def __init__(self, executor: Executor, redactor: Redactor) -> None:
+    def __init__(self, executor: Executor, redactor: Redactor, timeout_s: float) -> None:
         self.executor = executor
         self.redactor = redactor
+        self._timeout_s = timeout_s
 
     def ask(self, token: str, cell: Cell) -> Asked:
         """Return how the cell's asking ended, without judging.
@@ -65,7 +67,9 @@ class Asker:
         result = asked.ending.result
         if isinstance(result, Fault):
             return asked
-        return replace(asked, judgement=judge(asked.cell.prompt, result))
+        prompt = asked.cell.prompt
+        timeout_s = prompt.timeout_s or self._timeout_s
+        return replace(asked, judgement=judge(prompt, result, timeout_s=timeout_s))
 
     def judge_or_break(self, asked: Asked) -> Asked:
         """Judge a cell whose test will not run any more; what breaks is told by its row alone."""
@@ -100,5 +104,5 @@ def broken(asked: Asked, error: BaseException) -> Asked:
     raw = result.raw or result.text if isinstance(result, Reply) else result.raw
     # Ours say what is wrong; of others the name often tells more than the text.
     why = str(error) if isinstance(error, OpenClawError) else f"{type(error).__name__}: {error}"
-    fault = replace(faults.broke(asked.cell.id, why), raw=raw)
+    fault = replace(faults.broke(asked.cell.id, why), raw=raw, cut=result.cut)
     return replace(asked, ending=replace(asked.ending, result=fault), judgement=None)

@@ -13,6 +13,7 @@ from pytest_openclaw.clock import epoch_ms
 from pytest_openclaw.errors import CallFailed, OpenClawError
 from pytest_openclaw.prices import usages_of
 from pytest_openclaw.records import Fault, Reply, Timing
+from pytest_openclaw.run.clipping import bounded_fault, bounded_reply
 from pytest_openclaw.run.cutting import cut_prompt
 from pytest_openclaw.text import valid_text
 
@@ -38,10 +39,11 @@ async def ask_once(provider: Provider, request: Request) -> tuple[Reply | Fault,
     try:
         reply = _tidy(await within(_patience_s(provider, request), provider.ask(request)))
         cut = cut_prompt(provider.setup.name, request, reply)
-        result = reply if cut is None else replace(cut, usage=usages_of(reply))  # which is charged for
+        # Its tokens are charged for.
+        result = reply if cut is None else replace(cut, usage=usages_of(reply), cut=reply.cut)
     except CallFailed as failed:
         fault = faults.checked(failed.fault)
-        result = replace(fault, message=valid_text(fault.message), raw=valid_text(fault.raw))
+        result = bounded_fault(replace(fault, message=valid_text(fault.message), raw=valid_text(fault.raw)))
     except TimeoutError:
         result = faults.timed_out(provider.setup.name, request.timeout_s)
     e2e_ms = (time.perf_counter() - started) * 1000
@@ -107,7 +109,7 @@ async def _give_up(task: asyncio.Task[Any]) -> None:
 
 
 def _tidy(reply: Reply) -> Reply:
-    """Make a guest's texts valid too: a lone surrogate on a report would end an xdist worker.
+    """Make a guest's texts valid too, and all no longer than is judged: a lone surrogate would end a worker.
 
     Raises:
         TypeError: it is no reply, or a row could not hold it.
@@ -120,7 +122,7 @@ def _tidy(reply: Reply) -> Reply:
             raise TypeError(f"Reply.{name} is a whole number or None, not {count!r}")
     if reply.tokens_per_s is not None and not 0 < reply.tokens_per_s < inf:
         raise TypeError(f"Reply.tokens_per_s is a number above 0 or None, not {reply.tokens_per_s!r}")
-    return replace(
+    valid = replace(
         reply,
         text=valid_text(reply.text),
         raw=valid_text(reply.raw or reply.text),
@@ -138,3 +140,4 @@ def _tidy(reply: Reply) -> Reply:
             for call in reply.tool_calls
         ),
     )
+    return bounded_reply(valid)

@@ -181,8 +181,8 @@ class RunDirectory:
                 (self.path / LOCK).unlink()
 
 
-def line_of(row: dict[str, Any]) -> bytes:
-    """Return a row as a line of `results.jsonl`, without its line feed."""
+def line_of(row: Any) -> bytes:
+    """Return a row, or a value in it, as a line of `results.jsonl`, without its line feed."""
     text = _JSON.encode(row)
     return text.translate(OTHER_LINE_ENDS).encode()
 

@@ -17,6 +17,7 @@ from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.prices import total_tokens, total_usd
 from pytest_openclaw.records import Ending, Fault, Reply, Timing, Turn
 from pytest_openclaw.run.attempt import within
+from pytest_openclaw.run.clipping import all_cuts
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -165,6 +166,7 @@ class _Exchange:
             timing=self._timing(),
             turns=tuple(self.turns),
             ended_by=ended_by,
+            cut=all_cuts(self._replies),
             input_tokens=total_tokens(reply.input_tokens for reply in self._replies),
             output_tokens=total_tokens(reply.output_tokens for reply in self._replies),
             reasoning_tokens=total_tokens(reply.reasoning_tokens for reply in self._replies),
@@ -177,7 +179,8 @@ class _Exchange:
         if len(self._endings) == 1 and isinstance(self._endings[0].result, Fault):
             return self._endings[0]
         raw = "\n\n".join(part for part in (self._said(), fault.raw) if part)
-        return self._ended(replace(fault, raw=raw, timing=self._timing(), turns=tuple(self.turns)))
+        cut = all_cuts([*self._replies, fault])
+        return self._ended(replace(fault, raw=raw, timing=self._timing(), turns=tuple(self.turns), cut=cut))
 
     def _ended(self, result: Reply | Fault) -> Ending:
         return replace(

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.reports.brought import Brought, built_in
+from pytest_openclaw.run.clipping import MAX_ROW_BYTES
+from pytest_openclaw.run.directory import line_of
 from pytest_openclaw.text import valid_text, valid_value
 
 if TYPE_CHECKING:
@@ -69,6 +71,7 @@ class Guests:
         for look in self.looks:
             try:
                 brought = _checked(look.see(copy.deepcopy(row)), holders)
+                _check_size(row | added | brought)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # `pytest.fail` raises no Exception
@@ -124,6 +127,11 @@ def _checked(brought: Any, holders: dict[str, str]) -> JsonObject:
             raise ValueError(f"{key} is added by {_shown(holders[key])} already")
     plain: JsonObject = json.loads(json.dumps(brought, allow_nan=False))
     return valid_value(plain)  # type: ignore[no-any-return]
+
+
+def _check_size(row: JsonObject) -> None:
+    if len(line_of(row)) > MAX_ROW_BYTES:
+        raise ValueError(f"what it adds makes the row longer than {MAX_ROW_BYTES >> 10} KiB")
 
 
 def _shown(claimant: str) -> str:

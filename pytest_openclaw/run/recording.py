@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.faults import outcome_of
 from pytest_openclaw.judge import conclude, tool_demand_of
 from pytest_openclaw.records import Fault, Record, Reply, Verdict
+from pytest_openclaw.run.clipping import clipped
 from pytest_openclaw.suites import known_failure_of
 from pytest_openclaw.text import valid_value
 from pytest_openclaw.tools.dispatch import dispatch
@@ -20,24 +20,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.records import Cell, Ending, Timing, Turn
     from pytest_openclaw.redact import Redactor
     from pytest_openclaw.toolcalls import Problem, ToolCall
-
-MAX_RAW_BYTES = 64 * 1024
-
-
-@dataclass(frozen=True, kw_only=True)
-class Clipped:
-    """A text cut to a number of UTF-8 bytes, on a character's boundary."""
-
-    text: str
-    truncated: bool
-
-
-def clip(text: str, max_bytes: int = MAX_RAW_BYTES) -> Clipped:
-    """Cut `text` to at most `max_bytes` of UTF-8."""
-    encoded = text.encode("utf-8", "replace")
-    if len(encoded) <= max_bytes:
-        return Clipped(text=text, truncated=False)
-    return Clipped(text=encoded[:max_bytes].decode("utf-8", "ignore"), truncated=True)
 
 
 def record_of(
@@ -88,20 +70,18 @@ def record_of(
         assert judgement is not None, "a reply is always judged"
         specific = _of_reply(ending.result, judgement, timing)
     # A guest's validator or a test's assertion may quote half a surrogate pair; no file or wire takes that.
-    return Record(**common, **redactor.value(valid_value(specific)))
+    return clipped(Record(**common, **redactor.value(valid_value(specific)), cut=ending.result.cut))
 
 
 def _of_fault(cell: Cell, fault: Fault) -> dict[str, Any]:
     outcome = outcome_of(fault)
-    raw = clip(fault.raw)
     # A filtered answer is the model's, so it ends a tool cell as an empty one does.
     silence = conclude(cell.prompt, Reply(), Verdict(passed=None)) if outcome.status == "ok" else None
     return {
         "availability_status": outcome.status,
         "success": outcome.success,
         "failure_type": outcome.failure_type,
-        "raw_output": raw.text,
-        "truncated": raw.truncated,
+        "raw_output": fault.raw,
         "fault_message": fault.message,
         "turns": tuple(_turn(turn, _problems(cell, turn)) for turn in fault.turns) or None,
         "tool_outcome": silence and silence.tool_outcome,
@@ -113,14 +93,12 @@ def _problems(cell: Cell, turn: Turn) -> dict[ToolCall, Problem | None]:
 
 
 def _of_reply(reply: Reply, judgement: Judgement, timing: Timing) -> dict[str, Any]:
-    raw = clip(reply.raw or reply.text)
     # The same call has the same problem whenever it is made.
     problems = {one.call: one.problem for one in judgement.reply.dispatched}
     timed_out = {place for place, one in enumerate(judgement.reply.dispatched) if one.timed_out}
     return {
         **of_judgement(judgement),
-        "raw_output": raw.text,
-        "truncated": raw.truncated,
+        "raw_output": reply.raw or reply.text,
         "input_tokens": reply.input_tokens,
         "output_tokens": reply.output_tokens,
         "reasoning_tokens": reply.reasoning_tokens,

@@ -15,6 +15,7 @@ BLANKS = " \t\r\n"
 
 MAX_SHOWN_CHARS = 80
 MAX_KEPT_CHARS = 1000
+MAX_LISTED = 50
 
 
 def answer(reply: Reply) -> str:
@@ -41,8 +42,11 @@ def shown(text: str) -> str:
 
 
 def listed(texts: Iterable[object], none: str = "nothing") -> str:
-    """Join values for a message; strings are quoted, `none` stands for an empty list."""
-    return ", ".join(shown(text) if isinstance(text, str) else str(text) for text in texts) or none
+    """Join values for a message, 50 at most; strings are quoted, `none` stands for an empty list."""
+    words = [shown(text) if isinstance(text, str) else str(text) for text in texts]
+    if len(words) > MAX_LISTED:
+        words[MAX_LISTED:] = [f"and {len(words) - MAX_LISTED} more"]
+    return ", ".join(words) or none
 
 
 def _printable(char: str) -> str:

@@ -7,8 +7,6 @@ linear, and every keyword looks at the clock.
 
 from __future__ import annotations
 
-import math
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,12 +22,12 @@ from referencing.jsonschema import DRAFT202012
 
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.validators.answer import shown
+from pytest_openclaw.validators.deadline import left_s, within
 from pytest_openclaw.validators.json_text import HugeNumber, identity
 from pytest_openclaw.validators.patterns import searches
 
 SCHEMA_TIMEOUT_S = 10.0
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_DEADLINE: ContextVar[float] = ContextVar("deadline")
 _STEPS: ContextVar[Iterator[int] | None] = ContextVar("steps", default=None)
 
 Errors = Iterator[ValidationError]
@@ -72,17 +70,6 @@ class BoundedSchema:
                 raise OpenClawError(
                     "the schema of a json_schema validator refers to itself without end. Look at its $ref."
                 ) from error
-
-
-@contextmanager
-def within(seconds: float) -> Iterator[None]:
-    """Let all schemas that are judged inside share this time, or what is left of an outer one."""
-    deadline = min(time.monotonic() + seconds, _DEADLINE.get(math.inf))
-    token = _DEADLINE.set(deadline)
-    try:
-        yield
-    finally:
-        _DEADLINE.reset(token)
 
 
 @contextmanager
@@ -146,14 +133,10 @@ def _check_references(part: Mapping[str, Any], resolver: Any) -> None:
                 raise ValueError(f"{why} Put it under $defs; nothing is fetched.") from error
 
 
-def _seconds_left() -> float:
-    return _DEADLINE.get() - time.monotonic()
-
-
 def _timed(keyword: Keyword) -> Keyword:
     def judge(validator: Any, value: Any, instance: Any, schema: Mapping[str, Any]) -> Errors | None:
         steps = _STEPS.get()
-        if time.monotonic() > _DEADLINE.get() if steps is None else next(steps, None) is None:
+        if left_s() < 0 if steps is None else next(steps, None) is None:
             raise OpenClawError(
                 f"the schema of a json_schema validator cannot be decided within {SCHEMA_TIMEOUT_S:g} s"
                 " on this reply. Write a simpler schema, or allow fewer max_output_tokens."
@@ -164,7 +147,7 @@ def _timed(keyword: Keyword) -> Keyword:
 
 
 def _pattern(_: Any, pattern: str, instance: Any, _schema: object) -> Errors:
-    if isinstance(instance, str) and not searches(pattern, instance, _seconds_left()):
+    if isinstance(instance, str) and not searches(pattern, instance):
         yield ValidationError(f"{shown(instance)} does not match {shown(pattern)}")
 
 
@@ -175,7 +158,7 @@ def _pattern_properties(
         return
     for pattern, subschema in patterns.items():
         for key, value in instance.items():
-            if searches(pattern, key, _seconds_left()):
+            if searches(pattern, key):
                 yield from validator.descend(value, subschema, path=key, schema_path=pattern)
 
 
@@ -187,7 +170,7 @@ def _additional_properties(
     named = schema.get("properties", {})
     patterns = schema.get("patternProperties", {})
     for key, value in instance.items():
-        if key in named or any(searches(pattern, key, _seconds_left()) for pattern in patterns):
+        if key in named or any(searches(pattern, key) for pattern in patterns):
             continue
         if additional is False:
             yield ValidationError(f"the key {shown(key)} is not allowed")

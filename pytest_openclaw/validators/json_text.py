@@ -13,7 +13,6 @@ from pytest_openclaw.validators.json_spans import MAX_DEPTH, Span, find_spans
 if TYPE_CHECKING:
     from pytest_openclaw.records import JsonObject
 
-MAX_KEPT_BYTES = 64 * 1024
 _LONGEST_INTEGER = 308
 """Digits; every integer up to this length is also a finite double."""
 
@@ -38,7 +37,7 @@ class Found:
     Attributes:
         value: the object or array; strings are valid UTF-8, numbers beyond a double `HugeNumber`s.
         parsed: the same for `parsed_output`, fit for `json.dumps(allow_nan=False)`: huge numbers are
-            texts, an array stands under `array`; None if it is longer than 64 KiB.
+            texts, an array stands under `array`.
         alone: nothing stands beside it in the answer.
         problem: why there is no value, as a violation.
     """
@@ -67,7 +66,7 @@ def find_json(text: str, *, kind: Literal["object", "array"] = "object", strict:
     value = _tidy(
         json.loads(text[span.start : span.end], parse_int=_number, parse_float=_number, strict=True)
     )
-    return Found(value=value, parsed=_keep(value, span), alone=alone)
+    return Found(value=value, parsed=_keep(value), alone=alone)
 
 
 def same(left: Any, right: Any) -> bool:
@@ -148,8 +147,6 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _keep(value: Any, span: Span) -> JsonObject | None:
-    if span.end - span.start > MAX_KEPT_BYTES:
-        return None
+def _keep(value: Any) -> JsonObject:
     plain = _plain(value)
     return plain if isinstance(plain, dict) else {"array": plain}

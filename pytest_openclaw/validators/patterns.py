@@ -10,7 +10,6 @@ after a time and lets other threads run. Where the two disagree, the pattern is 
 
 from __future__ import annotations
 
-import math
 import re
 import warnings
 from functools import lru_cache
@@ -20,12 +19,13 @@ import regex
 
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.validators.answer import shown
+from pytest_openclaw.validators.deadline import left_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 PATTERN_TIMEOUT_S = 2.0
-LEAST_S = 0.05
+_SHORTEST_S = 0.001
 
 _PART = re.compile(
     r"""
@@ -50,23 +50,28 @@ _INSIDE = {r"\s": r"\s\x1c-\x1f", r"\w": r"\p{L}\p{N}_"}
 _ASCII_GROUP = re.compile(r"\(\?[a-z]*a")
 
 
-def fullmatches(pattern: str, text: str, most_s: float = math.inf) -> bool:
+def fullmatches(pattern: str, text: str) -> bool:
     """Whether the whole text matches.
 
     Args:
         pattern: of Python's `re`.
         text: all of it must match.
-        most_s: seconds, if they are fewer than the usual 2.
 
     Raises:
-        OpenClawError: it cannot be decided within this time, or in the memory there is.
+        OpenClawError: it cannot be decided within 2 s, or the time that is left, or in the memory there is.
     """
-    return _decide(compile_pattern(pattern).fullmatch, pattern, text, most_s)
+    compiled = compile_pattern(pattern)
+    return _decide(
+        lambda patience_s: compiled.fullmatch(text, concurrent=True, timeout=patience_s), pattern, text
+    )
 
 
-def searches(pattern: str, text: str, most_s: float = math.inf) -> bool:
-    """Whether the pattern matches somewhere in the text; see `fullmatches`."""
-    return _decide(compile_pattern(pattern).search, pattern, text, most_s)
+def searches(pattern: str, text: str) -> bool:
+    """Whether the pattern matches somewhere in the text; raises as `fullmatches` does."""
+    compiled = compile_pattern(pattern)
+    return _decide(
+        lambda patience_s: compiled.search(text, concurrent=True, timeout=patience_s), pattern, text
+    )
 
 
 @lru_cache(maxsize=256)
@@ -86,14 +91,15 @@ def compile_pattern(pattern: str) -> regex.Pattern[str]:
             raise ValueError(why) from error
 
 
-def _decide(match: Callable[..., object], pattern: str, text: str, most_s: float) -> bool:
-    seconds = max(LEAST_S, min(PATTERN_TIMEOUT_S, most_s))
+def _decide(match: Callable[[float], object], pattern: str, text: str) -> bool:
+    # Where no time is left, most patterns can be decided in a moment all the same.
+    patience_s = max(_SHORTEST_S, min(PATTERN_TIMEOUT_S, left_s()))
     try:
-        return match(text, concurrent=True, timeout=seconds) is not None
+        return match(patience_s) is not None
     except (TimeoutError, MemoryError) as error:
         raise OpenClawError(
             f"the pattern {shown(pattern)} cannot be decided on a reply of {len(text)} characters within"
-            f" {seconds:.2g} s. Write it without nested repeats, such as (a+)+."
+            f" {patience_s:.3g} s. Write it without nested repeats, such as (a+)+."
         ) from error
 
 

@@ -21,6 +21,7 @@ NOOP = {"type": "noop"}
 ANSWERED = {"availability_status": "ok", "success": True, "failure_type": None}
 PASSED = {**ANSWERED, "objective_pass": True, "raw_output": TEXT}
 TEN_MB = 10_000_000
+MOST_ROW_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,13 @@ def over_lines(stream: bytes) -> bytes:
             lines += [f"{name}: {part}" for part in parts] if line else []
         events.append("\n".join(lines))
     return "\n\n".join(events).encode()
+
+
+def calls(*pieces: str) -> bytes:
+    """A stream's bytes: one call whose arguments come in these pieces, again and again."""
+    events = [{"tool_calls": [{"index": 0, "id": "c", "function": {"name": "read"}}]}]
+    events += [{"tool_calls": [{"index": 0, "function": {"arguments": piece}}]} for piece in pieces]
+    return b"".join(sse(chat_chunk(event)) for event in events) + CHAT.end("tool_calls")
 
 
 def refuses(status: int, error: Any, **headers: str) -> Behaviour:
@@ -151,6 +159,13 @@ BROKEN = {"failure_type": "stream_error", "attempts": 1}
 UNREADABLE = {"failure_type": "malformed_response", "attempts": 1}
 NOW = {"retry_after": "0"}
 
+CALL_OF_20_MB = {
+    "tool_call_details": [{"id": "c", "name": "read", "arguments": "x" * 65536}],
+    "raw_output": "",
+    "truncated": True,
+    "cut": {"tool_call_details": 20_000_000 - 65536},
+}
+
 LINES = {
     "verdict-passed": Line(ODD_BUT_RIGHT, "passed", PASSED, status=0),
     "noop": Line(
@@ -159,6 +174,7 @@ LINES = {
             Case("broken-bytes", lambda api: Script.stream(says(api, "aXb").replace(b"aXb", b"a\xffb")), {"raw_output": "a\ufffdb"}),
             Case("ten-megabytes", lambda api: Script.stream(*[api.text("x" * 100_000)] * 100, api.end()), {"raw_output": "x" * 65536, "truncated": True}),
             Case("cut-by-length", lambda api: Script.stream(says(api, "a", end="length")), {"finish_reason": "length"}),
+            Case("a-call-of-twenty-megabytes", lambda api: Script.stream(calls(*["x" * 100_000] * 200)), CALL_OF_20_MB, apis=(CHAT,)),
         ),
         "passed",
         {**ANSWERED, "objective_pass": None},
@@ -236,6 +252,8 @@ LINES = {
             Case("error-in-a-200", lambda api: Script.stream(sse({"error": {"message": "boom"}})), BROKEN),
             Case("overloaded-in-a-200", lambda api: Script.answer({"error": {"message": "busy", "type": "overloaded_error"}}), {"failure_type": "http_529", "attempts": 2}),
             Case("no-json-in-an-event", lambda api: Script.stream(api.text("Grüß "), sse('{"oops'), says(api, "dich")), {**UNREADABLE, "raw_output": "Grüß "}),
+            Case("a-line-of-sixty-megabytes", lambda api: Script.stream(api.text("Grüß "), b"data: ", *[b"x" * 1_000_000] * 60), {**UNREADABLE, "raw_output": "Grüß "}),
+            Case("a-call-of-twenty-megabytes-at-once", lambda api: Script.answer(api.whole("", calls=(("read", "x" * 20_000_000),))), UNREADABLE),
             Case("a-page", lambda api: Script.answer("<html><title>Log in</title></html>", content_type="text/html"), {**UNREADABLE, "raw_output": "<html><title>Log in</title></html>"}),
             Case("nothing", lambda api: Script.answer(b"", content_type="application/json"), UNREADABLE),
             Case("a-list", lambda api: Script.answer([1]), {**UNREADABLE, "raw_output": "[1]"}),
@@ -288,6 +306,7 @@ def test_each_misbehaviour_has_its_row_outcome_and_status(
 
     rows = {f"{row['provider']}/{row['model']}": row for row in session.rows}
     assert len(session.rows) == len(rows) == len(wanted)
+    assert max(map(len, (session.run_dir / "results.jsonl").read_bytes().splitlines())) <= MOST_ROW_BYTES
     differing = {
         name: {key: row[key] for key, value in {**line.row, **case.row}.items() if row[key] != value}
         for name, (_, case) in wanted.items()

@@ -49,7 +49,7 @@ ENDS = {
         End("ERROR", "error", "stream_error", "the stream broke: ", raw="Hello"),
     ),
     "garbage": ("garbage", End("ERROR", "error", "malformed_response", "none of the CLI's 5 lines is a stream-json line")),
-    "flood": ("flood", End("ERROR", "error", "cli_error", "the CLI wrote more than 64 MiB and was stopped.")),
+    "flood": ("flood", End("ERROR", "error", "cli_error", "the CLI wrote a line of more than 16 MiB and was stopped.")),
     "killed": ("killed", End("ERROR", "error", "cli_error", "the CLI was killed by SIGKILL.", raw="Hel")),
     "terminated": ("terminated", End("ERROR", "error", "cli_error", "the CLI ended with exit status 143 (SIGTERM).", raw="Hel")),
     "plain-text": ("plain_text", End("ERROR", "error", "cli_error", "the CLI ended with exit status 1: No such setting: effort.")),
@@ -156,13 +156,14 @@ def test_every_end_of_a_call(project: Any) -> None:
 
 
 def test_a_line_of_megabytes(project: Any) -> None:
-    """An answer of 3 MiB is judged whole and kept cut."""
+    """An answer of 3 MiB is read; it passes nothing and is kept cut."""
     write(project, {"P1": "long_line"}, rule={"type": "regex_fullmatch", "pattern": "a+"})
 
     session = project.run(models="claude_code_cli/m1")
 
-    session.outcomes(passed=1)
+    session.outcomes(failed=1)
     assert session.row("P1")["truncated"] is True
+    assert "bytes too long: 256 KiB of an answer" in session.row("P1")["violation"]
 
 
 def test_faults_that_end_a_target(project: Any) -> None:

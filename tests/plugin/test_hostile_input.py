@@ -175,7 +175,7 @@ def test_odd_ids(plain_project: Any, prompt_id: str, in_page: str | None) -> Non
 
 
 def test_ten_megabytes(project: Any) -> None:
-    """A prompt and an answer of 10 MB run; the row keeps 64 KiB and every screen a few lines."""
+    """A prompt and an answer of 10 MB run, and pass nothing; a row keeps 64 KiB and every screen a few lines."""
     long = "é" * 5_000_000
     write(
         project,
@@ -188,7 +188,7 @@ def test_ten_megabytes(project: Any) -> None:
 
     session = project.run()
 
-    session.outcomes(passed=2, failed=1)
+    session.outcomes(passed=1, failed=2)
     assert {row["prompt_id"]: row["truncated"] for row in session.rows} == {
         "P1": True,
         "P2": True,

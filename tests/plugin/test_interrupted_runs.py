@@ -38,6 +38,24 @@ import pytest_openclaw.run.hosts as hosts
 hosts.CLOSING_S = {seconds}
 """
 
+# A validator of a plugin that comes to no end, the first time.
+ENDLESS = """
+import pathlib
+import pytest_openclaw.validators.text as text
+
+JUDGING = pathlib.Path(__file__).parent / "judging.txt"
+check = text.Noop.check
+
+def endless(self, reply):
+    if not JUDGING.exists():
+        JUDGING.touch()
+        while True:
+            pass
+    return check(self, reply)
+
+text.Noop.check = endless
+"""
+
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Lab]:
@@ -85,6 +103,23 @@ def test_once(lab: Lab, whole: Any, number: signal.Signals, mode: tuple[str, ...
         assert all_gone(started)
 
     holds(lab, kept, told="SIGTERM" if number == signal.SIGTERM else "KeyboardInterrupt")
+    lab.goes_on(whole)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+def test_while_a_reply_is_judged(lab: Lab, whole: Any, number: signal.Signals) -> None:
+    """Python code that comes to no end is interrupted where it is."""
+    lab.server.hold()
+    (lab.folder / "conftest.py").write_text(ENDLESS)
+    with lab.started(*BEGIN) as session:
+        session.wait_until((lab.folder / "judging.txt").exists)
+        started, kept = session.processes(), lab.lines()
+        session.process.send_signal(number)
+        assert session.end() == 2, lab.text
+        assert all_gone(started)
+
+    holds(lab, kept, told="SIGTERM" if number == signal.SIGTERM else "KeyboardInterrupt")
+    (lab.folder / "conftest.py").unlink()
     lab.goes_on(whole)
 
 

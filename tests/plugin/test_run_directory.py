@@ -105,14 +105,15 @@ def test_an_answer_of_megabytes_is_cut_in_its_row(project: Any) -> None:
         .read_text()
         .replace("return Reply(text=rest, ", "return Reply(text=rest * 3_000_000 + 'end', ")
     )
-    project.suite({"P1": ("say é", {"type": "contains", "value": "end"})})
+    project.suite({"P1": ("say é", {"type": "contains", "value": "é"})})
 
     session = project.run()
 
     row = session.row("P1")
     assert row["truncated"] is True
     assert len(row["raw_output"].encode()) <= 64 * 1024
-    assert row["objective_pass"] is True
+    assert row["objective_pass"] is False
+    assert row["cut"] == {"answer": 6_000_003 - 256 * 1024, "raw_output": 6_000_003 - 64 * 1024}
 
 
 @pytest.mark.under_workers

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers import processes
+from pytest_openclaw.providers import limits, processes
 from pytest_openclaw.providers.processes import Program, Running
 from tests.providers.fake_claude import dies, is_alive
 
@@ -138,13 +138,17 @@ def test_a_grandchild_that_holds_the_pipes_does_not_hold_us(tmp_path, session):
     assert dies(pid)
 
 
-def test_a_flood_is_stopped(tmp_path, monkeypatch):
-    """A program that writes without end is killed at the limit."""
-    monkeypatch.setattr(processes, "MOST_OUTPUT_BYTES", 1 << 20)
+@pytest.mark.parametrize(
+    ("limit", "flooded"),
+    [("MOST_BYTES", "more than 1 MiB"), ("MOST_EVENT_BYTES", "a line of more than 1 MiB")],
+)
+def test_a_flood_is_stopped(tmp_path, monkeypatch, limit, flooded):
+    """A program that writes without end is killed at the limit of all output, or of a line."""
+    monkeypatch.setattr(limits, limit, 1 << 20)
     code = "import sys\nwhile True: sys.stdout.write('x' * 10_000)"
     lines, running = asyncio.run(lines_of(python(code, cwd=tmp_path)))
 
-    assert (lines, running.flooded, running.exit_status) == ([], True, None)
+    assert (lines, running.flooded, running.exit_status) == ([], flooded, None)
 
 
 @given(data=st.binary(max_size=60), cuts=st.lists(st.integers(0, 60), max_size=6))

@@ -6,7 +6,7 @@ import gzip
 
 import pytest
 
-from pytest_openclaw.providers import listening
+from pytest_openclaw.providers import limits, listening
 from tests.providers.servers.apis import APIS, as_json, ask, told
 from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, head, sse
 
@@ -174,18 +174,40 @@ def test_a_body_that_claims_too_much(api, stream, server):
 
     fault = ask(api.provider(server.url), stream=stream)
 
-    assert fault.message == f"{api.kind.name}: the answer cannot be read: it is longer than 64 MiB."
+    assert fault.message == f"{api.kind.name}: the answer cannot be read: it is longer than 16 MiB."
 
 
 def test_a_body_that_swells(api, stream, server, monkeypatch):
     """What counts is the size after decompression."""
-    monkeypatch.setattr(listening, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(limits, "MOST_BYTES", 1 << 20)
     bomb = gzip.compress(b": \n" * (1 << 20))
     server.enqueue(Script.answer(bomb, content_type="text/event-stream", content_encoding="gzip"))
 
     fault = ask(api.provider(server.url), stream=stream)
 
     assert fault.message == f"{api.kind.name}: the answer cannot be read: it is longer than 1 MiB."
+
+
+@pytest.mark.parametrize("piece", [b"x" * 65536, b"data: 1\n" * 8192], ids=["a-line", "many-lines"])
+def test_an_event_without_end(api, stream, server, monkeypatch, piece):
+    """One event may be a part of what a body may be; what had come before it is kept."""
+    monkeypatch.setattr(limits, "MOST_EVENT_BYTES", 1 << 20)
+    server.enqueue(Script.stream(api.text("Hm."), b"data: ", *[piece] * 32, Hang()))
+
+    fault = ask(api.provider(server.url), stream=stream)
+
+    assert (fault.failure_type, fault.raw) == ("malformed_response", "Hm.")
+    assert fault.message == (
+        f"{api.kind.name}: the answer cannot be read: an event of it is longer than 1 MiB."
+    )
+
+
+def test_events_together_may_be_longer_than_one(api, stream, server, monkeypatch):
+    """The limit of an event begins anew with each."""
+    monkeypatch.setattr(limits, "MOST_EVENT_BYTES", 1 << 17)
+    server.enqueue(Script.stream(*[api.text("x" * 60_000)] * 10, api.end()))
+
+    assert len(ask(api.provider(server.url), stream=stream).text) == 600_000
 
 
 def test_ten_megabytes(api, stream, server):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.errors import CallFailed, TargetError
 from pytest_openclaw.protocols import ProviderSetup
-from pytest_openclaw.providers import fingerprint, listening
+from pytest_openclaw.providers import fingerprint, limits, listening
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.ndjson import LineStream
 from pytest_openclaw.providers.ollama_native import OllamaNative, ollama_body, read_ollama
@@ -619,14 +619,14 @@ def test_broken_streams(server, chunks, why, raw):
 
 def test_a_line_without_end(server, monkeypatch):
     """A line, as any body, has a longest length."""
-    monkeypatch.setattr(listening, "MOST_BYTES", 1 << 16)
-    server.enqueue(answer(*[b"x" * 1024] * 100))
+    monkeypatch.setattr(limits, "MOST_EVENT_BYTES", 1 << 20)
+    server.enqueue(answer(*[b"x" * 65536] * 32))
 
     fault = ask(native(server.origin))
 
     assert (fault.failure_type, fault.message) == (
         "malformed_response",
-        "ollama_native: the answer cannot be read: it is longer than 0 MiB.",
+        "ollama_native: the answer cannot be read: an event of it is longer than 1 MiB.",
     )
 
 

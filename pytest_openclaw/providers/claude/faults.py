@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw import faults
 from pytest_openclaw.faults import WireError
-from pytest_openclaw.providers import processes
 from pytest_openclaw.providers.json_values import count_in
 from pytest_openclaw.providers.wire_errors import shortened
 from pytest_openclaw.signals import how_it_ended
@@ -94,7 +93,7 @@ def ended_without_result(stream: Stream, running: Running, asked: Asked) -> Faul
     raw, status = stream.raw(), running.exit_status
     words = f": {shortened(running.stderr)}" if running.stderr else ""
     if running.flooded:
-        why = f"the CLI wrote more than {processes.MOST_OUTPUT_BYTES >> 20} MiB and was stopped."
+        why = f"the CLI wrote {running.flooded} and was stopped."
         return faults.cli_failed(asked.name, why, raw)
     how = how_it_ended(status)
     if status:

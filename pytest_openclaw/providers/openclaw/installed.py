@@ -109,7 +109,7 @@ class OpenClaw:
             reading.cancel()
             await running.stop()
         if running.flooded:
-            raise OpenClawError(f"{name} printed more than {processes.MOST_OUTPUT_BYTES >> 20} MiB")
+            raise OpenClawError(f"{name} printed {running.flooded}")
         return Printed(
             exit_status=running.exit_status,
             stdout=valid_text(b"\n".join(lines).decode("utf-8", "replace")),

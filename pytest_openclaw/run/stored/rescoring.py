@@ -14,10 +14,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_openclaw import faults
-from pytest_openclaw.judge import conclude, judge, prepare, tool_demand_of
+from pytest_openclaw.judge import JUDGED, conclude, judge, prepare, tool_demand_of
 from pytest_openclaw.records import Reply, Timing, Turn, Verdict
 from pytest_openclaw.redact import HIDDEN
 from pytest_openclaw.reports.cells import verdict_of
+from pytest_openclaw.run.clipping import clipped, unjudged
 from pytest_openclaw.run.directory import line_of
 from pytest_openclaw.run.guests import Guests
 from pytest_openclaw.run.reading import StoredRow
@@ -154,7 +155,7 @@ def rescore_record(record: Record, prompt: Prompt | Kept) -> Record | Kept:
         silence = prepare(replace(prompt, world=None), replace(_reply(record, ""), refusal=""))
         silence = replace(silence, tool_names=record.tool_calls)
         return replace(record, tool_outcome=conclude(prompt, silence, Verdict(passed=None)).tool_outcome)
-    if record.truncated and not record.turns:
+    if _lacks_what_is_judged(record):
         return "truncated"
     if HIDDEN in record.raw_output or HIDDEN in json.dumps([record.tool_call_details, record.turns]):
         return "secret"
@@ -166,8 +167,16 @@ def rescore_record(record: Record, prompt: Prompt | Kept) -> Record | Kept:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # `pytest.fail` raises no Exception; a live run puts it into the row too
-        return _broken(record, prompt, error)
-    return replace(record, **first) if all(other == first for other in others) else "unclear"
+        return clipped(_broken(unjudged(record), prompt, error))
+    if any(other != first for other in others):
+        return "unclear"
+    return clipped(replace(unjudged(record), **first))
+
+
+def _lacks_what_is_judged(record: Record) -> bool:
+    if record.cut is None:  # a row of an older version says no more
+        return record.truncated and not record.turns
+    return not record.cut.keys().isdisjoint({*JUDGED, "turns" if record.turns else "raw_output"})
 
 
 def readings(record: Record) -> Iterator[Reply]:

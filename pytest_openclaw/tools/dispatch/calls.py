@@ -135,7 +135,8 @@ class _Checker:
         Raises:
             OpenClawError: it cannot be decided in time.
         """
-        from pytest_openclaw.validators.json_schema import within, within_steps
+        from pytest_openclaw.validators.deadline import within
+        from pytest_openclaw.validators.json_schema import within_steps
 
         with within(PATTERNS_S), within_steps(CHECK_STEPS):
             converted = coerce(arguments, self._schema, self._fits)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Leak", "find_leaks"]
 
-MOST_CHARS = 1_000_000
 MOST_LEAKS = 256
 _TEMPLATES = frozenset(
     {"hermes", "llama", "mistral", "deepseek", "kimi", "glm", "gemma", "harmony", "phi", "command"}
@@ -36,8 +35,7 @@ def find_leaks(
 ) -> tuple[Leak, ...]:
     """Return the calls of known tools that `text` makes in writing, in order; linear, raises nothing.
 
-    Of a text beyond `MOST_CHARS` only the beginning and the end are read, as if they were all, and of its
-    calls no more than `MOST_LEAKS`.
+    Of its calls no more than `MOST_LEAKS` are found.
 
     Args:
         text: the answer.
@@ -46,12 +44,10 @@ def find_leaks(
         shown_on_request: the prompt asks how a call is written; one in a code block is its answer then.
     """
     answer = without_thinking(text)
-    if len(answer) > MOST_CHARS:
-        answer = f"{answer[: MOST_CHARS // 2]}\n{answer[-MOST_CHARS // 2 :]}"
     known = KnownTools(tools, expected)
     if not answer.strip():
         # A thought that never ends hides nothing that wears the tokens of a template.
-        return tuple(leak for leak in _found(text[-MOST_CHARS:], known) if leak.form in _TEMPLATES)
+        return tuple(leak for leak in _found(text, known) if leak.form in _TEMPLATES)
     return own_acts(answer, _found(answer, known), shown_on_request=shown_on_request)
 
 

@@ -27,7 +27,7 @@ from pytest_openclaw.tools.world.timeouts import timeout_text
 from pytest_openclaw.tools.world.words import rank
 from pytest_openclaw.tools.world.work import MOST_CALLS, OutOfWorkError, n_read, weight_of
 from pytest_openclaw.tools.world.workspace import ToolError, Workspace, pretty, text_of, told, whole_of
-from pytest_openclaw.validators.json_schema import BoundedSchema, within, within_steps
+from pytest_openclaw.validators.json_schema import BoundedSchema, within_steps
 from pytest_openclaw.worlds import WorldState
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ class Playing:
             self._workspace.work.spend(5)
             if same_tool(answer.tool, tool):
                 schema = _schema(json.dumps(answer.matching, sort_keys=True)) if answer.matching else None
-                with self._workspace.work.patterns() as seconds, within(seconds), within_steps(CHECK_STEPS):
+                with self._workspace.work.patterns(), within_steps(CHECK_STEPS):
                     fits = schema is None or schema.violation(dict(arguments)) is None
                 if fits:
                     return answer.result

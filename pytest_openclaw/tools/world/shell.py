@@ -183,8 +183,8 @@ class Exec:
     def _fits(self, pattern: str, text: str) -> bool:
         """Whether a pattern of the suite takes the whole text."""
         self._workspace.work.spend(3 + len(text) // 100)
-        with self._workspace.work.patterns() as seconds:
-            return fullmatches(pattern, text, seconds)
+        with self._workspace.work.patterns():
+            return fullmatches(pattern, text)
 
 
 def _words(shell: Shell, simple: Simple) -> list[str]:

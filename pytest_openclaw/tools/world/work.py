@@ -12,6 +12,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.tools.dispatch.arguments import MAX_ARGUMENT_BYTES, MAX_VALUES
+from pytest_openclaw.validators.deadline import within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -61,15 +62,16 @@ class Work:
         self._left -= steps
 
     @contextmanager
-    def patterns(self) -> Iterator[float]:
-        """Give the seconds that are left for the patterns of the suite, and count those that are used inside.
+    def patterns(self) -> Iterator[None]:
+        """Let the patterns of the suite inside share the seconds that are left for them in the exchange.
 
         The steps of a pattern cannot be counted. If its seconds are over, the suite is broken: that is an
         error of the cell, and no call has timed out.
         """
         began = time.thread_time()
         try:
-            yield self._patterns_s
+            with within(self._patterns_s):
+                yield
         finally:
             self._patterns_s -= time.thread_time() - began
 

@@ -12,7 +12,7 @@ from pytest_openclaw import faults
 from pytest_openclaw.judge import judge
 from pytest_openclaw.records import Cell, Ending, Fault, Prompt, Reply, Target, Timing, Turn, Verdict
 from pytest_openclaw.redact import Redactor
-from pytest_openclaw.run.recording import MAX_RAW_BYTES, clip, record_of
+from pytest_openclaw.run.recording import record_of
 from pytest_openclaw.schema import load_schema, to_row
 from pytest_openclaw.toolcalls import Dispatched, ToolCall
 from pytest_openclaw.validators.text import Exact, Noop
@@ -143,32 +143,6 @@ def test_a_cell_that_was_not_answered_has_no_tool_outcome() -> None:
         _row(faults.unreachable("p", "u", "refused"), ToolInvocation(expected_tools=()))["tool_outcome"]
         is None
     )
-
-
-@pytest.mark.parametrize(
-    ("text", "limit", "kept", "truncated"),
-    [
-        ("abc", 3, "abc", False),
-        ("abcd", 3, "abc", True),
-        ("aé", 2, "a", True),
-        ("aé", 3, "aé", False),
-        ("😀😀", 7, "😀", True),
-        ("", 0, "", False),
-    ],
-)
-def test_texts_are_cut_between_characters(text: str, limit: int, kept: str, truncated: bool) -> None:
-    """A limit in bytes never cuts a character in two."""
-    clipped = clip(text, limit)
-
-    assert (clipped.text, clipped.truncated) == (kept, truncated)
-
-
-def test_a_long_answer_is_cut_in_its_row() -> None:
-    """64 KiB are kept, and it is said."""
-    row = _row(Reply(text="é" * MAX_RAW_BYTES))
-
-    assert len(row["raw_output"].encode()) == MAX_RAW_BYTES
-    assert row["truncated"] is True
 
 
 def test_secrets_are_taken_out_of_every_field() -> None:

@@ -191,13 +191,13 @@ _TURNS = st.lists(
 
 @given(
     turns=_TURNS,
-    more=st.sampled_from(["", "x" * 70_000]),
+    more=st.sampled_from(["", "x" * 40_000]),
     ended=st.sampled_from(["answer", "malformed_call"]),
 )
 def test_an_exchange_is_judged_the_same_again(turns: list[Turn], more: str, ended: Any) -> None:
     """Its turns hold all of it: nothing is unclear, and nothing is lost where `raw_output` was cut."""
     turns = [replace(one, results=one.results[: len(one.calls)]) for one in turns]
-    turns[0] = replace(turns[0], text=turns[0].text + more)
+    turns = [replace(one, text=one.text + more) for one in turns]
     raws = [_channelled(one.reasoning, one.text).raw for one in turns]
     reply = Reply(
         text=turns[-1].text,
@@ -384,6 +384,14 @@ def test_a_fault_stays() -> None:
     ("changes", "reason"),
     [
         pytest.param({"truncated": True}, "truncated", id="cut"),
+        pytest.param({"truncated": True, "cut": {"raw_output": 1}}, "truncated", id="cut-text"),
+        pytest.param({"truncated": True, "cut": {"tool_call_details": 1}}, "truncated", id="cut-calls"),
+        pytest.param(
+            {"truncated": True, "cut": {"answer": 1}, "turns": (turn(),)}, "truncated", id="not-judged"
+        ),
+        pytest.param(
+            {"truncated": True, "cut": {"turns": 1}, "turns": (turn(),)}, "truncated", id="cut-turns"
+        ),
         pytest.param({"raw_output": "the key is [secret]."}, "secret", id="secret"),
         pytest.param(
             {"tool_call_details": ({"id": None, "name": "curl", "arguments": '{"key": "[secret]"}'},)},
