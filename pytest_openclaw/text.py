@@ -1,4 +1,4 @@
-"""Text that can be written anywhere: valid UTF-8, bounded, and nothing that a terminal or a CI system would obey."""
+"""Text that can be written anywhere: valid UTF-8, bounded, and nothing that a terminal or CI system obeys."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def seconds(prompt: Prompt, reply: Reply) -> float:
 
 @examples(2)
 @given(start=st.sampled_from(["", *PIECES]), pieces=st.lists(st.sampled_from(PIECES), min_size=1, max_size=3))
-@pytest.mark.once
+@pytest.mark.newest
 def test_no_text_hangs_a_judge(start: str, pieces: list[str]) -> None:
     """What looks for tools, leaked calls and claims, and every validator, are done with any text of the bound."""
     reply = Reply(text=filled(start, "".join(pieces), MAX_ANSWER_BYTES))
@@ -84,7 +84,7 @@ def test_no_text_hangs_a_judge(start: str, pieces: list[str]) -> None:
     ],
     ids=["ends", "lines", "cut-calls", "commands", "spans", "thinking"],
 )
-@pytest.mark.once
+@pytest.mark.newest
 def test_the_slowest_texts_known(start: str, piece: str) -> None:
     """Of a few hundred texts these took the longest: 0.3 to 0.7 s each."""
     reply = Reply(text=filled(start, piece, MAX_ANSWER_BYTES))
@@ -105,7 +105,7 @@ WORLD = World(files={"notes.md": "a\n" * 20_000}, commands=(Command(pattern="mak
     ],
     ids=["edits", "commands", "brackets", "a-file"],
 )
-@pytest.mark.once
+@pytest.mark.newest
 def test_no_calls_hang_a_judge(name: str, arguments: str, n_calls: int) -> None:
     """Calls of the bound are checked and carried out in the world in seconds."""
     calls = tuple(ToolCall(name=name, arguments=arguments) for _ in range(n_calls))
