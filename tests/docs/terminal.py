@@ -51,7 +51,7 @@ class Terminal:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(file.text, "utf-8")
 
-    def run(self, line: str) -> subprocess.CompletedProcess[str]:
+    def run(self, line: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """Run a command line as the reader would, both outputs in one."""
         environ = {name: os.environ[name] for name in _KEPT if name in os.environ}
         path = os.pathsep.join([str(Path(sys.executable).parent), environ.get("PATH", "")])
@@ -67,7 +67,7 @@ class Terminal:
                 "COLUMNS": "80",
                 "PYTEST_ADDOPTS": NO_OTHER_PLUGINS,
             },
-            stdin=subprocess.DEVNULL,
+            input=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             encoding="utf-8",

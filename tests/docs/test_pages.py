@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
+import sys
 import tomllib
 from pathlib import Path
 from textwrap import dedent
@@ -19,7 +21,8 @@ from tests.docs.pages import Command, File, commands_of, cut, read_page
 from tests.docs.reference import DOCS, SUITES_PAGE, load_reference
 from tests.docs.terminal import Terminal, follow, masked
 
-pytestmark = pytest.mark.newest
+# What is collected once for all pages is shared by the tests of one worker.
+pytestmark = [pytest.mark.newest, pytest.mark.xdist_group("pages")]
 
 ROOT = DOCS.parent
 # Their commands are run in their order, those with the embedded engine in test_followed_pages.py.
@@ -75,6 +78,37 @@ NAMED = [
 ]
 
 
+# Runs many sessions in one process, which starts once; stdin has their folders and words, stdout their results.
+COLLECT = """
+import contextlib, io, json, os, sys
+import pytest
+
+results = []
+for folder, words in json.load(sys.stdin):
+    os.chdir(folder)
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
+        status = pytest.main(words)
+    results.append((int(status), out.getvalue()))
+json.dump(results, sys.stdout)
+"""
+
+
+def collect(sessions: list[tuple[Path, list[str]]], lab: Terminal) -> list[tuple[int, str]]:
+    """Return exit status and output of sessions that collect only, each in its folder."""
+    given = json.dumps([(str(folder), [*words, "--collect-only", "-q"]) for folder, words in sessions])
+    done = lab.run(shlex.join([sys.executable, "-c", COLLECT]), stdin=given)
+    results: list[tuple[int, str]] = json.loads(done.stdout)
+    return results
+
+
+@pytest.fixture(scope="module")
+def collected(lab: Terminal) -> dict[tuple[str, ...], tuple[int, str]]:
+    """What the pytest commands of all pages collect."""
+    words = sorted({tuple(rest) for case in NAMED for program, *rest in case.values if program == "pytest"})
+    found = collect([(lab.folder, list(one)) for one in words], lab)
+    return dict(zip(words, found, strict=True))
+
+
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Terminal:
     """A project with a run, in which the endpoints that the pages name are providers."""
@@ -88,13 +122,15 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Terminal:
 
 
 @pytest.mark.parametrize("words", NAMED)
-def test_a_command_that_is_not_run_is_well_formed(words: list[str], lab: Terminal) -> None:
+def test_a_command_that_is_not_run_is_well_formed(
+    words: list[str], collected: dict[tuple[str, ...], tuple[int, str]]
+) -> None:
     """Sessions collect with its options and targets, a command takes its options, an extra or environment exists."""
     program, *rest = words
     if program == "pytest":
-        done = lab.run(shlex.join([program, *rest, "--collect-only", "-q"]))
-        assert done.returncode == 0, done.stdout
-        assert "prompts_a.toml::P1[" in done.stdout
+        status, shown = collected[tuple(rest)]
+        assert status == 0, shown
+        assert "prompts_a.toml::P1[" in shown
     elif words[:3] == ["python", "-m", "pytest_openclaw"]:
         commands._parsers()[0].parse_args(words[3:])
     elif program == "pytest-openclaw":
@@ -112,25 +148,33 @@ def test_a_command_that_is_not_run_is_well_formed(words: list[str], lab: Termina
         assert program in OTHER_PROGRAMS
 
 
-INIS = [
-    pytest.param(dedent(text), id=f"{_name(page)}:{n}")
+INIS = {
+    f"{_name(page)}:{n}": dedent(text)
     for page in PAGES
     for n, text in enumerate(re.findall(r"```ini[^\n]*\n(.*?) *```", page.read_text("utf-8"), re.DOTALL))
-]
+}
 
 
-@pytest.mark.parametrize("ini", INIS)
-def test_the_ini_files_of_the_pages_are_accepted(ini: str, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def accepted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]:
+    """What sessions with the ini files of the pages collect."""
+    terminals = [Terminal(tmp_path_factory.mktemp("ini")) for _ in INIS]
+    for terminal, ini in zip(terminals, INIS.values(), strict=True):
+        terminal.write(File(path="pytest.ini", text=ini))
+        terminal.write(File(path="conftest.py", text=CONFTEST))
+        terminal.write(File(path="benchmarks/prompts_a.toml", text=SUITE))
+    words = ["benchmarks", "--openclaw-models=parrot/any", "--strict-config"]
+    found = collect([(terminal.folder, words) for terminal in terminals], terminals[0])
+    return dict(zip(INIS, found, strict=True))
+
+
+@pytest.mark.parametrize("name", INIS)
+def test_the_ini_files_of_the_pages_are_accepted(name: str, accepted: dict[str, tuple[int, str]]) -> None:
     """Endpoints, prices, gates and whatever else they say."""
-    terminal = Terminal(tmp_path)
-    terminal.write(File(path="pytest.ini", text=ini))
-    terminal.write(File(path="conftest.py", text=CONFTEST))
-    terminal.write(File(path="benchmarks/prompts_a.toml", text=SUITE))
+    status, shown = accepted[name]
 
-    done = terminal.run("pytest benchmarks --openclaw-models=parrot/any --collect-only -q --strict-config")
-
-    assert done.returncode == 0, done.stdout
-    assert "P1[parrot/any]" in done.stdout
+    assert status == 0, shown
+    assert "P1[parrot/any]" in shown
 
 
 @pytest.mark.parametrize("page", sorted(GUESTS), ids=_name)

@@ -289,6 +289,7 @@ def test_nothing_is_left_behind(lab: Lab) -> None:
         assert new == set(), new
 
 
+@pytest.mark.nightly
 def test_a_host_that_dies_costs_its_own_cells(lab: Lab) -> None:
     """Without restarts the other hosts go on to their end, and what the dead one had answered is on disk."""
     north, south = lab.hosts

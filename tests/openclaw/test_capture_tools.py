@@ -124,6 +124,7 @@ def test_what_has_changed_is_told(here, fake, capsys):
     assert gone
 
 
+@pytest.mark.nightly
 def test_a_surface_of_the_users_own(here, fake, config, capsys):
     """The config's policy and model hold; its server, keys, channels, MCP servers and plugins are not there."""
     seen = fake()
@@ -221,6 +222,7 @@ def test_a_check_ends_with_1_when_a_surface_has_changed(here, fake, capsys):
     assert all(not surface["changed"] for surface in told["surfaces"])
 
 
+@pytest.mark.nightly
 def test_what_is_behind_the_bridge_is_held_against_it_too(here, fake, capsys):
     """A tool that is listed in the system prompt alone is drift when it is gone, whatever a config says."""
     fake()
@@ -236,6 +238,7 @@ def test_what_is_behind_the_bridge_is_held_against_it_too(here, fake, capsys):
     assert told["deferred"] == {"added": ["far_away"], "removed": ["gone_now"]}
 
 
+@pytest.mark.nightly
 def test_other_words_are_seen_between_two_captures(here, fake, capsys):
     """Held against another capture, descriptions count, too."""
     fake()
@@ -252,6 +255,7 @@ def test_other_words_are_seen_between_two_captures(here, fake, capsys):
     assert "  read: other words" in lines
 
 
+@pytest.mark.nightly
 def test_nothing_else_is_written_over(here, fake, capsys):
     """A file that is no catalogue stays; a catalogue of before is replaced."""
     fake()

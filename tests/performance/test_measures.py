@@ -32,10 +32,7 @@ SAYS = {
 }
 
 
-# Each starts many sessions: one measure is enough before a merge.
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name == "overhead" else pytest.mark.nightly) for name in MEASURES]
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.nightly) for name in MEASURES])
 def test_a_measure_runs_to_its_end(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every run counts, and every target of the measure has a figure."""
     monkeypatch.setenv("PYTEST_ADDOPTS", "--no-such-option")  # the user's own environment is not passed on

@@ -392,7 +392,6 @@ def test_a_bad_answer_spoils_no_other_cell(project: Any, monkeypatch: pytest.Mon
     assert group["objective_pass_rate"] == pytest.approx(4 / 5)
 
 
-@pytest.mark.under_workers
 def test_what_is_not_there_beside_what_answers(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A missing model is skipped and does not fail a session in which another model answers."""
     project.suite({"P1": ("Greet me.", FITS)})

@@ -29,7 +29,6 @@ def _summary(project: Any, run_id: str) -> Any:
     return summary
 
 
-@pytest.mark.under_workers
 @pytest.mark.parametrize(
     ("n_bad", "status", "ruling", "word"),
     [

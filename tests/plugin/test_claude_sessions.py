@@ -286,7 +286,6 @@ def test_a_missing_cli_is_never_a_pass(
     assert session.status == status
 
 
-@pytest.mark.under_workers
 def test_the_key_is_written_nowhere(project: Any) -> None:
     """A CLI that repeats the key in an error or an answer does not get it into a file or onto the screen."""
     echo = error(f"API Error: 400 the key {DUMMY_KEY} is odd", status=400)

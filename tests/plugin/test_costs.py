@@ -38,7 +38,6 @@ def endpoint(project: Any, server: MisbehavingServer, *prices: str) -> None:
     )
 
 
-@pytest.mark.under_workers
 @pytest.mark.parametrize(
     ("price", "usd"),
     [

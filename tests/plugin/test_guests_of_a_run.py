@@ -63,7 +63,6 @@ def test_the_example_of_a_validator(project: Any, monkeypatch: pytest.MonkeyPatc
     _run_installed(project).outcomes(passed=1)
 
 
-@pytest.mark.under_workers
 def test_the_example_of_a_report(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """An installed package's report stands beside the built-in one, written once."""
     _install(project, monkeypatch, "tiers_report", example("tiers_report"))
@@ -76,7 +75,6 @@ def test_the_example_of_a_report(project: Any, monkeypatch: pytest.MonkeyPatch) 
     assert (session.run_dir / "summary.md").is_file()
 
 
-@pytest.mark.under_workers
 def test_the_example_of_a_last_look(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """An installed package adds to every row once, in the process in which reports arrive."""
     _install(project, monkeypatch, "lab_record", example("lab_record"))

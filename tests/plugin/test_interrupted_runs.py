@@ -89,7 +89,7 @@ def holds(lab: Lab, kept: list[bytes], *, told: str = "KeyboardInterrupt") -> No
     ("number", "mode"),
     [
         pytest.param(signal.SIGINT, (), id="ctrl-c-plain"),
-        pytest.param(signal.SIGTERM, (), id="sigterm-plain"),
+        pytest.param(signal.SIGTERM, (), id="sigterm-plain", marks=pytest.mark.nightly),
         pytest.param(signal.SIGINT, ("-n", "2"), id="ctrl-c-workers", marks=pytest.mark.workers),
     ],
 )
@@ -106,7 +106,11 @@ def test_once(lab: Lab, whole: Any, number: signal.Signals, mode: tuple[str, ...
     lab.goes_on(whole)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(signal.SIGINT, marks=pytest.mark.nightly), signal.SIGTERM],
+    ids=["ctrl-c", "sigterm"],
+)
 def test_while_a_reply_is_judged(lab: Lab, whole: Any, number: signal.Signals) -> None:
     """Python code that comes to no end is interrupted where it is."""
     lab.server.hold()
@@ -127,7 +131,12 @@ def test_while_a_reply_is_judged(lab: Lab, whole: Any, number: signal.Signals) -
     ("hook", "mode"),
     [
         pytest.param("pytest_keyboard_interrupt", (), id="plain"),
-        pytest.param("pytest_sessionfinish", ("-n", "2"), id="workers", marks=pytest.mark.workers),
+        pytest.param(
+            "pytest_sessionfinish",
+            ("-n", "2"),
+            id="workers",
+            marks=[pytest.mark.workers, pytest.mark.nightly],
+        ),
     ],
 )
 def test_ctrl_c_twice(lab: Lab, whole: Any, mode: tuple[str, ...], hook: str) -> None:
@@ -164,6 +173,7 @@ def test_an_asker_that_is_stopped_is_waited_for_with_a_bound(lab: Lab, whole: An
     lab.goes_on(whole)
 
 
+@pytest.mark.nightly
 def test_the_second_ctrl_c_ends_the_waiting(lab: Lab, whole: Any) -> None:
     """Where the first one waits for what does not end, the next one does not, and all is told as ever."""
     text = WAITS.format(seconds=3600.0) + STOPS.format(hook="pytest_keyboard_interrupt")

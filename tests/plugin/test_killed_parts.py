@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.plugin.conftest import MODES, MODES_BY_NIGHT
+from tests.plugin.conftest import MODES_BY_NIGHT, WORKERS
 from tests.plugin.killing import BEGIN, CELLS, Desk, Lab, all_gone
 
 pytestmark = [
@@ -42,7 +42,13 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
         yield Lab.create(tmp_path / "project", server)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "mode",
+    [
+        pytest.param((), id="plain", marks=pytest.mark.nightly),
+        pytest.param(WORKERS, id="workers", marks=pytest.mark.workers),
+    ],
+)
 def test_kill_9_of_the_session(lab: Lab, whole: Any, mode: tuple[str, ...]) -> None:
     """Workers and askers end with it, whatever they wait for; its rows stay, and the run goes on."""
     (lab.folder / "conftest.py").write_text(PATIENT)

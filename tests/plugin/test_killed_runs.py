@@ -114,7 +114,7 @@ def goes_on(folder: Path, kept: list[bytes], *mode: str) -> None:
     ("mode", "hanging"),
     [
         pytest.param((), "4", id="plain"),
-        pytest.param(("-n", "2"), "4", id="workers", marks=pytest.mark.workers),
+        pytest.param(("-n", "2"), "4", id="workers", marks=[pytest.mark.workers, pytest.mark.nightly]),
         pytest.param((), "1", id="plain-first", marks=pytest.mark.nightly),
         pytest.param((), "6", id="plain-last", marks=pytest.mark.nightly),
         pytest.param(("-n", "2"), "1", id="workers-first", marks=[pytest.mark.workers, pytest.mark.nightly]),
@@ -167,7 +167,7 @@ def test_kill_9_of_a_resumed_session(folder: Path) -> None:
         # While the first test waits, so many cells are asked ahead of the others.
         pytest.param((), 9, 9, id="plain"),
         # It holds up one worker, which has half of the cells; the other one has reported its own.
-        pytest.param(("-n", "2"), 11, 5, id="workers", marks=pytest.mark.workers),
+        pytest.param(("-n", "2"), 11, 5, id="workers", marks=[pytest.mark.workers, pytest.mark.nightly]),
         pytest.param(
             ("-n", "2", "--dist=loadfile"),
             9,

@@ -139,7 +139,8 @@ def test_a_local_server_has_one_request_at_a_time(
     assert len(session.rows) == len({cell_of(row) for row in session.rows}) == 24
 
 
-@pytest.mark.parametrize("dist", [pytest.param("loadfile", marks=pytest.mark.nightly), "worksteal"])
+@pytest.mark.nightly
+@pytest.mark.parametrize("dist", ["loadfile", "worksteal"])
 def test_a_limit_holds_whoever_is_given_a_cell(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch, dist: str
 ) -> None:
@@ -172,6 +173,7 @@ def pytest_configure(config):
 """
 
 
+@pytest.mark.nightly
 def test_a_scheduler_of_the_projects_own(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever another plugin's scheduler does with cells, they are asked once and within the limit."""
     prompts = write_suites(plain_project, 8)
@@ -219,6 +221,7 @@ def test_each_cell_is_asked_once_within_the_limit(
     }
 
 
+@pytest.mark.nightly
 def test_what_is_selected_is_asked_once(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """`-k` and `--lf` under workers ask the cells that they select, and no other."""
     write_suites(plain_project, 10)
@@ -240,7 +243,9 @@ def test_what_is_selected_is_asked_once(plain_project: Any, monkeypatch: pytest.
     assert server.most_paused_at_once <= 3
 
 
-@pytest.mark.parametrize("words", [[], ["--dist=worksteal"]], ids=["ours", "worksteal"])
+@pytest.mark.parametrize(
+    "words", [pytest.param([], marks=pytest.mark.nightly), ["--dist=worksteal"]], ids=["ours", "worksteal"]
+)
 def test_an_end_at_the_first_failure_ends_the_asking(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
@@ -329,7 +334,13 @@ def pytest_openclaw_providers():
             id="lane",
             marks=pytest.mark.nightly,
         ),
-        pytest.param("faults.auth_missing('p', 'log in')", ["--dist=worksteal"], 2, id="worksteal"),
+        pytest.param(
+            "faults.auth_missing('p', 'log in')",
+            ["--dist=worksteal"],
+            2,
+            id="worksteal",
+            marks=pytest.mark.nightly,
+        ),
     ],
 )
 def test_what_one_worker_found_out_all_know(

@@ -81,7 +81,6 @@ def _forget_order(summary: dict[str, Any]) -> None:
         group["violations"].sort(key=lambda violation: violation["violation"])
 
 
-@pytest.mark.under_workers
 def test_two_shards_are_the_whole_run(project: Any) -> None:
     """The summary of two sessions' merged runs is that of one session over everything."""
     _write(project)

@@ -227,7 +227,9 @@ def test_x_stops_at_a_failure_only(plain_project: Any, prompt: str, n_rows: int)
 
 
 @pytest.mark.workers
-@pytest.mark.parametrize(("prompt", "status"), [("miss 2 3", 0), ("miss 1 2 3", 1)])
+@pytest.mark.parametrize(
+    ("prompt", "status"), [pytest.param("miss 2 3", 0, marks=pytest.mark.nightly), ("miss 1 2 3", 1)]
+)
 def test_x_stops_at_a_failure_only_over_workers(plain_project: Any, prompt: str, status: int) -> None:
     """No worker ends at a miss that is allowed, though it does not know of the others'."""
     write(plain_project, {"prompt": prompt, "pass": "4 of 6"})
@@ -387,7 +389,7 @@ def write_with_tools(project: Any) -> None:
 
 
 @pytest.mark.under_workers
-@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize("concurrency", [pytest.param(1, marks=pytest.mark.nightly), 4])
 def test_a_settled_tier_ends_no_prompts_own_repeats(project: Any, concurrency: int) -> None:
     """The other repeats of the target are left out; those that a prompt asks for itself are all asked."""
     write_with_tools(project)

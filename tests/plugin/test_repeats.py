@@ -431,7 +431,6 @@ def test_a_resumed_run_may_ask_more_often(project: Any) -> None:
     assert not asked(project)
 
 
-@pytest.mark.under_workers
 def test_a_resumed_run_goes_on_until_it_is_settled(project: Any) -> None:
     """A run of one repeat goes on until the tiers are settled; kept rows count for that."""
     project.suite(tools(10))

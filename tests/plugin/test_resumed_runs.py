@@ -76,7 +76,6 @@ def test_a_resumed_run_equals_an_uninterrupted_one(plain_school: Any, n: int) ->
     )
 
 
-@pytest.mark.under_workers
 def test_a_finished_run_asks_nobody(school: Any) -> None:
     """With nothing left to do every verdict is told again, and the summary is written anew."""
     school.suite(SUITE)
@@ -366,7 +365,6 @@ def config_of(project: Any) -> dict[str, Any]:
     return value
 
 
-@pytest.mark.under_workers
 def test_the_gates_of_the_run_still_count(school: Any) -> None:
     """Without a word on the command line a resumed run is judged as it was begun; with one, by that."""
     school.suite(SUITE)
