@@ -82,6 +82,6 @@ def test_a_session_without_tools_is_not_routed(plain_project: Any, server: Misbe
 
     done = _route(plain_project)
 
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (4, "")
     assert "has no native tool evidence" in done.stderr
     assert done.stderr.count("\n") == 1

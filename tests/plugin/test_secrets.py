@@ -245,7 +245,7 @@ def test_no_secret_is_written_when_things_go_wrong(
     """Loud as pytest can be, no failure writes a key into a file, a log, a report or a traceback."""
     prepare(project, monkeypatch, server)
 
-    session = project.run(*LOUD, "--openclaw-timeout=4", "--openclaw-retries=1", models=every(*BEHAVIOURS))
+    session = project.run(*LOUD, "--openclaw-timeout=2", "--openclaw-retries=1", models=every(*BEHAVIOURS))
 
     assert list(leaks(project.folder, session.text)) == []
     rows = session.rows

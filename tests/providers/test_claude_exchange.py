@@ -306,7 +306,7 @@ def test_an_end_in_a_later_turn_keeps_what_was_said(limit, ended):
         assert (outcome.ended_by, outcome.raw) == (ended, "One.\n\nTwo.")
     else:
         assert isinstance(outcome, Fault)
-        assert (outcome.failure_type, outcome.raw) == ("stream_error", "One.\n\nTwo.")
+        assert (outcome.failure_type, outcome.raw) == ("cli_error", "One.\n\nTwo.")
 
 
 def test_a_refused_request_in_a_later_turn_is_its_own_fault():

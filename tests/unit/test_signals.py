@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 
 import pytest
 
@@ -144,6 +145,7 @@ def test_another_thread_can_interrupt_a_wait() -> None:
 
     def interrupt() -> None:
         waiting.wait()
+        time.sleep(0.1)  # a signal just before the wait would be seen after it
         interrupt_main_thread()
 
     def wait() -> None:

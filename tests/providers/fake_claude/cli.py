@@ -362,7 +362,7 @@ def waits() -> None:
 
 def dispositions() -> None:
     """Answer which of the signals that end a program are ignored or blocked here."""
-    ending = {signal.SIGHUP, signal.SIGINT, signal.SIGTERM}
+    ending = {signal.SIGINT, signal.SIGTERM}
     kept_off = {number for number in ending if signal.getsignal(number) is signal.SIG_IGN}
     kept_off |= ending & set(signal.pthread_sigmask(signal.SIG_BLOCK, ()))
     begin()

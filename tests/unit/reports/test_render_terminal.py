@@ -300,11 +300,11 @@ def test_one_cell_is_not_many() -> None:
 
 LONG = "a-very-long-provider-name/with-a-model-name-that-goes-on-and-on:70b-instruct-q4_K_M"
 NAMES = [
-    pytest.param("m", id="short"),
-    pytest.param(LONG, id="long"),
-    pytest.param("日本語モデル" * 6, id="wide"),
+    pytest.param("m", id="short", marks=pytest.mark.nightly),
+    pytest.param(LONG, id="long", marks=pytest.mark.nightly),
+    pytest.param("日本語モデル" * 6, id="wide", marks=pytest.mark.nightly),
     pytest.param("e\u0301" * 40, id="combining"),
-    pytest.param("😀" * 30, id="emoji"),
+    pytest.param("😀" * 30, id="emoji", marks=pytest.mark.nightly),
     pytest.param("m\x1b[31m\x07\r\n\u202e" * 4, id="hostile"),
 ]
 

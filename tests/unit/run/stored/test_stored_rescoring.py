@@ -26,6 +26,7 @@ from pytest_openclaw.schema import from_row, to_row
 from pytest_openclaw.suites import load_suite
 from pytest_openclaw.toolcalls import Tool, ToolCall
 from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
+from tests.searching import examples
 from tests.unit.run.stored_runs import A, definition, row, store
 
 ROOT = Path(__file__).parents[3]
@@ -194,6 +195,7 @@ _TURNS = st.lists(
     more=st.sampled_from(["", "x" * 40_000]),
     ended=st.sampled_from(["answer", "malformed_call"]),
 )
+@examples(20)
 def test_an_exchange_is_judged_the_same_again(turns: list[Turn], more: str, ended: Any) -> None:
     """Its turns hold all of it: nothing is unclear, and nothing is lost where `raw_output` was cut."""
     turns = [replace(one, results=one.results[: len(one.calls)]) for one in turns]
