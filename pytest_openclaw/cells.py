@@ -32,6 +32,8 @@ DECIDED = "openclaw_decided"
 SPENT = "openclaw_spent"
 """What it tells workers on other machines when money was spent elsewhere; see `Purse.hear`."""
 LAST_OF_TARGET = pytest.StashKey[bool]()
+IN_CALL = pytest.StashKey[bool]()
+FAILED_SUBTEST = pytest.StashKey[pytest.CallInfo[None]]()
 
 
 class Cells:
@@ -191,14 +193,19 @@ class Cells:
         if isinstance(item, pytest.Function) and items.kept_of(item):
             item.funcargs.update(dict.fromkeys(item.fixturenames))
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> None:
-        """An empty or refused answer is a failed cell, whatever a Python benchmark would assert.
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Fail a cell whose answer is empty or refused, whatever a Python benchmark would assert.
 
-        A kept verdict is told again.
+        The verdict of a kept cell is repeated.
         """
         items.replay(item)
         assert_answered(item)
+        item.stash[IN_CALL] = True
+        try:
+            return (yield)
+        finally:
+            del item.stash[IN_CALL]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool | None:
@@ -214,6 +221,13 @@ class Cells:
         cell = items.cell_of(item)
         if cell is None:
             return report
+        if IN_CALL in item.stash:  # the report of a subtest, which pytest makes before the test has ended
+            if report.failed:
+                item.stash.setdefault(FAILED_SUBTEST, call)
+            self._clean(report)
+            return report
+        if call.when == "call" and call.excinfo is None:
+            call = item.stash.get(FAILED_SUBTEST, call)
         # A cell has one row, whichever phase ends it.
         if call.when == "call" or (call.when == "setup" and call.excinfo is not None):
             payload = self._payload(item, call, report, cell)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-MANY = 200
 
-
-def examples(few: int) -> settings:
-    """Return the settings of a test of which `few` examples take as long as a test may."""
-    return settings(max_examples=MANY if settings.get_current_profile_name() == "search" else few)
+def examples(few: int, many: int = 200) -> settings:
+    """Return the settings of a test of which `few` examples take as long as a test may before a merge."""
+    return settings(max_examples=many if settings.get_current_profile_name() == "search" else few)

@@ -173,3 +173,29 @@ def test_a_model_with_a_foreign_name(project: Any) -> None:
     assert [row["model"] for row in session.rows] == ["модель:1b"]
     assert [(group["model"], group["n_total"]) for group in session.summary["groups"]] == [("модель:1b", 1)]
     assert session.summary["state"] == "finished"
+
+
+@pytest.mark.skipif(not hasattr(pytest, "Subtests"), reason="pytest has subtests since version 9")
+def test_a_benchmark_with_subtests_has_one_row(plain_project: Any) -> None:
+    """Subtests are parts of their test: one row each test, and a failed one is its verdict."""
+    (plain_project.folder / "benchmarks").mkdir()
+    (plain_project.folder / "benchmarks/test_r.py").write_text(
+        "import pytest\n"
+        "@pytest.mark.openclaw(id='R1', prompt='say yes')\n"
+        "def test_whole(reply, subtests):\n"
+        "    for letter in 'yes':\n"
+        "        with subtests.test(letter=letter):\n"
+        "            assert letter in reply.text\n"
+        "@pytest.mark.openclaw(id='R2', prompt='say yes')\n"
+        "def test_part(reply, subtests):\n"
+        "    for letter in 'yno':\n"
+        "        with subtests.test(letter=letter):\n"
+        "            assert letter in reply.text\n"
+    )
+
+    session = plain_project.run()
+
+    rows = {row["prompt_id"]: row["objective_pass"] for row in session.rows}
+    assert (len(session.rows), rows) == (2, {"R1": True, "R2": False})
+    assert "'n'" in session.row("R2")["violation"]
+    assert session.status == 1

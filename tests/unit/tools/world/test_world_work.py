@@ -10,7 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from pytest_openclaw.judge import judge
 from pytest_openclaw.records import Cell, Ending, Prompt, Reply, Target, Timing, Turn
@@ -32,11 +32,10 @@ from pytest_openclaw.tools.world.work import (
 from pytest_openclaw.tools.world.workspace import ROOM_CHARS
 from pytest_openclaw.validators.text import Noop
 from pytest_openclaw.worlds import World
+from tests.searching import examples
 from tests.unit.tools.world.conftest import TOOLS
 from tests.unit.tools.world.hostile import turns, worlds
 
-# `tox -e search` tries many more.
-EXAMPLES = 4 if settings.default is None or settings.default.derandomize else 20_000
 LATE = "Command timed out after 1800 seconds.\n\nThe command was terminated, but external side effects may"
 MANY = World(files={f"d{n % 50}/f{n}": "" for n in range(1900)})
 FLAT = World(files={f"{'n' * 200}{n}": "" for n in range(1900)})
@@ -252,7 +251,7 @@ def _play(world: World, made: Sequence[Sequence[ToolCall]]) -> tuple[Playing, li
     return playing, results, most_s
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@examples(4, many=2000)
 @given(world=worlds(), made=turns())
 def test_no_turn_takes_more_than_its_steps(world: World, made: tuple[tuple[ToolCall, ...], ...]) -> None:
     """Whatever is called: the count and the world stay in their bounds, and a replay comes to the same."""
