@@ -11,6 +11,8 @@ import pytest
 from pytest_openclaw.commands import main
 from tests.plugin.conftest import validator_of
 
+pytestmark = pytest.mark.newest
+
 YES = {"type": "exact", "value": "yes"}
 GATE = ("--openclaw-verdict=gate", "--openclaw-fail-on=regression")
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.newest
+
 NOOP = {"type": "noop"}
 
 # Every call is written down and costs a dollar, at the ini's price; `MACHINE` lets a worker be elsewhere.

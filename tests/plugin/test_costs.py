@@ -9,6 +9,8 @@ import pytest
 
 from tests.providers.servers.misbehaving import MisbehavingServer, Script
 
+pytestmark = pytest.mark.newest
+
 NOOP = {"type": "noop"}
 
 

@@ -11,6 +11,8 @@ import pytest
 from pytest_openclaw.commands import main
 from tests.plugin.test_hooks import _install
 
+pytestmark = pytest.mark.newest
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 YES = {"type": "exact", "value": "yes"}
 SUITE = {"P1": ("say yes", YES), "P2": ("say no", YES)}

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.newest
+
 YES = {"type": "exact", "value": "yes"}
 TOO_SMALL = {"target": "*/SMALL*", "reason": "too small for this"}
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.newest
+
 YES = {"type": "exact", "value": "yes"}
 TITLE = "openclaw: which model may hold the tools?"
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.newest
+
 NOOP = {"type": "noop"}
 YES = {"type": "exact", "value": "yes"}
 

@@ -13,6 +13,8 @@ from tests.providers.servers.apis import APIS, CHAT, Api
 from tests.providers.servers.counting import cuts_at
 from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script
 
+pytestmark = pytest.mark.newest
+
 OFFERS = """
 [[prompts]]
 id = "T1"

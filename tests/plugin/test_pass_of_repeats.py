@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.newest
+
 YES = {"type": "exact", "value": "yes"}
 NOOP = {"type": "noop"}
 

@@ -15,6 +15,8 @@ from tests.providers.servers.apis import CHAT
 from tests.providers.servers.counting import TOKENS_FOR_3_WORDS, texts_in
 from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script
 
+pytestmark = pytest.mark.newest
+
 SUITE = Path(__file__).parents[2] / "benchmarks" / "prompts_pressure.toml"
 CONTEXT_TOKENS = 8192
 MOST_TOOLS = 20

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.newest
+
 NOOP = {"type": "noop"}
 DF = {"type": "tool_invocation", "expected_tools": ["df"]}
 

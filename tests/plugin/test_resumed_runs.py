@@ -11,6 +11,8 @@ import pytest
 from pytest_openclaw.run.directory import RunDirectory
 from tests.plugin.school import NOOP, SUITE, TEACHER, YES, asked, begin, cut, lines, resume, timeless
 
+pytestmark = pytest.mark.newest
+
 
 @pytest.fixture
 def school(project: Any) -> Any:

@@ -16,6 +16,8 @@ from pytest_openclaw.worlds import World
 from tests.providers.servers.apis import CHAT_USAGE, chat_chunk, chat_usage
 from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script, sse
 
+pytestmark = pytest.mark.newest
+
 # Plays the turns of its prompt's name, one after the other: what it says next depends on the history alone.
 PLAYER = '''
 import json

@@ -25,6 +25,8 @@ from tests.providers.servers.misbehaving import (
     sse,
 )
 
+pytestmark = pytest.mark.newest
+
 KEYS = {
     "OPENAI_API_KEY": "sk-proj-Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4zAb7cDe0fGh",
     "OLLAMA_API_KEY": "ollama.4f9c2d7e1b8a6f3c5d0e9b7a2c4f6e8d",

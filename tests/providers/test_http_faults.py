@@ -209,9 +209,9 @@ def test_timeout_in_a_stream(api, server, steps, raw):
     server.enqueue(Script.stream(*(api.text(step) if isinstance(step, str) else step for step in steps)))
 
     # As long as a busy machine may need for what comes before the stall.
-    fault = ask(api.provider(server.url), timeout_s=3.0)
+    fault = ask(api.provider(server.url), timeout_s=1.5)
 
-    why = "no complete answer within 3 s. Raise --openclaw-timeout, or the prompt's timeout_s."
+    why = "no complete answer within 1.5 s. Raise --openclaw-timeout, or the prompt's timeout_s."
     assert told(fault) == ("timeout", "error", f"{api.kind.name}: {why}", raw)
 
 
