@@ -189,6 +189,7 @@ def test_what_goes_wrong_is_said(mode, words, said, here, fake, config, capsys):
     assert list(here.iterdir()) == []
 
 
+@pytest.mark.nightly
 def test_who_says_nothing_is_not_waited_for_any_longer(here, fake, capsys, monkeypatch):
     """A start that hangs ends the command, and is ended itself."""
     monkeypatch.setattr(capture, "PATIENCE_S", 6.0)

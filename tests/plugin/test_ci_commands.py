@@ -158,7 +158,7 @@ def test_a_log_obeys_no_reply(hostile: Any, style: str, mode: tuple[str, ...]) -
     assert len({row["prompt_id"] for row in session.rows}) == 14
     assert "warnings summary" in session.text
     assert session.text.count("add-mask") > 20
-    assert_inert(session.text, n_annotations=6)
+    assert_inert(session.text, n_annotations=7)
 
 
 def test_a_reason_that_pytest_wraps_begins_no_command(hostile: Any) -> None:
@@ -176,7 +176,7 @@ def test_files_and_commands_obey_no_reply(hostile: Any, capsys: pytest.CaptureFi
     """What a job may print afterwards: pages, JUnit's XML, and the commands on stored runs."""
     write_cells(hostile)
     session = hostile.run("--junitxml=j.xml", "--color=yes", "-v", "-o", "junit_logging=all")
-    assert_inert(session.text, n_annotations=5)
+    assert_inert(session.text, n_annotations=6)
 
     pages = [session.run_dir / "summary.md", session.run_dir / "comment.md", hostile.folder / "step.md"]
     for path in [*pages, hostile.folder / "j.xml"]:

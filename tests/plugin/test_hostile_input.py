@@ -174,6 +174,7 @@ def test_odd_ids(plain_project: Any, prompt_id: str, in_page: str | None) -> Non
         assert again.status == 0
 
 
+@pytest.mark.nightly
 def test_ten_megabytes(project: Any) -> None:
     """A prompt and an answer of 10 MB run, and pass nothing; a row keeps 64 KiB and every screen a few lines."""
     long = "é" * 5_000_000
@@ -201,6 +202,7 @@ def test_ten_megabytes(project: Any) -> None:
     assert (session.run_dir / "summary.md").stat().st_size < 20_000
 
 
+@pytest.mark.nightly
 def test_answers_that_would_hang_a_judge(project: Any) -> None:
     """A catastrophic pattern and a tower of brackets end in time, as a fault and as misses, beside good cells."""
     tower = '{"a":' * 50_000

@@ -74,7 +74,9 @@ def slow(plain_project: Any) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("workers", ["-n0", pytest.param("-n2", marks=pytest.mark.workers)])
+@pytest.mark.parametrize(
+    "workers", ["-n0", pytest.param("-n2", marks=[pytest.mark.workers, pytest.mark.nightly])]
+)
 def test_it_tells_how_far_the_run_is_and_is_gone_afterwards(slow: Path, workers: str) -> None:
     """The line stands below pytest's rows while cells are awaited, and leaves no trace."""
     watched = Watched(
@@ -95,10 +97,10 @@ def test_it_tells_how_far_the_run_is_and_is_gone_afterwards(slow: Path, workers:
 @pytest.mark.parametrize(
     ("arguments", "environ"),
     [
-        pytest.param(["-q"], {"CI": ""}, id="quiet"),
-        pytest.param(["-s"], {"CI": ""}, id="uncaptured"),
+        pytest.param(["-q"], {"CI": ""}, id="quiet", marks=pytest.mark.nightly),
+        pytest.param(["-s"], {"CI": ""}, id="uncaptured", marks=pytest.mark.nightly),
         pytest.param([], {"CI": "true"}, id="ci"),
-        pytest.param([], {"CI": "", "TERM": "dumb"}, id="dumb-terminal"),
+        pytest.param([], {"CI": "", "TERM": "dumb"}, id="dumb-terminal", marks=pytest.mark.nightly),
     ],
 )
 def test_it_keeps_quiet(slow: Path, arguments: list[str], environ: dict[str, str]) -> None:

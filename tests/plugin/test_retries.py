@@ -48,7 +48,6 @@ def crossed(behaviours: dict[str, Behaviour]) -> str:
     return ",".join(f"{api.kind.name}/{model}" for model in behaviours for api in APIS)
 
 
-@pytest.mark.under_workers
 def test_what_is_tried_again(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server counts as many requests as the row says attempts: some failures pass, others do not."""
     later = {"retry_after": "0"}
@@ -357,7 +356,6 @@ def test_a_warm_up_that_fails(project: Any, monkeypatch: pytest.MonkeyPatch, war
     assert session.status == 0
 
 
-@pytest.mark.under_workers
 def test_a_local_lane_has_one_request_at_a_time(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither two models nor two APIs at one address, nor two workers, bring a second request beside the first."""
     project.suite({f"P{n}": ("Hi", NOOP) for n in range(4)})
@@ -378,6 +376,7 @@ def test_a_local_lane_has_one_request_at_a_time(project: Any, monkeypatch: pytes
     assert all(later["started_at_ms"] >= row["ended_at_ms"] - 2 for row, later in itertools.pairwise(rows))
 
 
+@pytest.mark.nightly
 @pytest.mark.workers
 def test_a_limit_of_two_holds_over_both_workers(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """With two requests allowed on a lane, both workers ask, and never more than two at once."""

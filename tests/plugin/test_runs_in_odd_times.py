@@ -47,6 +47,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
         yield Lab.create(tmp_path / "project", server)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("mode", MODES_BY_NIGHT)
 def test_a_clock_that_jumps(lab: Lab, whole: Any, mode: tuple[str, ...]) -> None:
     """All processes of a session count as one, so rows stay in order; no time is negative; the run goes on."""

@@ -240,7 +240,6 @@ def prepare(project: Any, monkeypatch: pytest.MonkeyPatch, server: MisbehavingSe
     project.suite({"P1": ("Hi", {"type": "exact", "value": "no"})})
 
 
-@pytest.mark.under_workers
 def test_no_secret_is_written_when_things_go_wrong(
     project: Any, monkeypatch: pytest.MonkeyPatch, server: ModelServer
 ) -> None:
@@ -286,13 +285,13 @@ def test_no_secret_is_written_when_judging_breaks(
     "options",
     [
         pytest.param(("--tb=long", "-l"), id="locals-shortened"),
-        pytest.param(("--tb=short",), id="short"),
+        pytest.param(("--tb=short",), id="short", marks=pytest.mark.nightly),
         pytest.param(("--tb=line",), id="line"),
-        pytest.param(("--tb=native",), id="native"),
+        pytest.param(("--tb=native",), id="native", marks=pytest.mark.nightly),
         pytest.param(("--tb=no", "-rA"), id="no"),
-        pytest.param(("-q", "-q"), id="quiet"),
+        pytest.param(("-q", "-q"), id="quiet", marks=pytest.mark.nightly),
         pytest.param(("--full-trace",), id="full-trace"),
-        pytest.param(("--openclaw-stream=off",), id="not-streamed"),
+        pytest.param(("--openclaw-stream=off",), id="not-streamed", marks=pytest.mark.nightly),
     ],
 )
 @pytest.mark.newest

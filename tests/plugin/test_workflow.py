@@ -266,6 +266,7 @@ def hub(tmp_path: Path, of_main: tuple[Path, dict[str, Job]]) -> GitHub:
     return hub
 
 
+@pytest.mark.nightly
 def test_the_first_run_of_main_passes_without_a_baseline(of_main: tuple[Path, dict[str, Job]]) -> None:
     """Three shards are one run of 36 cells; there is nothing to compare with, and that is told."""
     whole, jobs = of_main
@@ -309,6 +310,7 @@ def test_a_good_change_passes_and_its_comment_is_kept_up_to_date(hub: GitHub) ->
     assert shlex.join(listed[4:11]) == "--workflow benchmarks --branch main --event push --status"
 
 
+@pytest.mark.nightly
 def test_a_regression_fails_and_the_comment_says_why(hub: GitHub) -> None:
     """Every shard is green, the gate ends with 1, and summary and comment stand there all the same."""
     (hub.repository / "skill.txt").write_text("5")
@@ -325,6 +327,7 @@ def test_a_regression_fails_and_the_comment_says_why(hub: GitHub) -> None:
     assert "30 -&#62; 15 of 36 cells passed" in comment["body"]
 
 
+@pytest.mark.nightly
 def test_nothing_answered_has_no_verdict(hub: GitHub) -> None:
     """The shards fail, because nobody was there; the gate ends with 10 and says so."""
     (hub.repository / "skill.txt").write_text("away")
@@ -340,6 +343,7 @@ def test_nothing_answered_has_no_verdict(hub: GitHub) -> None:
     assert "nothing was answered" in comment["body"]
 
 
+@pytest.mark.nightly
 def test_a_shard_without_a_run_is_missed(hub: GitHub) -> None:
     """What is not there cannot be passed over: the merge names it."""
     (hub.repository / "benchmarks/prompts_tools.toml").write_text("[[prompts]]\n")
