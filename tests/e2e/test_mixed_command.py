@@ -53,6 +53,7 @@ def closed_port() -> Iterator[Callable[[], str]]:
         yield lambda: f"http://127.0.0.1:{held.enter_context(port_of_nobody())}"
 
 
+@pytest.mark.nightly
 @pytest.mark.engine
 @pytest.mark.claude
 def test_all_answer(project: Project, served: dict[str, str], claude: str) -> None:

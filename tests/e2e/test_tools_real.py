@@ -68,7 +68,7 @@ def lab(tmp_path: Path, engine: EngineHandle) -> Project:
 @pytest.mark.parametrize(
     "words",
     [
-        pytest.param((), id="stream"),
+        pytest.param((), id="stream", marks=pytest.mark.nightly),
         pytest.param(("--openclaw-stream=off",), id="whole", marks=pytest.mark.nightly),
         pytest.param(("-n", "2"), id="workers", marks=[pytest.mark.workers, pytest.mark.nightly]),
     ],

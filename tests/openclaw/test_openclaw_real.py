@@ -121,6 +121,7 @@ def test_a_call_is_taken_and_not_carried_out(environ, tmp_path):
     assert not trace.exists()
 
 
+@pytest.mark.nightly
 def test_a_world_of_files_is_played(environ, tmp_path):
     """The agent works on the world's files in a folder of its own; what is there at the end is read there."""
     outside = tmp_path / "outside.txt"
