@@ -38,7 +38,7 @@ _KINDS = {
 LARGEST_FILE_BYTES = 256 * 2**20
 LONGEST_LINE_BYTES = 64 * 2**20
 DEEPEST = 200
-"""Levels; a row of ours has at most 150, and every function that walks over a value can bear these."""
+"""Levels. A row has at most 150; no function that walks over a value recurses too deeply at this limit."""
 LONGEST_NUMBER = 308
 """Digits; every whole number up to this length is also a finite double."""
 

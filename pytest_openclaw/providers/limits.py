@@ -1,4 +1,4 @@
-"""How much one attempt may send. What is longer is no answer, whoever sends it."""
+"""Limits on what one attempt may send, for servers and programs alike. Beyond them it is not an answer."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ READS = {"type": "tool_call", "calls": [{"name": "read"}]}
 
 
 def filled(start: str, piece: str, n_bytes: int) -> str:
-    """A text of so many bytes that goes on with one piece; a character at its end may be lost."""
+    """Return a text of this size that repeats one piece; its last character may be missing."""
     text = start + piece * (n_bytes // len(piece.encode()) + 1)
     return text.encode()[:n_bytes].decode("utf-8", "ignore")
 

@@ -61,7 +61,7 @@ VALUES = (
     ],
 )  # fmt: skip
 def test_a_misfit_is_told_with_its_place(rule: dict[str, Any], value: Any, misfit: str | None) -> None:
-    """Where it is, and what stands there."""
+    """Its location and its value."""
     assert compile_schema(rule)(value) == misfit
 
 

@@ -1,4 +1,4 @@
-"""What a model is told of a call that takes more work than it may."""
+"""The result of a call that needs more work than it may use."""
 
 from __future__ import annotations
 
