@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_openclaw.records import Record
+from pytest_openclaw.run.stored.parts import read_part
+from pytest_openclaw.run.stored.summaries import summary_of
+from pytest_openclaw.stats.summary import summary_to_json
 from tests.browser.conftest import Opener, reported
 from tests.browser.made_runs import make_run
 from tests.unit.reports.summaries import fault, record
@@ -397,8 +400,16 @@ def test_a_comparison_that_the_run_has_made_is_shown(open_page: Opener, tmp_path
     verdicts = {
         "n_prompts": 36, "n_cells": 36, "n_base": 31, "n_candidate": 24, "difference": -0.194, "n_better": 1, "n_worse": 8,
         "interval_95": {"low": -0.4, "high": -0.05}, "p_adjusted": 0.0213, "word": "worse", "could_see": 0.11,
+        "p": 0.0213, "if_well": "worse", "if_ill": "worse", "n_open": 0,
     }  # fmt: skip
-    slower = {"n_prompts": 30, "ratio": 1.43, "interval_95": None, "p_adjusted": 0.00001, "word": "slower"}
+    slower = {
+        "n_prompts": 30,
+        "ratio": 1.43,
+        "interval_95": None,
+        "p": 0.00001,
+        "p_adjusted": 0.00001,
+        "word": "slower",
+    }
     apart = {
         "target": "lab/model-a:70b",
         "reason": "prompt_changed",
@@ -411,10 +422,14 @@ def test_a_comparison_that_the_run_has_made_is_shown(open_page: Opener, tmp_path
         "base_target": "lab/model-z:70b",
         "verdicts": verdicts,
         "latency": slower,
+        "ttft": None,
+        "output_tokens": None,
+        "cost": None,
         "notes": ["host: a -> b"],
     }
     told = {"baseline": "20260213_235930", "targets": [target], "set_aside": [apart], "notes": []}
-    (run / "summary.json").write_text(json.dumps({"comparison": told}))
+    summary = summary_to_json(summary_of(read_part(run)))
+    (run / "summary.json").write_text(json.dumps({**summary, "comparison": told}))
     page = page_of(open_page, reported(run))
 
     page.locator("#changes details").evaluate_all("list => { for (const one of list) one.open = true; }")
