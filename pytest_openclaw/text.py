@@ -43,7 +43,7 @@ _numbers = count(1)
 
 
 def printable(text: str, *, wraps: bool = False) -> str:
-    """Return a foreign text with every character spelled out that a terminal or a CI system would obey.
+    """Return a text with control characters, invisible characters and CI commands shown as escapes.
 
     A reply is hostile input: no escape sequence of it reaches a terminal, no workflow command a log.
     New lines and tabs are kept. A text that is printable already stays as it is.

@@ -167,7 +167,7 @@ def test_how_many_calls_of_a_turn_are_read(arguments: str, n_made: int, n: int) 
 
 
 def test_a_call_that_is_not_read_is_answered_and_not_carried_out() -> None:
-    """It stands in the turn, is told as one too many, and the replay of the row leaves it out too."""
+    """The turn keeps it, its result says that it is one too many, and a replay of the row skips it too."""
     large = [
         ToolCall(name="write", arguments=json.dumps({"path": str(n), "content": "x" * 150_000}))
         for n in range(9)
