@@ -45,7 +45,9 @@ def common_order(sequences: Iterable[Iterable[K]], key: Callable[[K], Any]) -> l
     return ordered
 
 
-def natural(text: str) -> tuple[list[str | int], str]:
+def natural(text: str) -> tuple[list[str | tuple[int, str]], str]:
     """Return a key by which P2 goes before P10."""
     parts = re.split(r"([0-9]+)", text)
-    return [int(part) if number % 2 else part for number, part in enumerate(parts)], text
+    # Numbers by length, then by digits: int() refuses more than 4,300 digits.
+    digits = [part.lstrip("0") for part in parts]
+    return [(len(digits[n]), digits[n]) if n % 2 else part for n, part in enumerate(parts)], text
