@@ -76,6 +76,18 @@ def test_a_changed_run_ends_each_command_with_a_sentence(
             check_case(folder, command, seed)
 
 
+@pytest.mark.parametrize(
+    ("command", "seed"),
+    [
+        pytest.param("show", 249611845834565, id="a-tier-of-a-million"),
+        pytest.param("merge", 27926862021242, id="a-prompt-id-of-5000-digits"),
+    ],
+)
+def test_what_a_search_found(folder: Path, command: str, seed: int) -> None:
+    """Changed runs that once ended in a traceback."""
+    check_case(folder, command, seed)
+
+
 @pytest.fixture
 def bad(folder: Path) -> Iterator[Path]:
     """A copy of a run, to be changed."""

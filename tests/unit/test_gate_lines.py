@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.gate_lines import parse_gate_line
+from pytest_openclaw.schema import check_document
 from pytest_openclaw.settings import GATE_OPTIONS, GateLine, Gates, firm_gates, gates_of
 
 LINES = (
@@ -117,9 +118,14 @@ def test_gates_come_back_from_json() -> None:
         {"by_target": [{"target": "*"}]},
         {"by_target": [{"target": "*", "changes": ["require_tier"]}]},
         {"by_target": [{"target": "*", "changes": {"unknown": 1}}]},
+        {"require_tier": 1_000_000},
+        {"min_tool_rate": 1.5},
+        {"by_target": [{"target": "*", "changes": {"max_p95_ms": -1}}]},
     ],
 )
-def test_what_is_no_gates_is_told(values: dict[str, Any]) -> None:
-    """A `config.json` that no run has written is refused, not half understood."""
-    with pytest.raises(TypeError):
-        gates_of(values)
+def test_gates_that_no_run_writes_are_refused(values: dict[str, Any]) -> None:
+    """The message names the key below `gates`."""
+    config = {"run_id": "r", "targets": [], "providers": {}, "prompts": [], "gates": values}
+
+    with pytest.raises(ValueError, match=r"^gates\."):
+        check_document("config", config)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.errors import OpenClawError
 from pytest_openclaw.files import is_there, load_object, read_file
 from pytest_openclaw.run.directory import is_living
-from pytest_openclaw.run.reading import CONFIG, StoredRow, StoredRun, load_run, repeats_of, target_of
+from pytest_openclaw.run.reading import StoredRow, StoredRun, load_run, repeats_of, target_of
 from pytest_openclaw.run.resources import parse_snapshot
 from pytest_openclaw.schema_check import shown
 from pytest_openclaw.settings import gates_of
@@ -152,7 +152,7 @@ def read_part(path: Path, *, even_living: bool = False) -> Part:
         prompts={(entry["suite"], entry["id"]): dict(entry) for entry in run.config["prompts"]},
         rows=rows,
         snapshots=_snapshots(path, n_selected),
-        gates=_gates(path, run.config),
+        gates=None if (gates := run.config["gates"]) is None else gates_of(gates),
     )
     if is_finished(path, part.n_rows):
         # The config counts cells that a mark left out later; a finished run lacks none.
@@ -178,15 +178,6 @@ def is_finished(path: Path, n_rows: int) -> bool:
     summary = load_object(file)
     # A resumed run that was killed may have rows that its old summary does not know.
     return (summary.get("state"), summary.get("n_rows")) == ("finished", n_rows)
-
-
-def _gates(path: Path, config: JsonObject) -> Gates | None:
-    if config["gates"] is None:
-        return None
-    try:
-        return gates_of(config["gates"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise OpenClawError(f"{path / CONFIG} is not as a run writes it: gates: {error}") from None
 
 
 def is_python(definition: Mapping[str, Any]) -> bool:

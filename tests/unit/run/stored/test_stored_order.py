@@ -54,6 +54,7 @@ def test_parts_of_one_list_never_contradict_it(whole: list[str], parts: list[set
         pytest.param("P2", "P2a", id="prefix"),
         pytest.param("P01", "P1", id="leading-nought"),
         pytest.param("1", "a", id="digit-first"),
+        pytest.param("P" + "9" * 5000, "P1" + "0" * 5000, id="more-digits-than-int-reads"),
     ],
 )
 def test_numbers_count_as_numbers(lower: str, higher: str) -> None:
