@@ -12,10 +12,11 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw import faults, hookspecs
+from pytest_openclaw import hookspecs
 from pytest_openclaw.commands import COMMANDS, load_command
 from pytest_openclaw.options import OPTIONS, Option
-from pytest_openclaw.schema import load_schema
+from pytest_openclaw.types import faults
+from pytest_openclaw.types.documents import load_schema
 from pytest_openclaw.validators import BUILTIN
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
 
-    from pytest_openclaw.protocols import Validator
+    from pytest_openclaw.types.protocols import Validator
 
 MADE = "<!-- made from the code by docs/reference.py -->"
 
@@ -81,7 +82,7 @@ def rows() -> Iterator[str]:
     yield "# Rows"
     yield ""
     yield "A line of `results.jsonl` is a JSON object with these fields, all of them, always. The schema"
-    yield "ships with the package as `pytest_openclaw/schemas/row.schema.json`."
+    yield "ships with the package as `pytest_openclaw/types/schemas/row.schema.json`."
     yield ""
     yield from _properties(load_schema("row")["properties"])
 

@@ -10,12 +10,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_openclaw.errors import CallFailed, OpenClawError
-    from pytest_openclaw.protocols import Provider, ProviderSetup, Validator
-    from pytest_openclaw.records import Fault, Reply, Request, Timing, Turn, Usage, Verdict
+    from pytest_openclaw.core.errors import OpenClawError
     from pytest_openclaw.reports.brought import Report
-    from pytest_openclaw.stats.summary import Group, Summary
-    from pytest_openclaw.toolcalls import Tool, ToolCall
+    from pytest_openclaw.stats.groups import Group
+    from pytest_openclaw.stats.summary import Summary
+    from pytest_openclaw.types import faults
+    from pytest_openclaw.types.faults import CallFailed
+    from pytest_openclaw.types.protocols import Provider, ProviderSetup, Validator
+    from pytest_openclaw.types.replies import Fault, Reply, Timing, Turn, Usage, Verdict
+    from pytest_openclaw.types.requests import Request
+    from pytest_openclaw.types.tool_calls import Tool, ToolCall
 
 __version__ = "0.1.0"
 
@@ -38,19 +42,25 @@ __all__ = [
     "Validator",
     "Verdict",
     "__version__",
+    "faults",
 ]
 
 _HOMES = {
-    "errors": ("CallFailed", "OpenClawError"),
-    "protocols": ("Provider", "ProviderSetup", "Validator"),
-    "records": ("Fault", "Reply", "Request", "Timing", "Turn", "Usage", "Verdict"),
+    "core.errors": ("OpenClawError",),
     "reports.brought": ("Report",),
-    "stats.summary": ("Group", "Summary"),
-    "toolcalls": ("Tool", "ToolCall"),
+    "stats.groups": ("Group",),
+    "stats.summary": ("Summary",),
+    "types.faults": ("CallFailed",),
+    "types.protocols": ("Provider", "ProviderSetup", "Validator"),
+    "types.replies": ("Fault", "Reply", "Timing", "Turn", "Usage", "Verdict"),
+    "types.requests": ("Request",),
+    "types.tool_calls": ("Tool", "ToolCall"),
 }
 
 
 def __getattr__(name: str) -> Any:
+    if name == "faults":
+        return import_module(f"{__name__}.types.faults")
     for module, names in _HOMES.items():
         if name in names:
             return getattr(import_module(f"{__name__}.{module}"), name)

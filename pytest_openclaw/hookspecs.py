@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from pytest_openclaw.protocols import Provider, Validator
     from pytest_openclaw.reports.brought import Report
+    from pytest_openclaw.types.protocols import Provider, Validator
 
 
 @pytest.hookspec

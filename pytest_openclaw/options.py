@@ -1,6 +1,6 @@
 """The options and their ini twins, and what a session asks of them before anything else.
 
-Every pytest session in every project imports this; `choices.py` reads the values.
+Every pytest session in every project imports this; `session/load_settings.py` reads the values.
 """
 
 from __future__ import annotations

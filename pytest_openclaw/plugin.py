@@ -2,7 +2,8 @@
 
 Imported by every pytest session in every project. A session without benchmarks gets the options and
 nothing else; otherwise `pytest_configure` registers the parts that do the work: `Cells` where cells
-run, `Recorder` where their reports arrive, which brings `Distributed` where xdist's workers are led.
+run and `Recorder` where their reports arrive; under xdist `Worker` in a worker, and in the controller
+`Distributed`.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from pytest_openclaw import hookspecs, options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_openclaw.protocols import Validator
     from pytest_openclaw.providers import Builtin
-    from pytest_openclaw.records import Reply
     from pytest_openclaw.reports.brought import Report
+    from pytest_openclaw.session.reporting_hooks import Recorder
+    from pytest_openclaw.types.protocols import Validator
+    from pytest_openclaw.types.replies import Reply
 
+RECORDER = "openclaw-recorder"
 MARKER = (
     "openclaw(id, prompt, …): a benchmark in Python; its test takes `reply` and runs once for each target."
 )
@@ -61,7 +64,7 @@ def pytest_openclaw_reports() -> Sequence[type[Report]]:
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Have a dry run start no workers, before or after xdist has read what starts them."""
     if options.lookup(config, "dry-run")[0]:
-        from pytest_openclaw.dry_run import lead_no_workers
+        from pytest_openclaw.session.dry_run import lead_no_workers
 
         lead_no_workers(config)
 
@@ -72,33 +75,50 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
     if not (options.is_used(config) or options.any_option_given(config)):
         return
-    from pytest_openclaw.cells import Cells
-    from pytest_openclaw.recorder import Recorder
-    from pytest_openclaw.start import check_start
-    from pytest_openclaw.state import State
-    from pytest_openclaw.tolerance import Tolerance
+    from pytest_openclaw.session.execution_hooks import Cells
+    from pytest_openclaw.session.plugin_session import State
+    from pytest_openclaw.session.preflight import check_start
+    from pytest_openclaw.session.repeat_threshold import Tolerance
+    from pytest_openclaw.session.reporting_hooks import Recorder
+    from pytest_openclaw.session.run_writer import Ledger
 
     state = State(config)
-    config.add_cleanup(state.discard)
+    ledger = Ledger(state)
+    config.add_cleanup(ledger.discard)
     if not state.settings.targets:
         return
-    config.pluginmanager.register(Cells(state), "openclaw-cells")
+    config.pluginmanager.register(Cells(state, ledger), "openclaw-cells")
     if state.is_worker:
+        from pytest_openclaw.distributed.worker import Worker
+
+        config.pluginmanager.register(Worker(state), "openclaw-worker")
         return
     if state.settings.dry_run:
-        from pytest_openclaw.dry_run import DryRun
+        from pytest_openclaw.session.dry_run import DryRun
 
         config.pluginmanager.register(DryRun(state), "openclaw-dry-run")
     if state.settings.dry_run or not state.calls_nobody:
         check_start(state)
-    config.pluginmanager.register(Recorder(state), "openclaw-recorder")
+    config.pluginmanager.register(Recorder(state, ledger), RECORDER)
     config.pluginmanager.register(Tolerance(), "openclaw-tolerance")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Lead xdist's workers, if there are any; not sooner, because xdist may be configured after us."""
+    plugins = session.config.pluginmanager
+    recorder: Recorder | None = plugins.get_plugin(RECORDER)
+    if recorder and plugins.hasplugin("dsession"):
+        from pytest_openclaw.distributed.controller import Distributed
+        from pytest_openclaw.session.messages import DISTRIBUTED
+
+        plugins.register(Distributed(recorder.state, recorder.ledger), DISTRIBUTED)
 
 
 @pytest.fixture
 def reply(request: pytest.FixtureRequest) -> Reply:
     """What the target answered to `@pytest.mark.openclaw`'s prompt: `.text`, `.tool_names`, times, tokens."""
-    from pytest_openclaw.python_benchmarks import fetch_reply
+    from pytest_openclaw.session.python_benchmarks import fetch_reply
 
     return fetch_reply(request)
 

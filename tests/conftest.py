@@ -15,7 +15,7 @@ from typing import NoReturn
 import pytest
 from hypothesis import HealthCheck, settings
 
-from pytest_openclaw.engine.weights import embedded_model_is_installed
+from pytest_openclaw.providers.llama_cpp.weights import embedded_model_is_installed
 from tests.e2e.install_claude import VERSION, find_binary
 from tests.openclaw.install_openclaw import VERSION as OPENCLAW_VERSION
 from tests.openclaw.real import FOLDER_ENV, RealOpenClaw, find_real_openclaw

@@ -9,10 +9,11 @@ import pytest
 
 from pytest_openclaw.commands import main
 from pytest_openclaw.options import OPTIONS
-from pytest_openclaw.records import Record, Target
 from pytest_openclaw.reports.comparison import ACROSS, REASONS
-from pytest_openclaw.settings import ACROSS as DIFFERENCES
-from tests.unit.run.stored_runs import A, B, definition, row, store
+from pytest_openclaw.types.records import Record
+from pytest_openclaw.types.settings import ACROSS as DIFFERENCES
+from pytest_openclaw.types.targets import Target
+from tests.unit.stored.stored_runs import A, B, definition, row, store
 
 PAGE = (Path(__file__).parent.parent / "docs" / "comparison.md").read_text("utf-8")
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from pytest_openclaw.providers import BUILTIN as PROVIDERS
-from pytest_openclaw.schema import load_schema
 from pytest_openclaw.suites import parse_suite
+from pytest_openclaw.types.documents import load_schema
 from pytest_openclaw.validators import BUILTIN as VALIDATORS
 from pytest_openclaw.validators.registry import build_registry
 

@@ -1,4 +1,4 @@
-"""The command line beside pytest: what is done with runs that are there already, and with OpenClaw.
+"""Implements the command line: work on runs that are there already, and on OpenClaw's configuration.
 
 A command is a module of this folder and its line in `COMMANDS`. Its docstring is its help: the first line
 stands in the list of commands, all of it in `--help`. It has `add_arguments(parser)` and
@@ -16,8 +16,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.errors import OpenClawError
-from pytest_openclaw.text import inert, printable
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.text import inert, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.errors import OpenClawError
-from pytest_openclaw.settings import parse_run_id
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.types.settings import parse_run_id
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Sequence
 
-    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.core.json_types import JsonObject
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ def run_path(name: str, runs_dir: Path) -> Path:
     Raises:
         OpenClawError: there is none.
     """
-    from pytest_openclaw.run.reading import find_run
+    from pytest_openclaw.stored.reading import find_run
 
     path = Path(name)
     if path.is_dir():
@@ -102,7 +102,7 @@ def write_over_ours(path: Path, text: str, first_words: str, what: str) -> None:
         OpenClawError: something else is there.
         OSError: it cannot be written.
     """
-    from pytest_openclaw.files import replacing
+    from pytest_openclaw.core.files import replacing
 
     if not _is_ours_or_free(path, first_words.encode()):
         raise OpenClawError(f"{path} exists and is no {what} of ours; name another file")
@@ -111,7 +111,7 @@ def write_over_ours(path: Path, text: str, first_words: str, what: str) -> None:
 
 
 def _is_ours_or_free(path: Path, first_words: bytes) -> bool:
-    from pytest_openclaw.files import is_there, open_file
+    from pytest_openclaw.core.files import is_there, open_file
 
     if not is_there(path):
         return True

@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.commands.answer import Answer, write_over_ours
-from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.core.errors import OpenClawError
 
 if TYPE_CHECKING:
     import argparse

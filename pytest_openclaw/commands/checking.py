@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.openclaw.ruling import Checked, Remark, Ruling
-    from pytest_openclaw.records import JsonObject
 
 
 def have_checked(patch: str, config: Path | None) -> Checked:

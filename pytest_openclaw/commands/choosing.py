@@ -7,13 +7,14 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.core.errors import OpenClawError
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
-    from pytest_openclaw.records import CellKey, Record
+    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.targets import CellKey
 
 MOST_LISTED = 20
 

@@ -55,12 +55,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> Answer:
     """Compare, and show everything."""
     from pytest_openclaw.reports.comparison import render_comparison
-    from pytest_openclaw.run.baseline import read_measured
-    from pytest_openclaw.run.comparing import compare_runs, named_targets, parse_across
-    from pytest_openclaw.settings import Gates
     from pytest_openclaw.stats.compare import comparison_to_json
     from pytest_openclaw.stats.gates import overall
+    from pytest_openclaw.stats.run_comparison import compare_runs, named_targets, parse_across
     from pytest_openclaw.stats.summarising import summarise_run
+    from pytest_openclaw.stored.baseline import read_measured
+    from pytest_openclaw.types.settings import Gates
 
     across = parse_across(arguments.across)
     base, candidate = (

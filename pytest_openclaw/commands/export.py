@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.commands.answer import Answer, add_run, add_runs_dir, counted, run_path
 from pytest_openclaw.commands.choosing import add_filters, is_chosen
-from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.core.errors import OpenClawError
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
-    from pytest_openclaw.records import CellKey, JsonObject
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.types.targets import CellKey
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Answer:
     """Write the rows."""
-    from pytest_openclaw.files import is_there
+    from pytest_openclaw.core.files import is_there
     from pytest_openclaw.reports.csv_rows import render_csv
 
     path = run_path(arguments.run, arguments.runs_dir)
@@ -67,9 +68,9 @@ def _chosen(path: Path, arguments: argparse.Namespace) -> tuple[list[int], list[
 
     The rows are read twice, so that never all of them are in memory.
     """
-    from pytest_openclaw.run.directory import RESULTS
-    from pytest_openclaw.run.reading import StoredRow, load_config, read_rows
-    from pytest_openclaw.schema import to_row
+    from pytest_openclaw.recording.run_directory import RESULTS
+    from pytest_openclaw.stored.reading import StoredRow, load_config, read_rows
+    from pytest_openclaw.types.rows import to_row
 
     load_config(path)  # else it is no run
     latest: dict[CellKey, int] = {}
@@ -90,9 +91,9 @@ def _chosen(path: Path, arguments: argparse.Namespace) -> tuple[list[int], list[
 
 
 def _rows(path: Path, lines: Sequence[int]) -> Iterator[JsonObject]:
-    from pytest_openclaw.run.directory import RESULTS
-    from pytest_openclaw.run.reading import StoredRow, read_rows
-    from pytest_openclaw.schema import to_row
+    from pytest_openclaw.recording.run_directory import RESULTS
+    from pytest_openclaw.stored.reading import StoredRow, read_rows
+    from pytest_openclaw.types.rows import to_row
 
     wanted = set(lines)
     for number, found in enumerate(read_rows(path / RESULTS)):
@@ -106,7 +107,7 @@ def _write(into: Path, text: Iterator[str]) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    from pytest_openclaw.files import replacing
+    from pytest_openclaw.core.files import replacing
 
     with replacing(into) as file:
         file.writelines(part.encode() for part in text)

@@ -25,16 +25,16 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.commands.answer import Answer, add_rootdir, add_run, add_runs_dir, run_path
-from pytest_openclaw.errors import OpenClawError
-from pytest_openclaw.gate_lines import GATES, parse_gate, parse_gate_line
-from pytest_openclaw.settings import GATE_OPTIONS, Gates, firm_gates
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.session.gate_options import GATES, parse_gate, parse_gate_line
+from pytest_openclaw.types.settings import GATE_OPTIONS, Gates, firm_gates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from pytest_openclaw.run.stored.parts import Part
     from pytest_openclaw.stats.summary import Summary
+    from pytest_openclaw.stored.parts import Part
 
 STATUS = {"passed": 0, "failed": 1, "no_verdict": 10}
 HELP = {
@@ -85,11 +85,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Answer:
     """Hold the run, and show each gate."""
-    from pytest_openclaw.run.baseline import find_baseline, read_measured
-    from pytest_openclaw.run.comparing import parse_across
-    from pytest_openclaw.run.stored.holding import hold
-    from pytest_openclaw.run.stored.parts import read_part
     from pytest_openclaw.stats.compare import comparison_to_json
+    from pytest_openclaw.stats.run_comparison import parse_across
+    from pytest_openclaw.stored.baseline import find_baseline, read_measured
+    from pytest_openclaw.stored.holding import hold
+    from pytest_openclaw.stored.parts import read_part
 
     across = parse_across(arguments.across)
     path = run_path(arguments.run, arguments.runs_dir)
@@ -147,7 +147,7 @@ def _set_in(gates: Gates) -> Iterator[Any]:
 def _write(part: Part, summary: Summary, root: Path) -> list[str]:
     """Write the run's files anew, and return what went wrong with the project's own."""
     from pytest_openclaw.commands.guests import guests_of
-    from pytest_openclaw.run.stored.holding import write_held
+    from pytest_openclaw.stored.holding import write_held
 
     guests, warnings = guests_of(root)
     write_held(part, summary, guests)

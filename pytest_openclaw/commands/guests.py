@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.core.errors import OpenClawError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pytest_openclaw.run.guests import Guests
+    from pytest_openclaw.recording.plugins import Guests
     from pytest_openclaw.validators.registry import Registry
 
 
@@ -32,7 +32,7 @@ def guests_of(root: Path) -> tuple[Guests, list[str]]:
 
     For what needs no project; a folder that holds none brings nothing of its own.
     """
-    from pytest_openclaw.run.guests import Guests
+    from pytest_openclaw.recording.plugins import Guests
 
     try:
         return load_project(root.resolve(strict=True), ()).guests, []
@@ -83,8 +83,8 @@ class _StopWhenLoaded:
     @pytest.hookimpl(tryfirst=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> int:
         """Ask the hooks, and end pytest."""
-        from pytest_openclaw.registries import looks_of, reports_of, validator_registry
-        from pytest_openclaw.run.guests import Guests
+        from pytest_openclaw.recording.plugins import Guests
+        from pytest_openclaw.session.registries import looks_of, reports_of, validator_registry
 
         try:
             if not config.pluginmanager.hasplugin("openclaw"):

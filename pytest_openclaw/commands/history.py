@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.commands.answer import Answer, add_runs_dir
 from pytest_openclaw.commands.choosing import add_target, fits, suite_fits
-from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.core.errors import OpenClawError
 
 if TYPE_CHECKING:
     import argparse
 
-    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.reports.history import Entry
 
 
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> Answer:
     """Read the runs, and show them."""
     from pytest_openclaw.reports.history import render_history
-    from pytest_openclaw.run.stored.history import read_history
+    from pytest_openclaw.stored.history import read_history
 
     folder = arguments.folder or arguments.runs_dir
     if not folder.is_dir():

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.commands.answer import Answer
-from pytest_openclaw.errors import OpenClawError
-from pytest_openclaw.settings import EMBEDDED_TARGET
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.types.settings import EMBEDDED_TARGET
 
 if TYPE_CHECKING:
     import argparse
@@ -79,7 +79,7 @@ def _written(path: Path, name: str) -> bool:
     """Write a starter file, unless there is one; a link that leads nowhere is one too."""
     from importlib import resources
 
-    text = resources.files("pytest_openclaw").joinpath("starter", name).read_text("utf-8")
+    text = resources.files("pytest_openclaw.commands").joinpath("starter", name).read_text("utf-8")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with path.open("x", encoding="utf-8", newline="\n") as file:

@@ -50,10 +50,10 @@ def run(arguments: argparse.Namespace) -> Answer:
     """Merge, and show the whole."""
     from pytest_openclaw.commands.guests import guests_of
     from pytest_openclaw.reports.terminal import render_terminal
-    from pytest_openclaw.run.stored.merging import merge_parts
-    from pytest_openclaw.run.stored.parts import read_part
-    from pytest_openclaw.run.stored.rewriting import write_run
     from pytest_openclaw.stats.summary import summary_to_json
+    from pytest_openclaw.stored.merging import merge_parts
+    from pytest_openclaw.stored.parts import read_part
+    from pytest_openclaw.stored.rewriting import write_run
 
     into = new_run_path(arguments.into, arguments.runs_dir)
     parts = [read_part(run_path(name, arguments.runs_dir)) for name in arguments.runs]

@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.commands.answer import Answer, add_runs_dir, run_path
-from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.core.errors import OpenClawError
 
 if TYPE_CHECKING:
     import argparse
@@ -116,9 +116,9 @@ def _flips(arguments: argparse.Namespace) -> tuple[float, str]:
     if not arguments.source:
         flips = USUAL_FLIPS if arguments.flips is None else arguments.flips
         return flips, f"two askings of a prompt differ in {_percent(flips)} of cases"
-    from pytest_openclaw.run.baseline import read_measured
     from pytest_openclaw.stats.rates import is_judged
     from pytest_openclaw.stats.repeats import repeats_of
+    from pytest_openclaw.stored.baseline import read_measured
 
     source = read_measured(run_path(arguments.source, arguments.runs_dir))
     judged = [record for record in source.records if is_judged(record)]

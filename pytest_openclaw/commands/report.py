@@ -46,11 +46,11 @@ def run(arguments: argparse.Namespace) -> Answer:
     """Write the page."""
     from pytest_openclaw.reports.html import render_page
     from pytest_openclaw.reports.html.page import FIRST_WORDS
-    from pytest_openclaw.run.baseline import read_measured
-    from pytest_openclaw.run.comparing import compare_runs, parse_across
-    from pytest_openclaw.run.stored.parts import read_part
-    from pytest_openclaw.run.stored.showing import show_run
     from pytest_openclaw.stats.compare import comparison_to_json
+    from pytest_openclaw.stats.run_comparison import compare_runs, parse_across
+    from pytest_openclaw.stored.baseline import read_measured
+    from pytest_openclaw.stored.parts import read_part
+    from pytest_openclaw.stored.showing import show_run
 
     part = read_part(run_path(arguments.run, arguments.runs_dir))
     baseline = read_part(run_path(arguments.baseline, arguments.runs_dir)) if arguments.baseline else None

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from pytest_openclaw.records import JsonObject
-    from pytest_openclaw.run.stored.rescoring import Change, Rescored
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.stored.rescoring import Change, Rescored
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,11 +57,11 @@ def run(arguments: argparse.Namespace) -> Answer:
     from pytest_openclaw import __version__
     from pytest_openclaw.commands.guests import load_project
     from pytest_openclaw.reports.terminal import render_terminal
-    from pytest_openclaw.run.stored.parts import read_part
-    from pytest_openclaw.run.stored.rescoring import rescore_part
-    from pytest_openclaw.run.stored.rewriting import write_run
-    from pytest_openclaw.run.stored.rules import suite_files, todays_rules
     from pytest_openclaw.stats.summary import summary_to_json
+    from pytest_openclaw.stored.parts import read_part
+    from pytest_openclaw.stored.rescoring import rescore_part
+    from pytest_openclaw.stored.rewriting import write_run
+    from pytest_openclaw.stored.rules import suite_files, todays_rules
 
     into = new_run_path(arguments.into, arguments.runs_dir) if arguments.into else None
     part = read_part(run_path(arguments.run, arguments.runs_dir))
@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> Answer:
 
 
 def _told(name: str, rescored: Rescored) -> Iterator[str]:
-    from pytest_openclaw.run.stored.rescoring import KEPT
+    from pytest_openclaw.stored.rescoring import KEPT
 
     flips = [change for change in rescored.changes if change.flipped]
     others = len(rescored.changes) - len(flips)

@@ -26,14 +26,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.commands.answer import Answer, add_run, add_runs_dir, run_path, write_over_ours
-from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.core.errors import OpenClawError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_openclaw.records import JsonObject
-    from pytest_openclaw.run.stored.parts import Part
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stats.routing import Candidate, Routing
+    from pytest_openclaw.stored.parts import Part
 
 FILE = "openclaw.patch.json5"
 STDOUT = "-"
@@ -74,8 +74,8 @@ def run(arguments: argparse.Namespace) -> Answer:
     from pytest_openclaw.commands.checking import checked_as_json, have_checked, render_checked
     from pytest_openclaw.reports.openclaw_config import KEYS
     from pytest_openclaw.reports.openclaw_patch import FIRST_WORDS, Origin, check_command, render_patch
-    from pytest_openclaw.run.stored.parts import read_part
     from pytest_openclaw.stats.routing import plan_routes
+    from pytest_openclaw.stored.parts import read_part
 
     if arguments.config and not arguments.check:
         raise OpenClawError("--config says where to check the patch; give --check too")
@@ -123,13 +123,13 @@ def run(arguments: argparse.Namespace) -> Answer:
 
 
 def _candidates(part: Part, release: str, overrides: Mapping[str, str]) -> list[Candidate]:
-    from pytest_openclaw.run.stored.proofs import proofs_of
-    from pytest_openclaw.run.stored.refs import check_overrides, ref_of
-    from pytest_openclaw.settings import Gates
+    from pytest_openclaw.stats.groups import group_records
     from pytest_openclaw.stats.routing import Candidate
     from pytest_openclaw.stats.summarising import summarise_run
-    from pytest_openclaw.stats.summary import group_records
+    from pytest_openclaw.stored.proofs import proofs_of
+    from pytest_openclaw.stored.refs import check_overrides, ref_of
     from pytest_openclaw.tools.catalogue import load_catalogue
+    from pytest_openclaw.types.settings import Gates
 
     check_overrides(overrides, part.n_selected)
     records = [row.record for row in part.rows_in_order]
@@ -188,7 +188,7 @@ def _as_json(candidate: Candidate) -> JsonObject:
 
 
 def _renaming(text: str) -> tuple[str, str]:
-    from pytest_openclaw.run.stored.refs import PROVIDER_ID
+    from pytest_openclaw.stored.refs import PROVIDER_ID
 
     ours, _, theirs = text.partition("=")
     if not ours or not PROVIDER_ID.fullmatch(theirs):

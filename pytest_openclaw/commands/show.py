@@ -22,8 +22,9 @@ from pytest_openclaw.commands.choosing import add_filters, find_cell, full_names
 if TYPE_CHECKING:
     import argparse
 
-    from pytest_openclaw.records import JsonObject, Record
-    from pytest_openclaw.run.stored.parts import Part
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.stored.parts import Part
+    from pytest_openclaw.types.records import Record
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Answer:
     """Show the run, or the cell."""
-    from pytest_openclaw.run.stored.parts import read_part
+    from pytest_openclaw.stored.parts import read_part
 
     part = read_part(run_path(arguments.run, arguments.runs_dir), even_living=True)
     chosen = [record for record in part.records if is_chosen(record, arguments)]
@@ -48,8 +49,8 @@ def run(arguments: argparse.Namespace) -> Answer:
 def _run(part: Part, chosen: list[Record]) -> Answer:
     from pytest_openclaw.reports.cells import render_cells
     from pytest_openclaw.reports.terminal import render_terminal
-    from pytest_openclaw.run.stored.summaries import stored_summary, summary_of
     from pytest_openclaw.stats.summary import summary_to_json
+    from pytest_openclaw.stored.summaries import stored_summary, summary_of
 
     summary = summary_of(part)
     page = part.run.path / "summary.md"
@@ -68,8 +69,8 @@ def _run(part: Part, chosen: list[Record]) -> Answer:
 
 def _cell(part: Part, record: Record) -> Answer:
     from pytest_openclaw.reports.cells import render_cell
-    from pytest_openclaw.run.stored.opening import open_record
-    from pytest_openclaw.schema import to_row
+    from pytest_openclaw.stored.opening import open_record
+    from pytest_openclaw.types.rows import to_row
 
     definition = dict(part.prompts.get((record.suite, record.prompt_id), {}))
     opened = open_record(record, definition)

@@ -1,6 +1,6 @@
-"""Ways of reaching models, one a file; `BUILTIN` is the table of contents.
+"""Reaches models, one API per file; `BUILTIN` is the table of contents.
 
-What two of them have to know of the program that they start stands in a folder: `claude`, `openclaw`.
+Providers that start a program have a folder for it: `claude`, `openclaw`, `llama_cpp`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
-    from pytest_openclaw.protocols import Provider, ProviderSetup
+    from pytest_openclaw.types.protocols import Provider, ProviderSetup
 
 
 @dataclass(frozen=True)
@@ -18,16 +18,21 @@ class Builtin:
     """A provider of ours, known by its name; its file is imported when the first one is made.
 
     Attributes:
-        name: the provider's, and its file's.
+        name: the provider's.
         kind: its class.
+        file: its file's name; None if that is the provider's too.
     """
 
     name: str
     kind: str
+    file: str | None = None
 
     def load(self) -> type[Provider]:
         """Return the class."""
-        return cast("type[Provider]", getattr(importlib.import_module(f"{__name__}.{self.name}"), self.kind))
+        return cast(
+            "type[Provider]",
+            getattr(importlib.import_module(f"{__name__}.{self.file or self.name}"), self.kind),
+        )
 
     def __call__(self, setup: ProviderSetup) -> Provider:
         """Make one, as calling the class would."""
@@ -39,6 +44,6 @@ BUILTIN = (
     Builtin("ollama_native", "OllamaNative"),
     Builtin("openai_responses", "OpenAIResponses"),
     Builtin("claude_code_cli", "ClaudeCodeCLI"),
-    Builtin("llama_cpp", "LlamaCpp"),
+    Builtin("llama_cpp", "LlamaCpp", "llama_cpp.provider"),
     Builtin("openclaw_agent", "OpenClawAgent"),
 )

@@ -7,7 +7,7 @@ import ipaddress
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from pytest_openclaw.errors import TargetError
+from pytest_openclaw.core.errors import TargetError
 
 OLLAMA_PORT = 11434
 _DEFAULT_PORTS = {"http": 80, "https": 443}

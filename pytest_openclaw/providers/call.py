@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.redact import Redactor
+from pytest_openclaw.core.redact import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pytest_openclaw import faults
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.exchange import Exchange
-    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.types import faults
 
 
 @dataclass(frozen=True, kw_only=True)

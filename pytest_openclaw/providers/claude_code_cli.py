@@ -15,9 +15,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_openclaw import faults
-from pytest_openclaw.errors import CallFailed
-from pytest_openclaw.protocols import Provider, ProviderSetup
+from pytest_openclaw.core.redact import Redactor
 from pytest_openclaw.providers import processes
 from pytest_openclaw.providers.claude.call import (
     Access,
@@ -33,12 +31,16 @@ from pytest_openclaw.providers.claude.tools import lay_out_tools, what_broke, wh
 from pytest_openclaw.providers.claude.turns import stream_for
 from pytest_openclaw.providers.claude.usage import charged
 from pytest_openclaw.providers.processes import Program
-from pytest_openclaw.records import Fault
-from pytest_openclaw.redact import Redactor
+from pytest_openclaw.types import faults
+from pytest_openclaw.types.faults import CallFailed
+from pytest_openclaw.types.protocols import Provider, ProviderSetup
+from pytest_openclaw.types.replies import Fault
 
 if TYPE_CHECKING:
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.claude.stream_json import Stream
-    from pytest_openclaw.records import JsonObject, Reply, Request
+    from pytest_openclaw.types.replies import Reply
+    from pytest_openclaw.types.requests import Request
 
 # After its result line the CLI tidies up; it gets so long before it is told to end.
 TIDY_S = 2.0

@@ -14,10 +14,10 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.clock import epoch_ms
+from pytest_openclaw.core.clock import epoch_ms
+from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.tool_fragments import ToolFragments
-from pytest_openclaw.records import Reply, Timing, Usage
-from pytest_openclaw.text import valid_text
+from pytest_openclaw.types.replies import Reply, Timing, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pytest_openclaw.errors import CallFailed
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in
+from pytest_openclaw.types.faults import CallFailed
 
 if TYPE_CHECKING:
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.address import Address
-    from pytest_openclaw.records import JsonObject
 
 QUESTION_TIMEOUT_S = 2.0
 

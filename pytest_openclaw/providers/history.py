@@ -11,7 +11,7 @@ from pytest_openclaw.tools.thinking import strip_thinking
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_openclaw.records import Turn
+    from pytest_openclaw.types.replies import Turn
 
 
 def with_ids(history: Sequence[Turn]) -> tuple[Turn, ...]:

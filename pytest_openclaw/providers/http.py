@@ -21,18 +21,18 @@ from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 
-from pytest_openclaw import faults
-from pytest_openclaw.errors import CallFailed
 from pytest_openclaw.providers.address import is_loopback, origin_of
 from pytest_openclaw.providers.transport import ANSWER, Transport
 from pytest_openclaw.providers.wire_errors import error_of_body, retry_after_s, shortened
+from pytest_openclaw.types import faults
+from pytest_openclaw.types.faults import CallFailed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 
     from pytest_openclaw.providers.call import Call
     from pytest_openclaw.providers.connection import Answer
-    from pytest_openclaw.records import Fault
+    from pytest_openclaw.types.replies import Fault
 
 CONNECT_TIMEOUT_S = 30.0
 ERROR_BODY_TIMEOUT_S = 5.0

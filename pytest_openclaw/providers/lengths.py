@@ -10,7 +10,7 @@ from pytest_openclaw.tools.thinking import strip_thinking
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_openclaw.records import Request
+    from pytest_openclaw.types.requests import Request
 
 # What a chat template writes around messages and tools; the longest seen are of some 4 KB.
 TEMPLATE_BYTES = 4096

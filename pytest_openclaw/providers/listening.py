@@ -13,23 +13,24 @@ from typing import TYPE_CHECKING, Protocol
 
 import httpx2
 
-from pytest_openclaw import faults
-from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers import limits
 from pytest_openclaw.providers.connection import BrokenFraming
 from pytest_openclaw.providers.http import pieces
 from pytest_openclaw.providers.ndjson import LineStream
 from pytest_openclaw.providers.sse import Event, EventStream
 from pytest_openclaw.providers.wire_errors import error_of_object, load_object, page_title, shortened
-from pytest_openclaw.text import valid_text
+from pytest_openclaw.types import faults
+from pytest_openclaw.types.faults import CallFailed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.call import Call, Dialect
     from pytest_openclaw.providers.exchange import Exchange
     from pytest_openclaw.providers.http import HttpEdge
-    from pytest_openclaw.records import Fault, JsonObject, Reply
+    from pytest_openclaw.types.replies import Fault, Reply
 
 EVENT_TYPES = frozenset({"text/event-stream"})
 LINE_TYPES = frozenset({"application/x-ndjson", "application/ndjson", "application/jsonl"})

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from pytest_openclaw import __version__
-from pytest_openclaw.errors import OpenClawError
-from pytest_openclaw.text import valid_value
-from pytest_openclaw.toolcalls import Tool, ToolCall
-from pytest_openclaw.worlds import Answer, Command, World
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.text import valid_value
+from pytest_openclaw.types.tool_calls import Tool, ToolCall
+from pytest_openclaw.types.worlds import Answer, Command, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

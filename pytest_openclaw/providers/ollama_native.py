@@ -7,21 +7,23 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_openclaw.errors import CallFailed
-from pytest_openclaw.faults import WireError
 from pytest_openclaw.providers.call import Dialect
 from pytest_openclaw.providers.fingerprint import ask_all, ollama_fingerprint
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, positive_in, text_in
 from pytest_openclaw.providers.ollama import Ollama
 from pytest_openclaw.providers.wire_errors import error_in, load_object
 from pytest_openclaw.tools.thinking import strip_thinking
+from pytest_openclaw.types.faults import CallFailed, WireError
 
 if TYPE_CHECKING:
-    from pytest_openclaw.protocols import ProviderSetup
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.address import Address
     from pytest_openclaw.providers.exchange import Exchange
-    from pytest_openclaw.records import Fault, JsonObject, Reply, Request, ThinkingLevel, Turn
-    from pytest_openclaw.toolcalls import ToolCall
+    from pytest_openclaw.types.protocols import ProviderSetup
+    from pytest_openclaw.types.replies import Fault, Reply, Turn
+    from pytest_openclaw.types.requests import Request
+    from pytest_openclaw.types.targets import ThinkingLevel
+    from pytest_openclaw.types.tool_calls import ToolCall
 
 # As OpenClaw maps its levels. The API's own highest, `max`, is refused by many versions of Ollama.
 THINK: dict[ThinkingLevel, str] = {"low": "low", "medium": "medium", "high": "high", "xhigh": "high"}

@@ -13,10 +13,12 @@ from pytest_openclaw.providers.ollama import Ollama
 from pytest_openclaw.providers.wire_errors import error_in, error_of_object
 
 if TYPE_CHECKING:
-    from pytest_openclaw.faults import WireError
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.exchange import Exchange
-    from pytest_openclaw.records import JsonObject, Request, Turn
-    from pytest_openclaw.toolcalls import Tool
+    from pytest_openclaw.types.faults import WireError
+    from pytest_openclaw.types.replies import Turn
+    from pytest_openclaw.types.requests import Request
+    from pytest_openclaw.types.tool_calls import Tool
 
 # Servers that send the same thought under two names would otherwise be heard twice.
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")

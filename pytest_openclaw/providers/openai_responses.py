@@ -5,20 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_openclaw.errors import CallFailed
 from pytest_openclaw.providers.address import Address, parse_address
 from pytest_openclaw.providers.call import Dialect
 from pytest_openclaw.providers.history import with_ids
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.wire_errors import error_in, error_of_object
+from pytest_openclaw.types.faults import CallFailed
 
 if TYPE_CHECKING:
-    from pytest_openclaw.faults import WireError
-    from pytest_openclaw.protocols import ProviderSetup
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.exchange import Exchange
-    from pytest_openclaw.records import Fault, JsonObject, Reply, Request
-    from pytest_openclaw.toolcalls import Tool
+    from pytest_openclaw.types.faults import WireError
+    from pytest_openclaw.types.protocols import ProviderSetup
+    from pytest_openclaw.types.replies import Fault, Reply
+    from pytest_openclaw.types.requests import Request
+    from pytest_openclaw.types.tool_calls import Tool
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 # The rest of the package speaks chat completions' words for how an answer ended.

@@ -18,9 +18,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_openclaw import faults
-from pytest_openclaw.errors import CallFailed, TargetError
-from pytest_openclaw.protocols import Provider, ProviderSetup
+from pytest_openclaw.core.errors import TargetError
+from pytest_openclaw.core.redact import Redactor
+from pytest_openclaw.core.signals import how_it_ended
+from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers import processes
 from pytest_openclaw.providers.ollama_native import OllamaNative
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
@@ -40,17 +41,19 @@ from pytest_openclaw.providers.openclaw.result import Asked, find_envelope, read
 from pytest_openclaw.providers.openclaw.turns import reply_of, told_in_world
 from pytest_openclaw.providers.processes import Program, Running
 from pytest_openclaw.providers.wire_errors import shortened
-from pytest_openclaw.records import Fault
-from pytest_openclaw.redact import Redactor
-from pytest_openclaw.signals import how_it_ended
-from pytest_openclaw.text import valid_text
+from pytest_openclaw.types import faults
+from pytest_openclaw.types.faults import CallFailed
+from pytest_openclaw.types.protocols import Provider, ProviderSetup
+from pytest_openclaw.types.replies import Fault
 
 if TYPE_CHECKING:
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.openclaw.disk import Stage
     from pytest_openclaw.providers.openclaw.relay import Relay
     from pytest_openclaw.providers.over_http import OverHttp
-    from pytest_openclaw.records import JsonObject, Reply, Request
-    from pytest_openclaw.worlds import World
+    from pytest_openclaw.types.replies import Reply
+    from pytest_openclaw.types.requests import Request
+    from pytest_openclaw.types.worlds import World
 
 BASE_ENV = "OPENCLAW_AGENT_BASE_URL"
 KEY_ENV = "OPENCLAW_AGENT_API_KEY"

@@ -6,19 +6,22 @@ from abc import abstractmethod
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_openclaw import faults
-from pytest_openclaw.errors import CallFailed, TargetError
-from pytest_openclaw.protocols import Provider, ProviderSetup
+from pytest_openclaw.core.errors import TargetError
 from pytest_openclaw.providers.address import Address, parse_address
 from pytest_openclaw.providers.call import Call, Dialect
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.json_values import objects_in
+from pytest_openclaw.types import faults
+from pytest_openclaw.types.faults import CallFailed
+from pytest_openclaw.types.protocols import Provider, ProviderSetup
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.http import HttpEdge
-    from pytest_openclaw.records import JsonObject, Reply, Request
+    from pytest_openclaw.types.replies import Reply
+    from pytest_openclaw.types.requests import Request
 
 MODELS_TIMEOUT_S = 10.0
 

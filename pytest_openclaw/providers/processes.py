@@ -11,10 +11,10 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from pytest_openclaw import faults
-from pytest_openclaw.errors import CallFailed
+from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers import limits
-from pytest_openclaw.text import valid_text
+from pytest_openclaw.types import faults
+from pytest_openclaw.types.faults import CallFailed
 
 if sys.platform == "win32":
     import psutil
@@ -108,7 +108,7 @@ class Running(asyncio.SubprocessProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The program has started."""
-        self._transport = cast(asyncio.SubprocessTransport, transport)
+        self._transport = cast("asyncio.SubprocessTransport", transport)
         self._pid = self._transport.get_pid()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
@@ -193,7 +193,7 @@ async def start(program: Program) -> Running:
         cwd=program.cwd,
         start_new_session=True,
     )
-    stdin = cast(asyncio.WriteTransport, transport.get_pipe_transport(0))
+    stdin = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))
     stdin.write(program.stdin)
     stdin.close()
     try:

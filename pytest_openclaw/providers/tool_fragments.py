@@ -10,11 +10,11 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.text import valid_text
-from pytest_openclaw.toolcalls import ToolCall
+from pytest_openclaw.core.text import valid_text
+from pytest_openclaw.types.tool_calls import ToolCall
 
 if TYPE_CHECKING:
-    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.core.json_types import JsonObject
 
 # The same arguments written with escapes and without; a repetition is not looked for beyond that.
 _MOST_LONGER = 8

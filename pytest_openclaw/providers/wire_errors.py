@@ -9,13 +9,13 @@ import re
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.faults import WireError
-from pytest_openclaw.text import valid_text
+from pytest_openclaw.core.text import valid_text
+from pytest_openclaw.types.faults import WireError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.core.json_types import JsonObject
 
 _TITLE = re.compile(r"<(title|h1)\b[^>]*>(.*?)</\1\s*>", re.IGNORECASE | re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")

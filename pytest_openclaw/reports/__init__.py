@@ -1,1 +1,1 @@
-"""Summary → text."""
+"""Renders a summary as text: terminal, Markdown, HTML, JUnit, CSV."""

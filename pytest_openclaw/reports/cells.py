@@ -7,15 +7,16 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.core.text import printable
 from pytest_openclaw.reports.columns import WIDTH, render_columns
 from pytest_openclaw.reports.failure import ENDS, OUTCOMES, WORDS
 from pytest_openclaw.reports.numbers import DASH, one_line, render_ms, render_time
-from pytest_openclaw.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_openclaw.records import JsonObject, Record
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.types.records import Record
 
 CELL_WIDTH = 40
 LABEL_WIDTH = 11

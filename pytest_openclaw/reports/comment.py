@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_openclaw.stats.gates import GateResult
-    from pytest_openclaw.stats.summary import Group, Summary
+    from pytest_openclaw.stats.groups import Group
+    from pytest_openclaw.stats.summary import Summary
 
 MARKER = "<!-- pytest-openclaw -->"
 """The first line, by which a workflow finds the comment that it is to change."""

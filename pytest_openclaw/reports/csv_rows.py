@@ -8,7 +8,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.text import UNSEEN, valid_text
+from pytest_openclaw.core.text import UNSEEN, valid_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -10,7 +10,7 @@ from pytest_openclaw.reports.numbers import shorten
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stats.drift import Drift, ToolChange
 
 WIDTH = 80

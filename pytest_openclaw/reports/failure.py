@@ -5,15 +5,16 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.records import Reply
+from pytest_openclaw.core.text import printable
 from pytest_openclaw.reports.numbers import one_line, render_ms, shorten
-from pytest_openclaw.text import printable
+from pytest_openclaw.types.replies import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_openclaw.records import Cell, Timing
-    from pytest_openclaw.toolcalls import Dispatched, ToolOutcome
+    from pytest_openclaw.types.prompts import Cell
+    from pytest_openclaw.types.replies import Timing
+    from pytest_openclaw.types.tool_calls import Dispatched, ToolOutcome
 
 PROMPT_WIDTH = 400
 REPLY_WIDTH = 1200

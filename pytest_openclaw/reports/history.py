@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pytest_openclaw.records import Target
+    from pytest_openclaw.types.targets import Target
 
 State = Literal["finished", "interrupted", "under way"]
 Kind = Literal["measured", "merged", "rescored"]

@@ -7,12 +7,12 @@ import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.text import printable
+from pytest_openclaw.core.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.core.json_types import JsonObject
 
 Path = tuple[str, ...]
 WIDTH = 100

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.text import printable
+from pytest_openclaw.core.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.intervals import Interval
-    from pytest_openclaw.stats.summary import Group, Summary
+    from pytest_openclaw.stats.summary import Summary
 
 CELL_FIELDS = (
     "provider", "model", "thinking_level", "prompt_id", "prompt_name", "suite", "category", "repeat",

@@ -37,8 +37,9 @@ from pytest_openclaw.stats.tool_use import OUTCOMES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.intervals import Interval
-    from pytest_openclaw.stats.summary import Group, Summary
+    from pytest_openclaw.stats.summary import Summary
     from pytest_openclaw.stats.tool_use import ToolUse
 
 HEADERS = (

@@ -9,7 +9,7 @@ from pytest_openclaw.reports.numbers import DASH
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_openclaw.stats.summary import Group
+    from pytest_openclaw.stats.groups import Group
 
 
 def render_usd(usd: float | None) -> str:

@@ -7,7 +7,7 @@ import unicodedata
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.text import printable
+from pytest_openclaw.core.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

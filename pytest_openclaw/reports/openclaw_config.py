@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.reports.json5 import Path
     from pytest_openclaw.stats.routing import Route, Routing
 

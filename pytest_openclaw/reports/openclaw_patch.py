@@ -6,6 +6,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.core.text import printable
 from pytest_openclaw.reports.json5 import comment, render_object
 from pytest_openclaw.reports.numbers import render_interval, render_ms
 from pytest_openclaw.reports.openclaw_config import LATEST_RELEASE, patch_of, unknown_keys
@@ -19,15 +20,14 @@ from pytest_openclaw.reports.tool_use import (
 )
 from pytest_openclaw.stats.routing import PROVEN_CELLS, PROVEN_PERCENT
 from pytest_openclaw.stats.tiers import TIER_NAMES
-from pytest_openclaw.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.reports.json5 import Path
+    from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.routing import Candidate, Proof, Route, Routing
-    from pytest_openclaw.stats.summary import Group
 
 FIRST_WORDS = "// A patch for OpenClaw"
 

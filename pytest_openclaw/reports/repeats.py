@@ -9,8 +9,8 @@ from pytest_openclaw.reports.numbers import render_interval, render_rate
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.repeats import Repeats
-    from pytest_openclaw.stats.summary import Group
 
 SHOWN_KS = frozenset({1, 2, 3, 4, 5, 8, 10, 20, 50, 100})
 """Of many repeats these are enough, and the last."""

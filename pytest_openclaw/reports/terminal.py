@@ -6,6 +6,7 @@ import textwrap
 from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.core.text import printable
 from pytest_openclaw.reports.columns import WIDTH, padded, render_columns
 from pytest_openclaw.reports.comparison import in_short, name_of, reasons_in_short
 from pytest_openclaw.reports.money import render_cost, render_usd
@@ -32,13 +33,13 @@ from pytest_openclaw.reports.tool_use import (
 )
 from pytest_openclaw.stats.advice import advice_on
 from pytest_openclaw.stats.findings import most_frequent_miss
-from pytest_openclaw.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_openclaw.stats.gates import GateResult
-    from pytest_openclaw.stats.summary import Group, Summary
+    from pytest_openclaw.stats.groups import Group
+    from pytest_openclaw.stats.summary import Summary
 
 TITLE = "openclaw: which model may hold the tools?"
 TARGET_WIDTH = 27

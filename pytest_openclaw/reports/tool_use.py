@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.reports.numbers import render_tokens
 
 if TYPE_CHECKING:
+    from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.pressure import Load
-    from pytest_openclaw.stats.summary import Group
     from pytest_openclaw.stats.tool_use import ToolUse
-    from pytest_openclaw.toolcalls import ToolOutcome
+    from pytest_openclaw.types.tool_calls import ToolOutcome
 
 EVIDENCE = {"native": "on the wire", "text": "as text"}
 

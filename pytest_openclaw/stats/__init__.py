@@ -1,1 +1,1 @@
-"""Rows → rates, percentiles, intervals, tiers, gates."""
+"""Computes rates, intervals and tiers: records to groups to a summary; differences and gates."""

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_openclaw.stats.tool_use import Evidence
-    from pytest_openclaw.toolcalls import ToolOutcome
+    from pytest_openclaw.types.tool_calls import ToolOutcome
 
 
 @dataclass(frozen=True, kw_only=True)

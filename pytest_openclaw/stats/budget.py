@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.faults import BUDGET_SPENT
+from pytest_openclaw.types.faults import BUDGET_SPENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytest_openclaw.records import Record
+    from pytest_openclaw.types.records import Record
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,8 +18,10 @@ from pytest_openclaw.stats.verdict_changes import VerdictChange, verdict_changes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pytest_openclaw.records import JsonObject, Record, Target
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stats.pairing import Obstacles, Pair
+    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.targets import Target
 
 
 @dataclass(frozen=True, kw_only=True)

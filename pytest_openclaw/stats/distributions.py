@@ -11,8 +11,8 @@ from pytest_openclaw.stats.rates import cluster_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pytest_openclaw.records import Record
     from pytest_openclaw.stats.intervals import Interval
+    from pytest_openclaw.types.records import Record
 
 PERCENTILES = (50, 95, 99)
 

@@ -12,8 +12,8 @@ from pytest_openclaw.stats.parameters import parameters_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_openclaw.records import JsonObject
-    from pytest_openclaw.toolcalls import Tool
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.types.tool_calls import Tool
 
 
 _HEADING = re.compile(r"#{1,3} (.+)")

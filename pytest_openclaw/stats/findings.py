@@ -10,9 +10,9 @@ from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytest_openclaw.records import Record
     from pytest_openclaw.stats.tool_use import ToolUse
-    from pytest_openclaw.toolcalls import ToolOutcome
+    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.tool_calls import ToolOutcome
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_openclaw.records import CellKey, Record, Target
+    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.targets import CellKey, Target
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,20 +10,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pytest_openclaw.faults import BUDGET_SPENT
-from pytest_openclaw.stats.doubt import bounds_of
-from pytest_openclaw.stats.looks import PASSED, SUCCEEDED, TIMED, look_at_p95, look_at_rate, look_at_tier
+from pytest_openclaw.stats.bounds import bounds_of
+from pytest_openclaw.stats.gate_checks import (
+    PASSED,
+    SUCCEEDED,
+    TIMED,
+    look_at_p95,
+    look_at_rate,
+    look_at_tier,
+)
 from pytest_openclaw.stats.significance import LEVEL
+from pytest_openclaw.types.faults import BUDGET_SPENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pytest_openclaw.records import Record, Target
-    from pytest_openclaw.settings import Gates
+    from pytest_openclaw.stats.bounds import Bounds
     from pytest_openclaw.stats.compare import ComparedRuns
-    from pytest_openclaw.stats.doubt import Bounds
-    from pytest_openclaw.stats.looks import Look
-    from pytest_openclaw.stats.summary import Group
+    from pytest_openclaw.stats.gate_checks import Look
+    from pytest_openclaw.stats.groups import Group
+    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.settings import Gates
+    from pytest_openclaw.types.targets import Target
 
 REGRESSION = "fail-on-regression"
 Ruling = Literal["passed", "failed", "no_verdict"]

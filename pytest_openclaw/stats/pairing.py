@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_openclaw.records import Record, Target
+    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.targets import Target
 
 Reason = Literal[
     "only_in_baseline",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_openclaw.toolcalls import Tool
+    from pytest_openclaw.types.tool_calls import Tool
 
 _LIMITS = (
     "minLength", "maxLength", "pattern", "format", "minimum", "maximum", "exclusiveMinimum",

@@ -13,7 +13,7 @@ from pytest_openclaw.stats.tool_use import did_right
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytest_openclaw.records import Record
+    from pytest_openclaw.types.records import Record
 
 OVERFLOW = "context_overflow"
 LARGEST_LOSS = 0.5

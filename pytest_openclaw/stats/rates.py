@@ -10,7 +10,7 @@ from pytest_openclaw.stats.intervals import Cluster, Interval, clustered_95, eff
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pytest_openclaw.records import Record
+    from pytest_openclaw.types.records import Record
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,9 +14,9 @@ from pytest_openclaw.stats.significance import LEVEL, Difference, adjusted, sign
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pytest_openclaw.records import Record
     from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.stats.pairing import Pair, Paired, PromptKey
+    from pytest_openclaw.types.records import Record
 
 NO_DIFFERENCE = "no difference seen"
 

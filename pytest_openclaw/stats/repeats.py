@@ -12,8 +12,8 @@ from pytest_openclaw.stats.intervals import Cluster, clustered_95, wilson_95
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytest_openclaw.records import Record
     from pytest_openclaw.stats.intervals import Interval
+    from pytest_openclaw.types.records import Record
 
 MOST_FLAKY = 5
 

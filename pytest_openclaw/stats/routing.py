@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_openclaw.stats.summary import Group
+    from pytest_openclaw.stats.groups import Group
 
 PROVEN_CELLS = 3
 """The fewest cells that must have gone right."""

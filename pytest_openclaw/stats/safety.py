@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
-from pytest_openclaw.records import Probe
 from pytest_openclaw.stats.rates import rate_of
+from pytest_openclaw.types.prompts import Probe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_openclaw.records import Record
     from pytest_openclaw.stats.intervals import Interval
+    from pytest_openclaw.types.records import Record
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.stats.findings import known_failures, missed_by_all, slowest
 from pytest_openclaw.stats.gates import check_gates, overall, unmatched
-from pytest_openclaw.stats.summary import Snapshots, Summary, group_records, summarise_group
+from pytest_openclaw.stats.groups import Snapshots, group_records, summarise_group
+from pytest_openclaw.stats.summary import Summary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_openclaw.records import Record, Target
-    from pytest_openclaw.settings import Gates
     from pytest_openclaw.stats.compare import ComparedRuns
+    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.settings import Gates
+    from pytest_openclaw.types.targets import Target
 
 
 def summarise_run(

@@ -21,13 +21,13 @@ from pytest_openclaw.stats.tiers import (
     excludes_worse,
     is_conclusive,
 )
-from pytest_openclaw.toolcalls import ToolOutcome
+from pytest_openclaw.types.tool_calls import ToolOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from pytest_openclaw.records import Record
+    from pytest_openclaw.types.records import Record
 
 Evidence = Literal["native", "text"]
 

@@ -15,8 +15,8 @@ from pytest_openclaw.stats.significance import LEVEL, Difference, adjusted, sign
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_openclaw.records import Record
     from pytest_openclaw.stats.pairing import Paired, PromptKey
+    from pytest_openclaw.types.records import Record
 
 Word = Literal["better", "worse", "no difference seen", "not compared"]
 

@@ -1,4 +1,4 @@
-"""Prompt files → suites, target specs → targets, suites × targets → cells with stable ids.
+"""Reads suites and target specs, and combines them into cells with stable ids.
 
 Everything here is text and values; `load_suite` alone opens a file.
 """

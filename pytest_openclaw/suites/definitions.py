@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.suites.repeating import pass_text
 
 if TYPE_CHECKING:
-    from pytest_openclaw.records import JsonObject, Prompt
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.types.prompts import Prompt
 
 
 def definition(prompt: Prompt) -> JsonObject:

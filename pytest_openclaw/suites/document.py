@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_openclaw.errors import SuiteError
+from pytest_openclaw.core.errors import SuiteError
 from pytest_openclaw.suites.wording import kind_of, shown
 
 if TYPE_CHECKING:
-    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.core.json_types import JsonObject
 
 SuiteFormat = Literal["toml", "json"]
 

@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from pytest_openclaw.errors import TargetError
-from pytest_openclaw.settings import Endpoint
+from pytest_openclaw.core.errors import TargetError
 from pytest_openclaw.suites.wording import closest, is_plain, shown
+from pytest_openclaw.types.settings import Endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -71,3 +71,8 @@ def _is_grammatical(parts: list[str]) -> bool:
         if depth < 0:
             return False
     return depth == 0 and not wants_operand
+
+
+def base_id(prompt_id: str) -> str:
+    """Return the id in the mark of a benchmark, without the parameters of one of its items."""
+    return prompt_id.partition("[")[0]

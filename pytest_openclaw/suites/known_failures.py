@@ -5,11 +5,12 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.records import KnownFailure
 from pytest_openclaw.suites.wording import closest, kind_of, shown
+from pytest_openclaw.types.prompts import KnownFailure
 
 if TYPE_CHECKING:
-    from pytest_openclaw.records import Prompt, Target
+    from pytest_openclaw.types.prompts import Prompt
+    from pytest_openclaw.types.targets import Target
 
 _KEYS = ("target", "reason", "strict")
 _EXAMPLE = '[{ target = "*smollm*", reason = "too small for this" }]'

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.errors import SuiteError
+from pytest_openclaw.core.errors import SuiteError
 from pytest_openclaw.suites.parse import parse_suite
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_openclaw.records import Suite
     from pytest_openclaw.suites.document import SuiteFormat
     from pytest_openclaw.tools.catalogue import Catalogue
+    from pytest_openclaw.types.prompts import Suite
     from pytest_openclaw.validators.registry import Registry
 
 _FORMATS: dict[str, SuiteFormat] = {".toml": "toml", ".json": "json"}

@@ -5,13 +5,14 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.judge import bears_on_tier
-from pytest_openclaw.records import Cell
+from pytest_openclaw.judging.judge import bears_on_tier
+from pytest_openclaw.types.prompts import Cell
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from pytest_openclaw.records import Prompt, Target
+    from pytest_openclaw.types.prompts import Prompt
+    from pytest_openclaw.types.targets import Target
 
 
 def build_cells(

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.suites.wording import kind_of, shown
-from pytest_openclaw.toolcalls import Tool
 from pytest_openclaw.tools.catalogue import Bridge, load_catalogue, read_catalogue
+from pytest_openclaw.types.tool_calls import Tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.tools.catalogue import Catalogue
 
 _OWN_KEYS = ("name", "description", "parameters")
@@ -83,7 +83,7 @@ def _usable(catalogue: Catalogue, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
 
 @cache
 def _flaw_of(schema: str) -> str:
-    from pytest_openclaw.validators.json_schema import BoundedSchema
+    from pytest_openclaw.core.json_schema import BoundedSchema
 
     try:
         BoundedSchema(json.loads(schema))
@@ -134,7 +134,7 @@ def _near(name: str, known: Iterable[str]) -> str:
 
 
 def _check_schema(name: str, parameters: Any) -> None:
-    from pytest_openclaw.validators.json_schema import BoundedSchema
+    from pytest_openclaw.core.json_schema import BoundedSchema
 
     if not isinstance(parameters, Mapping) or parameters.get("type") != "object":
         raise ValueError(f'tool {name}: parameters is no schema of an object. Write {{type = "object", …}}.')

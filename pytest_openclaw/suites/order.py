@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytest_openclaw.records import Target
+    from pytest_openclaw.types.targets import Target
 
 T = TypeVar("T")
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.errors import SuiteError
-from pytest_openclaw.records import Suite
+from pytest_openclaw.core.errors import SuiteError
 from pytest_openclaw.suites.document import read_document
 from pytest_openclaw.suites.offered import of_catalogue
 from pytest_openclaw.suites.pressure import under_pressure
 from pytest_openclaw.suites.prompt import check_id, read_prompt
 from pytest_openclaw.suites.wording import kind_of, shown
+from pytest_openclaw.types.prompts import Suite
 
 if TYPE_CHECKING:
-    from pytest_openclaw.records import Prompt
     from pytest_openclaw.suites.document import SuiteFormat
     from pytest_openclaw.tools.catalogue import Catalogue
+    from pytest_openclaw.types.prompts import Prompt
     from pytest_openclaw.validators.registry import Registry
 
 MOST_ERRORS = 20

@@ -6,7 +6,6 @@ import sys
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, cast, get_args
 
-from pytest_openclaw.records import JsonObject, Probe, Prompt
 from pytest_openclaw.suites.flaws import find_flaws
 from pytest_openclaw.suites.known_failures import read_known_failures
 from pytest_openclaw.suites.offered import read_tools
@@ -17,14 +16,16 @@ from pytest_openclaw.suites.world import read_world
 from pytest_openclaw.tools.bridge import reached_tools
 from pytest_openclaw.tools.catalogue import CALL
 from pytest_openclaw.tools.dispatch import same_tool
+from pytest_openclaw.types.prompts import Probe, Prompt
 from pytest_openclaw.validators.demands import CALL_RULES, demanded_calls
 from pytest_openclaw.validators.registry import build_validator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pytest_openclaw.protocols import Validator
-    from pytest_openclaw.toolcalls import Tool
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.types.protocols import Validator
+    from pytest_openclaw.types.tool_calls import Tool
     from pytest_openclaw.validators.registry import Registry
 
 

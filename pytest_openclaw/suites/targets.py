@@ -5,10 +5,10 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.errors import TargetError
-from pytest_openclaw.records import THINKING_LEVELS, Target, ThinkingLevel
+from pytest_openclaw.core.errors import TargetError
+from pytest_openclaw.core.text import inert
 from pytest_openclaw.suites.wording import closest, is_plain, shown
-from pytest_openclaw.text import inert
+from pytest_openclaw.types.targets import THINKING_LEVELS, Target, ThinkingLevel
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -7,7 +7,7 @@ import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.text import UNSEEN
+from pytest_openclaw.core.text import UNSEEN
 
 if TYPE_CHECKING:
     from collections.abc import Collection

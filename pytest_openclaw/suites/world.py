@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.core.bounded_regex import compile_pattern
+from pytest_openclaw.core.json_schema import BoundedSchema
 from pytest_openclaw.suites.wording import kind_of, shown
 from pytest_openclaw.tools.paths import place_of
-from pytest_openclaw.validators.json_schema import BoundedSchema
-from pytest_openclaw.validators.patterns import compile_pattern
-from pytest_openclaw.worlds import Answer, Command, World
+from pytest_openclaw.types.worlds import Answer, Command, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Which tools a reply invokes: called on the wire, or written into the text."""
+"""Finds tool calls in replies, reads tool catalogs, plays scripted worlds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.tools.detector import detect_tools
 
 if TYPE_CHECKING:
-    from pytest_openclaw.records import Reply
+    from pytest_openclaw.types.replies import Reply
 
 __all__ = ["detect_tools", "invoked_tools"]
 

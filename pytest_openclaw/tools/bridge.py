@@ -9,14 +9,14 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.toolcalls import Dispatched, ToolCall
 from pytest_openclaw.tools.catalogue import CALL, Bridge, load_catalogue
 from pytest_openclaw.tools.dispatch import dispatch
+from pytest_openclaw.types.tool_calls import Dispatched, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_openclaw.toolcalls import Tool
+    from pytest_openclaw.types.tool_calls import Tool
 
 SEARCH, DESCRIBE = "tool_search", "tool_describe"
 BRIDGE = (SEARCH, DESCRIBE, CALL)

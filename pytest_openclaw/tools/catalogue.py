@@ -26,8 +26,8 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.files import parse_json
-from pytest_openclaw.toolcalls import Tool
+from pytest_openclaw.core.files import parse_json
+from pytest_openclaw.types.tool_calls import Tool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -115,7 +115,7 @@ class Catalogue:
 @cache
 def load_catalogue(name: str = LATEST) -> Catalogue:
     """Return a release's catalogue, which ships with the package."""
-    path = resources.files("pytest_openclaw").joinpath("catalogues", f"{name}.json")
+    path = resources.files("pytest_openclaw.tools").joinpath("catalogues", f"{name}.json")
     return _catalogue(json.loads(path.read_text("utf-8")))
 
 

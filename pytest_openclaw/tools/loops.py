@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytest_openclaw.records import EndedBy, Turn
-    from pytest_openclaw.toolcalls import Dispatched, ToolCall
+    from pytest_openclaw.types.replies import EndedBy, Turn
+    from pytest_openclaw.types.tool_calls import Dispatched, ToolCall
 
 SAME_CALLS = 4
 PING_PONG_ROUNDS = 4

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_openclaw.toolcalls import Dispatched
+    from pytest_openclaw.types.tool_calls import Dispatched
 
 ROOT = "/workspace"
 HOME = "/home/openclaw"

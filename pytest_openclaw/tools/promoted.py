@@ -10,13 +10,13 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.toolcalls import ToolCall
 from pytest_openclaw.tools.dispatch import same_tool
+from pytest_openclaw.types.tool_calls import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_openclaw.toolcalls import Tool
+    from pytest_openclaw.types.tool_calls import Tool
 
 NOTE = "written as [name] … [END_TOOL_REQUEST], which OpenClaw takes for a call"
 MOST_BYTES = 256_000

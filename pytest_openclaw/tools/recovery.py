@@ -17,8 +17,8 @@ from pytest_openclaw.tools.thinking import strip_thinking
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytest_openclaw.records import Turn
-    from pytest_openclaw.toolcalls import Dispatched, ToolCall
+    from pytest_openclaw.types.replies import Turn
+    from pytest_openclaw.types.tool_calls import Dispatched, ToolCall
 
     Dispatch = Callable[[ToolCall], Dispatched]
     """Returns what OpenClaw would make of a call."""

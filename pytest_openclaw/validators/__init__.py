@@ -1,4 +1,4 @@
-"""The rules for replies, one family per file."""
+"""Checks replies, one family of rules per file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_openclaw.validators.tool_invocation import ToolInvocation
 from pytest_openclaw.validators.world import WorldReached
 
 if TYPE_CHECKING:
-    from pytest_openclaw.protocols import Validator
+    from pytest_openclaw.types.protocols import Validator
 
 BUILTIN: tuple[type[Validator], ...] = (
     Noop,

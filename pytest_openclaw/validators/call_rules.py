@@ -9,17 +9,18 @@ from functools import cached_property
 from posixpath import normpath
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.core.json_schema import BoundedSchema
+from pytest_openclaw.core.json_text import same
+from pytest_openclaw.core.quoting import listed, shown
 from pytest_openclaw.tools.dispatch import same_tool
-from pytest_openclaw.validators.answer import BLANKS, listed, shown
-from pytest_openclaw.validators.json_schema import BoundedSchema
-from pytest_openclaw.validators.json_text import same
+from pytest_openclaw.validators.answer import BLANKS
 from pytest_openclaw.validators.keys import list_value, table_value, texts_value, what
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_openclaw.records import Reply, Turn
-    from pytest_openclaw.toolcalls import Dispatched
+    from pytest_openclaw.types.replies import Reply, Turn
+    from pytest_openclaw.types.tool_calls import Dispatched
 
 _KEYS = ("name", "arguments", "matching")
 _PATHS = ("path", "workdir")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from pytest_openclaw.protocols import Validator
-from pytest_openclaw.records import JsonObject, Reply, Verdict
-from pytest_openclaw.validators.answer import judged, shown
+from pytest_openclaw.core.quoting import shown
+from pytest_openclaw.types.protocols import Validator
+from pytest_openclaw.types.replies import Reply, Verdict
+from pytest_openclaw.validators.answer import judged
 from pytest_openclaw.validators.keys import list_value, mend, settle, what
+
+if TYPE_CHECKING:
+    from pytest_openclaw.core.json_types import JsonObject
 
 _MEND = 'List validators, for example "validators": [{"type": "max_words", "value": 8}].'
 

@@ -10,7 +10,7 @@ from pytest_openclaw.validators.keys import limit_value, mend, settle
 from pytest_openclaw.validators.sentences import count_sentences
 
 if TYPE_CHECKING:
-    from pytest_openclaw.records import Reply, Verdict
+    from pytest_openclaw.types.replies import Reply, Verdict
 
 _MEND = 'Write a whole number, for example "value": 3.'
 

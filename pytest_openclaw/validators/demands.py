@@ -13,8 +13,8 @@ from pytest_openclaw.validators.world import WorldReached
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_openclaw.protocols import Validator
-    from pytest_openclaw.records import Reply, Verdict
+    from pytest_openclaw.types.protocols import Validator
+    from pytest_openclaw.types.replies import Reply, Verdict
     from pytest_openclaw.validators.call_rules import WantedCall
 
 ANY = "*"

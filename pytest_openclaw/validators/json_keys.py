@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_openclaw.validators.answer import answer, judged, listed, shown
-from pytest_openclaw.validators.json_text import find_json, same, to_text
+from pytest_openclaw.core.json_text import find_json, same, to_text
+from pytest_openclaw.core.quoting import listed, shown
+from pytest_openclaw.validators.answer import answer, judged
 from pytest_openclaw.validators.keys import (
     flag_value,
     list_value,
@@ -19,7 +20,7 @@ from pytest_openclaw.validators.keys import (
 )
 
 if TYPE_CHECKING:
-    from pytest_openclaw.records import Reply, Verdict
+    from pytest_openclaw.types.replies import Reply, Verdict
 
 RULES = ("number", "one_of")
 

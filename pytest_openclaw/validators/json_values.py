@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_openclaw.validators.answer import answer, judged, shown
-from pytest_openclaw.validators.json_schema import BoundedSchema
-from pytest_openclaw.validators.json_text import find_json, same, to_text
+from pytest_openclaw.core.json_schema import BoundedSchema
+from pytest_openclaw.core.json_text import find_json, same, to_text
+from pytest_openclaw.core.quoting import shown
+from pytest_openclaw.validators.answer import answer, judged
 from pytest_openclaw.validators.keys import flag_value, mend, table_value, what
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_openclaw.records import Reply, Verdict
+    from pytest_openclaw.types.replies import Reply, Verdict
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_openclaw.validators.answer import BLANKS, shown
+from pytest_openclaw.core.quoting import shown
+from pytest_openclaw.validators.answer import BLANKS
 
 
 def mend(text: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pytest_openclaw.records import Reply, Verdict
+from pytest_openclaw.types.replies import Reply, Verdict
 from pytest_openclaw.validators.answer import judged
 
 SILENT = "NO_REPLY"

@@ -9,13 +9,13 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
-from pytest_openclaw.errors import SuiteError
-from pytest_openclaw.validators.answer import shown
+from pytest_openclaw.core.errors import SuiteError
+from pytest_openclaw.core.quoting import shown
 from pytest_openclaw.validators.keys import list_value, what
 from pytest_openclaw.validators.text import Noop
 
 if TYPE_CHECKING:
-    from pytest_openclaw.protocols import Validator
+    from pytest_openclaw.types.protocols import Validator
 
 _RESEMBLANCE = 0.8
 

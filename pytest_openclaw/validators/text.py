@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from pytest_openclaw.records import Reply, Verdict
-from pytest_openclaw.validators.answer import BLANKS, answer, judged, kept, listed, shown
+from pytest_openclaw.core.bounded_regex import compile_pattern, fullmatches
+from pytest_openclaw.core.quoting import listed, shown
+from pytest_openclaw.types.replies import Reply, Verdict
+from pytest_openclaw.validators.answer import BLANKS, answer, judged, kept
 from pytest_openclaw.validators.keys import choices_value, flag_value, mend, settle, text_value
-from pytest_openclaw.validators.patterns import compile_pattern, fullmatches
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
+from pytest_openclaw.core.quoting import listed
 from pytest_openclaw.tools.dispatch import same_tool
-from pytest_openclaw.validators.answer import judged, listed
+from pytest_openclaw.validators.answer import judged
 from pytest_openclaw.validators.call_rules import WantedCall, find_calls, heard_calls, missing, read_calls
 from pytest_openclaw.validators.keys import flag_value, mend, settle, texts_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_openclaw.records import JsonObject, Reply, Verdict
-    from pytest_openclaw.toolcalls import Dispatched
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.types.replies import Reply, Verdict
+    from pytest_openclaw.types.tool_calls import Dispatched
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
+from pytest_openclaw.core.quoting import listed
 from pytest_openclaw.tools import invoked_tools
-from pytest_openclaw.validators.answer import judged, listed
+from pytest_openclaw.validators.answer import judged
 from pytest_openclaw.validators.keys import mend, settle, texts_value
 
 if TYPE_CHECKING:
-    from pytest_openclaw.records import Reply, Verdict
+    from pytest_openclaw.types.replies import Reply, Verdict
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,22 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_openclaw.protocols import Validator
+from pytest_openclaw.core.bounded_regex import compile_pattern, fullmatches, searches
+from pytest_openclaw.core.quoting import shown
 from pytest_openclaw.tools.bridge import inner_call, with_inner_calls
 from pytest_openclaw.tools.paths import is_inside, paths_of, place_of
-from pytest_openclaw.validators.answer import judged, shown
+from pytest_openclaw.types.protocols import Validator
+from pytest_openclaw.types.worlds import WorldState
+from pytest_openclaw.validators.answer import judged
 from pytest_openclaw.validators.call_rules import WantedCall, find_calls, heard_calls, missing, read_calls
 from pytest_openclaw.validators.keys import flag_value, list_value, settle, texts_value, what
-from pytest_openclaw.validators.patterns import compile_pattern, fullmatches, searches
 from pytest_openclaw.validators.tool_call import forbidden_call, parsed_calls
 from pytest_openclaw.validators.world_rules import FileRule, MessageRule, read_files, read_messages
-from pytest_openclaw.worlds import WorldState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pytest_openclaw.records import JsonObject, Reply, Verdict
-    from pytest_openclaw.toolcalls import Dispatched
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.types.replies import Reply, Verdict
+    from pytest_openclaw.types.tool_calls import Dispatched
 
 MOST_CHANGED = 50
 _WHY = {

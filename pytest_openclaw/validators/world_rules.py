@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.core.bounded_regex import compile_pattern, searches
+from pytest_openclaw.core.json_text import find_json, same
+from pytest_openclaw.core.quoting import listed, shown
 from pytest_openclaw.tools.dispatch import same_tool
 from pytest_openclaw.tools.paths import place_of
-from pytest_openclaw.validators.answer import BLANKS, listed, shown
-from pytest_openclaw.validators.json_text import find_json, same
+from pytest_openclaw.validators.answer import BLANKS
 from pytest_openclaw.validators.keys import list_value, table_value, text_value, texts_value, what
-from pytest_openclaw.validators.patterns import compile_pattern, searches
 
 if TYPE_CHECKING:
-    from pytest_openclaw.worlds import WorldState
+    from pytest_openclaw.types.worlds import WorldState
 
 _FILE_KEYS = ("equals", "contains", "lacks", "pattern", "json", "absent", "unchanged")
 _FILE_MEND = (

@@ -6,9 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_openclaw.records import JsonObject, Record, Target
+from pytest_openclaw.core.json_types import JsonObject
+from pytest_openclaw.types.records import Record
+from pytest_openclaw.types.targets import Target
 from tests.unit.reports.summaries import record
-from tests.unit.run.stored_runs import definition, store
+from tests.unit.stored.stored_runs import definition, store
 
 TEXTS = {
     "script": "<script>window.pwned = 1</script>",
@@ -37,7 +39,7 @@ LONG_LINE = "a<b>&" * 13_107  # 64 KiB
 
 def spelled(text: str) -> str:
     """The text as the page must show it: what could hide or turn it round by name."""
-    from pytest_openclaw.text import printable
+    from pytest_openclaw.core.text import printable
 
     return printable(text)
 

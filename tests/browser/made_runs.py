@@ -14,14 +14,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pytest_openclaw.records import JsonObject, Prompt, Record, Target
+from pytest_openclaw.core.json_types import JsonObject
 from pytest_openclaw.suites.definitions import definition
 from pytest_openclaw.suites.load import load_suite
-from pytest_openclaw.toolcalls import ToolCall
 from pytest_openclaw.tools.dispatch import dispatch
+from pytest_openclaw.types.prompts import Prompt
+from pytest_openclaw.types.records import Record
+from pytest_openclaw.types.targets import Target
+from pytest_openclaw.types.tool_calls import ToolCall
 from pytest_openclaw.validators import BUILTIN
 from pytest_openclaw.validators.registry import build_registry
-from tests.unit.run.stored_runs import store
+from tests.unit.stored.stored_runs import store
 
 ROOT = Path(__file__).parents[2]
 SUITES = ("core", "tools", "native", "agentic", "pressure", "safety")

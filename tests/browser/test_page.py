@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_openclaw.records import Record
-from pytest_openclaw.run.stored.parts import read_part
-from pytest_openclaw.run.stored.summaries import summary_of
 from pytest_openclaw.stats.summary import summary_to_json
+from pytest_openclaw.stored.parts import read_part
+from pytest_openclaw.stored.summaries import summary_of
+from pytest_openclaw.types.records import Record
 from tests.browser.conftest import Opener, reported
 from tests.browser.made_runs import make_run
 from tests.unit.reports.summaries import fault, record
-from tests.unit.run.stored_runs import A, definition, store
+from tests.unit.stored.stored_runs import A, definition, store
 
 
 def expect(locator: Any) -> Any:

@@ -17,12 +17,12 @@ from random import Random
 from typing import Any, NamedTuple
 
 from pytest_openclaw.commands import main
-from pytest_openclaw.errors import OpenClawError
-from pytest_openclaw.run.directory import RESULTS, RunDirectory
-from pytest_openclaw.run.reading import load_config, load_inventory
-from pytest_openclaw.run.resume import find_changes, read_kept, settings_of, to_wire
-from pytest_openclaw.run.session import Earlier, Plan, RunSession
-from pytest_openclaw.settings import Settings
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.recording.run_directory import RESULTS, RunDirectory
+from pytest_openclaw.recording.run_session import Earlier, Plan, RunSession
+from pytest_openclaw.stored.reading import load_config, load_inventory
+from pytest_openclaw.stored.resume import find_changes, read_kept, settings_of, to_wire
+from pytest_openclaw.types.settings import Settings
 from tests.browser.made_runs import make_run
 
 FILES = (

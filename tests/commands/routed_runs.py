@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pytest_openclaw.records import JsonObject, Record, Target
-from tests.unit.routes import rows_of
-from tests.unit.run.stored_runs import SUITE, definition, row, store
+from pytest_openclaw.core.json_types import JsonObject
+from pytest_openclaw.types.records import Record
+from pytest_openclaw.types.targets import Target
+from tests.unit.stats.routes import rows_of
+from tests.unit.stored.stored_runs import SUITE, definition, row, store
 
 ABLE = Target(provider="ollama_native", model="qwen3:8b")
 MIDDLING = Target(provider="ollama_native", model="mid:7b")

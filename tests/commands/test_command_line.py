@@ -16,8 +16,8 @@ import pytest
 
 from pytest_openclaw import commands
 from pytest_openclaw.commands import COMMANDS, load_command, main
-from pytest_openclaw.records import Target
-from tests.unit.run.stored_runs import A, B, definition, files_of, load, row, store
+from pytest_openclaw.types.targets import Target
+from tests.unit.stored.stored_runs import A, B, definition, files_of, load, row, store
 
 pytestmark = pytest.mark.newest
 

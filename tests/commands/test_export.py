@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.commands import main
 from pytest_openclaw.reports.csv_rows import flat, guard, render_csv
-from pytest_openclaw.schema import load_schema
-from tests.unit.run.stored_runs import A, B, load, row, store
+from pytest_openclaw.types.documents import load_schema
+from tests.unit.stored.stored_runs import A, B, load, row, store
 
 MISS: dict[str, Any] = {"objective_pass": False, "violation": "no"}
 FORMULA = '=HYPERLINK("http://x","y")'

@@ -14,9 +14,9 @@ from typing import NoReturn
 import pytest
 
 from pytest_openclaw.commands.guests import Project
-from pytest_openclaw.run.guests import Guests
-from pytest_openclaw.run.stored.parts import read_part
-from pytest_openclaw.run.stored.rules import suite_files
+from pytest_openclaw.recording.plugins import Guests
+from pytest_openclaw.stored.parts import read_part
+from pytest_openclaw.stored.rules import suite_files
 from pytest_openclaw.validators import BUILTIN
 from pytest_openclaw.validators.registry import build_registry
 from tests.commands.foreign_runs import COMMANDS, SECRET, called, check_case, made, resumed

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.commands import main
-from pytest_openclaw.run.directory import RunDirectory
-from pytest_openclaw.settings import GateLine, Gates
+from pytest_openclaw.recording.run_directory import RunDirectory
+from pytest_openclaw.types.settings import GateLine, Gates
 from tests.plugin.conftest import validator_of
-from tests.unit.run.stored_runs import A, B, files_of, load, row, store
+from tests.unit.stored.stored_runs import A, B, files_of, load, row, store
 
 UNAVAILABLE = {
     "availability_status": "skipped_unavailable",

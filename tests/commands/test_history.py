@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.commands import main
-from pytest_openclaw.records import Record, Target
-from pytest_openclaw.run.directory import RunDirectory
-from pytest_openclaw.run.stored import history as reading
-from tests.unit.run.stored_runs import A, B, definition, row, store
+from pytest_openclaw.recording.run_directory import RunDirectory
+from pytest_openclaw.stored import history as reading
+from pytest_openclaw.types.records import Record
+from pytest_openclaw.types.targets import Target
+from tests.unit.stored.stored_runs import A, B, definition, row, store
 
 DAY = 86_400_000
 MISS: dict[str, Any] = {"objective_pass": False, "violation": "no"}
@@ -28,9 +29,9 @@ def _at(day: int, target: Target, prompt_id: str, **changes: Any) -> Record:
 
 def _summarise(path: Path) -> Path:
     """Give a stored run the summary that a session would have written."""
-    from pytest_openclaw.run.stored.parts import read_part
-    from pytest_openclaw.run.stored.summaries import summary_of
     from pytest_openclaw.stats.summary import summary_to_json
+    from pytest_openclaw.stored.parts import read_part
+    from pytest_openclaw.stored.summaries import summary_of
 
     (path / "summary.json").write_text(json.dumps(summary_to_json(summary_of(read_part(path)))))
     return path

@@ -13,7 +13,7 @@ from pytest_openclaw.stats.power import fewest_prompts, power, smallest_loss
 from pytest_openclaw.stats.rates import is_judged
 from pytest_openclaw.stats.repeats import repeats_of
 from tests.unit.reports.summaries import fault, missed, record
-from tests.unit.run.stored_runs import A, B, row, store
+from tests.unit.stored.stored_runs import A, B, row, store
 
 
 def _plan(capsys: pytest.CaptureFixture[str], *words: str) -> Any:

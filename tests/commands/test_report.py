@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_openclaw.commands import main
-from tests.unit.run.stored_runs import A, files_of, row, store
+from tests.unit.stored.stored_runs import A, files_of, row, store
 
 
 @pytest.fixture

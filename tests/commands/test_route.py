@@ -9,11 +9,11 @@ import json5
 import pytest
 
 from pytest_openclaw.commands import main
-from pytest_openclaw.records import Record
+from pytest_openclaw.types.records import Record
 from tests.commands.routed_runs import ABLE, store_run, three_tiers
 from tests.unit.reports.summaries import fault, tool_cells
-from tests.unit.routes import rows_of
-from tests.unit.run.stored_runs import SUITE, files_of
+from tests.unit.stats.routes import rows_of
+from tests.unit.stored.stored_runs import SUITE, files_of
 
 KEY = "sk-live-4242424242424242"
 

@@ -14,12 +14,12 @@ import psutil
 import pytest
 
 from pytest_openclaw.commands import main
-from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.providers.openclaw import installed
 from pytest_openclaw.providers.openclaw.patching import check_patch
 from tests.commands.routed_runs import ABLE, store_run, three_tiers
 from tests.unit.reports.summaries import tool_cells
-from tests.unit.run.stored_runs import SUITE
+from tests.unit.stored.stored_runs import SUITE
 
 pytestmark = [
     pytest.mark.newest,

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.commands import main
-from pytest_openclaw.records import Target
+from pytest_openclaw.recording.run_directory import RunDirectory
 from pytest_openclaw.reports.cells import Opened, render_cell
-from pytest_openclaw.run.directory import RunDirectory
-from tests.unit.run.stored_runs import SUITE, A, B, definition, files_of, load, row, store
+from pytest_openclaw.types.targets import Target
+from tests.unit.stored.stored_runs import SUITE, A, B, definition, files_of, load, row, store
 
 OTHER = "benchmarks/prompts_y.toml"
 MISS: dict[str, Any] = {"objective_pass": False, "violation": "5 words, at most 4 allowed"}

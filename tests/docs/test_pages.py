@@ -15,7 +15,7 @@ import pytest
 from pytest_openclaw import commands
 from pytest_openclaw.options import OPTIONS
 from pytest_openclaw.providers import BUILTIN as PROVIDERS
-from pytest_openclaw.python_benchmarks import KEYS as MARK_KEYS
+from pytest_openclaw.session.python_benchmarks import KEYS as MARK_KEYS
 from pytest_openclaw.suites import document, prompt
 from tests.docs.pages import Command, File, commands_of, cut, read_page
 from tests.docs.reference import DOCS, SUITES_PAGE, load_reference

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.engine.supervisor import EngineHandle, EngineSpec, acquire
-from pytest_openclaw.engine.weights import EMBEDDED_MODEL, find_weights, template_for
+from pytest_openclaw.providers.llama_cpp.supervisor import EngineHandle, EngineSpec, acquire
+from pytest_openclaw.providers.llama_cpp.weights import EMBEDDED_MODEL, find_weights, template_for
 from tests.conftest import require_claude, require_engine
 from tests.e2e.sessions import Project
 

@@ -16,12 +16,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from pytest_openclaw.schema import load_schema
+from pytest_openclaw.types.documents import load_schema
 from tests.e2e.processes import POLL_S, children, is_gone, wait_until
 
 RUN = "run"
 SESSION_BOUND_S = 600.0
-ENGINE = "pytest_openclaw.engine.server"
+ENGINE = "pytest_openclaw.providers.llama_cpp.server"
 # What Python and the CLI need to start; everything else is left out, keys above all.
 KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
 

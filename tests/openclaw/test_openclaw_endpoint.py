@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.protocols import ProviderSetup
 from pytest_openclaw.providers.ollama_native import OllamaNative
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.providers.openclaw.endpoint import ANSWER, Endpoint, answer_to
-from pytest_openclaw.records import Request
+from pytest_openclaw.types.protocols import ProviderSetup
+from pytest_openclaw.types.requests import Request
 
 pytestmark = pytest.mark.newest
 

@@ -9,12 +9,13 @@ import sys
 
 import pytest
 
-from pytest_openclaw.errors import CallFailed
-from pytest_openclaw.protocols import ProviderSetup
 from pytest_openclaw.providers.openclaw_agent import OpenClawAgent
-from pytest_openclaw.records import Reply, Request
 from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.worlds import Command, World
+from pytest_openclaw.types.faults import CallFailed
+from pytest_openclaw.types.protocols import ProviderSetup
+from pytest_openclaw.types.replies import Reply
+from pytest_openclaw.types.requests import Request
+from pytest_openclaw.types.worlds import Command, World
 from tests.conftest import NO_OTHER_PLUGINS
 from tests.openclaw.model_server import ScriptedModel
 

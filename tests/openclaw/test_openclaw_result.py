@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.providers.openclaw.result import Asked, Told, find_envelope, read_envelope
-from pytest_openclaw.records import Fault
+from pytest_openclaw.types.replies import Fault
 
 # As OpenClaw 2026.9.6 wrote them, against a model server of ours.
 CLEAN = """{

@@ -13,15 +13,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.openclaw import disk
 from pytest_openclaw.providers.openclaw.call import scratch_folder
 from pytest_openclaw.providers.openclaw.disk import Disk
 from pytest_openclaw.providers.openclaw.shell import command_of, play
-from pytest_openclaw.text import valid_text
 from pytest_openclaw.tools.world import work, workspace
 from pytest_openclaw.tools.world.shell import Exec, Ran
 from pytest_openclaw.tools.world.workspace import ToolError, Workspace
-from pytest_openclaw.worlds import Command, World
+from pytest_openclaw.types.worlds import Command, World
 
 pytestmark = [
     pytest.mark.newest,

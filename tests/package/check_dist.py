@@ -22,7 +22,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[2]
 PACKAGE = "pytest_openclaw"
 # A few by name, so that a folder that has gone is missed, too.
-IN_WHEEL = ("py.typed", "starter/prompts_mine.toml", "starter/openclaw.yml", "hookspecs.py")
+IN_WHEEL = ("py.typed", "commands/starter/prompts_mine.toml", "commands/starter/openclaw.yml", "hookspecs.py")
 IN_SDIST = (
     "benchmarks",
     "tests",

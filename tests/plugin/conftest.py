@@ -18,7 +18,7 @@ import pytest
 import pytest_openclaw
 from pytest_openclaw import CallFailed, ProviderSetup, Request
 from pytest_openclaw.providers import BUILTIN
-from pytest_openclaw.schema import load_schema
+from pytest_openclaw.types.documents import load_schema
 from tests.conftest import NO_OTHER_PLUGINS
 from tests.plugin.killing import whole_run
 
@@ -30,7 +30,7 @@ def _import_everything() -> None:
     what they hold of them. The HTTP library imports more when it is first asked; a closed port will do.
     """
     for module in pkgutil.walk_packages(pytest_openclaw.__path__, "pytest_openclaw."):
-        if module.name != "pytest_openclaw.engine.server":
+        if module.name != "pytest_openclaw.providers.llama_cpp.server":
             importlib.import_module(module.name)
     provider = BUILTIN[0](ProviderSetup(name="lab", base_url="http://127.0.0.1:9/v1"))
 

@@ -30,7 +30,7 @@ SUITE = {f"P{n}": (f"ask {n}", YES if n % 2 else NOOP) for n in range(1, 9)}
 TARGETS = ("openai_responses/m", "ollama_openai/m")
 BEGIN = (f"--openclaw-models={','.join(TARGETS)}", "--openclaw-run-id=r", "--openclaw-retries=0")
 CELLS = sorted((target, prompt_id) for target in TARGETS for prompt_id in SUITE)
-ASKING = "pytest_openclaw.run.child"
+ASKING = "pytest_openclaw.asking.asker_process"
 # What no two runs share of a row: when, how long, beside how many others.
 OWN = {"run_id", "schema_version", "started_at_ms", "ended_at_ms", "e2e_ms", "ttft_ms", "ttfo_ms", "tokens_per_s", "queue_ms",
        "in_flight", "cold_start", "host", "reported"}  # fmt: skip

@@ -17,12 +17,12 @@ TILL = """
 import asyncio
 import os
 import pathlib
-import pytest_openclaw.run.inventory
+import pytest_openclaw.recording.inventory
 from pytest_openclaw import Provider, Reply
 
 FOLDER = pathlib.Path(__file__).parent
 if "MACHINE" in os.environ:
-    pytest_openclaw.run.inventory.machine_id = lambda: os.environ["MACHINE"]
+    pytest_openclaw.recording.inventory.machine_id = lambda: os.environ["MACHINE"]
 
 
 class Till(Provider):
@@ -194,7 +194,7 @@ def test_without_the_list_it_is_said_how_to_get_it(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cloud model's price is in the list of the extra; nobody is asked."""
-    from pytest_openclaw import prices
+    from pytest_openclaw.providers import prices
 
     monkeypatch.setenv("OPENAI_API_KEY", "dummy-key-0123456789")
     monkeypatch.setattr(prices, "_price_list", lambda: None)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.commands import main
-from pytest_openclaw.toolcalls import Tool
 from pytest_openclaw.tools.captured import Sent, gather
+from pytest_openclaw.types.tool_calls import Tool
 
 pytestmark = pytest.mark.newest
 

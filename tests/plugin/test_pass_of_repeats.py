@@ -18,7 +18,7 @@ NOOP = {"type": "noop"}
 DICE = """
 import pathlib
 from pytest_openclaw import CallFailed, Provider, Reply, faults
-from pytest_openclaw.records import Fault
+from pytest_openclaw.types.replies import Fault
 
 FOLDER = pathlib.Path(__file__).parent
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.errors import TargetError
+from pytest_openclaw.core.errors import TargetError
 from pytest_openclaw.providers.address import (
     Address,
     is_loopback,

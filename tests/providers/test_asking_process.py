@@ -17,16 +17,18 @@ from typing import Any
 import psutil
 import pytest
 
-from pytest_openclaw.errors import AskingBroke, HostDied
-from pytest_openclaw.protocols import ProviderSetup
+from pytest_openclaw.asking import executor as executor_module
+from pytest_openclaw.asking import transport
+from pytest_openclaw.asking.executor import Executor
+from pytest_openclaw.core.errors import AskingBroke, HostDied
+from pytest_openclaw.core.signals import interrupted_by_signals
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
-from pytest_openclaw.records import Cell, Fault, Prompt, Reply, Target
-from pytest_openclaw.run import executor as executor_module
-from pytest_openclaw.run import hosts
-from pytest_openclaw.run.executor import Executor
-from pytest_openclaw.settings import Concurrency, Settings
-from pytest_openclaw.signals import interrupted_by_signals
+from pytest_openclaw.types.prompts import Cell, Prompt
+from pytest_openclaw.types.protocols import ProviderSetup
+from pytest_openclaw.types.replies import Fault, Reply
+from pytest_openclaw.types.settings import Concurrency, Settings
+from pytest_openclaw.types.targets import Target
 from pytest_openclaw.validators.text import Noop
 from tests.e2e.processes import children, wait_until
 from tests.performance.serving import MockServer
@@ -87,7 +89,7 @@ def answering(server: MisbehavingServer, of: Callable[[str], Script]) -> None:
 
 def child() -> psutil.Process:
     """The process that asks."""
-    (pid,) = [pid for pid, command in children(os.getpid()) if "run.child" in command]
+    (pid,) = [pid for pid, command in children(os.getpid()) if "asking.asker_process" in command]
     return psutil.Process(pid)
 
 
@@ -179,7 +181,7 @@ def test_one_that_is_stopped_is_waited_for_with_a_bound(
 ) -> None:
     """A process that does nothing any more, and does not end either, is ended."""
     monkeypatch.setattr(executor_module, "SILENCE_S", 1.0 - PATIENCE_S)  # beyond the attempt's time
-    monkeypatch.setattr(hosts, "CLOSING_S", 1.0)
+    monkeypatch.setattr(transport, "CLOSING_S", 1.0)
     answering(server, lambda prompt: STUCK)
     cells = expect(opened, "stuck")
     process = child()
@@ -305,8 +307,8 @@ PARENT = """
 import sys, time
 from pathlib import Path
 from tests.providers.test_asking_process import cell, expect, provider_at
-from pytest_openclaw.run.executor import Executor
-from pytest_openclaw.settings import Settings
+from pytest_openclaw.asking.executor import Executor
+from pytest_openclaw.types.settings import Settings
 executor = Executor({"openai_responses": provider_at(sys.argv[1])}, Settings(), Path(sys.argv[2]))
 expect(executor, "stuck")
 time.sleep(600)
@@ -372,11 +374,11 @@ def test_ctrl_c_between_reading_and_taking_garbles_nothing(
     loads = pickle.loads
 
     def interrupted(frame: bytes) -> Any:
-        monkeypatch.setattr(hosts.pickle, "loads", loads)
+        monkeypatch.setattr(transport.pickle, "loads", loads)
         os.kill(os.getpid(), signal.SIGINT)
         return loads(frame)
 
-    monkeypatch.setattr(hosts.pickle, "loads", interrupted)
+    monkeypatch.setattr(transport.pickle, "loads", interrupted)
     with pytest.raises(KeyboardInterrupt), interrupted_by_signals():
         opened.ask("P0", cells["P0"])
 
@@ -388,7 +390,7 @@ def test_one_that_is_stopped_does_not_hold_the_end_up(
     server: MisbehavingServer, opened: Executor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Closing waits for it with a bound, and then ends it."""
-    monkeypatch.setattr(hosts, "CLOSING_S", 0.5)
+    monkeypatch.setattr(transport, "CLOSING_S", 0.5)
     answering(server, lambda prompt: STUCK if prompt == "stuck" else ANSWER)
     expect(opened, "P0", "stuck")
     opened.ask("P1", cell("P1"))
@@ -429,7 +431,7 @@ def test_one_that_cannot_be_started_is_told_by_each_cell(
     def fails(*args: Any, **kwargs: Any) -> None:
         raise OSError("no more processes")
 
-    monkeypatch.setattr(hosts.subprocess, "Popen", fails)
+    monkeypatch.setattr(transport.subprocess, "Popen", fails)
     with Executor({"openai_responses": provider_at(server.url)}, Settings(), tmp_path) as executor:
         executor.start()
         cells = expect(executor, "P1", "P2", "P3", "P4")

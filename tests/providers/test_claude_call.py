@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from pytest_openclaw.providers.mcp_tools import dump_offer
-from pytest_openclaw.records import Reply, Request, Turn
-from pytest_openclaw.toolcalls import Tool
 from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.worlds import World
+from pytest_openclaw.types.replies import Reply, Turn
+from pytest_openclaw.types.requests import Request
+from pytest_openclaw.types.tool_calls import Tool
+from pytest_openclaw.types.worlds import World
 from tests.providers.fake_claude import DUMMY_KEY, ask, command, environ_of, provider_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the fake is named in POSIX quoting")

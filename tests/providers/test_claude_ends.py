@@ -10,7 +10,8 @@ import sys
 import pytest
 
 from pytest_openclaw.providers import limits, processes
-from pytest_openclaw.records import Reply, Request
+from pytest_openclaw.types.replies import Reply
+from pytest_openclaw.types.requests import Request
 from tests.providers.fake_claude import ask, dies, environ_of, provider_of
 
 pytestmark = [

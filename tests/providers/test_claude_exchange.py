@@ -10,15 +10,16 @@ from itertools import count
 
 import pytest
 
+from pytest_openclaw.asking.attempt import ask_once
 from pytest_openclaw.providers.claude.stream_json import hear_line
 from pytest_openclaw.providers.claude.turns import PlayedStream
 from pytest_openclaw.providers.exchange import Exchange
-from pytest_openclaw.records import Fault, Request
-from pytest_openclaw.run.attempt import ask_once
-from pytest_openclaw.toolcalls import ToolCall
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.tools.world import carried_out, final_state
-from pytest_openclaw.worlds import Command, World
+from pytest_openclaw.types.replies import Fault
+from pytest_openclaw.types.requests import Request
+from pytest_openclaw.types.tool_calls import ToolCall
+from pytest_openclaw.types.worlds import Command, World
 from tests.providers.fake_claude import ask, environ_of, provider_of
 from tests.providers.fake_claude.cli import event, result, synthetic
 
@@ -134,8 +135,8 @@ def test_a_world_without_tools_is_one_turn():
 
 HASTY = """
 import runpy
-from pytest_openclaw.validators import patterns
-patterns.PATTERN_TIMEOUT_S = 0.05
+from pytest_openclaw.core import bounded_regex
+bounded_regex.PATTERN_TIMEOUT_S = 0.05
 runpy.run_module("pytest_openclaw.providers.mcp_tools", run_name="__main__")
 """
 
@@ -174,7 +175,7 @@ def test_each_turn_has_its_time(monkeypatch):
         waited.append(seconds)
         return await work
 
-    monkeypatch.setattr("pytest_openclaw.run.attempt.within", within)
+    monkeypatch.setattr("pytest_openclaw.asking.attempt.within", within)
     for world in (None, WORLD):
         asyncio.run(
             ask_once(

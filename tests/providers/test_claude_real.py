@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.errors import CallFailed
-from pytest_openclaw.records import Reply, Request
-from pytest_openclaw.toolcalls import ToolCall
+from pytest_openclaw.types.faults import CallFailed
+from pytest_openclaw.types.replies import Reply
+from pytest_openclaw.types.requests import Request
+from pytest_openclaw.types.tool_calls import ToolCall
 from tests.conftest import require_claude
 from tests.e2e.processes import children
 from tests.providers.fake_claude import DUMMY_KEY, ask, provider_of

@@ -7,7 +7,7 @@ import pytest
 from pytest_openclaw.providers.claude.stream_json import Stream, read_line
 from pytest_openclaw.providers.claude.usage import charged
 from pytest_openclaw.providers.exchange import Exchange
-from pytest_openclaw.records import Usage
+from pytest_openclaw.types.replies import Usage
 
 HEARD = Usage(
     model="claude-opus-4-5-20251101",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_openclaw.providers.exchange import Exchange
-from pytest_openclaw.records import Timing
-from pytest_openclaw.toolcalls import ToolCall
+from pytest_openclaw.types.replies import Timing
+from pytest_openclaw.types.tool_calls import ToolCall
 
 
 class Clock:

@@ -7,9 +7,10 @@ import threading
 
 import pytest
 
-from pytest_openclaw.errors import CallFailed
 from pytest_openclaw.providers import listening, transport
-from pytest_openclaw.records import Reply, Request
+from pytest_openclaw.types.faults import CallFailed
+from pytest_openclaw.types.replies import Reply
+from pytest_openclaw.types.requests import Request
 from tests.providers.servers.apis import CHAT, ask
 from tests.providers.servers.misbehaving import Close, Hang, Reset, Script, Wait, head
 

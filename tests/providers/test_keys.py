@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from pytest_openclaw.protocols import ProviderSetup
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
+from pytest_openclaw.types.protocols import ProviderSetup
 from tests.providers.servers.apis import CHAT, RESPONSES, ask, told
 from tests.providers.servers.misbehaving import Script
 

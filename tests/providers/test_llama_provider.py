@@ -9,13 +9,15 @@ import threading
 
 import pytest
 
-from pytest_openclaw.engine.supervisor import EngineHandle
-from pytest_openclaw.errors import CallFailed, EngineCrashError, EngineError, TargetError
-from pytest_openclaw.protocols import ProviderSetup
-from pytest_openclaw.providers import llama_cpp
-from pytest_openclaw.providers.llama_cpp import LlamaCpp
-from pytest_openclaw.records import Request, Turn
-from pytest_openclaw.toolcalls import Tool, ToolCall
+from pytest_openclaw.core.errors import EngineCrashError, EngineError, TargetError
+from pytest_openclaw.providers.llama_cpp import provider as llama_cpp
+from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp
+from pytest_openclaw.providers.llama_cpp.supervisor import EngineHandle
+from pytest_openclaw.types.faults import CallFailed
+from pytest_openclaw.types.protocols import ProviderSetup
+from pytest_openclaw.types.replies import Turn
+from pytest_openclaw.types.requests import Request
+from pytest_openclaw.types.tool_calls import Tool, ToolCall
 from tests.providers.servers.apis import CHAT
 from tests.providers.servers.misbehaving import MisbehavingServer, Script
 

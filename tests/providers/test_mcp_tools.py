@@ -21,9 +21,9 @@ from pytest_openclaw.providers.mcp_tools import (
     load_offer,
     serve,
 )
-from pytest_openclaw.toolcalls import Tool
 from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.worlds import Answer, Command, World
+from pytest_openclaw.types.tool_calls import Tool
+from pytest_openclaw.types.worlds import Answer, Command, World
 
 READ = Tool(
     name="read",

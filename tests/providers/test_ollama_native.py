@@ -12,16 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.errors import CallFailed, TargetError
-from pytest_openclaw.protocols import ProviderSetup
+from pytest_openclaw.asking.transport import ProcessHost
+from pytest_openclaw.core.errors import TargetError
 from pytest_openclaw.providers import fingerprint, limits, listening
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.ndjson import LineStream
 from pytest_openclaw.providers.ollama_native import OllamaNative, ollama_body, read_ollama
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
-from pytest_openclaw.records import Request, Turn
-from pytest_openclaw.run.hosts import ProcessHost
-from pytest_openclaw.toolcalls import Tool, ToolCall
+from pytest_openclaw.types.faults import CallFailed
+from pytest_openclaw.types.protocols import ProviderSetup
+from pytest_openclaw.types.replies import Turn
+from pytest_openclaw.types.requests import Request
+from pytest_openclaw.types.tool_calls import Tool, ToolCall
 from tests.providers.servers.apis import ask, told
 from tests.providers.servers.misbehaving import (
     Close,

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.errors import TargetError
-from pytest_openclaw.protocols import ProviderSetup
+from pytest_openclaw.core.errors import TargetError
 from pytest_openclaw.providers import listening
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI, chat_body, read_chat
-from pytest_openclaw.records import Request
-from pytest_openclaw.toolcalls import ToolCall
+from pytest_openclaw.types.protocols import ProviderSetup
+from pytest_openclaw.types.requests import Request
+from pytest_openclaw.types.tool_calls import ToolCall
 from tests.providers.servers.apis import CHAT, CHAT_USAGE, ask, chat_chunk, chat_usage
 from tests.providers.servers.misbehaving import Close, Hang, Script, sse
 

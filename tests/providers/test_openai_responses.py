@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.protocols import ProviderSetup
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.openai_responses import OpenAIResponses, read_responses, responses_body
-from pytest_openclaw.records import Request
-from pytest_openclaw.toolcalls import ToolCall
+from pytest_openclaw.types.protocols import ProviderSetup
+from pytest_openclaw.types.requests import Request
+from pytest_openclaw.types.tool_calls import ToolCall
 from tests.providers.servers.apis import RESPONSES, RESPONSES_USAGE, ask, delta, event
 from tests.providers.servers.misbehaving import Script, sse
 

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.providers.history import with_ids
-from pytest_openclaw.providers.llama_cpp import LlamaCpp
+from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI, chat_body
 from pytest_openclaw.providers.openai_responses import OpenAIResponses, responses_body
-from pytest_openclaw.records import Request, Turn
-from pytest_openclaw.toolcalls import Tool, ToolCall
+from pytest_openclaw.types.replies import Turn
+from pytest_openclaw.types.requests import Request
+from pytest_openclaw.types.tool_calls import Tool, ToolCall
 from tests.providers.servers.apis import APIS, ask
 from tests.providers.servers.misbehaving import Script
 

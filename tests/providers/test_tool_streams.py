@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.ollama_openai import read_chat
-from pytest_openclaw.records import Reply
-from pytest_openclaw.toolcalls import ToolCall
+from pytest_openclaw.types.replies import Reply
+from pytest_openclaw.types.tool_calls import ToolCall
 from tests.providers.servers.apis import CHAT, ask, chat_chunk
 from tests.providers.servers.misbehaving import Script, pieces, sse
 

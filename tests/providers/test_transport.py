@@ -20,7 +20,7 @@ from pytest_openclaw.providers.http import pieces
 from pytest_openclaw.providers.sse import EventStream
 from pytest_openclaw.providers.transport import Transport
 from pytest_openclaw.providers.wire_errors import load_object
-from pytest_openclaw.records import Request
+from pytest_openclaw.types.requests import Request
 from tests.providers.servers.apis import ask
 from tests.providers.servers.misbehaving import (
     Close,

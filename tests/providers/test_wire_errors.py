@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.faults import WireError
 from pytest_openclaw.providers.wire_errors import (
     error_in,
     error_of_body,
@@ -16,6 +15,7 @@ from pytest_openclaw.providers.wire_errors import (
     retry_after_s,
     shortened,
 )
+from pytest_openclaw.types.faults import WireError
 
 
 def body(**error):

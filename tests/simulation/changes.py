@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from pytest_openclaw.records import Record, Target
-from pytest_openclaw.settings import Gates
 from pytest_openclaw.stats.compare import compare_records
 from pytest_openclaw.stats.pairing import Obstacles
 from pytest_openclaw.stats.power import power
 from pytest_openclaw.stats.summarising import summarise_run
+from pytest_openclaw.types.records import Record
+from pytest_openclaw.types.settings import Gates
+from pytest_openclaw.types.targets import Target
 from tests.unit.reports.summaries import record
 
 GATES = Gates(fail_on="regression")

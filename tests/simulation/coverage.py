@@ -9,12 +9,12 @@ from functools import cache
 import numpy as np
 from scipy import stats
 
-from pytest_openclaw.records import Record
 from pytest_openclaw.stats.distributions import PERCENTILES
+from pytest_openclaw.stats.groups import Group, Snapshots, summarise_group
 from pytest_openclaw.stats.intervals import Cluster, Interval, clustered_95
 from pytest_openclaw.stats.percentiles import percentile_interval
-from pytest_openclaw.stats.summary import Group, Snapshots, summarise_group
-from pytest_openclaw.toolcalls import ToolOutcome
+from pytest_openclaw.types.records import Record
+from pytest_openclaw.types.tool_calls import ToolOutcome
 from tests.simulation.models import Design, Generator, Latencies, draw_counts
 from tests.unit.reports.summaries import TARGET, cell
 

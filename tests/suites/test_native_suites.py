@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.judge import judge
-from pytest_openclaw.records import Reply, Turn
+from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.suites import load_suite
-from pytest_openclaw.toolcalls import ToolCall
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.tools.world import Playing
+from pytest_openclaw.types.replies import Reply, Turn
+from pytest_openclaw.types.tool_calls import ToolCall
 from pytest_openclaw.validators import BUILTIN, build_registry, restrains
 
 pytestmark = pytest.mark.newest

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.judge import judge
-from pytest_openclaw.records import Reply
+from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.suites import load_suite
+from pytest_openclaw.types.replies import Reply
 from pytest_openclaw.validators import BUILTIN, build_registry, restrains
 
 pytestmark = pytest.mark.newest

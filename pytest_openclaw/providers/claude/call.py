@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw import faults
-from pytest_openclaw.errors import CallFailed
-from pytest_openclaw.private import FOLDER_MODE, write_private
+from pytest_openclaw.core.private import FOLDER_MODE, write_private
+from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.address import Address, parse_address
 from pytest_openclaw.providers.claude.tools import tool_arguments, tool_environment
-from pytest_openclaw.text import valid_text
+from pytest_openclaw.types import faults
+from pytest_openclaw.types.faults import CallFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_openclaw.protocols import ProviderSetup
-    from pytest_openclaw.records import Request
+    from pytest_openclaw.types.protocols import ProviderSetup
+    from pytest_openclaw.types.requests import Request
 
 COMMAND_ENV = "OPENCLAW_CLAUDE_COMMAND"
 KEY_ENV = "ANTHROPIC_API_KEY"

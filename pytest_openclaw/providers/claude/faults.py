@@ -10,16 +10,17 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw import faults
-from pytest_openclaw.faults import WireError
+from pytest_openclaw.core.signals import how_it_ended
 from pytest_openclaw.providers.json_values import count_in
 from pytest_openclaw.providers.wire_errors import shortened
-from pytest_openclaw.signals import how_it_ended
+from pytest_openclaw.types import faults
+from pytest_openclaw.types.faults import WireError
 
 if TYPE_CHECKING:
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.claude.stream_json import Stream
     from pytest_openclaw.providers.processes import Running
-    from pytest_openclaw.records import Fault, JsonObject, Reply
+    from pytest_openclaw.types.replies import Fault, Reply
 
 _AUTH_ERRORS = ("authentication_failed", "oauth_org_not_allowed")
 _NOT_LOGGED_IN = re.compile(r"^(not logged in|invalid api key|please run /login)", re.IGNORECASE)

@@ -18,8 +18,9 @@ from pytest_openclaw.providers.wire_errors import load_object
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.exchange import Exchange
-    from pytest_openclaw.records import JsonObject, Reply, Timing
+    from pytest_openclaw.types.replies import Reply, Timing
 
 #: the model that stands on assistant lines which the CLI wrote itself
 SYNTHETIC = "<synthetic>"

@@ -9,14 +9,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.private import write_private
+from pytest_openclaw.core.private import write_private
 from pytest_openclaw.providers.mcp_tools import NAME, broken_file, dump_offer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pytest_openclaw.records import Request
-    from pytest_openclaw.toolcalls import Tool
+    from pytest_openclaw.types.requests import Request
+    from pytest_openclaw.types.tool_calls import Tool
 
 #: what the CLI puts before the names of our tools
 PREFIX = f"mcp__{NAME}__"

@@ -11,19 +11,20 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.prices import total_tokens
+from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.claude.stream_json import Stream
 from pytest_openclaw.providers.claude.tools import wire_names
 from pytest_openclaw.providers.exchange import Exchange
-from pytest_openclaw.records import Reply, Turn
-from pytest_openclaw.text import valid_text
+from pytest_openclaw.providers.prices import total_tokens
 from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.tools.loops import at_last_step
+from pytest_openclaw.types.replies import Reply, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_openclaw.records import EndedBy, Request, Timing
+    from pytest_openclaw.types.replies import EndedBy, Timing
+    from pytest_openclaw.types.requests import Request
 
 
 def stream_for(request: Request) -> Stream:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.providers.json_values import count_in, object_in
-from pytest_openclaw.records import Usage
+from pytest_openclaw.types.replies import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

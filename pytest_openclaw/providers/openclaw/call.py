@@ -20,19 +20,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw import faults
-from pytest_openclaw.errors import CallFailed
-from pytest_openclaw.private import FOLDER_MODE, write_private
+from pytest_openclaw.core.private import FOLDER_MODE, write_private
 from pytest_openclaw.providers.openclaw.disk import Stage
 from pytest_openclaw.tools.paths import place_of
 from pytest_openclaw.tools.world.search import is_note
+from pytest_openclaw.types import faults
+from pytest_openclaw.types.faults import CallFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_openclaw.protocols import ProviderSetup
-    from pytest_openclaw.records import JsonObject, Request
-    from pytest_openclaw.worlds import World
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.types.protocols import ProviderSetup
+    from pytest_openclaw.types.requests import Request
+    from pytest_openclaw.types.worlds import World
 
 COMMAND_ENV = "OPENCLAW_AGENT_COMMAND"
 #: tools that OpenClaw carries out within the workspace, under `tools.fs.workspaceOnly`

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.signals import how_it_ended
 from pytest_openclaw.providers.openclaw.call import scratch_folder, write_config
 from pytest_openclaw.providers.openclaw.endpoint import Endpoint
 from pytest_openclaw.providers.openclaw.installed import PATIENCE_S, OpenClaw, find_openclaw
@@ -22,7 +23,6 @@ from pytest_openclaw.providers.openclaw.result import find_envelope
 from pytest_openclaw.providers.openclaw.surfaces import KEY, release_surfaces, whole_config
 from pytest_openclaw.providers.openclaw.users_config import SECTIONS, configured_surface
 from pytest_openclaw.providers.wire_errors import shortened
-from pytest_openclaw.signals import how_it_ended
 from pytest_openclaw.tools.captured import CONFIGURED, Masks, Sent, read_request
 
 if TYPE_CHECKING:

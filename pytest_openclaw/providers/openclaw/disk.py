@@ -15,17 +15,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.mcp_tools import broken_file, dump_offer
-from pytest_openclaw.text import valid_text
 from pytest_openclaw.tools.paths import ROOT, is_inside, place_of
 from pytest_openclaw.tools.world.workspace import MOST_CHARS, ToolError, Workspace
-from pytest_openclaw.worlds import WorldState
+from pytest_openclaw.types.worlds import WorldState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pytest_openclaw.worlds import World
+    from pytest_openclaw.types.worlds import World
 
 MOST_FILES = 2000
 MOST_FOLDERS = 1000

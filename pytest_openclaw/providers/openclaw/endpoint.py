@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
 
-    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.core.json_types import JsonObject
 
 MOST_BODY_BYTES = 64 << 20
 ANSWER = "OK"

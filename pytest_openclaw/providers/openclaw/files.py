@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.private import FOLDER_MODE, write_private
+from pytest_openclaw.core.private import FOLDER_MODE, write_private
 from pytest_openclaw.providers.openclaw.config_text import includes_in, secrets_in
 
 if TYPE_CHECKING:

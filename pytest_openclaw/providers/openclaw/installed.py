@@ -9,13 +9,13 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.errors import OpenClawError
-from pytest_openclaw.protocols import ProviderSetup
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers import processes
 from pytest_openclaw.providers.openclaw.call import environment, find_command
 from pytest_openclaw.providers.processes import Program
 from pytest_openclaw.providers.wire_errors import shortened
-from pytest_openclaw.text import valid_text
+from pytest_openclaw.types.protocols import ProviderSetup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.core.json_types import JsonObject
 
 # The first key of every answer in every release seen; inside a JSON string the quotes would be escaped.
 _BEGINNING = re.compile(r'\{\s*"(?:ok|valid)"\s*:')

@@ -11,8 +11,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.errors import OpenClawError
-from pytest_openclaw.private import write_private
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.private import write_private
+from pytest_openclaw.core.redact import Redactor
+from pytest_openclaw.core.secret_env import secrets_in_environment
+from pytest_openclaw.core.signals import how_it_ended
 from pytest_openclaw.providers.json_values import count_in
 from pytest_openclaw.providers.openclaw.call import scratch_folder
 from pytest_openclaw.providers.openclaw.files import config_path, copy_config, empty_config
@@ -20,18 +23,15 @@ from pytest_openclaw.providers.openclaw.installed import PATIENCE_S, OpenClaw, f
 from pytest_openclaw.providers.openclaw.output import find_object
 from pytest_openclaw.providers.openclaw.ruling import Checked, Remark, Ruling, ruling_of
 from pytest_openclaw.providers.wire_errors import shortened
-from pytest_openclaw.redact import Redactor
-from pytest_openclaw.secret_env import secrets_in_environment
-from pytest_openclaw.signals import how_it_ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.openclaw.call import Scratch
     from pytest_openclaw.providers.openclaw.files import Copied
     from pytest_openclaw.providers.openclaw.installed import Printed
-    from pytest_openclaw.records import JsonObject
 
 # Its log file is the user's in any folder for temporary files, and may hold what a config holds.
 _QUIET = {"OPENCLAW_LOG_LEVEL": "silent"}

@@ -15,20 +15,21 @@ from typing import TYPE_CHECKING, Any
 
 import httptools
 
-from pytest_openclaw import faults
-from pytest_openclaw.errors import CallFailed
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.http import HttpEdge
 from pytest_openclaw.providers.json_values import objects_in, text_in
 from pytest_openclaw.providers.listening import listen
 from pytest_openclaw.providers.wire_errors import load_object, shortened
+from pytest_openclaw.types import faults
+from pytest_openclaw.types.faults import CallFailed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.over_http import OverHttp
-    from pytest_openclaw.records import Fault, JsonObject
+    from pytest_openclaw.types.replies import Fault
 
 HEAD_S = 30.0
 MOST_HEAD_BYTES = 64 << 10

@@ -9,15 +9,16 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pytest_openclaw import faults
-from pytest_openclaw.faults import WireError
+from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
 from pytest_openclaw.providers.openclaw.output import find_object
 from pytest_openclaw.providers.wire_errors import shortened
-from pytest_openclaw.text import valid_text
+from pytest_openclaw.types import faults
+from pytest_openclaw.types.faults import WireError
 
 if TYPE_CHECKING:
-    from pytest_openclaw.records import Fault, JsonObject
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.types.replies import Fault
 
 _STATUS = re.compile(r"\b(?:HTTP )?([45]\d\d)\b")
 _AUTH = re.compile(r"no (api key|credentials|auth)|missing (api key|auth)|not authenticated", re.IGNORECASE)

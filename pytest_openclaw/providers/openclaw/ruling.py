@@ -11,7 +11,7 @@ from pytest_openclaw.providers.json_values import objects_in, text_in
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.core.json_types import JsonObject
 
 _UNSET = re.compile(r'missing env var "([^"]+)"', re.IGNORECASE)
 

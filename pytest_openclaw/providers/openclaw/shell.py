@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.mcp_tools import broken_file, load_offer
 from pytest_openclaw.providers.openclaw.disk import Played, Stage
-from pytest_openclaw.text import valid_text
 from pytest_openclaw.tools.paths import place_of
 from pytest_openclaw.tools.world.shell import MISUSE, Exec, Ran
 from pytest_openclaw.tools.world.work import OutOfWorkError

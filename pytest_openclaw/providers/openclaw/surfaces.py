@@ -11,8 +11,8 @@ from pytest_openclaw.providers.openclaw.call import CONTEXT_TOKENS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.openclaw.call import Scratch
-    from pytest_openclaw.records import JsonObject
 
 PROFILES = ("minimal", "messaging", "coding", "full")
 DIRECT = "direct"

@@ -6,12 +6,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.prices import total_tokens
-from pytest_openclaw.records import Reply, Turn
+from pytest_openclaw.providers.prices import total_tokens
 from pytest_openclaw.tools.dispatch import dispatch, is_forgotten
 from pytest_openclaw.tools.loops import at_last_step, is_given_up
 from pytest_openclaw.tools.promoted import promoted_calls
 from pytest_openclaw.tools.thinking import strip_thinking
+from pytest_openclaw.types.replies import Reply, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from pytest_openclaw.providers.openclaw.disk import Disk
     from pytest_openclaw.providers.openclaw.relay import Heard
     from pytest_openclaw.providers.openclaw.result import Told
-    from pytest_openclaw.records import EndedBy, Request, Timing
-    from pytest_openclaw.toolcalls import Tool, ToolCall
+    from pytest_openclaw.types.replies import EndedBy, Timing
+    from pytest_openclaw.types.requests import Request
+    from pytest_openclaw.types.tool_calls import Tool, ToolCall
 
 
 def reply_of(heard: Heard, told: Told | None, request: Request, *, began: float) -> Reply:

@@ -15,7 +15,7 @@ from pytest_openclaw.providers.openclaw.surfaces import SPOKEN, Wanted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.core.json_types import JsonObject
 
 REDACTED = "__OPENCLAW_REDACTED__"
 SECTIONS = ("tools", "agents", "models", "plugins", "mcp")

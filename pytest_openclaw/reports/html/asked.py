@@ -10,7 +10,7 @@ from pytest_openclaw.reports.numbers import DASH, one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.core.json_types import JsonObject
 
 _SETTINGS = ("repeat", "until_conclusive", "stream", "temperature", "timeout_s", "retries", "verdict")
 _SERVER = ("server", "server_version", "quantisation", "context_length", "digest")

@@ -6,14 +6,16 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.schema import to_row
+from pytest_openclaw.types.rows import to_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pytest_openclaw.records import JsonObject, Record, Target
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.reports.html.island import TextPool
     from pytest_openclaw.reports.html.shown import Shown, ShownCall, ShownTurn
+    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.targets import Target
 
 DETAILS_PER_CHUNK = 100
 PASSED, MISSED, UNJUDGED, SILENT, FAULT, UNAVAILABLE = range(6)

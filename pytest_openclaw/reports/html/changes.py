@@ -13,8 +13,8 @@ from pytest_openclaw.stats.percentiles import percentile
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_openclaw.records import Target
     from pytest_openclaw.reports.html.shown import Earlier, Shown, ShownRun
+    from pytest_openclaw.types.targets import Target
 
 _HEAD = (
     "target",

@@ -16,7 +16,7 @@ from pytest_openclaw.stats.percentiles import percentile
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.core.json_types import JsonObject
 
 N_BINS = 40
 ROW_PX = 30

@@ -12,7 +12,7 @@ from pytest_openclaw.reports.numbers import DASH, one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.reports.html.charts import Chart
 
 _MEASURES = {"latency": "answer", "ttft": "TTFT", "output_tokens": "output tokens", "cost": "cost"}

@@ -12,7 +12,7 @@ from pytest_openclaw.reports.numbers import one_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.reports.html.shown import ShownRun
 
 

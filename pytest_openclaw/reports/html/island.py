@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.text import valid_text
+from pytest_openclaw.core.text import valid_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from pytest_openclaw.errors import OpenClawError
+from pytest_openclaw.core.errors import OpenClawError
 
 INSTALL = 'pip install "pytest-openclaw[report]"'
 

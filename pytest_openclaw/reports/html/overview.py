@@ -32,10 +32,11 @@ from pytest_openclaw.stats.tiers import TIER_FLOORS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.stats.rates import Rate
-    from pytest_openclaw.stats.summary import Group, Summary
+    from pytest_openclaw.stats.summary import Summary
 
 
 _TIERS = {1: "tool-capable", 2: "inconsistent", 3: "tool-incapable"}

@@ -12,7 +12,7 @@ from pytest_openclaw.reports.html.times import repeats_section, times_section, u
 from pytest_openclaw.reports.html.tooling import outcomes_section, pressure_section, safety_section
 
 if TYPE_CHECKING:
-    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.reports.html.shown import ShownRun
 
 

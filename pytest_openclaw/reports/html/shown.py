@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_openclaw.records import CellKey, JsonObject, Record
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stats.summary import Summary
-    from pytest_openclaw.toolcalls import Dispatched
+    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.targets import CellKey
+    from pytest_openclaw.types.tool_calls import Dispatched
 
 
 @dataclass(frozen=True, kw_only=True)

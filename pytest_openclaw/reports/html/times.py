@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_openclaw.reports.html.shown import ShownRun
-    from pytest_openclaw.stats.summary import Group
+    from pytest_openclaw.stats.groups import Group
 
 
 def times_section(run: ShownRun) -> Section | None:

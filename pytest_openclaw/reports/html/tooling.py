@@ -14,9 +14,9 @@ from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, OUTCOMES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.pressure import PressureLevel
-    from pytest_openclaw.stats.summary import Group
     from pytest_openclaw.stats.tool_use import ToolUse
 
 

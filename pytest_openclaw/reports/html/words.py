@@ -10,8 +10,8 @@ from pytest_openclaw.reports.numbers import one_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_openclaw.records import Target
     from pytest_openclaw.reports.html.charts import Chart
+    from pytest_openclaw.types.targets import Target
 
 NAME_WIDTH = 64
 

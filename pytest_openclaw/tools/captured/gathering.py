@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_openclaw.records import JsonObject
-    from pytest_openclaw.toolcalls import Tool
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.tools.captured.requests import Sent
+    from pytest_openclaw.types.tool_calls import Tool
 
 CONFIGURED = "configured"
 """The surface of the user's own config."""

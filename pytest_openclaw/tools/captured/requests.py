@@ -7,12 +7,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.toolcalls import Tool
+from pytest_openclaw.types.tool_calls import Tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_openclaw.records import JsonObject
+    from pytest_openclaw.core.json_types import JsonObject
 
 PATHS = {
     "/chat/completions": "openai-completions",

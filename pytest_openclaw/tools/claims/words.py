@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from pytest_openclaw.text import atomic
+from pytest_openclaw.core.text import atomic
 
 
 @dataclass(frozen=True, kw_only=True)

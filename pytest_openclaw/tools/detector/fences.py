@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.text import atomic
+from pytest_openclaw.core.text import atomic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

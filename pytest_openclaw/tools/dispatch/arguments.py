@@ -6,12 +6,12 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.text import valid_value
+from pytest_openclaw.core.text import valid_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_openclaw.toolcalls import Tool
+    from pytest_openclaw.types.tool_calls import Tool
 
 __all__ = [
     "MAX_ARGUMENT_BYTES",

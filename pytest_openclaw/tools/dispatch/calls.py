@@ -12,9 +12,8 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.errors import OpenClawError
-from pytest_openclaw.text import valid_text
-from pytest_openclaw.toolcalls import Dispatched
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.tools.dispatch.arguments import (
     MAX_ARGUMENT_BYTES,
     as_sent,
@@ -26,12 +25,13 @@ from pytest_openclaw.tools.dispatch.arguments import (
 from pytest_openclaw.tools.dispatch.coercion import coerce
 from pytest_openclaw.tools.dispatch.complaints import in_order, worded
 from pytest_openclaw.tools.dispatch.names import ALIASES, find_name, is_repeated, same_tool
+from pytest_openclaw.types.tool_calls import Dispatched
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_openclaw.toolcalls import Tool, ToolCall
-    from pytest_openclaw.validators.json_schema import BoundedSchema
+    from pytest_openclaw.core.json_schema import BoundedSchema
+    from pytest_openclaw.types.tool_calls import Tool, ToolCall
 
 __all__ = ["ALIASES", "CHECK_STEPS", "dispatch", "is_forgotten", "same_tool"]
 
@@ -135,8 +135,8 @@ class _Checker:
         Raises:
             OpenClawError: it cannot be decided in time.
         """
-        from pytest_openclaw.validators.deadline import within
-        from pytest_openclaw.validators.json_schema import within_steps
+        from pytest_openclaw.core.deadline import within
+        from pytest_openclaw.core.json_schema import within_steps
 
         with within(PATTERNS_S), within_steps(CHECK_STEPS):
             converted = coerce(arguments, self._schema, self._fits)
@@ -164,6 +164,6 @@ def _checker(name: str, parameters: str) -> _Checker:
 
 
 def _bounded(schema: Mapping[str, Any]) -> BoundedSchema:
-    from pytest_openclaw.validators.json_schema import BoundedSchema
+    from pytest_openclaw.core.json_schema import BoundedSchema
 
     return BoundedSchema(schema)

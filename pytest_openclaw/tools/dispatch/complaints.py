@@ -101,7 +101,7 @@ def _line(error: ValidationError) -> str:
 
 def _unknown(error: ValidationError) -> Iterator[str]:
     """The keys that a closed object has too many."""
-    from pytest_openclaw.validators.patterns import searches
+    from pytest_openclaw.core.bounded_regex import searches
 
     schema: Any = error.schema
     patterns = schema.get("patternProperties", {})

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.text import atomic
+from pytest_openclaw.core.text import atomic
 from pytest_openclaw.tools.leaks.names import Leak, parameters_of, required_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_openclaw.toolcalls import Tool
     from pytest_openclaw.tools.leaks.names import KnownTools
+    from pytest_openclaw.types.tool_calls import Tool
 
 _CALL = re.compile(r"(?<![\w.\-/$\\])((?:[A-Za-z_]\w{0,40}+\.){0,3}[A-Za-z_][\w-]{0,63}+)\(")
 _TOKEN = re.compile(

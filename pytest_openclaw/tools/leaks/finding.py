@@ -18,7 +18,7 @@ from pytest_openclaw.tools.thinking import without_thinking
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytest_openclaw.toolcalls import Tool
+    from pytest_openclaw.types.tool_calls import Tool
 
 __all__ = ["Leak", "find_leaks"]
 

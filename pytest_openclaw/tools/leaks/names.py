@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.toolcalls import Tool
 from pytest_openclaw.tools.dispatch.names import ALIASES
+from pytest_openclaw.types.tool_calls import Tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

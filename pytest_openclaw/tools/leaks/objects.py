@@ -11,8 +11,8 @@ from pytest_openclaw.tools.leaks.names import Leak, parameters_of, required_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_openclaw.toolcalls import Tool
     from pytest_openclaw.tools.leaks.names import KnownTools
+    from pytest_openclaw.types.tool_calls import Tool
 
 _NAMES = (
     "name",

@@ -6,8 +6,8 @@ import json
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.text import valid_text, valid_value
-from pytest_openclaw.toolcalls import Dispatched
+from pytest_openclaw.core.json_schema import BoundedSchema, within_steps
+from pytest_openclaw.core.text import valid_text, valid_value
 from pytest_openclaw.tools.bridge import (
     DESCRIBE,
     SEARCH,
@@ -27,15 +27,15 @@ from pytest_openclaw.tools.world.timeouts import timeout_text
 from pytest_openclaw.tools.world.words import rank
 from pytest_openclaw.tools.world.work import MOST_CALLS, OutOfWorkError, n_read, weight_of
 from pytest_openclaw.tools.world.workspace import ToolError, Workspace, pretty, text_of, told, whole_of
-from pytest_openclaw.validators.json_schema import BoundedSchema, within_steps
-from pytest_openclaw.worlds import WorldState
+from pytest_openclaw.types.tool_calls import Dispatched
+from pytest_openclaw.types.worlds import WorldState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pytest_openclaw.records import Reply
-    from pytest_openclaw.toolcalls import Tool, ToolCall
-    from pytest_openclaw.worlds import World
+    from pytest_openclaw.types.replies import Reply
+    from pytest_openclaw.types.tool_calls import Tool, ToolCall
+    from pytest_openclaw.types.worlds import World
 
 MOST_RESULT_CHARS = 16_000
 MOST_QUERIES = 10

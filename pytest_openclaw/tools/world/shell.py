@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.core.bounded_regex import fullmatches
 from pytest_openclaw.tools.paths import is_inside, place_of
 from pytest_openclaw.tools.world.programs import PROGRAMS
 from pytest_openclaw.tools.world.shell_parts import Complaint, Shell
 from pytest_openclaw.tools.world.shell_words import LONGEST_COMMAND, ShellError, read_command
 from pytest_openclaw.tools.world.workspace import ToolError, text_of
-from pytest_openclaw.validators.patterns import fullmatches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pytest_openclaw.tools.world.shell_words import Pipeline, Simple, Word
     from pytest_openclaw.tools.world.workspace import Workspace
-    from pytest_openclaw.worlds import Command
+    from pytest_openclaw.types.worlds import Command
 
 NOT_FOUND, MISUSE = 127, 2
 MOST_OUTPUT_CHARS = 200_000

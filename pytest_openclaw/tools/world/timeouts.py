@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.tools.world.workspace import told
 
 if TYPE_CHECKING:
-    from pytest_openclaw.toolcalls import Dispatched
+    from pytest_openclaw.types.tool_calls import Dispatched
 
 #: seconds that OpenClaw 2026.9.6 gives a command
 _COMMAND_S = 1800

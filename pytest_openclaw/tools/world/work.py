@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.core.deadline import within
 from pytest_openclaw.tools.dispatch.arguments import MAX_ARGUMENT_BYTES, MAX_VALUES
-from pytest_openclaw.validators.deadline import within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pytest_openclaw.toolcalls import ToolCall
+    from pytest_openclaw.types.tool_calls import ToolCall
 
 MOST_CALLS = 300
 """So many calls of an exchange are answered, and so many of a turn are read."""

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from pytest_openclaw.providers.openclaw.call import why_not_askable
-from pytest_openclaw.records import Prompt, Request, Suite
 from pytest_openclaw.suites import load_suite
 from pytest_openclaw.tools.catalogue import load_catalogue
+from pytest_openclaw.types.prompts import Prompt, Suite
+from pytest_openclaw.types.requests import Request
+from pytest_openclaw.types.worlds import Command, World
 from pytest_openclaw.validators import BUILTIN, build_registry
 from pytest_openclaw.validators.registry import build_validator
-from pytest_openclaw.worlds import Command, World
 from tests.openclaw.model_server import Said
 
 ROOT = Path(__file__).parents[3]

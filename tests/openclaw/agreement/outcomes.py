@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Literal
 
-from pytest_openclaw.faults import outcome_of
-from pytest_openclaw.judge import judge
-from pytest_openclaw.records import Fault, Prompt, Reply
+from pytest_openclaw.judging.judge import judge
+from pytest_openclaw.types.faults import outcome_of
+from pytest_openclaw.types.prompts import Prompt
+from pytest_openclaw.types.replies import Fault, Reply
 
 Kind = Literal["ok", "error", "bad_arguments", "unknown_tool", "unanswered"]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from pytest_openclaw.errors import CallFailed
-from pytest_openclaw.protocols import Provider, ProviderSetup
+from pytest_openclaw.asking.attempt import ask_once
+from pytest_openclaw.asking.exchanges import hold_exchange
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openclaw_agent import OpenClawAgent
-from pytest_openclaw.records import Ending, Fault, Reply, Request
-from pytest_openclaw.run.attempt import ask_once
-from pytest_openclaw.run.exchanges import hold_exchange
+from pytest_openclaw.types.faults import CallFailed
+from pytest_openclaw.types.protocols import Provider, ProviderSetup
+from pytest_openclaw.types.replies import Ending, Fault, Reply
+from pytest_openclaw.types.requests import Request
 from tests.openclaw.agreement.cases import Case
 from tests.openclaw.agreement.outcomes import Outcome, outcome
 from tests.openclaw.model_server import ScriptedModel

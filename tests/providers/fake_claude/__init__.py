@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from pytest_openclaw.errors import CallFailed
-from pytest_openclaw.protocols import ProviderSetup
 from pytest_openclaw.providers.claude_code_cli import ClaudeCodeCLI
-from pytest_openclaw.records import Request
+from pytest_openclaw.types.faults import CallFailed
+from pytest_openclaw.types.protocols import ProviderSetup
+from pytest_openclaw.types.requests import Request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_openclaw.records import Fault, Reply
+    from pytest_openclaw.types.replies import Fault, Reply
 
 CLI = Path(__file__).parent / "cli.py"
 DUMMY_KEY = "dummy-key-0123456789"

@@ -7,11 +7,12 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.errors import CallFailed
-from pytest_openclaw.protocols import ProviderSetup
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
-from pytest_openclaw.records import Fault, Reply, Request
+from pytest_openclaw.types.faults import CallFailed
+from pytest_openclaw.types.protocols import ProviderSetup
+from pytest_openclaw.types.replies import Fault, Reply
+from pytest_openclaw.types.requests import Request
 from tests.providers.servers.misbehaving import sse
 
 if TYPE_CHECKING:

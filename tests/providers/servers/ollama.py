@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.protocols import ProviderSetup
 from pytest_openclaw.providers.ollama_native import OllamaNative
+from pytest_openclaw.types.protocols import ProviderSetup
 from tests.providers.servers.apis import CHAT
 from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script, Step
 

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_openclaw.records import Record, Target
-from pytest_openclaw.settings import Gates
 from pytest_openclaw.stats.compare import ComparedRuns
+from pytest_openclaw.stats.groups import group_records
 from pytest_openclaw.stats.summarising import summarise_run
-from pytest_openclaw.stats.summary import Summary, group_records
-from pytest_openclaw.toolcalls import ToolOutcome
+from pytest_openclaw.stats.summary import Summary
+from pytest_openclaw.types.records import Record
+from pytest_openclaw.types.settings import Gates
+from pytest_openclaw.types.targets import Target
+from pytest_openclaw.types.tool_calls import ToolOutcome
 
 NO_GATES = Gates()
 TARGET = Target(provider="ollama_openai", model="qwen3:8b")

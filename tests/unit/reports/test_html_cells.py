@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.records import Record
 from pytest_openclaw.reports.html.cells import (
     FAULT,
     MISSED,
@@ -20,9 +19,10 @@ from pytest_openclaw.reports.html.cells import (
 )
 from pytest_openclaw.reports.html.island import TextPool
 from pytest_openclaw.reports.html.shown import Shown, ShownCall, ShownTurn
-from pytest_openclaw.toolcalls import Dispatched, ToolCall
+from pytest_openclaw.types.records import Record
+from pytest_openclaw.types.tool_calls import Dispatched, ToolCall
 from tests.unit.reports.summaries import TARGET, fault, missed, record
-from tests.unit.run.stored_runs import definition
+from tests.unit.stored.stored_runs import definition
 
 SILENCE: dict[str, Any] = {"success": False, "objective_pass": None, "failure_type": "empty_response"}
 

@@ -7,11 +7,13 @@ from typing import get_args
 
 import pytest
 
-from pytest_openclaw.judge import prepare
-from pytest_openclaw.records import Cell, Prompt, Reply, Target, Timing, Turn
+from pytest_openclaw.judging.judge import prepare
 from pytest_openclaw.reports.failure import OUTCOMES, render_failure
-from pytest_openclaw.toolcalls import ToolCall, ToolOutcome
 from pytest_openclaw.tools.catalogue import load_catalogue
+from pytest_openclaw.types.prompts import Cell, Prompt
+from pytest_openclaw.types.replies import Reply, Timing, Turn
+from pytest_openclaw.types.targets import Target
+from pytest_openclaw.types.tool_calls import ToolCall, ToolOutcome
 from pytest_openclaw.validators.text import Noop
 
 PROMPT = Prompt(

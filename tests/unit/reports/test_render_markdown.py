@@ -6,9 +6,10 @@ import re
 
 import pytest
 
-from pytest_openclaw.records import Record, Target
 from pytest_openclaw.reports.markdown import HEADERS, LATENCY_HEADERS, render_markdown
-from pytest_openclaw.settings import Gates
+from pytest_openclaw.types.records import Record
+from pytest_openclaw.types.settings import Gates
+from pytest_openclaw.types.targets import Target
 from tests.unit.reports.summaries import (
     TARGET,
     cell,

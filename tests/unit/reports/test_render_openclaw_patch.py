@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.records import JsonObject
+from pytest_openclaw.core.json_types import JsonObject
 from pytest_openclaw.reports.json5 import comment, render_object
 from pytest_openclaw.reports.openclaw_config import KEYS, LATEST_RELEASE, patch_of, unknown_keys
 from pytest_openclaw.reports.openclaw_patch import Origin, Patch, check_command, render_patch
 from pytest_openclaw.stats.routing import Candidate, Proof, Proofs, plan_routes
 from tests.unit.reports.summaries import record
-from tests.unit.routes import ENOUGH, as_text, candidate, capped, rows_of, settled, target, unsettled
+from tests.unit.stats.routes import ENOUGH, as_text, candidate, capped, rows_of, settled, target, unsettled
 
 ORIGIN = Origin(run_id="20261121_233059", version="0.1.0")
 READS = Proofs(tools={"exec": Proof(n=9, n_right=2, n_prompts=9), "read": ENOUGH})

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.records import Record, Target
+from pytest_openclaw.core.text import printable
 from pytest_openclaw.reports.numbers import columns
 from pytest_openclaw.reports.terminal import WIDTH, render_complaints, render_terminal
-from pytest_openclaw.settings import Gates
 from pytest_openclaw.stats.summary import Summary
-from pytest_openclaw.text import printable
+from pytest_openclaw.types.records import Record
+from pytest_openclaw.types.settings import Gates
+from pytest_openclaw.types.targets import Target
 from tests.ci_systems import all_commands
 from tests.unit.reports.summaries import (
     NO_GATES,

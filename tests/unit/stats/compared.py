@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_openclaw.records import Record, Target
 from pytest_openclaw.stats.compare import ComparedRuns, Comparison, compare_records
 from pytest_openclaw.stats.pairing import Obstacles
+from pytest_openclaw.types.records import Record
+from pytest_openclaw.types.targets import Target
 from tests.unit.reports.summaries import TARGET, fault, missed, record
 
 

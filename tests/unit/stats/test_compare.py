@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from pytest_openclaw.records import Record, Target
 from pytest_openclaw.stats.compare import comparison_from_json, comparison_to_json
 from pytest_openclaw.stats.pairing import Obstacle, Obstacles
+from pytest_openclaw.types.records import Record
+from pytest_openclaw.types.targets import Target
 from tests.unit.reports.summaries import TARGET, record
 from tests.unit.stats.compared import cells, compare, only
 

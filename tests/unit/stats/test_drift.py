@@ -8,8 +8,8 @@ import pytest
 
 from pytest_openclaw.stats.drift import Surface, compare_surfaces, compare_tools, nearest
 from pytest_openclaw.stats.parameters import parameters_of
-from pytest_openclaw.toolcalls import Tool
 from pytest_openclaw.tools.catalogue import load_catalogue
+from pytest_openclaw.types.tool_calls import Tool
 
 
 def _tool(properties: dict[str, Any], name: str = "t", words: str = "", **more: Any) -> Tool:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.records import CellKey, Record, Target
 from pytest_openclaw.stats.forecast import History, Line, Sum, Typical, total
+from pytest_openclaw.types.records import Record
+from pytest_openclaw.types.targets import CellKey, Target
 
 A, B, C = (Target(provider="p", model=model) for model in "abc")
 

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.gate_lines import parse_gate_line
-from pytest_openclaw.records import Record, Target
-from pytest_openclaw.settings import Gates
+from pytest_openclaw.session.gate_options import parse_gate_line
 from pytest_openclaw.stats.gates import GateResult
+from pytest_openclaw.types.records import Record
+from pytest_openclaw.types.settings import Gates
+from pytest_openclaw.types.targets import Target
 from tests.unit.reports.summaries import TARGET, cell, fault, missed, record, restraint_cells, summary_of
 
 OTHER = Target(provider="lab", model="Small:1b")

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_openclaw.records import Target
-from pytest_openclaw.settings import Gates
 from pytest_openclaw.stats.gates import GateResult
 from pytest_openclaw.stats.summarising import summarise_run
+from pytest_openclaw.types.settings import Gates
+from pytest_openclaw.types.targets import Target
 from tests.unit.reports.summaries import TARGET
 from tests.unit.stats.compared import cells, compare
 

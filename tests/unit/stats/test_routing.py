@@ -6,7 +6,7 @@ import pytest
 
 from pytest_openclaw.stats.routing import Candidate, Proof, Proofs, plan_routes
 from tests.unit.reports.summaries import fault, tool_cells
-from tests.unit.routes import ENOUGH, NATIVE, as_text, candidate, capped, settled, target, unsettled
+from tests.unit.stats.routes import ENOUGH, NATIVE, as_text, candidate, capped, settled, target, unsettled
 
 HEARTBEATS = Proofs(tools={}, heartbeat=ENOUGH)
 TEXT = Proofs(tools={}, text=ENOUGH)

@@ -8,19 +8,16 @@ from typing import Any
 import jsonschema
 import pytest
 
-from pytest_openclaw.records import Record, Target
-from pytest_openclaw.schema import from_row, load_schema, to_row
-from pytest_openclaw.settings import Gates
 from pytest_openclaw.stats.findings import known_failures, missed_by_all, slowest
 from pytest_openclaw.stats.gates import check_gates, overall
+from pytest_openclaw.stats.groups import Snapshots, group_records, summarise_group
 from pytest_openclaw.stats.intervals import Interval
-from pytest_openclaw.stats.summary import (
-    Snapshots,
-    Summary,
-    group_records,
-    summarise_group,
-    summary_to_json,
-)
+from pytest_openclaw.stats.summary import Summary, summary_to_json
+from pytest_openclaw.types.documents import load_schema
+from pytest_openclaw.types.records import Record
+from pytest_openclaw.types.rows import from_row, to_row
+from pytest_openclaw.types.settings import Gates
+from pytest_openclaw.types.targets import Target
 
 TARGET = Target(provider="p", model="m")
 

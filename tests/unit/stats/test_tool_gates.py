@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.records import Record
-from pytest_openclaw.settings import Gates
-from pytest_openclaw.toolcalls import ToolDemand
+from pytest_openclaw.types.records import Record
+from pytest_openclaw.types.settings import Gates
+from pytest_openclaw.types.tool_calls import ToolDemand
 from tests.unit.reports.summaries import cell, fault, restraint_cells, summary_of, tool_cells
 
 NATIVE = {"suite": "native", "tools_offered": 11}

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pytest
 
-from pytest_openclaw.records import Reply, Verdict
+from pytest_openclaw.types.replies import Reply, Verdict
 from pytest_openclaw.validators.registry import Registry, build_registry
 
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.records import Prompt, Target
 from pytest_openclaw.suites import build_cells, select_prompts, unmatched
-from pytest_openclaw.toolcalls import Tool
+from pytest_openclaw.types.prompts import Prompt
+from pytest_openclaw.types.targets import Target
+from pytest_openclaw.types.tool_calls import Tool
 from pytest_openclaw.validators.combine import Not
 from pytest_openclaw.validators.text import Noop
 from pytest_openclaw.validators.tool_invocation import ToolInvocation

@@ -7,8 +7,8 @@ from dataclasses import fields, replace
 
 import pytest
 
-from pytest_openclaw.records import Prompt
 from pytest_openclaw.suites import definition
+from pytest_openclaw.types.prompts import Prompt
 
 
 def test_every_field_is_there_with_its_default():

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.records import Target
 from pytest_openclaw.suites import spread
+from pytest_openclaw.types.targets import Target
 
 LOCAL_A, LOCAL_B = Target(provider="ollama", model="a"), Target(provider="ollama", model="b")
 CLOUD = Target(provider="cloud", model="c")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_openclaw.errors import SuiteError
+from pytest_openclaw.core.errors import SuiteError
 from pytest_openclaw.suites import load_suite
 from pytest_openclaw.validators import BUILTIN, build_registry
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.errors import SuiteError
+from pytest_openclaw.core.errors import SuiteError
 from pytest_openclaw.suites import load_suite
 from pytest_openclaw.suites.neutral import TOKENS_A_WORD, neutral_text
 from pytest_openclaw.suites.parse import parse_suite

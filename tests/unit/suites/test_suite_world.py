@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.records import Prompt
 from pytest_openclaw.suites import definition
 from pytest_openclaw.suites.prompt import read_prompt
 from pytest_openclaw.suites.world import read_world
-from pytest_openclaw.worlds import Answer, Command, World
+from pytest_openclaw.types.prompts import Prompt
+from pytest_openclaw.types.worlds import Answer, Command, World
 
 FULL: dict[str, Any] = {
     "files": {"a.txt": "one", "/etc/hosts": "127.0.0.1"},

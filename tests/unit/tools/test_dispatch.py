@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.errors import OpenClawError
-from pytest_openclaw.toolcalls import Dispatched, Tool, ToolCall
+from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.tools.dispatch import dispatch, is_forgotten, same_tool
+from pytest_openclaw.types.tool_calls import Dispatched, Tool, ToolCall
 
 CATALOGUE = load_catalogue()
 DIRECT = CATALOGUE.surface("direct")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from pytest_openclaw.records import Reply
-from pytest_openclaw.toolcalls import ToolCall
 from pytest_openclaw.tools import invoked_tools
+from pytest_openclaw.types.replies import Reply
+from pytest_openclaw.types.tool_calls import ToolCall
 
 
 @pytest.mark.parametrize(

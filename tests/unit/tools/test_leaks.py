@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.toolcalls import Tool
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.tools.leaks import find_leaks
+from pytest_openclaw.types.tool_calls import Tool
 
 TOOLS = load_catalogue().surface("direct")
 PATH = '{"path": "notes.md"}'

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_openclaw.records import Reply, Verdict
+from pytest_openclaw.types.replies import Reply, Verdict
 from pytest_openclaw.validators.combine import AllOf, AnyOf, Not
 from pytest_openclaw.validators.counts import MaxWords
 from pytest_openclaw.validators.text import Contains, Noop

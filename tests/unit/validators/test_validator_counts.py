@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.records import Reply
+from pytest_openclaw.types.replies import Reply
 from pytest_openclaw.validators.counts import ExactBullets, MaxSentences, MaxWords
 from pytest_openclaw.validators.sentences import count_sentences
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.errors import OpenClawError
-from pytest_openclaw.records import Reply
-from pytest_openclaw.validators import json_schema
-from pytest_openclaw.validators.json_text import same
+from pytest_openclaw.core import json_schema
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.json_text import same
+from pytest_openclaw.types.replies import Reply
 from pytest_openclaw.validators.json_values import JsonEquals, JsonSchema
 
 ROUTE = {
@@ -225,7 +225,7 @@ LONG = "x" * 3000
 )
 def test_runaway_patterns_in_a_schema_are_a_fault(monkeypatch, schema, value):
     """A pattern in a schema is bounded as one in regex_fullmatch is."""
-    monkeypatch.setattr("pytest_openclaw.validators.patterns.PATTERN_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("pytest_openclaw.core.bounded_regex.PATTERN_TIMEOUT_S", 0.05)
 
     with pytest.raises(OpenClawError, match="cannot be decided on a reply of 3000 characters"):
         JsonSchema(schema=schema).check(Reply(text=json.dumps(value)))

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.records import Reply
-from pytest_openclaw.toolcalls import ToolCall
+from pytest_openclaw.types.replies import Reply
+from pytest_openclaw.types.tool_calls import ToolCall
 from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
 
 SPECS = [

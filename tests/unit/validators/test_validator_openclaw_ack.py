@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_openclaw.records import Reply
+from pytest_openclaw.types.replies import Reply
 from pytest_openclaw.validators.openclaw_ack import OpenclawAck
 
 

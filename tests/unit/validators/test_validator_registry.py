@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import pytest
 
-from pytest_openclaw.errors import SuiteError
-from pytest_openclaw.protocols import Validator
-from pytest_openclaw.records import Reply, Verdict
+from pytest_openclaw.core.errors import SuiteError
+from pytest_openclaw.types.protocols import Validator
+from pytest_openclaw.types.replies import Reply, Verdict
 from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
 from pytest_openclaw.validators.combine import AllOf, AnyOf, Not
 from pytest_openclaw.validators.counts import MaxWords

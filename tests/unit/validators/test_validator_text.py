@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_openclaw.records import Reply, Verdict
+from pytest_openclaw.types.replies import Reply, Verdict
 from pytest_openclaw.validators.text import Contains, Exact, Noop, OneOf, RegexFullmatch
 
 FOUR_BLANKS = " \t\r\n"

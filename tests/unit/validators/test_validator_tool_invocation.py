@@ -2,8 +2,8 @@
 
 import pytest
 
-from pytest_openclaw.records import Reply
-from pytest_openclaw.toolcalls import ToolCall
+from pytest_openclaw.types.replies import Reply
+from pytest_openclaw.types.tool_calls import ToolCall
 from pytest_openclaw.validators import expected_tools, restrains
 from pytest_openclaw.validators.combine import AllOf, AnyOf, Not
 from pytest_openclaw.validators.text import Noop

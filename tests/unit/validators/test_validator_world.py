@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.errors import OpenClawError
-from pytest_openclaw.records import Reply, Turn
-from pytest_openclaw.toolcalls import ToolCall
+from pytest_openclaw.core import bounded_regex
+from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.tools.world import final_state
-from pytest_openclaw.validators import BUILTIN, build_registry, build_validator, patterns
-from pytest_openclaw.worlds import Command, World
+from pytest_openclaw.types.replies import Reply, Turn
+from pytest_openclaw.types.tool_calls import ToolCall
+from pytest_openclaw.types.worlds import Command, World
+from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
 from tests.unit.tools.world.conftest import MESSAGE
 
 REGISTRY = build_registry(("tests", validator) for validator in BUILTIN)
@@ -190,7 +191,7 @@ def test_a_wrong_rule_is_refused(spec: dict[str, Any], why: str) -> None:
 
 def test_a_runaway_pattern_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends, and is the harness's fault, not the model's."""
-    monkeypatch.setattr(patterns, "PATTERN_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(bounded_regex, "PATTERN_TIMEOUT_S", 0.05)
 
     with pytest.raises(OpenClawError, match="cannot be decided"):
         checked({"ran": ["(?:x+x+)+y"]}, replied(("exec", {"command": "x" * 5000})))

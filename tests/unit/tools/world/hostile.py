@@ -8,8 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pytest_openclaw.toolcalls import ToolCall
-from pytest_openclaw.worlds import Answer, Command, World
+from pytest_openclaw.types.tool_calls import ToolCall
+from pytest_openclaw.types.worlds import Answer, Command, World
 
 _UNITS = (
     "a", "ab", "x\n", "\n", "a\n\n", "q b\n", "\r\n", "x\r", "\x0b", "\u2028", "é", "é\n", "\ufdfa", "\u0301", "a\u0301\u0316",

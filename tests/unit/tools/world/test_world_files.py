@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.tools.world import files as files_module
-from pytest_openclaw.worlds import World
+from pytest_openclaw.types.worlds import World
 
 NO_EDITS = "Missing required parameter: edits (received: path, edits=<array>). Supply correct parameters before retrying."
 
@@ -142,7 +142,7 @@ def test_edits_are_all_or_nothing(call: Any) -> None:
 
 def test_a_long_file_is_read_in_parts(calls_in: Any) -> None:
     """An answer is short enough for a small model, and says where to go on."""
-    from pytest_openclaw.worlds import World
+    from pytest_openclaw.types.worlds import World
 
     call = calls_in(World(files={"long": "\n".join(f"line {n}" for n in range(5000)), "wide": "x" * 99_999}))
 

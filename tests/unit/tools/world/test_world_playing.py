@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.records import Reply, Turn
-from pytest_openclaw.toolcalls import ToolCall
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.tools.world import Playing, carried_out, final_state
 from pytest_openclaw.tools.world.playing import MOST_CALLS, MOST_RESULT_CHARS
 from pytest_openclaw.tools.world.workspace import ROOM_CHARS
-from pytest_openclaw.worlds import Answer, World
+from pytest_openclaw.types.replies import Reply, Turn
+from pytest_openclaw.types.tool_calls import ToolCall
+from pytest_openclaw.types.worlds import Answer, World
 from tests.unit.tools.world.conftest import TOOLS, WORLD, Caller
 
 DIRECT = load_catalogue().surface("direct")

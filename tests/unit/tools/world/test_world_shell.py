@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.errors import OpenClawError
-from pytest_openclaw.validators import patterns
-from pytest_openclaw.worlds import Command, World
+from pytest_openclaw.core import bounded_regex
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.types.worlds import Command, World
 
 
 def failed(output: str, code: int) -> str:
@@ -130,7 +130,7 @@ def test_a_pattern_that_cannot_be_decided_is_the_suites_fault(
     calls_in: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It ends after its time, with words for the suite's author."""
-    monkeypatch.setattr(patterns, "PATTERN_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(bounded_regex, "PATTERN_TIMEOUT_S", 0.05)
     call = calls_in(World(commands=(Command(pattern="(?:x+x+)+y"),)))
 
     with pytest.raises(OpenClawError, match="cannot be decided"):

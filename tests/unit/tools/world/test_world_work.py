@@ -12,12 +12,9 @@ import jsonschema
 import pytest
 from hypothesis import given
 
-from pytest_openclaw.judge import judge
-from pytest_openclaw.records import Cell, Ending, Prompt, Reply, Target, Timing, Turn
-from pytest_openclaw.redact import Redactor
-from pytest_openclaw.run.recording import record_of
-from pytest_openclaw.schema import load_schema, to_row
-from pytest_openclaw.toolcalls import ToolCall
+from pytest_openclaw.asking.cell_records import record_of
+from pytest_openclaw.core.redact import Redactor
+from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.tools.dispatch.arguments import MAX_VALUES
 from pytest_openclaw.tools.world import Playing, final_state
 from pytest_openclaw.tools.world.edits import MOST_MARKS
@@ -30,8 +27,14 @@ from pytest_openclaw.tools.world.work import (
     n_read,
 )
 from pytest_openclaw.tools.world.workspace import ROOM_CHARS
+from pytest_openclaw.types.documents import load_schema
+from pytest_openclaw.types.prompts import Cell, Prompt
+from pytest_openclaw.types.replies import Ending, Reply, Timing, Turn
+from pytest_openclaw.types.rows import to_row
+from pytest_openclaw.types.targets import Target
+from pytest_openclaw.types.tool_calls import ToolCall
+from pytest_openclaw.types.worlds import World
 from pytest_openclaw.validators.text import Noop
-from pytest_openclaw.worlds import World
 from tests.searching import examples
 from tests.unit.tools.world.conftest import TOOLS
 from tests.unit.tools.world.hostile import turns, worlds

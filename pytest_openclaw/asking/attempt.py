@@ -1,0 +1,144 @@
+"""One attempt: a provider asked once, within its time, and what it gave made fit for a row."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+from math import inf
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.asking.clipping import bounded_fault, bounded_reply
+from pytest_openclaw.asking.truncation import cut_prompt
+from pytest_openclaw.core.clock import epoch_ms
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.text import valid_text
+from pytest_openclaw.providers.prices import usages_of
+from pytest_openclaw.types import faults
+from pytest_openclaw.types.faults import CallFailed
+from pytest_openclaw.types.replies import Fault, Reply, Timing
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any, TypeVar
+
+    from pytest_openclaw.types.protocols import Provider
+    from pytest_openclaw.types.requests import Request
+
+    T = TypeVar("T")
+
+# A provider bounds its own attempt, so that it can keep what came; this is for one that does not.
+GRACE_S = 5.0
+COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens")
+
+
+async def ask_once(provider: Provider, request: Request) -> tuple[Reply | Fault, Timing]:
+    """Ask once; a provider's own times go before those taken here, around the call."""
+    started = time.perf_counter()
+    started_at_ms = epoch_ms(started)
+    result: Reply | Fault
+    try:
+        reply = _tidy(await within(_patience_s(provider, request), provider.ask(request)))
+        cut = cut_prompt(provider.setup.name, request, reply)
+        # Its tokens are charged for.
+        result = reply if cut is None else replace(cut, usage=usages_of(reply), cut=reply.cut)
+    except CallFailed as failed:
+        fault = faults.checked(failed.fault)
+        result = bounded_fault(replace(fault, message=valid_text(fault.message), raw=valid_text(fault.raw)))
+    except TimeoutError:
+        result = faults.timed_out(provider.setup.name, request.timeout_s)
+    e2e_ms = (time.perf_counter() - started) * 1000
+    outside = Timing(started_at_ms=started_at_ms, ended_at_ms=started_at_ms + round(e2e_ms), e2e_ms=e2e_ms)
+    return result, result.timing or outside
+
+
+def _patience_s(provider: Provider, request: Request) -> float:
+    """How long a provider is waited for; one that plays a world itself has the time of each of its turns."""
+    steps = request.world.steps if request.world and provider.plays_worlds else 1
+    return request.timeout_s * steps + GRACE_S
+
+
+async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
+    """Await a provider's work, but not longer than `seconds`, even if it does not let itself be cancelled.
+
+    Whoever is cancelled when the work has just succeeded gets what it gave; the next await is cancelled then.
+
+    Raises:
+        TimeoutError: it took longer; it is given up.
+        OpenClawError: it tried to end this process, or cancelled itself.
+    """
+    task = asyncio.ensure_future(_without_exit(work))
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+    except asyncio.CancelledError:
+        if not _has_succeeded(task):
+            await _give_up(task)
+            raise
+        _cancel_the_next_await()
+    if not task.done():
+        await _give_up(task)
+        raise TimeoutError
+    if task.cancelled():
+        raise OpenClawError("the provider cancelled its own work")
+    return task.result()
+
+
+async def _without_exit(work: Coroutine[Any, Any, T]) -> T:
+    try:
+        return await work
+    except SystemExit as error:
+        # It would end the loop, and with it the asking of every other cell.
+        raise OpenClawError(f"the provider called sys.exit({error.code!r})") from error
+
+
+def _has_succeeded(task: asyncio.Task[Any]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None
+
+
+def _cancel_the_next_await() -> None:
+    here = asyncio.current_task()
+    assert here is not None, "a coroutine runs in a task"
+    here.cancel()
+
+
+async def _give_up(task: asyncio.Task[Any]) -> None:
+    """Cancel, and wait a moment, so that what the provider has started is ended with it."""
+    task.cancel()
+    await asyncio.wait({task}, timeout=GRACE_S)
+    if task.done() and not task.cancelled():
+        task.exception()  # looked at, so that asyncio does not complain about it
+
+
+def _tidy(reply: Reply) -> Reply:
+    """Make a guest's texts valid too, and all no longer than is judged: a lone surrogate would end a worker.
+
+    Raises:
+        TypeError: it is no reply, or a row could not hold it.
+    """
+    if not isinstance(reply, Reply):
+        raise TypeError(f"a provider's ask returns a Reply, not {type(reply).__name__}")
+    for name in COUNTS:
+        count = getattr(reply, name)
+        if count is not None and (not isinstance(count, int) or count < 0):
+            raise TypeError(f"Reply.{name} is a whole number or None, not {count!r}")
+    if reply.tokens_per_s is not None and not 0 < reply.tokens_per_s < inf:
+        raise TypeError(f"Reply.tokens_per_s is a number above 0 or None, not {reply.tokens_per_s!r}")
+    valid = replace(
+        reply,
+        text=valid_text(reply.text),
+        raw=valid_text(reply.raw or reply.text),
+        reasoning=valid_text(reply.reasoning),
+        refusal=None if reply.refusal is None else valid_text(reply.refusal),
+        finish_reason=None if reply.finish_reason is None else valid_text(reply.finish_reason),
+        effective_model=None if reply.effective_model is None else valid_text(reply.effective_model),
+        tool_calls=tuple(
+            replace(
+                call,
+                name=valid_text(call.name),
+                arguments=valid_text(call.arguments),
+                id=None if call.id is None else valid_text(call.id),
+            )
+            for call in reply.tool_calls
+        ),
+    )
+    return bounded_reply(valid)

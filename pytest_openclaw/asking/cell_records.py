@@ -1,0 +1,184 @@
+"""A cell's ending and judgement → its `Record`."""
+
+from __future__ import annotations
+
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.asking.clipping import clipped
+from pytest_openclaw.core.text import valid_value
+from pytest_openclaw.judging.judge import conclude, tool_demand_of
+from pytest_openclaw.suites import known_failure_of
+from pytest_openclaw.tools.dispatch import dispatch
+from pytest_openclaw.types.faults import outcome_of
+from pytest_openclaw.types.records import Record
+from pytest_openclaw.types.replies import Fault, Reply, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_openclaw.core.redact import Redactor
+    from pytest_openclaw.judging.judge import Judgement
+    from pytest_openclaw.types.prompts import Cell
+    from pytest_openclaw.types.replies import Ending, Timing, Turn
+    from pytest_openclaw.types.tool_calls import Problem, ToolCall
+
+
+def record_of(
+    run_id: str, cell: Cell, ending: Ending, judgement: Judgement | None, redactor: Redactor
+) -> Record:
+    """Return the cell's row.
+
+    Args:
+        run_id: the run's.
+        cell: what was asked.
+        ending: how the asking ended.
+        judgement: of a reply; None for a fault.
+        redactor: takes secrets out of every text that came from outside.
+    """
+    timing = ending.timing
+    known = known_failure_of(cell.prompt, cell.target)
+    common: dict[str, Any] = {
+        "run_id": run_id,
+        "provider": cell.target.provider,
+        "model": cell.target.model,
+        "thinking_level": cell.target.thinking_level,
+        "prompt_id": cell.prompt.id,
+        "prompt_name": cell.prompt.name,
+        "suite": cell.prompt.suite,
+        "category": cell.prompt.category,
+        "repeat": cell.repeat,
+        "started_at_ms": timing.started_at_ms,
+        "ended_at_ms": timing.ended_at_ms,
+        "e2e_ms": round(timing.e2e_ms),
+        "ttft_ms": _whole(timing.ttft_ms),
+        "ttfo_ms": _whole(timing.ttfo_ms),
+        "attempts": ending.attempts,
+        "retry_wait_ms": round(ending.retry_wait_ms),
+        "queue_ms": _whole(ending.queue_ms),
+        "cold_start": ending.cold_start,
+        "in_flight": ending.in_flight,
+        "cost_usd": ending.cost_usd,
+        "tools_offered": None if cell.prompt.tools is None else len(cell.prompt.tools),
+        "probe": cell.prompt.probe,
+        "padding_tokens": cell.prompt.padding_tokens,
+        "pressure_of": cell.prompt.pressure_of,
+        "tool_demand": tool_demand_of(cell.prompt),
+        "known_failure": None if known is None else known.reason,
+    }
+    if isinstance(ending.result, Fault):
+        specific = _of_fault(cell, ending.result)
+    else:
+        assert judgement is not None, "a reply is always judged"
+        specific = _of_reply(ending.result, judgement, timing)
+    # A guest's validator or a test's assertion may quote half a surrogate pair; no file or wire takes that.
+    return clipped(Record(**common, **redactor.value(valid_value(specific)), cut=ending.result.cut))
+
+
+def _of_fault(cell: Cell, fault: Fault) -> dict[str, Any]:
+    outcome = outcome_of(fault)
+    # A filtered answer is the model's, so it ends a tool cell as an empty one does.
+    silence = conclude(cell.prompt, Reply(), Verdict(passed=None)) if outcome.status == "ok" else None
+    return {
+        "availability_status": outcome.status,
+        "success": outcome.success,
+        "failure_type": outcome.failure_type,
+        "raw_output": fault.raw,
+        "fault_message": fault.message,
+        "turns": tuple(_turn(turn, _problems(cell, turn)) for turn in fault.turns) or None,
+        "tool_outcome": silence and silence.tool_outcome,
+    }
+
+
+def _problems(cell: Cell, turn: Turn) -> dict[ToolCall, Problem | None]:
+    return {call: dispatch(call, cell.prompt.tools or ()).problem for call in turn.calls}
+
+
+def _of_reply(reply: Reply, judgement: Judgement, timing: Timing) -> dict[str, Any]:
+    # The same call has the same problem whenever it is made.
+    problems = {one.call: one.problem for one in judgement.reply.dispatched}
+    timed_out = {place for place, one in enumerate(judgement.reply.dispatched) if one.timed_out}
+    return {
+        **of_judgement(judgement),
+        "raw_output": reply.raw or reply.text,
+        "input_tokens": reply.input_tokens,
+        "output_tokens": reply.output_tokens,
+        "reasoning_tokens": reply.reasoning_tokens,
+        "cached_tokens": reply.cached_tokens,
+        "tokens_per_s": reply.tokens_per_s or _speed_of(reply, timing),
+        "tool_call_details": tuple(
+            {
+                "id": call.id,
+                "name": call.name,
+                "arguments": call.arguments,
+                **({"timed_out": True} if place in timed_out else {}),
+            }
+            for place, call in enumerate(reply.tool_calls)
+        ),
+        "finish_reason": reply.finish_reason,
+        "effective_model": reply.effective_model,
+        "turns": tuple(_turn(turn, problems) for turn in reply.turns) or None,
+        "ended_by": reply.ended_by,
+        "start_up_ms": _whole(reply.start_up_ms),
+    }
+
+
+def of_judgement(judgement: Judgement) -> dict[str, Any]:
+    """Return the fields of a row that the judging decides; the others were measured."""
+    outcome, verdict = judgement.outcome, judgement.verdict
+    names = judgement.reply.tool_names
+    return {
+        "availability_status": outcome.status,
+        "success": outcome.success,
+        "failure_type": outcome.failure_type,
+        "objective_pass": verdict.passed,
+        "violation": verdict.violation,
+        "parsed_output": verdict.parsed,
+        "tool_calls": names,
+        "tool_call_count": len(names),
+        "tool_use_success": judgement.tool_use_success,
+        "tool_outcome": judgement.tool_outcome,
+        "tool_notes": tuple(
+            dict.fromkeys(note for call in judgement.reply.dispatched for note in call.notes)
+        ),
+    }
+
+
+def _turn(turn: Turn, problems: Mapping[ToolCall, Problem | None]) -> dict[str, Any]:
+    timing = turn.timing
+    answered = chain(turn.results, repeat(None))
+    return {
+        "text": turn.text,
+        "reasoning": turn.reasoning,
+        "calls": [
+            {
+                "id": call.id,
+                "name": call.name,
+                "arguments": call.arguments,
+                "result": result,
+                "problem": problems.get(call),
+            }
+            for call, result in zip(turn.calls, answered, strict=False)
+        ],
+        "e2e_ms": timing and round(timing.e2e_ms),
+        "ttft_ms": timing and _whole(timing.ttft_ms),
+        "input_tokens": turn.input_tokens,
+        "output_tokens": turn.output_tokens,
+        "finish_reason": turn.finish_reason,
+    }
+
+
+def _speed_of(reply: Reply, timing: Timing) -> float | None:
+    """Tokens per second from the first to the last; what came before the first of a turn is TTFT's."""
+    turns = [(turn.output_tokens, turn.timing) for turn in reply.turns] or [(reply.output_tokens, timing)]
+    told = [
+        (tokens - 1, times.e2e_ms - times.ttft_ms)
+        for tokens, times in turns
+        if tokens is not None and tokens > 1 and times is not None and times.ttft_ms is not None
+    ]
+    generating_ms = sum(ms for _, ms in told)
+    return round(sum(n for n, _ in told) / generating_ms * 1000, 1) if generating_ms > 0 else None
+
+
+def _whole(milliseconds: float | None) -> int | None:
+    return None if milliseconds is None else round(milliseconds)

@@ -1,0 +1,273 @@
+"""Cuts what is too long: a reply as it comes in, so that judging it takes a bounded time, and each row.
+
+Both count the bytes that they leave out, of a text as UTF-8 and of a list as JSON, by the field of the row
+that lacks them; `answer` is what was not judged of a text, `reasoning` what a reasoning channel lacks.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.core.json_lines import line_of
+from pytest_openclaw.core.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES, MAX_TEXT_BYTES, clip
+from pytest_openclaw.tools.thinking import strip_thinking
+from pytest_openclaw.types.rows import to_row
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.replies import Fault, Reply, Turn, Usage
+    from pytest_openclaw.types.tool_calls import ToolCall
+
+MAX_ROW_BYTES = 1024 * 1024
+MAX_CALLS = 256
+"""Of one turn; together they take at most `MAX_CALLS_BYTES`."""
+MAX_NAME_BYTES = 1024
+"""Of a name or a word: a tool, an id, a model, a finish reason."""
+
+_MOST_THINKING_BYTES = 16 * MAX_ANSWER_BYTES
+# The name and the number of every field that can be cut take less.
+_ROOM_FOR_CUT = 1024
+_OF_JUDGEMENT = frozenset({"violation", "parsed_output", "tool_calls", "tool_notes", "fault_message"})
+_TEXTS = {
+    "finish_reason": MAX_NAME_BYTES,
+    "effective_model": MAX_NAME_BYTES,
+    "violation": MAX_TEXT_BYTES // 4,
+    "fault_message": MAX_TEXT_BYTES // 4,
+    "raw_output": MAX_TEXT_BYTES,
+}
+_LISTS = {
+    "tool_calls": MAX_TEXT_BYTES,
+    "tool_notes": MAX_TEXT_BYTES,
+    "tool_call_details": MAX_ROW_BYTES,
+    "turns": MAX_ROW_BYTES,
+}
+"""In the order in which they take what room the texts leave."""
+
+
+class _Cuts:
+    """What was left out so far."""
+
+    def __init__(self, before: Mapping[str, int] | None = None) -> None:
+        self.by_field = Counter(before or {})
+
+    def add(self, field: str, n_bytes: int) -> None:
+        if n_bytes:
+            self.by_field[field] += n_bytes
+
+    def text(self, field: str, text: str, max_bytes: int) -> str:
+        kept = clip(text, max_bytes)
+        if len(kept) < len(text):
+            self.add(field, _bytes(text) - _bytes(kept))
+        return kept
+
+    def word(self, field: str, text: str | None) -> str | None:
+        return None if text is None else self.text(field, text, MAX_NAME_BYTES)
+
+    def value(self, field: str, before: Any, kept: Any) -> Any:
+        if kept is not before:
+            self.add(field, _size(before) - _size(kept))
+        return kept
+
+
+# --- what comes in --------------------------------------------------------------------------------
+
+
+def bounded_reply(reply: Reply) -> Reply:
+    """Return a reply of which no part is too long to be judged, and that says what it lacks."""
+    cuts = _Cuts(reply.cut)
+    turns = tuple(_turn(turn, cuts) for turn in reply.turns)
+    return replace(
+        reply,
+        text=_answer(reply.text, cuts),
+        reasoning=cuts.text("reasoning", reply.reasoning, MAX_ANSWER_BYTES),
+        raw=cuts.text("raw_output", reply.raw, MAX_ANSWER_BYTES),
+        refusal=None if reply.refusal is None else clip(reply.refusal),  # which stands in `raw` too
+        finish_reason=cuts.word("finish_reason", reply.finish_reason),
+        effective_model=cuts.word("effective_model", reply.effective_model),
+        turns=turns,
+        tool_calls=tuple(call for turn in turns for call in turn.calls)
+        if turns
+        else _calls(reply.tool_calls, cuts),
+        usage=_usages(reply.usage),
+        cut=dict(cuts.by_field),
+    )
+
+
+def bounded_fault(fault: Fault) -> Fault:
+    """Return a fault that is not too long, and that says what it lacks."""
+    cuts = _Cuts(fault.cut)
+    return replace(
+        fault,
+        message=cuts.text("fault_message", fault.message, MAX_TEXT_BYTES),
+        raw=cuts.text("raw_output", fault.raw, MAX_ANSWER_BYTES),
+        turns=tuple(_turn(turn, cuts) for turn in fault.turns),
+        usage=_usages(fault.usage),
+        cut=dict(cuts.by_field),
+    )
+
+
+def all_cuts(parts: Sequence[Reply | Fault]) -> Mapping[str, int]:
+    """Return what the turns of an exchange lack together."""
+    cuts = _Cuts()
+    for part in parts:
+        cuts.by_field.update(part.cut)
+    return dict(cuts.by_field)
+
+
+def _answer(text: str, cuts: _Cuts) -> str:
+    """Return as much of a text as is judged; of one that is too long the thinking goes first."""
+    if _bytes(text) <= MAX_ANSWER_BYTES:
+        return text
+    near = cuts.text("answer", text, _MOST_THINKING_BYTES)
+    return cuts.text("answer", strip_thinking(near), MAX_ANSWER_BYTES)
+
+
+def _calls(calls: Sequence[ToolCall], cuts: _Cuts) -> tuple[ToolCall, ...]:
+    kept: list[ToolCall] = []
+    room = MAX_CALLS_BYTES
+    for call in calls:
+        if len(kept) == MAX_CALLS or room <= 0:
+            cuts.add("tool_call_details", _size_of(call))
+            continue
+        one = replace(
+            call,
+            name=cuts.text("tool_call_details", call.name, MAX_NAME_BYTES),
+            id=cuts.word("tool_call_details", call.id),
+            arguments=cuts.text("tool_call_details", call.arguments, room),
+        )
+        room -= _size_of(one)
+        kept.append(one)
+    return tuple(kept)
+
+
+def _turn(turn: Turn, cuts: _Cuts) -> Turn:
+    return replace(
+        turn,
+        text=_answer(turn.text, cuts),
+        reasoning=cuts.text("reasoning", turn.reasoning, MAX_ANSWER_BYTES),
+        calls=(calls := _calls(turn.calls, cuts)),
+        results=tuple(cuts.text("turns", result, MAX_TEXT_BYTES) for result in turn.results[: len(calls)]),
+        finish_reason=cuts.word("turns", turn.finish_reason),
+    )
+
+
+def _usages(usages: Sequence[Usage]) -> tuple[Usage, ...]:
+    return tuple(
+        usage if usage.model is None else replace(usage, model=clip(usage.model, MAX_NAME_BYTES))
+        for usage in usages
+    )
+
+
+def _size_of(call: ToolCall) -> int:
+    return _bytes(call.name) + _bytes(call.arguments) + _bytes(call.id or "")
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
+
+
+# --- what is written ------------------------------------------------------------------------------
+
+
+def clipped(record: Record) -> Record:
+    """Return a record whose row takes at most `MAX_ROW_BYTES`, and that says what it lacks."""
+    cuts = _Cuts(record.cut)
+    texts: dict[str, Any] = {
+        name: cuts.text(name, text, most)
+        for name, most in _TEXTS.items()
+        if (text := getattr(record, name)) is not None
+    }
+    parsed = record.parsed_output
+    if parsed is not None and _size(parsed) > MAX_TEXT_BYTES:
+        parsed = cuts.value("parsed_output", parsed, None)
+    record = replace(record, **texts, parsed_output=parsed, cut=None)
+    record = _with_lists(record, cuts)
+    return replace(record, truncated=bool(cuts.by_field) or record.truncated, cut=dict(cuts.by_field) or None)
+
+
+def unjudged(record: Record) -> Record:
+    """Return a record that is to be judged again: what its old verdict lacks says nothing of the new one."""
+    if record.cut is None:
+        return record
+    cut = {name: n_bytes for name, n_bytes in record.cut.items() if name not in _OF_JUDGEMENT}
+    return replace(record, truncated=bool(cut), cut=cut or None)
+
+
+def _with_lists(record: Record, cuts: _Cuts) -> Record:
+    lists: dict[str, Any] = {name: list(value) for name in _LISTS if (value := getattr(record, name))}
+    nothing: dict[str, Any] = dict.fromkeys(lists, ())
+    empty = replace(record, **nothing)
+    room = MAX_ROW_BYTES - _ROOM_FOR_CUT - _size(to_row(empty))
+    for name, value in lists.items():
+        kept = cuts.value(name, value, beginning(_with_short_texts(value), min(_LISTS[name], room)))
+        room -= _size(kept)
+        lists[name] = tuple(kept)
+    return replace(record, **lists)
+
+
+def beginning(value: Any, room: int) -> Any:
+    """Return as much of a JSON value as takes at most `room` bytes in a row.
+
+    A list ends with the first item that is not whole; an object has all its keys, and needs room for those.
+    """
+    if _size(value) <= room:
+        return value
+    if isinstance(value, str):
+        return _beginning_of_text(value, room)
+    if isinstance(value, dict):
+        return _beginning_of_object(value, room)
+    return _beginning_of_list(value, room) if isinstance(value, list) else value
+
+
+def _with_short_texts(value: Any) -> Any:
+    """Return a JSON value whose texts are no longer than one may be."""
+    if isinstance(value, str):
+        return clip(value)
+    if isinstance(value, dict):
+        return {key: _with_short_texts(item) for key, item in value.items()}
+    return [_with_short_texts(item) for item in value] if isinstance(value, list) else value
+
+
+def _beginning_of_text(text: str, room: int) -> str:
+    fitting = bisect_right(range(len(text)), room, key=lambda end: _size(text[:end]))
+    return text[: max(0, fitting - 1)]
+
+
+def _beginning_of_object(value: Mapping[str, Any], room: int) -> dict[str, Any]:
+    spare = room - _size(_empty(value))
+    kept = {}
+    for key, item in value.items():
+        least = _size(_empty(item))
+        kept[key] = beginning(item, least + spare)
+        spare -= _size(kept[key]) - least
+    return kept
+
+
+def _beginning_of_list(value: Sequence[Any], room: int) -> list[Any]:
+    kept = []
+    room -= len("[]")
+    for item in value:
+        room -= len(", ")
+        if _size(_empty(item)) > room:
+            break
+        kept.append(beginning(item, room))
+        room -= _size(kept[-1])
+        if kept[-1] is not item:
+            break
+    return kept
+
+
+def _empty(value: Any) -> Any:
+    """The least that can be left of a value."""
+    if isinstance(value, dict):
+        return {key: _empty(item) for key, item in value.items()}
+    return type(value)() if isinstance(value, str | list) else value
+
+
+def _size(value: Any) -> int:
+    return len(line_of(value))

@@ -1,0 +1,232 @@
+"""A scripted exchange: a model asked turn by turn, its calls answered from a small world.
+
+It ends at an answer, at the world's last step, or where OpenClaw would end the run: at a call whose
+arguments are no JSON, or of a tool that has not existed ten times before. Where OpenClaw would ask again
+(`recovery.py`), it goes on. Each turn is an attempt like any other, with retries and a time of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.asking.attempt import within
+from pytest_openclaw.asking.clipping import all_cuts
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.providers.prices import total_tokens, total_usd
+from pytest_openclaw.types import faults
+from pytest_openclaw.types.replies import Ending, Fault, Reply, Timing, Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from pytest_openclaw.tools.recovery import Nudge
+    from pytest_openclaw.tools.world import Playing
+    from pytest_openclaw.types.replies import EndedBy
+    from pytest_openclaw.types.requests import Request
+    from pytest_openclaw.types.tool_calls import Dispatched, ToolCall
+
+_Answered = tuple[tuple["ToolCall", ...], tuple[str, ...], "EndedBy | None"]
+# The world bounds itself by far less; this is for what nobody thought of.
+PLAYING_S = 60.0
+
+
+async def hold_exchange(request: Request, ask: Callable[[Request], Awaitable[Ending]]) -> Ending:
+    """Ask until the exchange ends, and return one ending for all of it.
+
+    Args:
+        request: with its world; its history grows from turn to turn.
+        ask: asks once, with retries.
+    """
+    exchange = _Exchange(request)
+    while True:
+        history = (*request.history, *exchange.heard)
+        ending = await ask(replace(request, history=history, tools=exchange.offered))
+        exchange.hear(ending)
+        if isinstance(ending.result, Fault):
+            return exchange.broken(ending.result)
+        try:
+            ended_by = await exchange.go_on(ending.result)
+        except OpenClawError as error:
+            return exchange.broken(faults.broke("the world of this prompt", str(error)))
+        if ended_by is not None:
+            return exchange.ending(ended_by)
+
+
+class _Exchange:
+    """What has happened so far."""
+
+    def __init__(self, request: Request) -> None:
+        assert request.world is not None, "an exchange has a world"
+        self.turns: list[Turn] = []
+        self.heard: list[Turn] = []  # as the model hears of them
+        self.offered = request.tools
+        self._request = request
+        self._world = request.world
+        self._endings: list[Ending] = []
+        self._replies: list[Reply] = []
+
+    @cached_property
+    def _playing(self) -> Playing:
+        # Not sooner: a run without worlds need not load what plays them.
+        from pytest_openclaw.tools.world import Playing
+
+        return Playing(self._world, self._request.tools)
+
+    def hear(self, ending: Ending) -> None:
+        """Take what one turn has brought."""
+        self._endings.append(ending)
+        if isinstance(ending.result, Reply):
+            self._replies.append(ending.result)
+
+    async def go_on(self, reply: Reply) -> EndedBy | None:
+        """Answer the calls of a turn; how the exchange ended, or None if it goes on.
+
+        Raises:
+            OpenClawError: the world cannot be played.
+        """
+        # Not sooner: a run without worlds need not load what plays them.
+        from pytest_openclaw.tools.loops import at_last_step
+        from pytest_openclaw.tools.recovery import is_asked_again, nudge
+
+        calls, results, ended_by = await self._answers(reply)
+        turn = Turn(
+            text=reply.text,
+            reasoning=reply.reasoning,
+            calls=calls,
+            results=results,
+            finish_reason=reply.finish_reason,
+            timing=self._endings[-1].timing,
+            input_tokens=reply.input_tokens,
+            output_tokens=reply.output_tokens,
+        )
+        self.turns.append(turn)
+        dispatched = self._playing.dispatched
+        if ended_by == "malformed_call" and is_asked_again(self.turns, dispatched):
+            ended_by = None
+        else:
+            self.heard += _heard(turn, dispatched)
+        if ended_by == "answer" and not calls and (wanted := nudge(self.turns, dispatched)):
+            self._ask_for_words(wanted)
+            ended_by = None
+        if ended_by is None and len(self.turns) >= self._world.steps:
+            return at_last_step(self.turns)
+        return ended_by
+
+    def _ask_for_words(self, wanted: Nudge) -> None:
+        self.offered = self._request.tools if wanted.with_tools else ()
+        said = Turn(nudge=wanted.words)
+        if self.heard[-1:] != [said]:
+            self.heard.append(said)
+
+    async def _answers(self, reply: Reply) -> _Answered:
+        # In a thread: what a hostile pattern costs must not hold up the times of other cells.
+        playing = within(PLAYING_S, asyncio.to_thread(self._play, reply))
+        try:
+            return await playing
+        except TimeoutError:
+            raise OpenClawError(f"its calls were not answered within {PLAYING_S:g} s") from None
+
+    def _play(self, reply: Reply) -> _Answered:
+        """Return the calls of a turn, those that OpenClaw makes of its text too, and what they are told."""
+        # Not sooner: a run without worlds need not load what plays them.
+        from pytest_openclaw.tools.loops import is_given_up
+        from pytest_openclaw.tools.promoted import promoted_calls
+        from pytest_openclaw.tools.recovery import is_broken
+        from pytest_openclaw.tools.thinking import strip_thinking
+
+        tools, playing = self._request.tools, self._playing
+        playing.read_turn(reply.tool_calls)
+        if is_given_up([*(turn.calls for turn in self.turns), reply.tool_calls], playing.dispatched):
+            return reply.tool_calls, (), "loop"
+        calls = reply.tool_calls or promoted_calls(strip_thinking(reply.text), tools)
+        if not calls:
+            return (), (), "answer"
+        # OpenClaw carries out nothing of a turn that was cut off, nor of one that should have been words.
+        is_left = reply.tool_calls and (reply.finish_reason == "length" or not self.offered)
+        results = None if is_left else playing.answer_turn(calls)
+        if results is None:
+            return calls, (), "malformed_call" if is_broken(calls, playing.dispatched) else "answer"
+        return calls, results, None
+
+    # --- one ending for all ---
+
+    def ending(self, ended_by: EndedBy) -> Ending:
+        """Return the whole as one reply."""
+        last = self._replies[-1]
+        reply = replace(
+            last,
+            raw=self._said(),
+            tool_calls=tuple(call for turn in self.turns for call in turn.calls),
+            effective_model=next(
+                (r.effective_model for r in reversed(self._replies) if r.effective_model), None
+            ),
+            tokens_per_s=self._speed(),
+            timing=self._timing(),
+            turns=tuple(self.turns),
+            ended_by=ended_by,
+            cut=all_cuts(self._replies),
+            input_tokens=total_tokens(reply.input_tokens for reply in self._replies),
+            output_tokens=total_tokens(reply.output_tokens for reply in self._replies),
+            reasoning_tokens=total_tokens(reply.reasoning_tokens for reply in self._replies),
+            cached_tokens=total_tokens(reply.cached_tokens for reply in self._replies),
+        )
+        return self._ended(reply)
+
+    def broken(self, fault: Fault) -> Ending:
+        """Return the fault that ended it, with what had been said before."""
+        if len(self._endings) == 1 and isinstance(self._endings[0].result, Fault):
+            return self._endings[0]
+        raw = "\n\n".join(part for part in (self._said(), fault.raw) if part)
+        cut = all_cuts([*self._replies, fault])
+        return self._ended(replace(fault, raw=raw, timing=self._timing(), turns=tuple(self.turns), cut=cut))
+
+    def _ended(self, result: Reply | Fault) -> Ending:
+        return replace(
+            self._endings[0],
+            result=result,
+            timing=self._timing(),
+            attempts=sum(ending.attempts for ending in self._endings),
+            retry_wait_ms=sum(ending.retry_wait_ms for ending in self._endings),
+            cost_usd=total_usd((ending.result, ending.cost_usd) for ending in self._endings),
+        )
+
+    def _timing(self) -> Timing:
+        """All turns together, without what retries and the world took: a latency is a latency."""
+        first = self._endings[0].timing
+        e2e_ms = sum(ending.timing.e2e_ms for ending in self._endings)
+        return replace(first, e2e_ms=e2e_ms, ended_at_ms=first.started_at_ms + round(e2e_ms))
+
+    def _said(self) -> str:
+        return "\n\n".join(raw for reply in self._replies if (raw := reply.raw or reply.text))
+
+    def _speed(self) -> float | None:
+        """The server's own speed over all turns, if it timed each of them."""
+        timed = [(reply.output_tokens, reply.tokens_per_s) for reply in self._replies]
+        seconds = [tokens / speed for tokens, speed in timed if tokens and speed]
+        if len(seconds) < len(timed):
+            return None
+        return round(sum(tokens or 0 for tokens, _ in timed) / sum(seconds), 1)
+
+
+def _heard(turn: Turn, dispatched: Callable[[ToolCall], Dispatched]) -> tuple[Turn, ...]:
+    """Return a turn as the model hears of it afterwards, without forgotten calls; none if nothing is left."""
+    from pytest_openclaw.tools.dispatch import is_forgotten
+    from pytest_openclaw.tools.thinking import strip_thinking
+
+    has_words = bool(strip_thinking(turn.text).strip())
+    if not turn.calls:
+        return (turn,) if has_words else ()
+    kept = [
+        (call, result)
+        for call, result in zip(turn.calls, turn.results, strict=False)
+        if not is_forgotten(dispatched(call))
+    ]
+    if len(kept) == len(turn.calls):
+        return (turn,)
+    if not kept and not has_words:
+        return ()
+    calls, results = zip(*kept, strict=True) if kept else ((), ())
+    return (replace(turn, calls=calls, results=results),)

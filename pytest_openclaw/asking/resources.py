@@ -1,0 +1,88 @@
+"""What the machine had to spare, before and after a target."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import psutil
+
+from pytest_openclaw.core.clock import epoch_ms
+from pytest_openclaw.core.files import parse_json
+from pytest_openclaw.core.schema_check import compile_schema, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_openclaw.core.json_types import JsonObject
+
+T = TypeVar("T")
+
+GIB = 1024**3
+_FIGURE = compile_schema({"type": ["number", "null"]})
+LOADS = ("load_1m", "load_5m", "load_15m")
+
+
+def collect_snapshot() -> JsonObject:
+    """Ask the machine for its memory, swap, load and the disk of the current folder.
+
+    Returns:
+        Bytes in `…_bytes`, load averages over 1, 5 and 15 min, `cpu_percent` since the last snapshot of
+        this process; null where the system does not say.
+    """
+    memory, swap = _asked(psutil.virtual_memory), _asked(psutil.swap_memory)
+    space = _asked(lambda: psutil.disk_usage(str(Path.cwd())))
+    load = _asked(psutil.getloadavg) or (None, None, None)
+    pids = _asked(psutil.pids)
+    return {
+        "taken_at_ms": epoch_ms(),
+        "memory_total_bytes": getattr(memory, "total", None),
+        "memory_used_bytes": getattr(memory, "used", None),
+        "memory_available_bytes": getattr(memory, "available", None),
+        "swap_total_bytes": getattr(swap, "total", None),
+        "swap_used_bytes": getattr(swap, "used", None),
+        "disk_total_bytes": getattr(space, "total", None),
+        "disk_used_bytes": getattr(space, "used", None),
+        "disk_free_bytes": getattr(space, "free", None),
+        **{name: value and round(value, 2) for name, value in zip(LOADS, load, strict=True)},
+        "cpu_percent": _asked(lambda: psutil.cpu_percent(interval=None)),
+        "processes": None if pids is None else len(pids),
+    }
+
+
+def _asked(question: Callable[[], T]) -> T | None:
+    """Return the answer, or None where this system does not give one: a container may hide what it likes."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            return question()
+    except (OSError, RuntimeError, psutil.Error):
+        return None
+
+
+def render_snapshot(target: str, moment: str, snapshot: JsonObject) -> str:
+    """Return a snapshot as text: a `# target, moment` line, then one `name value` a line."""
+    lines = [f"# {target}, {moment}"]
+    for name, value in snapshot.items():
+        human = f"  ({value / GIB:.1f} GiB)" if name.endswith("_bytes") and value is not None else ""
+        lines.append(f"{name:<24}{value}{human}")
+    return "\n".join(lines) + "\n"
+
+
+def parse_snapshot(text: str) -> JsonObject:
+    """Return the snapshot that `render_snapshot` made into this text.
+
+    Raises:
+        ValueError: it is no such text, or tells a value that is no number.
+    """
+    snapshot: JsonObject = {}
+    for line in text.splitlines()[1:]:
+        words = line.split()
+        if len(words) < 2:
+            raise ValueError(f"no name and value in {shown(line)}")
+        name, value = words[:2]
+        snapshot[name] = None if value == "None" else parse_json(value)
+        if misfit := _FIGURE(snapshot[name]):
+            raise ValueError(f"{name}{misfit}")
+    return snapshot

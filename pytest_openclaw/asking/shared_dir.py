@@ -1,0 +1,117 @@
+"""The folder in which all processes of a run on this machine meet; `core/run_once.py` shares work there."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+from filelock import Timeout
+
+from pytest_openclaw.core.private import FILE_MODE, FOLDER_MODE
+from pytest_openclaw.core.run_once import lock_file
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from filelock import FileLock
+
+_PREFIX = "pytest-openclaw-"
+_MEMBER = "member-"
+_OWNER = "owner.lock"
+_NEW_S = 60.0
+"""For so long a folder may be between its making and its lock."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedDir:
+    """A folder of this run: made by the controller, or by the first of its workers on another machine.
+
+    Only its owner may enter. A context manager: leaving it removes the folder, once nobody else uses it.
+    """
+
+    path: Path
+    owner: FileLock | None = None
+    member: Path | None = None
+
+    @classmethod
+    def create(cls) -> SharedDir:
+        """Make a folder with a random name, under the system's folder for temporary files.
+
+        Those that killed runs have left there are removed.
+        """
+        _sweep()
+        path = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        owner = lock_file(path / _OWNER)
+        owner.acquire()
+        return cls(path=path, owner=owner)
+
+    @classmethod
+    def join(cls, name: str) -> SharedDir:
+        """Enter the folder that every process gets that joins `name`; the last one to leave removes it.
+
+        Args:
+            name: of the run and the machine; the folder's own name tells nothing of it.
+        """
+        digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        path = Path(tempfile.gettempdir()) / f"{_PREFIX}{digest}"
+        while True:
+            with contextlib.suppress(FileExistsError):
+                path.mkdir(mode=FOLDER_MODE)
+            try:
+                if not _is_private(path):
+                    return cls.create()
+                member = path / f"{_MEMBER}{os.getpid()}"
+                member.touch(FILE_MODE)
+                return cls(path=path, member=member)
+            except FileNotFoundError:
+                continue  # the last one before us has just left
+
+    def remove(self) -> None:
+        """Leave the folder, and remove it with all that is in it; what is gone already is no error."""
+        if self.member:
+            self.member.unlink(missing_ok=True)
+            # One that was killed has left its mark.
+            pids = (int(path.name.removeprefix(_MEMBER)) for path in self.path.glob(f"{_MEMBER}*"))
+            if any(map(psutil.pid_exists, pids)):
+                return
+        if self.owner:
+            self.owner.release()
+        # An engine that ends a moment later still has its log open, which on Windows keeps the file there.
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def __enter__(self) -> SharedDir:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.remove()
+
+
+def _sweep() -> None:
+    for mark in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_OWNER}"):
+        # Another user's cannot be opened, and one that has just gone is not there.
+        with contextlib.suppress(Timeout, OSError):
+            if _is_private(mark.parent) and time.time() - mark.stat().st_mtime > _NEW_S:
+                with lock_file(mark, timeout_s=0):  # its owner has died
+                    shutil.rmtree(mark.parent, ignore_errors=True)
+
+
+def _is_private(path: Path) -> bool:
+    """Whether a folder is ours alone: in a common folder, anybody may have made one of that name."""
+    status = path.lstat()
+    if not stat.S_ISDIR(status.st_mode):
+        return False
+    return os.name != "posix" or (status.st_uid == os.getuid() and not status.st_mode & 0o077)

@@ -1,0 +1,1 @@
+"""Provides general helpers: text, files, clock, errors, redaction, bounded matching."""

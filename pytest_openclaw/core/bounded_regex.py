@@ -1,0 +1,126 @@
+r"""Regular expressions that always come to an end.
+
+Patterns mean what Python's `re` makes of them, but `regex` matches them, because it alone can stop
+after a time and lets other threads run. Where the two disagree, the pattern is rewritten first:
+
+- `{e}` is fuzzy matching and `[[:alpha:]]` a POSIX class in `regex`; in `re` they are plain characters.
+- `\s`, `\w` and `\b` differ in a few characters: the separators U+001C to U+001F, fractions, combining
+  marks. (`\W` and `\S` inside brackets keep the meaning that `regex` gives them.)
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import regex
+
+from pytest_openclaw.core.deadline import left_s
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.quoting import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PATTERN_TIMEOUT_S = 2.0
+_SHORTEST_S = 0.001
+
+_PART = re.compile(
+    r"""
+    (?P<comment> \(\?\#[^)]*\) )
+    | (?P<escape> \\N\{[^}]*\} | \\. )
+    | (?P<set> \[ \^? \]? (?: \\. | [^\]\\] )* \] )
+    | (?P<repeat> \{ (?: [0-9]+ (?: ,[0-9]* )? | ,[0-9]* ) \} )
+    | (?P<brace> \{ )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_PART_OF_SET = re.compile(r"(?P<escape>\\.)|(?P<bracket>\[)", re.DOTALL)
+_WORD = r"[\p{L}\p{N}_]"
+_OUTSIDE = {
+    r"\b": rf"(?:(?<={_WORD})(?!{_WORD})|(?<!{_WORD})(?={_WORD}))",
+    r"\s": r"[\s\x1c-\x1f]",
+    r"\S": r"[^\s\x1c-\x1f]",
+    r"\w": _WORD,
+    r"\W": r"[^\p{L}\p{N}_]",
+}
+_INSIDE = {r"\s": r"\s\x1c-\x1f", r"\w": r"\p{L}\p{N}_"}
+_ASCII_GROUP = re.compile(r"\(\?[a-z]*a")
+
+
+def fullmatches(pattern: str, text: str) -> bool:
+    """Whether the whole text matches.
+
+    Args:
+        pattern: of Python's `re`.
+        text: all of it must match.
+
+    Raises:
+        OpenClawError: it cannot be decided within 2 s, or the time that is left, or in the memory there is.
+    """
+    compiled = compile_pattern(pattern)
+    return _decide(
+        lambda patience_s: compiled.fullmatch(text, concurrent=True, timeout=patience_s), pattern, text
+    )
+
+
+def searches(pattern: str, text: str) -> bool:
+    """Whether the pattern matches somewhere in the text; raises as `fullmatches` does."""
+    compiled = compile_pattern(pattern)
+    return _decide(
+        lambda patience_s: compiled.search(text, concurrent=True, timeout=patience_s), pattern, text
+    )
+
+
+@lru_cache(maxsize=256)
+def compile_pattern(pattern: str) -> regex.Pattern[str]:
+    """Compile a pattern of Python's `re`.
+
+    Raises:
+        ValueError: `re` refuses it; the text goes on after the name of the key.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        try:
+            flags = re.compile(pattern).flags
+            return regex.compile(_translated(pattern, flags), regex.V0)
+        except (re.error, regex.error, RecursionError, OverflowError) as error:
+            why = f"is no regular expression ({error}): {shown(pattern)}. Mend it, or use another validator."
+            raise ValueError(why) from error
+
+
+def _decide(match: Callable[[float], object], pattern: str, text: str) -> bool:
+    # Where no time is left, most patterns can be decided in a moment all the same.
+    patience_s = max(_SHORTEST_S, min(PATTERN_TIMEOUT_S, left_s()))
+    try:
+        return match(patience_s) is not None
+    except (TimeoutError, MemoryError) as error:
+        raise OpenClawError(
+            f"the pattern {shown(pattern)} cannot be decided on a reply of {len(text)} characters within"
+            f" {patience_s:.3g} s. Write it without nested repeats, such as (a+)+."
+        ) from error
+
+
+def _translated(pattern: str, flags: int) -> str:
+    """Rewrite what `regex` reads otherwise; in verbose patterns a comment may hold half a bracket."""
+    if flags & re.VERBOSE:
+        return pattern
+    plain = bool(flags & re.ASCII) or _ASCII_GROUP.search(pattern) is not None
+
+    def outside(part: re.Match[str]) -> str:
+        text = part.group()
+        if part.lastgroup == "brace":
+            return r"\{"
+        if part.lastgroup == "set":
+            return "[" + _PART_OF_SET.sub(inside, text[1:])
+        return text if plain else _OUTSIDE.get(text, text)
+
+    def inside(part: re.Match[str]) -> str:
+        text = part.group()
+        if part.lastgroup == "bracket":
+            return r"\["
+        return text if plain else _INSIDE.get(text, text)
+
+    return _PART.sub(outside, pattern)

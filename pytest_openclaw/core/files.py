@@ -1,0 +1,238 @@
+"""The files of a run folder, which may come from elsewhere: opened without leaving it, parsed safely.
+
+All readers of run folders open and parse here. Only a regular file is opened: no link is followed, no pipe
+blocks, no device is read. What is parsed needs no further look at its form: its text is valid UTF-8, its
+numbers are finite, its nesting is shallow.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import stat
+from collections import Counter
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from pytest_openclaw.core.errors import OpenClawError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from pytest_openclaw.core.json_types import JsonObject
+
+# Opening a pipe that nothing writes into would block. Windows has neither of the two, and the third alone.
+_FLAGS: int = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
+
+_KINDS = {
+    stat.S_IFLNK: "a link",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+}
+
+LARGEST_FILE_BYTES = 256 * 2**20
+LONGEST_LINE_BYTES = 64 * 2**20
+DEEPEST = 200
+"""Levels. A row has at most 150; no function that walks over a value recurses too deeply at this limit."""
+LONGEST_NUMBER = 308
+"""Digits; every whole number up to this length is also a finite double."""
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+# --- opening ------------------------------------------------------------------------------------
+
+
+def is_there(path: Path) -> bool:
+    """Whether a folder has an entry of this name, whatever it is."""
+    return os.path.lexists(path)
+
+
+def check_regular(path: Path) -> None:
+    """Refuse what a run has not written: a link, a pipe, a device, a folder; nothing there is fine.
+
+    Raises:
+        OpenClawError: names it.
+    """
+    if is_there(path) and not stat.S_ISREG(path.lstat().st_mode):
+        raise _foreign(path, path.lstat().st_mode)
+
+
+def open_regular(path: Path, flags: int = os.O_RDONLY) -> int:
+    """Return a descriptor of a regular file.
+
+    Args:
+        path: in a run folder; the folder itself may be a link.
+        flags: of `os.open`.
+
+    Raises:
+        OpenClawError: it is a link, or anything else than a file.
+        OSError: it cannot be opened.
+    """
+    check_regular(path)  # before the opening, as a device may act on it; on Windows the only look
+    descriptor = os.open(path, flags | _FLAGS, 0o666)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            raise _foreign(path, mode)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a file of a run folder for reading.
+
+    Raises:
+        OpenClawError: it is not there, cannot be read, or is no regular file.
+    """
+    try:
+        return os.fdopen(open_regular(path), "rb")
+    except OSError as error:
+        where = f"{path}: {error.strerror or error}"
+        raise OpenClawError(f"{where}; is {path.parent} a run directory?") from None
+
+
+def read_file(path: Path) -> bytes:
+    """Return a whole file of a run folder.
+
+    Raises:
+        OpenClawError: as `open_file`, or it is larger than any run writes one.
+    """
+    with open_file(path) as file:
+        content = file.read(LARGEST_FILE_BYTES + 1)
+    if len(content) > LARGEST_FILE_BYTES:
+        raise OpenClawError(f"{path} is larger than {LARGEST_FILE_BYTES // 2**20} MiB, which no run writes")
+    return content
+
+
+def read_lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file with their line feeds, one in memory at a time.
+
+    Raises:
+        OpenClawError: as `open_file`, or a line is longer than any run writes one.
+    """
+    with open_file(path) as file:
+        number = 0
+        while line := file.readline(LONGEST_LINE_BYTES + 1):
+            number += 1
+            if len(line) > LONGEST_LINE_BYTES:
+                limit = f"{LONGEST_LINE_BYTES // 2**20} MiB"
+                raise OpenClawError(f"{path}: line {number} is longer than {limit}, which no run writes")
+            yield line
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Write a whole file atomically: a reader finds the old one or the new one, never a part.
+
+    Raises:
+        OSError: it cannot be written; the old one is untouched.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.unlink(missing_ok=True)
+    try:
+        # Made anew: a link of this name, put there by somebody else, would lead out of the folder.
+        with temporary.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _foreign(path: Path, mode: int) -> OpenClawError:
+    kind = _KINDS.get(stat.S_IFMT(mode), "a device")
+    return OpenClawError(f"{path} is {kind}; the files of a run are regular files in its folder")
+
+
+# --- parsing ------------------------------------------------------------------------------------
+
+
+def load_object(path: Path) -> JsonObject:
+    """Return the JSON object that a file of a run folder holds.
+
+    Raises:
+        OpenClawError: it cannot be read, or is no JSON object.
+    """
+    try:
+        value = parse_json(read_file(path))
+    except ValueError as error:
+        raise OpenClawError(f"{path} is no JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise OpenClawError(f"{path} holds no JSON object")
+    return cast("JsonObject", value)
+
+
+def parse_json(data: bytes | str) -> Any:
+    """Return a JSON value.
+
+    Raises:
+        ValueError: it is none, or holds what no run writes.
+    """
+    text = data if isinstance(data, str) else data.decode("utf-8-sig")
+    try:
+        value = _DECODER.decode(text)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    may_be_deep = isinstance(value, dict | list) and text.count("[") + text.count("{") > DEEPEST
+    if may_be_deep and _is_too_deep(value):
+        raise ValueError(_TOO_DEEP)
+    if _SURROGATE.search(text):
+        _check_characters(value)
+    return value
+
+
+_TOO_DEEP = f"it is nested more than {DEEPEST} levels deep"
+
+
+def _is_too_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(DEEPEST):
+        holders = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [inner for holder in holders for inner in holder if isinstance(inner, dict | list)]
+    return bool(level)
+
+
+def _check_characters(value: Any) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError("it holds half of a surrogate pair, which is no character") from None
+
+
+def _integer(text: str) -> int:
+    if len(text) > LONGEST_NUMBER:
+        raise ValueError(f"it holds a number of {len(text)} digits")
+    return int(text)
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if abs(value) == float("inf"):
+        raise ValueError("it holds a number beyond 1.8e308")
+    return value
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"it holds {name}, which is no JSON")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> JsonObject:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        (twice, _), *_ = Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"it holds the key {twice[:80]!r} twice in one object")
+    return found
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_int=_integer, parse_float=_number, parse_constant=_no_number
+)

@@ -1,0 +1,210 @@
+"""JSON Schema, Draft 2020-12, that fetches nothing and always comes to an end.
+
+Three things in a plain jsonschema validator can run away: `re` in patterns, the comparison of every
+pair in `uniqueItems`, and alternatives that recurse. Here patterns are bounded, `uniqueItems` is
+linear, and every keyword looks at the clock.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import islice
+from typing import Any
+
+import referencing
+from jsonschema import Draft202012Validator, SchemaError, ValidationError
+from jsonschema.validators import extend
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
+
+from pytest_openclaw.core.bounded_regex import searches
+from pytest_openclaw.core.deadline import left_s, within
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.json_text import HugeNumber, identity
+from pytest_openclaw.core.quoting import shown
+
+SCHEMA_TIMEOUT_S = 10.0
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_STEPS: ContextVar[Iterator[int] | None] = ContextVar("steps", default=None)
+
+Errors = Iterator[ValidationError]
+Keyword = Callable[[Any, Any, Any, Mapping[str, Any]], "Errors | None"]
+
+
+class BoundedSchema:
+    """A checked schema.
+
+    Raises:
+        ValueError: it is no valid schema, or asks for what cannot be had; the text goes on after the
+            name of the key.
+    """
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        _check_form(schema)
+        _check_parts(schema)
+        own = {key: value for key, value in schema.items() if key != "$schema"}
+        self._validator = _BoundedValidator(own, registry=referencing.Registry())
+        try:
+            self.violation({})
+        except OpenClawError as error:
+            raise ValueError("refers to itself without end. Look at its $ref.") from error
+
+    def violation(self, value: Any) -> str | None:
+        """Return the first violation as path and reason, None for a valid value.
+
+        Raises:
+            OpenClawError: the schema recurses without end or cannot be decided within 10 s.
+        """
+        found = next(iter(self.errors(value, limit=1)), None)
+        return None if found is None else f"{found.json_path}: {_short(found.message)}"
+
+    def errors(self, value: Any, *, limit: int) -> tuple[ValidationError, ...]:
+        """Return the first violations, in the order of the schema's keywords; raises as `violation` does."""
+        with within(SCHEMA_TIMEOUT_S):
+            try:
+                return tuple(islice(self._validator.iter_errors(value), limit))
+            except RecursionError as error:
+                raise OpenClawError(
+                    "the schema of a json_schema validator refers to itself without end. Look at its $ref."
+                ) from error
+
+
+@contextmanager
+def within_steps(steps: int) -> Iterator[None]:
+    """Let all schemas that are judged inside look at so many keywords together, however long that takes."""
+    token = _STEPS.set(iter(range(steps)))
+    try:
+        yield
+    finally:
+        _STEPS.reset(token)
+
+
+def _check_form(schema: Mapping[str, Any]) -> None:
+    try:
+        with warnings.catch_warnings():
+            # re warns of patterns that may mean something else one day
+            warnings.simplefilter("ignore", FutureWarning)
+            Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        why = f"is no JSON Schema: {error.json_path}: {_short(error.message)}."
+        raise ValueError(f"{why} Mend it by Draft 2020-12.") from error
+    except (RecursionError, OverflowError) as error:
+        raise ValueError(f"is no JSON Schema that can be judged: {error}.") from error
+
+
+def _check_parts(schema: Mapping[str, Any]) -> None:
+    """Look at every subschema for what check_schema lets through but a run could not bear."""
+    root: Any = DRAFT202012.create_resource(schema)
+    todo = [(root, referencing.Registry().resolver_with_root(root))]
+    keywords: set[str] = set()
+    while todo:
+        part, resolver = todo.pop()
+        contents = part.contents
+        if isinstance(contents, Mapping):
+            keywords |= contents.keys()
+            _check_dialect(contents, is_root=contents is schema)
+            _check_references(contents, resolver)
+        todo += [(sub, resolver.in_subresource(sub)) for sub in part.subresources()]
+    if {"unevaluatedProperties", "patternProperties"} <= keywords:
+        raise ValueError(
+            "has unevaluatedProperties beside patternProperties, which cannot be judged in bounded time."
+            " Use additionalProperties."
+        )
+
+
+def _check_dialect(part: Mapping[str, Any], *, is_root: bool) -> None:
+    if part.get("$schema", _DIALECT) not in (_DIALECT, f"{_DIALECT}#"):
+        raise ValueError(f"names another dialect, {shown(str(part['$schema']))}. Write it in Draft 2020-12.")
+    if "$schema" in part and not is_root:
+        # jsonschema would judge this part with its own, unbounded validator
+        raise ValueError("names its dialect below its root. Leave that $schema out.")
+
+
+def _check_references(part: Mapping[str, Any], resolver: Any) -> None:
+    for keyword in ("$ref", "$dynamicRef"):
+        if keyword in part:
+            try:
+                resolver.lookup(part[keyword])
+            except Unresolvable as error:
+                why = f"has a {keyword} to {shown(part[keyword])}, which is not in the schema."
+                raise ValueError(f"{why} Put it under $defs; nothing is fetched.") from error
+
+
+def _timed(keyword: Keyword) -> Keyword:
+    def judge(validator: Any, value: Any, instance: Any, schema: Mapping[str, Any]) -> Errors | None:
+        steps = _STEPS.get()
+        if left_s() < 0 if steps is None else next(steps, None) is None:
+            raise OpenClawError(
+                f"the schema of a json_schema validator cannot be decided within {SCHEMA_TIMEOUT_S:g} s"
+                " on this reply. Write a simpler schema, or allow fewer max_output_tokens."
+            )
+        return keyword(validator, value, instance, schema)
+
+    return judge
+
+
+def _pattern(_: Any, pattern: str, instance: Any, _schema: object) -> Errors:
+    if isinstance(instance, str) and not searches(pattern, instance):
+        yield ValidationError(f"{shown(instance)} does not match {shown(pattern)}")
+
+
+def _pattern_properties(
+    validator: Any, patterns: Mapping[str, Any], instance: Any, _schema: object
+) -> Errors:
+    if not isinstance(instance, dict):
+        return
+    for pattern, subschema in patterns.items():
+        for key, value in instance.items():
+            if searches(pattern, key):
+                yield from validator.descend(value, subschema, path=key, schema_path=pattern)
+
+
+def _additional_properties(
+    validator: Any, additional: Any, instance: Any, schema: Mapping[str, Any]
+) -> Errors:
+    if not isinstance(instance, dict):
+        return
+    named = schema.get("properties", {})
+    patterns = schema.get("patternProperties", {})
+    for key, value in instance.items():
+        if key in named or any(searches(pattern, key) for pattern in patterns):
+            continue
+        if additional is False:
+            yield ValidationError(f"the key {shown(key)} is not allowed")
+        else:
+            yield from validator.descend(value, additional, path=key)
+
+
+def _unique_items(_: Any, wanted: bool, instance: Any, _schema: object) -> Errors:
+    if wanted and isinstance(instance, list) and len({identity(item) for item in instance}) < len(instance):
+        yield ValidationError("an item stands more than once in the array")
+
+
+def _multiple_of(validator: Any, divisor: Any, instance: Any, schema: Mapping[str, Any]) -> Errors:
+    if isinstance(instance, HugeNumber):
+        yield ValidationError(f"{shown(repr(instance))} is too large to be divided by {divisor}")
+    else:
+        yield from Draft202012Validator.VALIDATORS["multipleOf"](validator, divisor, instance, schema) or ()
+
+
+def _short(message: str) -> str:
+    return shown(message)[1:-1]
+
+
+_BoundedValidator = extend(  # type: ignore[no-untyped-call]
+    Draft202012Validator,
+    {
+        keyword: _timed(judge)
+        for keyword, judge in {
+            **Draft202012Validator.VALIDATORS,
+            "pattern": _pattern,
+            "patternProperties": _pattern_properties,
+            "additionalProperties": _additional_properties,
+            "uniqueItems": _unique_items,
+            "multipleOf": _multiple_of,
+        }.items()
+    },
+)

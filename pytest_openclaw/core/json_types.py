@@ -1,0 +1,7 @@
+"""The types of plain JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+JsonObject = dict[str, Any]

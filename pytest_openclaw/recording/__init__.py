@@ -1,0 +1,1 @@
+"""Writes a run directory: rows, summary, environment, progress, early stopping."""

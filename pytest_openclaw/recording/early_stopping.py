@@ -1,0 +1,109 @@
+"""After each repeat of a target: is its tier settled, so that it need not be asked again?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.stats.groups import Snapshots, summarise_group
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.targets import CellKey, Target
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """What follows from a repeat of which every cell has its row.
+
+    Attributes:
+        repeat: the repeat, from 1.
+        ends: why the target's further repeats are not asked; None if they are.
+    """
+
+    target: Target
+    repeat: int
+    ends: str | None
+
+    @property
+    def told(self) -> JsonObject:
+        """The decision as plain values, which xdist can carry."""
+        return {"target": self.target.label, "repeat": self.repeat, "ends": self.ends}
+
+
+class Settling:
+    """Decides on each target's repeats, one after the other, as its rows come in.
+
+    Args:
+        n_selected: cells by target and repeat.
+        anyway: those among them that are asked in any case. A decision awaits their rows as it does all
+            rows of its repeats, but none is made for their sake.
+    """
+
+    def __init__(
+        self,
+        n_selected: Mapping[tuple[Target, int], int],
+        anyway: Mapping[tuple[Target, int], int] | None = None,
+    ) -> None:
+        self._owed: dict[Target, Counter[int]] = {}
+        self._last: dict[Target, int] = {}
+        for (target, repeat), n in n_selected.items():
+            self._owed.setdefault(target, Counter())[repeat] += n
+            if n > (anyway or {}).get((target, repeat), 0):
+                self._last[target] = max(repeat, self._last.get(target, 0))
+        self._records: dict[Target, list[Record]] = {}
+        self._known: set[CellKey] = set()
+        self._through: Counter[Target] = Counter()
+        self._ended: dict[Target, int] = {}
+
+    @property
+    def ended(self) -> Mapping[Target, int]:
+        """The targets that are not asked again, each with its last repeat."""
+        return self._ended
+
+    def begin(self) -> Iterator[Decision]:
+        """Decide what the rows so far are enough for, or the lack of any: a session may leave out repeats."""
+        for target in self._owed:
+            yield from self._decide(target)
+
+    def take(self, record: Record) -> Iterator[Decision]:
+        """Take a row; a cell that has one already, as under a plugin that runs tests again, is not owed."""
+        target = record.target
+        if record.key not in self._known:
+            self._known.add(record.key)
+            self._records.setdefault(target, []).append(record)
+            yield from self.leave_out(target, record.repeat)
+
+    def leave_out(self, target: Target, repeat: int) -> Iterator[Decision]:
+        """Await no row of one cell."""
+        if target in self._owed:
+            self._owed[target][repeat] -= 1
+            yield from self._decide(target)
+
+    def _decide(self, target: Target) -> Iterator[Decision]:
+        owed = self._owed[target]
+        last = self._last.get(target, 0)
+        while target not in self._ended:
+            repeat = self._through[target] + 1
+            if repeat >= last or owed[repeat] > 0:
+                return
+            self._through[target] = repeat
+            ends = self._end(target, repeat)
+            if ends:
+                self._ended[target] = repeat
+            yield Decision(target=target, repeat=repeat, ends=ends)
+
+    def _end(self, target: Target, repeat: int) -> str | None:
+        # Rows of later repeats, asked before this was decided, decide nothing: it must not depend on speed.
+        records = [record for record in self._records.get(target, ()) if record.repeat <= repeat]
+        use = summarise_group(target, records, Snapshots()).tool_use
+        if use.conclusive:
+            return f"tier {use.tier} is settled after {repeat} repeat{'' if repeat == 1 else 's'}"
+        latest = [record for record in records if record.repeat == repeat]
+        if latest and all(record.availability_status != "ok" for record in latest):
+            return f"nothing was answered in repeat {repeat}"
+        return None

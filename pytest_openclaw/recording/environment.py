@@ -1,0 +1,184 @@
+"""What the cells of a run were asked on: machines, their resources before and after, the targets' servers.
+
+Writes `inventory.json` and `resources_<target>[_<host>]_<before|after>.txt`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from pytest_openclaw.asking.resources import collect_snapshot, parse_snapshot, render_snapshot
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.files import is_there, read_file
+from pytest_openclaw.recording.inventory import collect_inventory
+from pytest_openclaw.stats.groups import Snapshots
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.recording.run_directory import RunDirectory
+    from pytest_openclaw.types.targets import Target
+
+Moment = Literal["before", "after"]
+MOMENTS: tuple[Moment, ...] = ("before", "after")
+
+
+class Surroundings:
+    """Collects them as the rows come in.
+
+    Attributes:
+        host: the name of this machine in rows.
+
+    Args:
+        directory: of the run.
+        targets: all that are asked, in their order.
+    """
+
+    def __init__(self, directory: RunDirectory, targets: Iterable[Target]) -> None:
+        self._directory = directory
+        self._names = file_names(targets)
+        self._here = collect_inventory()
+        self.host: str = self._here["host"]["name"]
+        self._hosts: dict[str, JsonObject] = {}
+        self._serving: dict[str, JsonObject] = {}
+        self._served_before: dict[tuple[str, str], JsonObject] = {}
+        self._snapshots: dict[str, dict[Target, Snapshots]] = {self.host: {}}
+        self._asked: set[Target] = set()
+
+    def take_over(self, inventory: JsonObject) -> None:
+        """Go on with what the sessions before have left of a run that is resumed.
+
+        Raises:
+            OpenClawError: a snapshot is none.
+        """
+        apart = {"run_id", "targets", "hosts"}
+        there = {key: value for key, value in inventory.items() if key not in apart}
+        self._hosts = dict(inventory.get("hosts") or {})
+        self._serving = dict(inventory.get("targets", {}))
+        for host in (self.host, *self._hosts):
+            served = self._hosts[host]["targets"] if host in self._hosts else self._serving
+            for label, serving in served.items():
+                if "server" in serving:
+                    self._served_before[host, label] = serving["server"]
+            self._snapshots[host] = {target: self._read_snapshots(target, host) for target in self._names}
+        if there:
+            others = there.pop("resumed_on", [])
+            if self._here not in [there, *others]:
+                others = [*others, self._here]
+            self._here = {**there, "resumed_on": others} if others else there
+
+    def meet(self, host: str, facts: JsonObject) -> None:
+        """Take what another machine is, on which cells of this run are asked.
+
+        Args:
+            host: its name in rows.
+            facts: as `collect_inventory` tells them, and its `providers`.
+        """
+        if host not in self._hosts:
+            self._hosts[host] = {**facts, "targets": {}}
+            self.write()
+
+    def take(self, target: Target, host: str, payload: Mapping[str, JsonObject]) -> None:
+        """Take what came with a row: `before`, `after` and `serving`, where they are due.
+
+        Args:
+            target: whose row it was.
+            host: that asked, by its name in rows.
+            payload: as `RunSession.add` has it.
+        """
+        if target not in self._asked:
+            # What an earlier session took after it is not after it any more.
+            self._asked.add(target)
+            for by_target in self._snapshots.values():
+                if taken := by_target.get(target):
+                    by_target[target] = replace(taken, after=None)
+        for moment in MOMENTS:
+            if snapshot := payload.get(moment):
+                self._take_snapshot(target, moment, snapshot, host)
+        if serving := payload.get("serving"):
+            self._take_serving(target.label, serving, host)
+
+    def end(self, targets: Iterable[Target]) -> None:
+        """Look at this machine after these targets, unless somebody has done so already."""
+        for target in targets:
+            taken = self._snapshots[self.host].get(target, Snapshots())
+            if taken.before and not taken.after:
+                self._take_snapshot(target, "after", collect_snapshot(), self.host)
+
+    def snapshots_of(self, target: Target) -> Snapshots:
+        """Return both of one machine: this one, or the first that asked."""
+        taken = (by_target[target] for by_target in self._snapshots.values() if target in by_target)
+        return next((snapshots for snapshots in taken if snapshots != Snapshots()), Snapshots())
+
+    @property
+    def inventory(self) -> JsonObject:
+        """What `inventory.json` says."""
+        return {
+            "run_id": self._directory.run_id,
+            **self._here,
+            "targets": self._serving,
+            **({"hosts": self._hosts} if self._hosts else {}),
+        }
+
+    def write(self) -> None:
+        """Write `inventory.json`."""
+        self._directory.write_json("inventory.json", self.inventory)
+
+    def _take_snapshot(self, target: Target, moment: Moment, snapshot: JsonObject, host: str) -> None:
+        by_target = self._snapshots.setdefault(host, {})
+        known = by_target.get(target, Snapshots())
+        if moment == "before" and known.before:
+            return
+        by_target[target] = replace(known, **{moment: snapshot})
+        text = render_snapshot(target.label, moment, snapshot)
+        self._directory.write_text(self._file_of(target, host, moment), text)
+
+    def _take_serving(self, label: str, serving: JsonObject, host: str) -> None:
+        served = self._hosts[host]["targets"] if host in self._hosts else self._serving
+        known = served.get(label, {})
+        # The warm-up is told with a first fault, the server with a first answer, by each worker again.
+        told = {key: value for key, value in serving.items() if key not in known}
+        before = self._served_before.get((host, label))
+        if before is not None and serving.get("server", before) != before:
+            told["server_when_resumed"] = serving["server"]
+        if told:
+            served[label] = {**known, **told}
+            self.write()
+
+    def _read_snapshots(self, target: Target, host: str) -> Snapshots:
+        found: dict[str, JsonObject] = {}
+        for moment in MOMENTS:
+            path = self._directory.path / self._file_of(target, host, moment)
+            if not is_there(path):
+                continue
+            try:
+                found[moment] = parse_snapshot(read_file(path).decode())
+            except ValueError as error:
+                raise OpenClawError(f"{path} is no snapshot ({error}); remove it") from None
+        return Snapshots(**found)
+
+    def _file_of(self, target: Target, host: str, moment: Moment) -> str:
+        where = "" if host == self.host else f"_{_safe(host)}"
+        return f"resources_{self._names[target]}{where}_{moment}.txt"
+
+
+def file_names(targets: Iterable[Target]) -> dict[Target, str]:
+    """Return a name for each target that is safe in a file name; equal ones get a number."""
+    names: dict[Target, str] = {}
+    for target in targets:
+        parts = (target.provider, target.model, target.thinking_level)
+        base = "__".join(_safe(part) for part in parts if part)[:120]
+        name, number = base, 2
+        while name.casefold() in {taken.casefold() for taken in names.values()}:
+            name, number = f"{base}_{number}", number + 1
+        names[target] = name
+    return names
+
+
+def _safe(text: str) -> str:
+    return "".join(
+        character if character.isascii() and (character.isalnum() or character in "_.-") else "_"
+        for character in text
+    )

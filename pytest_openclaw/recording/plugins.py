@@ -1,0 +1,140 @@
+"""What guests add to a run: keys of a row before it is written, files beside the summary.
+
+A guest that breaks is told at the end, and costs nothing but what it would have added.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.asking.clipping import MAX_ROW_BYTES
+from pytest_openclaw.core.json_lines import line_of
+from pytest_openclaw.core.text import valid_text, valid_value
+from pytest_openclaw.reports.brought import Brought, built_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.recording.run_directory import RunDirectory
+    from pytest_openclaw.stats.summary import Summary
+
+KEY = re.compile(r"x_[a-z0-9_]{1,60}")
+"""What a guest may add to a row: no field of ours will ever begin so."""
+KEY_RULE = "a key of a guest's begins with x_, as x_lab, and has small letters, digits and _"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """A guest's last look at a row.
+
+    Attributes:
+        claimant: who brings it, such as a plugin's name.
+        see: is given the row, and returns what is to be added.
+    """
+
+    claimant: str
+    see: Callable[[JsonObject], Any]
+
+
+@dataclass(kw_only=True)
+class Guests:
+    """The guests of one run.
+
+    Attributes:
+        reports: to be written at its end.
+        looks: at each row before it is written.
+        clean: takes secrets out of what a guest adds.
+    """
+
+    reports: Sequence[Brought] = field(default_factory=built_in)
+    looks: Sequence[Look] = ()
+    clean: Callable[[Any], Any] = lambda value: value
+    _complaints: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def complaints(self) -> list[str]:
+        """What went wrong, in a sentence each; what happened again and again is said once."""
+        return [text if n == 1 else f"{text} ({n} times)" for text, n in self._complaints.items()]
+
+    def look_at(self, row: JsonObject) -> JsonObject:
+        """Return what the guests add to a row; the row itself stays as it is."""
+        added: JsonObject = {}
+        holders: dict[str, str] = {}
+        for look in self.looks:
+            try:
+                brought = _checked(look.see(copy.deepcopy(row)), holders)
+                _check_size(row | added | brought)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # `pytest.fail` raises no Exception
+                self._complain(look.claimant, "pytest_openclaw_record", error)
+                continue
+            added |= self.clean(brought)
+            holders |= dict.fromkeys(brought, look.claimant)
+        return added
+
+    def write_reports(self, directory: RunDirectory, summary: Summary) -> None:
+        """Write the reports into a run directory, as far as they can be made.
+
+        Raises:
+            OSError: one cannot be written.
+        """
+        for report in self.reports:
+            try:
+                text: object = report.render(summary)
+                if not isinstance(text, str):
+                    raise TypeError(f"render returned {type(text).__name__}, not a text")
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                self._complain(report.claimant, f"{report.name} is not written", error)
+                # An older one would tell of other rows.
+                directory.remove(report.name)
+                continue
+            directory.write_text(report.name, self.clean(valid_text(text)))
+
+    def _complain(self, claimant: str, what: str, error: BaseException) -> None:
+        frames = traceback.extract_tb(error.__traceback__)
+        # Where it broke, unless it was refused here.
+        last = frames[-1]
+        place = f" ({Path(last.filename).name}:{last.lineno})" if last.filename != __file__ else ""
+        said = f"{type(error).__name__}: {error}"
+        self._complaints[f"{_shown(claimant)}: {what}: {said}{place}"] += 1
+
+
+def _checked(brought: Any, holders: dict[str, str]) -> JsonObject:
+    """Return what a look has brought, as plain JSON.
+
+    Raises:
+        TypeError, ValueError: it cannot be added to a row.
+    """
+    if brought is None:
+        return {}
+    if not isinstance(brought, dict):
+        raise TypeError(f"it returned {type(brought).__name__}, not a dict or None")
+    for key in brought:
+        if not isinstance(key, str) or not KEY.fullmatch(key):
+            raise ValueError(f"{key!r} cannot be added; {KEY_RULE}")
+        if key in holders:
+            raise ValueError(f"{key} is added by {_shown(holders[key])} already")
+    plain: JsonObject = json.loads(json.dumps(brought, allow_nan=False))
+    return valid_value(plain)  # type: ignore[no-any-return]
+
+
+def _check_size(row: JsonObject) -> None:
+    if len(line_of(row)) > MAX_ROW_BYTES:
+        raise ValueError(f"what it adds makes the row longer than {MAX_ROW_BYTES >> 10} KiB")
+
+
+def _shown(claimant: str) -> str:
+    """A plugin's name; of a conftest, whose name is its whole path, the end of it."""
+    path = Path(claimant)
+    return "/".join(path.parts[-2:]) if path.is_absolute() else claimant

@@ -1,0 +1,132 @@
+"""How far a run is: cells done, who is awaited, how long it will take, what it has cost.
+
+Values alone; `live_line.py` shows them on a terminal.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.reports.money import render_usd
+from pytest_openclaw.reports.numbers import one_line, render_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from pytest_openclaw.asking.waits import Wait
+
+LONGEST_NAME = 32
+FEWEST_FOR_A_RATE = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Awaited:
+    """The cell of a lane that has been awaited longest.
+
+    Attributes:
+        wait: why it is not being asked just now; None if it is.
+    """
+
+    nodeid: str
+    seconds: float
+    wait: Wait | None = None
+
+
+class Progress:
+    """Counts what has ended, lane by lane; lanes go on side by side.
+
+    Args:
+        n_selected: cells by target, which goes by its label here.
+        lanes: the lane of each of these targets.
+        now: seconds of a clock that runs forwards.
+    """
+
+    def __init__(
+        self, n_selected: Mapping[str, int], lanes: Mapping[str, str], now: Callable[[], float]
+    ) -> None:
+        self._lanes = lanes
+        self._now = now
+        self._owed: Counter[str] = Counter()
+        for target, n in n_selected.items():
+            self._owed[lanes[target]] += n
+        self._done: Counter[str] = Counter()
+        self._n_kept = 0
+        self._usd: float | None = None
+        self._awaited: dict[str, float] = {}
+        self._began = now()
+        self._heard = dict.fromkeys(self._owed, self._began)
+
+    def started(self, nodeid: str) -> None:
+        """Await an item from now on."""
+        self._awaited[nodeid] = self._now()
+
+    def ended(self, nodeid: str) -> None:
+        """Await an item no longer."""
+        self._awaited.pop(nodeid, None)
+
+    def count(self, target: str, usd: float | None) -> None:
+        """Count a cell that has its row."""
+        lane = self._lanes[target]
+        self._owed[lane] -= 1
+        self._done[lane] += 1
+        self._heard[lane] = self._now()
+        if usd is not None:
+            self._usd = (self._usd or 0.0) + usd
+
+    def count_kept(self, target: str) -> None:
+        """Count a cell that an earlier session has answered."""
+        self._owed[self._lanes[target]] -= 1
+        self._n_kept += 1
+
+    def leave_out(self, target: str) -> None:
+        """Count a cell as none of the run's."""
+        self._owed[self._lanes[target]] -= 1
+
+    def line(self, width: int, asked: Mapping[str, str] | None, why: Callable[[str], Wait | None]) -> str:
+        """Return the state of the run as one line.
+
+        Args:
+            width: columns that it may take.
+            asked: lane → the cell asked there first of those without an answer, where this process knows it;
+                None shows the items under way, of which xdist's workers have one each.
+            why: gives the wait of an item, if it has one.
+        """
+        done = sum(self._done.values()) + self._n_kept
+        parts = [f"openclaw {done}/{done + sum(self._owed.values())}", *self._pace()]
+        if self._usd:
+            parts.append(render_usd(self._usd))
+        awaited = ", ".join(_told(one) for one in self._longest(asked, why))
+        return one_line(f"{', '.join(parts)}; {awaited}" if awaited else ", ".join(parts), width)
+
+    def _pace(self) -> Iterable[str]:
+        n, seconds = sum(self._done.values()), self._now() - self._began
+        if n < FEWEST_FOR_A_RATE or seconds <= 0:
+            return
+        per_s = n / seconds
+        yield f"{per_s:.1f}/s" if per_s >= 1 else f"{per_s * 60:.1f}/min"
+        owed = {lane: n for lane, n in self._owed.items() if n}
+        # Of a lane that has answered nothing yet nobody knows when it will end.
+        if owed and all(self._done[lane] for lane in owed):
+            left_s = max(n * seconds / self._done[lane] for lane, n in owed.items())
+            yield f"{render_duration(left_s)} left"
+
+    def _longest(
+        self, asked: Mapping[str, str] | None, why: Callable[[str], Wait | None]
+    ) -> Iterable[Awaited]:
+        now = self._now()
+        if asked is None:
+            found = [(nodeid, now - since) for nodeid, since in dict(self._awaited).items()]
+        else:
+            found = [(nodeid, now - self._heard.get(lane, self._began)) for lane, nodeid in asked.items()]
+        for nodeid, seconds in sorted(found, key=lambda one: -one[1]):
+            yield Awaited(nodeid=nodeid, seconds=seconds, wait=why(nodeid))
+
+
+def _told(awaited: Awaited) -> str:
+    name = one_line(awaited.nodeid.rpartition("::")[2], LONGEST_NAME)
+    if awaited.wait is None:
+        return f"{name} {render_duration(awaited.seconds)}"
+    why = one_line(awaited.wait.why.rstrip("."), 2 * LONGEST_NAME)
+    return f"{name} again in {render_duration(awaited.wait.seconds)}: {why}"

@@ -1,0 +1,238 @@
+"""A run directory: made once, locked while its run lives, appended to a row at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from filelock import Timeout
+
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.files import check_regular, is_there, open_regular, read_lines, replacing
+from pytest_openclaw.core.json_lines import line_of
+from pytest_openclaw.core.run_once import lock_file
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+    from pathlib import Path
+    from types import TracebackType
+
+RESULTS = "results.jsonl"
+LOCK = ".lock"
+
+
+class RunDirectory:
+    """`runs/<run_id>/`, open for writing by one process; use it with `with`.
+
+    Raises:
+        OpenClawError: on opening, if the directory exists already or belongs to a living run.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = lock_file(path / LOCK, timeout_s=0)
+        self._results: int | None = None
+        self._is_new = True
+
+    @classmethod
+    def new(cls, runs_dir: Path, run_id: str, *, exactly: bool) -> RunDirectory:
+        """Make a run's directory.
+
+        Args:
+            runs_dir: the folder of all runs; made if need be.
+            run_id: the wished name.
+            exactly: refuse if that name is taken by more than a run that was killed as it began; else `_2`,
+                `_3` … is added.
+        """
+        runs_dir.mkdir(parents=True, exist_ok=True)
+        for number in range(1, 10_000):
+            path = runs_dir / (run_id if number == 1 else f"{run_id}_{number}")
+            try:
+                path.mkdir()
+            except FileExistsError:
+                if not exactly:
+                    continue
+                if not is_unbegun(path):
+                    raise OpenClawError(taken(path)) from None
+            return cls(path)
+        raise OpenClawError(f"{runs_dir} holds 9999 runs named {run_id}; give another --openclaw-run-id")
+
+    @classmethod
+    def reopen(cls, path: Path) -> RunDirectory:
+        """Return the directory of a run that is to be resumed; opening it fails while the run lives."""
+        directory = cls(path)
+        directory._is_new = False
+        return directory
+
+    @property
+    def run_id(self) -> str:
+        """The run's id, which is the directory's name."""
+        return self.path.name
+
+    def __enter__(self) -> RunDirectory:
+        check_regular(self.path / LOCK)  # the lock file is emptied when it is opened
+        try:
+            self._lock.acquire()
+        except Timeout:
+            raise OpenClawError(taken(self.path) if self._is_new else living(self.path)) from None
+        try:
+            if not self._is_new:
+                self._sweep()
+            self._results = self._open_results()
+        except BaseException:
+            self._unlock()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        results, self._results = self._results, None
+        try:
+            if results is not None:
+                _close(results)
+        finally:
+            self._unlock()
+
+    def append(self, row: dict[str, Any]) -> None:
+        """Append one row: one line, one write; a row that does not fit on the disk leaves no part of it.
+
+        Raises:
+            OSError: it cannot be written; the rows before it are there.
+        """
+        self.append_line(line_of(row))
+
+    def append_line(self, line: bytes) -> None:
+        """Append a row as it stood in another file, byte for byte, otherwise as `append` does.
+
+        Args:
+            line: the row, without its line feed.
+        """
+        assert self._results is not None, "the directory is open"
+        line += b"\n"
+        end = os.fstat(self._results).st_size
+        try:
+            written = os.write(self._results, line)
+            while written < len(line):
+                written += os.write(self._results, line[written:])
+        except OSError:
+            os.ftruncate(self._results, end)
+            raise
+
+    def keep_rows(self, numbers: Container[int]) -> None:
+        """Leave these lines of `results.jsonl` in it, byte for byte and in their order, and no others.
+
+        The old file stands until the new one is whole and on disk, so that no moment can cost a kept row.
+
+        Args:
+            numbers: of the lines, from 1.
+
+        Raises:
+            OSError: it cannot be written; the old file is untouched.
+        """
+        assert self._results is not None, "the directory is open"
+        results = self.path / RESULTS
+        try:
+            with replacing(results) as kept:
+                for number, line in enumerate(read_lines(results), 1):
+                    if number in numbers:
+                        kept.write(line if line.endswith(b"\n") else line + b"\n")
+                # Windows replaces no open file; and what is appended later must go to the new one.
+                os.close(self._results)
+                self._results = None
+        finally:
+            if self._results is None:
+                self._results = self._open_results()
+        _sync_folder(self.path)
+
+    def remove(self, *names: str) -> None:
+        """Remove files that no longer tell the truth; one that is not there is no error."""
+        for name in names:
+            (self.path / name).unlink(missing_ok=True)
+
+    def write_json(self, name: str, value: Any) -> None:
+        """Write a whole file of JSON, atomically."""
+        self.write_text(name, json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a whole file, atomically: a reader finds the old one or the new one, never a part."""
+        with replacing(self.path / name) as file:
+            file.write(text.encode())
+
+    def _open_results(self) -> int:
+        return open_regular(self.path / RESULTS, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def _sweep(self) -> None:
+        """Remove what a killed run had not finished writing; its lock is ours, so nobody writes there."""
+        for unfinished in self.path.glob(".*.tmp"):
+            unfinished.unlink()
+
+    def _unlock(self) -> None:
+        # Removed while it is held: whoever waits for it notices, and never shares it with a third one.
+        with contextlib.suppress(OSError):  # Windows removes no open file
+            (self.path / LOCK).unlink()
+        self._lock.release()
+        with contextlib.suppress(OSError):
+            if os.name == "nt":
+                (self.path / LOCK).unlink()
+
+
+def _close(descriptor: int) -> None:
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_folder(path: Path) -> None:
+    """Have a renaming in a folder on disk; Windows opens no folders."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def is_unbegun(path: Path) -> bool:
+    """Whether a directory holds at most what a run leaves that was killed before it wrote `config.json`."""
+    try:
+        return not is_living(path) and all(
+            (file.name in {RESULTS, LOCK} and not file.lstat().st_size) or file.match(".*.tmp")
+            for file in path.iterdir()
+        )
+    except (OSError, OpenClawError):  # no directory, or gone by now; or no run has made it
+        return False
+
+
+def is_living(path: Path) -> bool:
+    """Whether a run is writing into the directory at this moment; nothing there is changed.
+
+    Raises:
+        OpenClawError: its lock is no file of a run's.
+    """
+    lock = path / LOCK
+    check_regular(lock)
+    if not is_there(lock):  # a living run's lock file stands as long as it is held
+        return False
+    try:
+        with lock_file(lock, timeout_s=0):
+            return False
+    except Timeout:
+        return True
+
+
+def taken(path: Path) -> str:
+    """Say that a run directory exists already, and what to do."""
+    return (
+        f"the run {path.name} exists already in {path.parent}; go on with it by "
+        f"--openclaw-resume={path.name}, or give another --openclaw-run-id, or none"
+    )
+
+
+def living(path: Path) -> str:
+    """Say that a run is still under way, and what to do."""
+    return f"the run {path.name} in {path.parent} is still under way in another session; wait for its end"

@@ -1,0 +1,312 @@
+"""One run, from its first cell to its summary; the only holder of its state."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.core.clock import epoch_ms
+from pytest_openclaw.core.signals import whole_step
+from pytest_openclaw.recording.early_stopping import Settling
+from pytest_openclaw.recording.environment import Surroundings
+from pytest_openclaw.recording.plugins import Guests
+from pytest_openclaw.stats.budget import budget_of
+from pytest_openclaw.stats.run_comparison import Measured, compare_runs
+from pytest_openclaw.stats.summarising import summarise_run
+from pytest_openclaw.stats.summary import Summary, summary_to_json
+from pytest_openclaw.stats.tool_use import bare_turns
+from pytest_openclaw.types.rows import from_row
+from pytest_openclaw.types.run_config import CONFIG_VERSION
+from pytest_openclaw.types.settings import THINKING_ROOM_TOKENS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.recording.early_stopping import Decision
+    from pytest_openclaw.recording.kept_cells import Kept
+    from pytest_openclaw.recording.run_directory import RunDirectory
+    from pytest_openclaw.stats.compare import ComparedRuns
+    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.settings import Settings
+    from pytest_openclaw.types.targets import CellKey, Target
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a run is to ask.
+
+    Attributes:
+        n_selected: cells by target, targets in their order.
+        prompts: the definition of every selected prompt, as far as it stands in a suite file.
+        providers: what shapes a request, by provider.
+        cells: the selected ones, as far as their prompts are known.
+        has_python: whether `prompts` and `cells` hold the Python benchmarks too.
+        by_repeat: cells by target and repeat; empty if each is its prompt's only one.
+        anyway: those among `by_repeat` whose prompt says itself how often it is asked.
+    """
+
+    n_selected: Mapping[Target, int]
+    prompts: tuple[JsonObject, ...]
+    providers: Mapping[str, JsonObject]
+    cells: frozenset[CellKey] = frozenset()
+    has_python: bool = False
+    by_repeat: Mapping[tuple[Target, int], int] = field(default_factory=dict)
+    anyway: Mapping[tuple[Target, int], int] = field(default_factory=dict)
+
+    @property
+    def n_cells(self) -> int:
+        """Cells selected in all."""
+        return sum(self.n_selected.values())
+
+    def n_up_to(self, target: Target, repeat: int) -> int:
+        """Cells of a target, of its prompts without a number of their own those in the first repeats alone.
+
+        Args:
+            target: one of the run's.
+            repeat: the last repeat that counts.
+        """
+        if not self.by_repeat:
+            return self.n_selected.get(target, 0)
+        return sum(
+            n if of <= repeat else self.anyway.get((one, of), 0)
+            for (one, of), n in self.by_repeat.items()
+            if one == target
+        )
+
+    def n_anyway(self, target: Target) -> int:
+        """Cells of a target that are asked whatever its tier is."""
+        return sum(n for (one, _), n in self.anyway.items() if one == target)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Earlier:
+    """What the sessions before have left of a run that is resumed.
+
+    Attributes:
+        config, inventory: its files.
+        kept: the rows that stay.
+    """
+
+    config: JsonObject
+    inventory: JsonObject
+    kept: Kept
+
+
+class RunSession:
+    """Collects the rows of a run and writes its directory; made where the reports arrive.
+
+    Args:
+        directory: of the run, open.
+        settings: this session's.
+        plan: what is to be asked.
+        earlier: what the sessions before have left, if the run is resumed.
+        baseline: the run to compare with.
+        guests: what they add to rows and beside the summary; without any, the built-in reports are written.
+
+    Attributes:
+        decisions: on the targets' repeats, oldest first; whoever tells them takes them out.
+
+    Raises:
+        OSError: on making, if the directory cannot be written; a resumed run's rows are all there then.
+    """
+
+    def __init__(
+        self,
+        directory: RunDirectory,
+        settings: Settings,
+        plan: Plan,
+        earlier: Earlier | None = None,
+        baseline: Measured | None = None,
+        guests: Guests | None = None,
+    ) -> None:
+        self.directory = directory
+        self.plan = plan
+        self.records: list[Record] = []
+        self.guests = guests or Guests()
+        self._settings = settings
+        self._baseline = baseline
+        self._n_selected = plan.n_selected
+        self._prompts = list(plan.prompts)
+        self._surroundings = Surroundings(directory, plan.n_selected)
+        self._settling = Settling(plan.by_repeat if settings.until_conclusive else {}, plan.anyway)
+        self.decisions: deque[Decision] = deque()
+        if earlier:
+            self._take_over(earlier)
+        self.decisions += self._settling.begin()
+        self._write_config()
+        self._surroundings.write()
+
+    @property
+    def host(self) -> str:
+        """The name of this machine in rows."""
+        return self._surroundings.host
+
+    def add(self, payload: Mapping[str, Any]) -> Record:
+        """Take what a report brought: the row first, to disk, then what came with it.
+
+        Args:
+            payload: `row`, the `host` that asked if it is not this one, and where they are due `before` and
+                `after` (snapshots), `serving` (what the target's server says of itself) and `prompt` (a
+                Python benchmark's definition).
+        """
+        row = payload["row"]
+        row["host"] = payload.get("host", self.host)
+        # Ten thousand answers of 64 KiB are kept on disk, not here.
+        bare = {"raw_output": "", "parsed_output": None, "tool_call_details": ()}
+        record = from_row({**row, **bare, "turns": bare_turns(row.get("turns"))})
+        row |= self.guests.look_at(row)
+        with whole_step:  # else the summary might not count a row that is there
+            self.directory.append(row)
+            self.records.append(record)
+        self._surroundings.take(record.target, row["host"], payload)
+        if (prompt := payload.get("prompt")) and prompt not in self._prompts:
+            # In a resumed run its tags may be others than before.
+            same = (prompt["suite"], prompt["id"])
+            self._prompts = [known for known in self._prompts if (known["suite"], known["id"]) != same]
+            self._prompts.append(prompt)
+            self._write_config()
+        self._decide(self._settling.take(record))
+        return record
+
+    def meet(self, host: str, facts: JsonObject) -> None:
+        """Take what another machine is; see `Surroundings.meet`."""
+        self._surroundings.meet(host, facts)
+
+    def leave_out(self, payload: Mapping[str, Any]) -> None:
+        """Forget one cell of a target: it was skipped before it was asked, by a mark or as a needless repeat.
+
+        Args:
+            payload: `left_out` (the target's label), the `repeat`, whether its prompt says itself how often
+                it is asked (`anyway`), and where they are due the `host` and `after` (a snapshot).
+        """
+        target = next(target for target in self.plan.n_selected if target.label == payload["left_out"])
+        n_selected = {**self.plan.n_selected, target: self.plan.n_selected[target] - 1}
+        anyway = Counter(self.plan.anyway)
+        if payload.get("anyway"):
+            anyway[target, payload["repeat"]] -= 1
+        self.plan = replace(self.plan, n_selected=n_selected, anyway=anyway)
+        if "after" in payload:
+            self._surroundings.take(target, payload.get("host", self.host), payload)
+        self._decide(self._settling.leave_out(target, payload["repeat"]))
+
+    def finish(self, n_unrecorded_calls: int = 0, *, spent_usd: float = 0.0) -> Summary:
+        """Write the summary of what has come so far, and return it.
+
+        Args:
+            n_unrecorded_calls: calls of workers that may have no row, if cells are missing.
+            spent_usd: by this session; told if it has a budget.
+        """
+        records = self._in_order()
+        n_rows = Counter(record.target for record in records)
+        # Of a target that is settled nothing else is missing, also if its further repeats did not come up.
+        n_selected = {
+            target: n_rows[target] + self._n_owed_anyway(target) if target in self._settling.ended else n
+            for target, n in self.plan.n_selected.items()
+        }
+        self._surroundings.end(dict.fromkeys(record.target for record in records))
+        summary = summarise_run(
+            records,
+            n_selected,
+            self._settings.gates,
+            {target: self._surroundings.snapshots_of(target) for target in n_selected},
+            run_id=self.directory.run_id,
+            generated_at_ms=epoch_ms(),
+            n_unrecorded_calls=n_unrecorded_calls,
+            comparison=self._compared(records, n_selected),
+        )
+        if (budget_usd := self._settings.budget_usd) is not None:
+            summary = replace(summary, budget=budget_of(records, budget_usd, spent_usd))
+        self.directory.write_json("summary.json", summary_to_json(summary))
+        self.guests.write_reports(self.directory, summary)
+        return summary
+
+    def _n_owed_anyway(self, target: Target) -> int:
+        """Cells without a row that are asked whatever the target's tier is."""
+        anyway = {(prompt["suite"], prompt["id"]) for prompt in self._prompts if prompt.get("repeat")}
+        n_rows = sum(one.target == target and (one.suite, one.prompt_id) in anyway for one in self.records)
+        return max(0, self.plan.n_anyway(target) - n_rows)
+
+    def _compared(self, records: Sequence[Record], n_selected: Mapping[Target, int]) -> ComparedRuns | None:
+        if self._baseline is None:
+            return None
+        now = Measured(
+            run_id=self.directory.run_id,
+            records=tuple(records),
+            config=self._config(),
+            inventory=self._surroundings.inventory,
+            n_selected=n_selected,
+        )
+        return compare_runs(self._baseline, now, across=self._settings.across)
+
+    def _take_over(self, earlier: Earlier) -> None:
+        """Go on with a run: keep its rows on disk, and what was known of its targets."""
+        if not earlier.kept.is_whole:
+            self.directory.keep_rows(earlier.kept.lines)
+        # They told of rows that may be asked again now.
+        self.directory.remove("summary.json", *(report.name for report in self.guests.reports))
+        self.records += earlier.kept.records
+        for record in earlier.kept.records:
+            self.decisions += self._settling.take(record)
+        prompts = {(prompt["suite"], prompt["id"]): prompt for prompt in earlier.config.get("prompts", ())}
+        prompts |= {(prompt["suite"], prompt["id"]): prompt for prompt in self._prompts}
+        self._prompts = list(prompts.values())
+        self._surroundings.take_over(earlier.inventory)
+
+    def _decide(self, decisions: Iterable[Decision]) -> None:
+        made = [*decisions]
+        self.decisions += made
+        if any(decision.ends for decision in made):
+            self._write_config()
+
+    def _in_order(self) -> list[Record]:
+        """Return the rows as the run was planned; workers and resumed runs end cells in any order."""
+        places = {(prompt["suite"], prompt["id"]): n for n, prompt in enumerate(self.plan.prompts)}
+        targets = {target: n for n, target in enumerate(self._n_selected)}
+
+        def place(record: Record) -> tuple[int, int, int, str, str]:
+            suite, prompt_id = record.suite, record.prompt_id
+            planned = places.get((suite, prompt_id), len(places))
+            return (
+                targets.get(record.target, len(targets)),
+                record.repeat,
+                planned,
+                suite,
+                prompt_id,
+            )
+
+        return sorted(self.records, key=place)
+
+    def _write_config(self) -> None:
+        self.directory.write_json("config.json", self._config())
+
+    def _config(self) -> JsonObject:
+        settings = self._settings
+        # A target whose repeats have ended lacks none, whatever `n_cells` says.
+        ended = {target: {"settled_after": repeat} for target, repeat in self._settling.ended.items()}
+        return {
+            "schema_version": CONFIG_VERSION,
+            "run_id": self.directory.run_id,
+            "models": list(dict.fromkeys(target.model for target in self._n_selected)),
+            "targets": [
+                {**asdict(target), "n_cells": n, **ended.get(target, {})}
+                for target, n in self._n_selected.items()
+            ],
+            "providers": dict(self.plan.providers),
+            "temperature": 0,
+            "thinking_room_tokens": dict(THINKING_ROOM_TOKENS),
+            "repeat": settings.repeat,
+            "until_conclusive": settings.until_conclusive,
+            "stream": settings.stream,
+            "timeout_s": settings.timeout_s,
+            "retries": settings.retries,
+            "concurrency": asdict(settings.concurrency),
+            "verdict": settings.verdict,
+            "gates": asdict(settings.gates),
+            "fail_unavailable": settings.fail_unavailable,
+            "budget_usd": settings.budget_usd,
+            "baseline": self._baseline and self._baseline.run_id,
+            "across": sorted(settings.across),
+            "prompts": self._prompts,
+        }

@@ -1,1 +1,0 @@
-"""Runs on disk: checked, joined into one, judged anew, and written again."""

@@ -1,0 +1,1 @@
+"""Runs a pytest session: settings, preflight, items, execution and reporting hooks."""

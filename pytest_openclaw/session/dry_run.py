@@ -1,0 +1,51 @@
+"""`--openclaw-dry-run`: what would be asked and what it would take; nobody is called, nothing is written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_openclaw.session.items import cell_of
+
+if TYPE_CHECKING:
+    from pytest_openclaw.session.plugin_session import State
+
+
+class DryRun:
+    """Registered in a session that only tells what a run would do."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._lines: list[str] = []
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Run no test; work out what would be asked."""
+        from pytest_openclaw.reports.forecast import render_forecast
+        from pytest_openclaw.session.forecasting import forecast
+
+        if session.testsfailed:  # a suite that cannot be read, which pytest tells
+            return True
+        selected = (cell_of(item) for item in session.items if item.get_closest_marker("skip") is None)
+        cells = [cell for cell in selected if cell is not None and not self._state.is_kept(cell)]
+        self._lines = ["nothing: no cell is selected, or each has its answer"]
+        if cells:
+            self._lines = render_forecast(forecast(cells, self._state.providers, self._state.settings))
+        return True
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Show the table."""
+        from pytest_openclaw.reports.forecast import TITLE
+
+        if self._lines:
+            terminalreporter.write_sep("=", TITLE)
+        for line in self._lines:
+            terminalreporter.write_line(line)
+
+
+def lead_no_workers(config: pytest.Config) -> None:
+    """Take back what the command line says of xdist's workers, which would be started for nothing."""
+    option = config.option
+    if hasattr(option, "numprocesses"):
+        option.numprocesses, option.distload, option.dist, option.tx = 0, False, "no", []

@@ -1,0 +1,124 @@
+"""Values of gates, and ini lines `glob: min-pass-rate=0.9 require-tier=off` → what holds for some targets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.suites.wording import closest, shown
+from pytest_openclaw.types.settings import GATE_SWITCHES, GateLine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_FORM = "Write for example `ollama_openai/*: min-pass-rate=0.9 require-tier=off`."
+
+
+def rate(text: str) -> float:
+    """Return a rate.
+
+    Raises:
+        ValueError: it is not from 0 to 1.
+    """
+    value = _number(text)
+    if value is None or not 0 <= value <= 1:
+        raise ValueError("give a rate from 0 to 1, for example 0.9")
+    return value
+
+
+def tier(text: str) -> int:
+    """Return a tier.
+
+    Raises:
+        ValueError: there is none of that name.
+    """
+    if text not in {"1", "2", "3"}:
+        raise ValueError("give tier 1, 2 or 3")
+    return int(text)
+
+
+def milliseconds(text: str) -> float:
+    """Return a duration.
+
+    Raises:
+        ValueError: it is none.
+    """
+    value = _number(text)
+    if value is None or not 0 < value < float("inf"):
+        raise ValueError("give milliseconds greater than 0, for example 5000")
+    return value
+
+
+def regression(text: str) -> str:
+    """Return the one thing that a target may be failed on.
+
+    Raises:
+        ValueError: it is another.
+    """
+    if text != "regression":
+        raise ValueError("give regression")
+    return text
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+GATES: Mapping[str, Callable[[str], Any]] = {
+    "min-pass-rate": rate,
+    "min-tool-rate": rate,
+    "require-tier": tier,
+    "max-p95-ms": milliseconds,
+    "fail-on": regression,
+}
+"""How the value of each gate is read; options and lines name it alike."""
+
+
+def parse_gate(name: str, text: str) -> Any:
+    """Return the value of a gate; None for `off`.
+
+    Raises:
+        ValueError: says what it may be.
+    """
+    if text == "off":
+        return None
+    try:
+        return GATES[name](text)
+    except ValueError as error:
+        raise ValueError(f"{error}, or off") from None
+
+
+def parse_gate_line(line: str) -> GateLine:
+    """Return what a line of `openclaw_gates` says.
+
+    Raises:
+        ValueError: names what is wrong and the mend.
+    """
+    target, colon, rest = (part.strip() for part in line.rpartition(":"))
+    if not colon or not target or " " in target:
+        raise ValueError(f"{shown(line.strip())} has no glob of targets before a colon. {_FORM}")
+    if not rest:
+        raise ValueError(f"{target}: no gate stands behind the colon. {_FORM}")
+    changes: dict[str, Any] = {}
+    for word in rest.split():
+        name, equals, text = word.partition("=")
+        field = name.replace("-", "_")
+        if not equals or (name not in GATES and field not in GATE_SWITCHES):
+            known = [*GATES, *sorted(GATE_SWITCHES)]
+            what = f"{target}: {shown(word)} is no gate; there are {', '.join(known)}."
+            raise ValueError(f"{what}{closest(name, known)} {_FORM}")
+        if field in changes:
+            raise ValueError(f"{target}: {name} stands there twice; keep one.")
+        try:
+            changes[field] = _switch(text) if field in GATE_SWITCHES else parse_gate(name, text)
+        except ValueError as error:
+            raise ValueError(f"{target}: {word}: {error}") from None
+    return GateLine(target=target, changes=changes)
+
+
+def _switch(text: str) -> bool:
+    if text not in {"on", "off"}:
+        raise ValueError("give on or off")
+    return text == "on"

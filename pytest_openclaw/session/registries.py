@@ -1,0 +1,163 @@
+"""What the hooks brought: providers, validators and reports by name, a name claimed once; looks at rows."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.providers import Builtin
+from pytest_openclaw.types.protocols import Provider, ProviderSetup
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    import pluggy
+
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.recording.plugins import Look
+    from pytest_openclaw.reports.brought import Brought
+    from pytest_openclaw.types.settings import Settings
+    from pytest_openclaw.validators.registry import Registry
+
+REPORT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
+# The run's own files, and those that a resumed run or a command looks for.
+TAKEN_NAMES = re.compile(
+    r"(config|inventory|summary)\.json|results\.jsonl|resources_.*\.txt|openclaw\.patch\.json5",
+    re.IGNORECASE,
+)
+
+
+def provider_classes(config: pytest.Config) -> dict[str, type[Provider] | Builtin]:
+    """Return every provider's class by its name; a built-in one's is imported when it is called.
+
+    Raises:
+        pytest.UsageError: a name is claimed twice, or something is no provider.
+    """
+    claimed: dict[str, tuple[str, type[Provider] | Builtin]] = {}
+    provider: type[Provider] | Builtin
+    for claimant, provider in _claims(config.hook.pytest_openclaw_providers):
+        name = getattr(provider, "name", None)
+        can_ask = isinstance(provider, Builtin) or callable(getattr(provider, "ask", None))
+        if not isinstance(name, str) or not name or "/" in name or not can_ask:
+            raise pytest.UsageError(
+                f"{claimant}: {provider!r} is no provider: it needs a name without / and an async ask."
+            )
+        if name in claimed:
+            raise pytest.UsageError(
+                f"the provider {name!r} is claimed by {claimed[name][0]} and by {claimant}; rename one."
+            )
+        claimed[name] = (claimant, provider)
+    return {name: provider for name, (_, provider) in claimed.items()}
+
+
+def validator_registry(config: pytest.Config) -> Registry:
+    """Return every validator by its type.
+
+    Raises:
+        pytest.UsageError: a type is claimed twice.
+    """
+    from pytest_openclaw.validators.registry import build_registry
+
+    try:
+        return build_registry(_claims(config.hook.pytest_openclaw_validators))
+    except OpenClawError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def reports_of(config: pytest.Config) -> tuple[Brought, ...]:
+    """Return every report, in the order in which they are written.
+
+    Raises:
+        pytest.UsageError: a name is claimed twice or is no file's, or something is no report.
+    """
+    from pytest_openclaw.reports.brought import Brought
+
+    claimed: dict[str, Brought] = {}
+    for claimant, brought in _claims(config.hook.pytest_openclaw_reports):
+        report = _made(claimant, brought) if isinstance(brought, type) else brought
+        name = getattr(report, "name", None)
+        if not isinstance(name, str) or not callable(getattr(report, "render", None)):
+            raise pytest.UsageError(
+                f"{claimant}: {brought!r} is no report: it needs a name and a render(summary)."
+            )
+        if not REPORT_NAME.fullmatch(name) or TAKEN_NAMES.fullmatch(name):
+            raise pytest.UsageError(
+                f"{claimant}: a report cannot be named {name!r}; give a plain file name of its own, "
+                "such as tiers.csv."
+            )
+        # Some file systems tell no capitals apart.
+        if other := claimed.get(name.lower()):
+            raise pytest.UsageError(
+                f"the report {name!r} is claimed by {other.claimant} and by {claimant}; rename one."
+            )
+        claimed[name.lower()] = Brought(claimant=claimant, name=name, render=report.render)
+    return tuple(claimed.values())
+
+
+def _made(claimant: str, report: type[Any]) -> Any:
+    try:
+        return report()
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise pytest.UsageError(f"{claimant}: the report {report.__name__} cannot be made: {what}") from error
+
+
+def looks_of(config: pytest.Config) -> tuple[Look, ...]:
+    """Return who has a last look at rows, in the order in which pytest calls hooks."""
+    from pytest_openclaw.recording.plugins import Look
+
+    # One by one, because what one guest breaks must not cost what another adds.
+    implementations = reversed(config.hook.pytest_openclaw_record.get_hookimpls())
+    return tuple(Look(claimant=one.plugin_name, see=_looking(one, config)) for one in implementations)
+
+
+def _looking(implementation: pluggy.HookImpl, config: pytest.Config) -> Callable[[JsonObject], Any]:
+    def see(row: JsonObject) -> Any:
+        given = {"row": row, "config": config}
+        return implementation.function(*(given[name] for name in implementation.argnames))
+
+    return see
+
+
+def make_providers(
+    classes: Mapping[str, type[Provider] | Builtin], settings: Settings, shared_dir: Path
+) -> dict[str, Provider]:
+    """Return the providers that this run's targets name, ready to be asked.
+
+    Raises:
+        pytest.UsageError: the address of one cannot be used.
+    """
+    endpoints = {endpoint.name: endpoint for endpoint in settings.endpoints}
+    providers: dict[str, Provider] = {}
+    for name in dict.fromkeys(target.provider for target in settings.targets):
+        endpoint = endpoints.get(name)
+        setup = ProviderSetup(
+            name=name,
+            base_url=endpoint.base_url if endpoint else None,
+            key_env=endpoint.key_env if endpoint else None,
+            environ=os.environ,
+            options=settings.provider_options,
+            shared_dir=shared_dir,
+        )
+        try:
+            providers[name] = classes[endpoint.kind if endpoint else name](setup)
+        except OpenClawError as error:
+            raise pytest.UsageError(str(error)) from None
+    return providers
+
+
+def _claims(hook: pluggy.HookCaller) -> Iterable[tuple[str, Any]]:
+    """Each class with the name of the plugin that brought it, which a hook call would not tell."""
+    for implementation in hook.get_hookimpls():
+        brought = implementation.function()
+        if not isinstance(brought, list | tuple | None):
+            raise pytest.UsageError(
+                f"{implementation.plugin_name}: {hook.name} returned {brought!r}, not a list of classes."
+            )
+        for item in brought or ():
+            yield implementation.plugin_name, item

@@ -1,0 +1,61 @@
+"""What a session says of money: a budget that cannot be kept, and what was spent in the end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_openclaw.providers.prices import EXTRA, Prices, has_list
+from pytest_openclaw.reports.money import render_usd
+from pytest_openclaw.suites import is_wildcard
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_openclaw.session.plugin_session import State
+    from pytest_openclaw.stats.summary import Summary
+
+
+def check_budget(state: State) -> None:
+    """Refuse a budget that could not be kept: what a target costs must be known before it is asked.
+
+    Raises:
+        pytest.UsageError: names the targets without a price, and what to do.
+    """
+    budget_usd = state.settings.budget_usd
+    if budget_usd is None:
+        return
+    prices = Prices(state.providers, state.settings)
+    unknown = [
+        target for target in state.settings.targets if not is_wildcard(target) and not prices.is_known(target)
+    ]
+    if not unknown:
+        return
+    if any(map(prices.needs_list, unknown)) and not has_list():
+        mend = f"Install the list of prices ({EXTRA}), or give"
+    else:
+        mend = "Name a model as the list of prices names it, or give"
+    labels = ", ".join(target.label for target in unknown)
+    raise pytest.UsageError(
+        f"--openclaw-budget-usd={budget_usd:g}: what {labels} costs is "
+        f"not known, so the budget could not be kept. {mend} its price in the ini file, in USD per million "
+        f"tokens: openclaw_prices = {unknown[0].label} = INPUT OUTPUT"
+    )
+
+
+def notes_on_cost(state: State, summary: Summary) -> Iterator[tuple[str, str]]:
+    """Yield, as a label and a text, what the user may want to know of the run's cost."""
+    prices = Prices(state.providers, state.settings)
+    unpriced = [
+        group.target.label
+        for group in summary.groups
+        if group.n_ok and group.cost_usd is None and prices.needs_list(group.target)
+    ]
+    if unpriced and not has_list():
+        yield "cost unknown", f"{EXTRA} tells what {', '.join(unpriced)} costs"
+    if (budget := summary.budget) is not None:
+        alone = " by this session alone" if state.resumption.path else ""
+        spent = f"{render_usd(budget.spent_usd)} of {render_usd(budget.budget_usd)} spent{alone}"
+        n = budget.n_not_asked
+        yield "budget", f"{spent}; {n} {'cell' if n == 1 else 'cells'} not asked" if n else spent

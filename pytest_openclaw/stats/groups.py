@@ -1,0 +1,220 @@
+"""The figures of one target, from its rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.stats.distributions import distribution_of
+from pytest_openclaw.stats.pressure import Load, PressureLevel, pressure_levels, strain_of
+from pytest_openclaw.stats.rates import Rate, is_judged, rate_of
+from pytest_openclaw.stats.repeats import repeats_of
+from pytest_openclaw.stats.safety import ProbeResult, probe_results
+from pytest_openclaw.stats.tool_use import ToolUse, stands_apart, text_tool_use_of, tool_use_of
+from pytest_openclaw.stats.violations import violation_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.stats.distributions import Distribution
+    from pytest_openclaw.stats.intervals import Interval
+    from pytest_openclaw.stats.repeats import Repeats
+    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.targets import Target
+
+
+MOST_FREQUENT = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """The rows of one target.
+
+    Attributes:
+        passed: of the answered cells that have a validator; an empty, refused or filtered answer is no
+            pass. The seed's `objective_pass_rate` leaves those out.
+        tool_use: what the tier is taken from; `text_tool_use` what the text detector found.
+        n_native_unanswered: native tool cells without an answer.
+        pressure: the levels at which cells were made harder.
+        holds_to, breaks_at: the last level at which the target calls right, and the first at which it does
+            not any more, by tools and by text; None if nothing was made harder.
+        safety: the probes.
+        latency_ms, ttft_ms: p50, p95, p99 and mean over rows that are `ok` and `success`.
+        latency_intervals_95, ttft_intervals_95: where p50, p95 and p99 lie; None where too few cells tell.
+        tokens_per_s: median speed of generation; see the rows' `tokens_per_s`.
+        interval_notes: why a percentile has no interval: `latency_ms.p95`, `tokens_per_s.p50` → reason.
+        repeats: what repeats of prompts say; None without.
+        violations: the most frequent kinds, quotations and numbers left out, with their counts.
+        failures: why cells were not answered or not successful: failure type → count.
+        reasons: one message for each failure type of cells that were not answered.
+        effective_models: models that the server said answered, other than the one asked for.
+        resources_before, resources_after: snapshots of the machine.
+    """
+
+    target: Target
+    n_total: int
+    n_ok: int
+    n_success: int
+    n_skipped_unavailable: int
+    n_auth_error: int
+    n_rate_limited: int
+    n_error: int
+    success_rate_ok: float | None
+    objective_pass_rate: float | None
+    wall_clock_ms: int | None
+    latency_ms: Mapping[str, float | None]
+    resources_before: JsonObject | None
+    resources_after: JsonObject | None
+    passed: Rate
+    objective_pass_interval_95: Interval | None
+    tool_use: ToolUse
+    text_tool_use: ToolUse | None
+    n_native_unanswered: int
+    pressure: Sequence[PressureLevel]
+    holds_to: Load | None
+    breaks_at: Load | None
+    safety: Sequence[ProbeResult]
+    success_interval_95: Interval | None
+    ttft_ms: Mapping[str, float | None]
+    latency_intervals_95: Mapping[str, Interval | None]
+    ttft_intervals_95: Mapping[str, Interval | None]
+    tokens_per_s: float | None
+    tokens_per_s_interval_95: Interval | None
+    interval_notes: Mapping[str, str]
+    repeats: Repeats | None
+    cost_usd: float | None
+    input_tokens: int | None
+    output_tokens: int | None
+    violations: Sequence[tuple[str, int]]
+    failures: Mapping[str, int]
+    reasons: Mapping[str, str]
+    effective_models: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshots:
+    """The machine before and after a target."""
+
+    before: JsonObject | None = None
+    after: JsonObject | None = None
+
+
+def group_records(records: Iterable[Record]) -> dict[Target, list[Record]]:
+    """Return the rows by target, targets in order of their first row."""
+    groups: dict[Target, list[Record]] = {}
+    for record in records:
+        groups.setdefault(record.target, []).append(record)
+    return groups
+
+
+def summarise_group(target: Target, records: Sequence[Record], snapshots: Snapshots) -> Group:
+    """Return the figures of one target; what has no data is None, never 0."""
+    statuses = Counter(record.availability_status for record in records)
+    answered = [record for record in records if record.availability_status == "ok"]
+    successes = [record for record in answered if record.success]
+    succeeded = rate_of(answered, lambda record: record.success)
+    objective = rate_of((record for record in successes if record.objective_pass is not None), _has_passed)
+    judged = [record for record in answered if is_judged(record)]
+    pressure = pressure_levels(records)
+    strain = strain_of(pressure)
+    latency = distribution_of(successes, lambda record: record.e2e_ms)
+    ttft = distribution_of(successes, lambda record: record.ttft_ms)
+    speed = distribution_of(successes, lambda record: record.tokens_per_s)
+    return Group(
+        target=target,
+        n_total=len(records),
+        n_ok=len(answered),
+        n_success=len(successes),
+        n_skipped_unavailable=statuses["skipped_unavailable"],
+        n_auth_error=statuses["auth_error"],
+        n_rate_limited=statuses["rate_limited"],
+        n_error=statuses["error"],
+        success_rate_ok=succeeded.rate,
+        success_interval_95=succeeded.interval_95,
+        objective_pass_rate=objective.rate,
+        objective_pass_interval_95=objective.interval_95,
+        wall_clock_ms=_wall_clock_ms(records),
+        latency_ms=latency.values,
+        latency_intervals_95=latency.intervals,
+        ttft_ms=ttft.values,
+        ttft_intervals_95=ttft.intervals,
+        tokens_per_s=speed.values["p50"],
+        tokens_per_s_interval_95=speed.intervals["p50"],
+        interval_notes=_notes({"latency_ms": latency, "ttft_ms": ttft, "tokens_per_s": speed}),
+        resources_before=snapshots.before,
+        resources_after=snapshots.after,
+        passed=rate_of(judged, _has_passed),
+        repeats=repeats_of(judged),
+        tool_use=tool_use_of(answered),
+        text_tool_use=text_tool_use_of(answered),
+        n_native_unanswered=sum(
+            record.tools_offered is not None and not stands_apart(record)
+            for record in records
+            if record.availability_status != "ok"
+        ),
+        pressure=pressure,
+        holds_to=strain and strain.holds_to,
+        breaks_at=strain and strain.breaks_at,
+        safety=probe_results(answered),
+        cost_usd=_sum([record.cost_usd for record in records]),
+        input_tokens=_sum([record.input_tokens for record in answered]),
+        output_tokens=_sum([record.output_tokens for record in answered]),
+        violations=Counter(
+            violation_kind(record.violation) for record in records if record.violation
+        ).most_common(MOST_FREQUENT),
+        failures=dict(Counter(record.failure_type for record in records if record.failure_type)),
+        reasons=_reasons(records),
+        effective_models=sorted(
+            {record.effective_model for record in answered if record.effective_model} - {target.model}
+        ),
+    )
+
+
+def _has_passed(record: Record) -> bool:
+    return record.objective_pass is True
+
+
+def _wall_clock_ms(records: Sequence[Record]) -> int | None:
+    if not records:
+        return None
+    return max(record.ended_at_ms for record in records) - min(record.started_at_ms for record in records)
+
+
+def _notes(distributions: Mapping[str, Distribution]) -> dict[str, str]:
+    """Why which percentile that is shown has no interval; of the speed it is the median alone."""
+    notes = {
+        f"{field}.{name}": reason
+        for field, found in distributions.items()
+        for name, reason in found.notes.items()
+    }
+    return {
+        name: reason for name, reason in notes.items() if name not in {"tokens_per_s.p95", "tokens_per_s.p99"}
+    }
+
+
+def _sum(values: Iterable[Any]) -> Any:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _reasons(records: Sequence[Record]) -> dict[str, str]:
+    reasons: dict[str, str] = {}
+    for record in records:
+        if record.failure_type and record.fault_message:
+            reasons.setdefault(record.failure_type, record.fault_message)
+    return reasons
+
+
+def group_to_json(group: Group) -> JsonObject:
+    """Return the group as in `summary.json`: the seed's fields first."""
+    values = asdict(group)
+    target = values.pop("target")
+    values["violations"] = [{"violation": text, "n": n} for text, n in group.violations]
+    return {
+        "provider": target["provider"],
+        "model": target["model"],
+        "thinking_level": target["thinking_level"],
+        **values,
+    }

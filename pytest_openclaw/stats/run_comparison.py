@@ -1,0 +1,229 @@
+"""What two runs must have in common to be compared cell by cell, and their comparison.
+
+A cell is compared if it was asked the same, judged the same and served the same; what differs is set aside
+with its reason, unless the user wants to look `across` that difference.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.stats.compare import ComparedRuns, compare_records
+from pytest_openclaw.stats.pairing import Obstacle, Obstacles
+from pytest_openclaw.types.run_config import IDENTITY, MAY_DIFFER, MAY_DIFFER_IN_PROVIDERS
+from pytest_openclaw.types.settings import ACROSS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.stats.pairing import PromptKey
+    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.targets import Target
+
+ASKED_BY = ("prompt", "system", "max_output_tokens", "timeout_s", "tools_sha256", "world", "padding_tokens")
+"""What of a prompt shapes its request, or decides which reply counts."""
+JUDGED_BY = ("validator", "expected_tool_calls")
+NOT_SERVING = frozenset({"size_bytes", "vram_bytes"})
+"""How a model lay in memory at that moment, which is another thing than what was served."""
+LONGEST_VALUE = 24
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """A run, stored or just ended.
+
+    Attributes:
+        records: of each cell the last row; texts are left out.
+        config, inventory: as in its files.
+        n_selected: cells by target; one that was not asked to the end has fewer rows.
+    """
+
+    run_id: str
+    records: tuple[Record, ...]
+    config: JsonObject
+    inventory: JsonObject
+    n_selected: Mapping[Target, int]
+
+    @cached_property
+    def targets(self) -> dict[Target, int]:
+        """How many rows each target has, in order of the config, then of the rows."""
+        counts = dict.fromkeys(self.n_selected, 0)
+        for record in self.records:
+            counts[record.target] = counts.get(record.target, 0) + 1
+        return counts
+
+    @cached_property
+    def unfinished(self) -> frozenset[Target]:
+        """Targets of which not every cell has a row."""
+        rows = self.targets
+        return frozenset(target for target, n in self.n_selected.items() if rows[target] < n)
+
+
+def compare_runs(
+    base: Measured,
+    candidate: Measured,
+    *,
+    across: Collection[str] = (),
+    targets: Sequence[tuple[Target, Target]] | None = None,
+) -> ComparedRuns:
+    """Compare two runs.
+
+    Args:
+        base: the baseline.
+        candidate: the other one.
+        across: differences to look across, of `ACROSS`.
+        targets: of both; None takes those that both have, and if there are none and each has one, these two.
+    """
+    paired = common_targets(base, candidate) if targets is None else list(targets)
+    return compare_records(
+        base.records,
+        candidate.records,
+        paired,
+        Obstacles(
+            of_targets=dict(_target_obstacles(base, candidate, paired, across)),
+            of_prompts=dict(_prompt_obstacles(base, candidate, across)),
+            heeds_answering_model="serving" not in across and all(one == other for one, other in paired),
+        ),
+        baseline=base.run_id,
+        unfinished=candidate.unfinished,
+        notes=[*_notes(base, candidate)],
+    )
+
+
+def common_targets(base: Measured, candidate: Measured) -> list[tuple[Target, Target]]:
+    """Return the targets that are compared if nobody says which."""
+    theirs, ours = base.targets, candidate.targets
+    if common := [(target, target) for target in ours if target in theirs]:
+        return common
+    return [(*theirs, *ours)] if len(theirs) == len(ours) == 1 else []  # type: ignore[list-item]
+
+
+def parse_across(text: str) -> frozenset[str]:
+    """Return the differences that a list such as `serving,validator` names.
+
+    Raises:
+        OpenClawError: one of them is none.
+    """
+    named = [word.strip() for word in text.split(",") if word.strip()]
+    for word in named:
+        if word not in ACROSS:
+            raise OpenClawError(f"{word!r} is nothing to look across; there are {', '.join(ACROSS)}")
+    return frozenset(named)
+
+
+def named_targets(base: Measured, candidate: Measured, named: Sequence[str]) -> list[tuple[Target, Target]]:
+    """Return the targets that the user names: `BASE=CANDIDATE`, or one label for both.
+
+    Raises:
+        OpenClawError: a run has no such target.
+    """
+    pairs = []
+    for text in named:
+        one, separator, other = text.partition("=")
+        pairs.append((_target(base, one), _target(candidate, other if separator else one)))
+    return pairs
+
+
+def _target(run: Measured, label: str) -> Target:
+    found = next((target for target in run.targets if target.label == label), None)
+    if found is None:
+        known = ", ".join(target.label for target in run.targets)
+        raise OpenClawError(f"--target: {run.run_id} has no target {label}; it has {known}")
+    return found
+
+
+def _target_obstacles(
+    base: Measured, candidate: Measured, paired: Sequence[tuple[Target, Target]], across: Collection[str]
+) -> Iterator[tuple[Target, Obstacle]]:
+    for one, other in paired:
+        told = [] if "settings" in across else [*_settings(base, candidate, one, other)]
+        if told:
+            yield other, Obstacle("asked_differently", "; ".join(told))
+        elif one == other and "serving" not in across:
+            served = [*_serving(base.inventory, candidate.inventory, one.label)]
+            if served:
+                yield other, Obstacle("served_differently", "; ".join(served))
+
+
+def _settings(base: Measured, candidate: Measured, one: Target, other: Target) -> Iterator[str]:
+    """Say which settings differ that shape a request or decide which replies count, as `merge` has it."""
+    apart = {*IDENTITY, *MAY_DIFFER}
+    yield from _differing(base.config, candidate.config, apart)
+    if one.provider == other.provider:
+        before, after = (run.config["providers"].get(one.provider, {}) for run in (base, candidate))
+        yield from _differing(before, after, set(MAY_DIFFER_IN_PROVIDERS))
+
+
+def _differing(before: JsonObject, after: JsonObject, apart: Collection[str]) -> Iterator[str]:
+    # An older version may not have told it yet.
+    for name in sorted((before.keys() & after.keys()) - set(apart)):
+        if before[name] != after[name]:
+            yield _change(name, _shown(before[name]), _shown(after[name]))
+
+
+def _serving(before: JsonObject, after: JsonObject, label: str) -> Iterator[str]:
+    """Say which of the values differ that both servers tell: version, digest, quantisation and others."""
+    then, now = _served(before, label), _served(after, label)
+    for key in sorted((then.keys() & now.keys()) - NOT_SERVING):
+        if then[key] != now[key]:
+            yield _change(key.replace("_", " "), _all_shown(then[key]), _all_shown(now[key]))
+
+
+def _served(inventory: JsonObject, label: str) -> dict[str, dict[str, object]]:
+    """Return every value that a server told of a target, on any machine and in any part of a merged run."""
+    found: dict[str, dict[str, object]] = {}
+    parts = [inventory, *inventory.get("parts", ())]
+    for place in [*parts, *(host for part in parts for host in (part.get("hosts") or {}).values())]:
+        serving = place.get("targets", {}).get(label, {})
+        for server in (serving.get("server"), serving.get("server_when_resumed")):
+            for key, value in server.items() if isinstance(server, dict) else ():
+                if value is not None:  # a merged run's parts differ in it, and follow
+                    found.setdefault(key, {})[json.dumps(value, sort_keys=True)] = value
+    return {key: dict(sorted(values.items())) for key, values in found.items()}
+
+
+def _prompt_obstacles(
+    base: Measured, candidate: Measured, across: Collection[str]
+) -> Iterator[tuple[PromptKey, Obstacle]]:
+    then, now = _prompts(base.config), _prompts(candidate.config)
+    for key in then.keys() & now.keys():
+        asked = [name for name in ASKED_BY if then[key].get(name) != now[key].get(name)]
+        judged = [name for name in JUDGED_BY if then[key].get(name) != now[key].get(name)]
+        if asked and "prompt" not in across:
+            yield key, Obstacle("prompt_changed", ", ".join(asked))
+        elif judged and "validator" not in across:
+            yield key, Obstacle("validator_changed", ", ".join(judged))
+
+
+def _prompts(config: JsonObject) -> Mapping[PromptKey, JsonObject]:
+    return {(prompt["suite"], prompt["id"]): prompt for prompt in config["prompts"]}
+
+
+def _notes(base: Measured, candidate: Measured) -> Iterator[str]:
+    for run in (base, candidate):
+        if missing := sum(run.n_selected[target] - run.targets[target] for target in run.unfinished):
+            yield f"{run.run_id} is not finished: {missing} of its cells have no row"
+    before, after = (
+        (run.inventory.get("packages") or {}).get("pytest-openclaw") for run in (base, candidate)
+    )
+    if before and after and before != after:
+        yield f"judged by pytest-openclaw {before} -> {after}; `rescore` judges both by one version"
+
+
+def _change(what: str, before: str, after: str) -> str:
+    # What is long may differ where it is not shown.
+    return f"{what} differs" if before == after else f"{what} {before} -> {after}"
+
+
+def _all_shown(values: Mapping[str, object]) -> str:
+    return " or ".join(_shown(value) for value in values.values())
+
+
+def _shown(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"

@@ -1,0 +1,1 @@
+"""Reads finished runs: merge, rescore, resume, compare, history."""

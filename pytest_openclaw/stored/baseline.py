@@ -1,0 +1,98 @@
+"""A stored run as a comparison reads it: its rows without texts, its config, its inventory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.files import is_there
+from pytest_openclaw.recording.run_directory import RESULTS, is_living, living
+from pytest_openclaw.stats.run_comparison import Measured
+from pytest_openclaw.stored.parts import is_finished
+from pytest_openclaw.stored.reading import (
+    CONFIG,
+    StoredRow,
+    load_config,
+    load_inventory,
+    read_rows,
+    runs_by_age,
+    target_of,
+)
+from pytest_openclaw.types.settings import LAST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.targets import CellKey, Target
+
+
+def find_baseline(name: str, runs_dir: Path, *, besides: Path | None = None) -> Path:
+    """Return the directory of the run that is to be compared with.
+
+    Args:
+        name: a path, an id in the folder of runs, or `last`: the one that was written to last, of those
+            into which nobody is writing.
+        runs_dir: the folder of runs.
+        besides: a run that is not meant: the one that goes on.
+
+    Raises:
+        OpenClawError: there is none, or it is still under way.
+    """
+    if name == LAST:
+        others = (
+            path for path in runs_by_age(runs_dir) if not (besides and path.resolve() == besides.resolve())
+        )
+        newest = next((path for path in others if not is_living(path)), None)
+        if newest is None:
+            raise OpenClawError(f"there is no other run in {runs_dir}")
+        return newest
+    places = (Path(name).expanduser(), runs_dir / name)
+    path = next((place for place in places if is_there(place / CONFIG)), None)
+    if path is None:
+        raise OpenClawError(f"there is no run {name}, neither here nor in {runs_dir}")
+    if besides and path.resolve() == besides.resolve():
+        raise OpenClawError(f"{path.name} is the run that goes on; name the one to compare it with")
+    if is_living(path):
+        raise OpenClawError(living(path))
+    return path
+
+
+def read_measured(path: Path) -> Measured:
+    """Read a run directory, one row in memory with its texts at a time.
+
+    Raises:
+        OpenClawError: it cannot be read, or holds what no run writes; names file and line.
+    """
+    records: dict[CellKey, Record] = {}
+    for row in read_rows(path / RESULTS):
+        if isinstance(row, StoredRow):  # and not a killed run's last write
+            records[row.record.key] = slim(row.record)
+    config, inventory = load_config(path), load_inventory(path)
+    return Measured(
+        run_id=path.name,
+        records=tuple(records.values()),
+        config=config,
+        inventory=inventory,
+        n_selected=_n_selected(path, config, records),
+    )
+
+
+def slim(record: Record) -> Record:
+    """Return a row without what makes it large."""
+    return replace(record, raw_output="", parsed_output=None, tool_call_details=(), turns=None, tool_notes=())
+
+
+def _n_selected(path: Path, config: JsonObject, rows: Iterable[CellKey]) -> dict[Target, int]:
+    """Count the cells of each target, but for those that a mark left out and those of a settled tier."""
+    n_rows = Counter(key.target for key in rows)
+    is_whole = is_finished(path, n_rows.total())
+    return {
+        target: n_rows[target] if is_whole or "settled_after" in entry else entry["n_cells"]
+        for entry in config["targets"]
+        for target in [target_of(entry)]
+    }

@@ -1,0 +1,134 @@
+"""The runs of a folder in figures, oldest first: what each target came to in each of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.files import is_there
+from pytest_openclaw.recording.run_directory import RESULTS, is_living, is_unbegun
+from pytest_openclaw.reports.history import Entry
+from pytest_openclaw.stored.parts import is_finished
+from pytest_openclaw.stored.reading import CONFIG, load_config, target_of
+from pytest_openclaw.stored.summaries import groups_of, light_rows, stored_summary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.reports.history import Kind, State
+    from pytest_openclaw.types.targets import Target
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """What a folder of runs tells.
+
+    Attributes:
+        entries: by target, targets in order of their first run, each oldest first.
+        n_runs: runs that were read.
+        unreadable: runs that were not, with the reason.
+    """
+
+    entries: Mapping[Target, tuple[Entry, ...]]
+    n_runs: int
+    unreadable: tuple[tuple[Path, str], ...]
+
+
+def read_history(
+    runs_dir: Path, wants_target: Callable[[str], bool], wants_suite: Callable[[str], bool] | None = None
+) -> History:
+    """Read every run of a folder.
+
+    Args:
+        runs_dir: the folder.
+        wants_target: by its label.
+        wants_suite: by its name in rows; if given, figures are computed from the rows, which takes longer.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    entries: list[Entry] = []
+    unreadable: list[tuple[Path, str]] = []
+    n_runs = 0
+    for path in sorted(runs_dir.iterdir()):
+        try:
+            if not _looks_like_run(path):
+                continue
+            entries += (one for one in _entries(path, wants_suite) if wants_target(one.target.label))
+            n_runs += 1
+        except OpenClawError as error:
+            unreadable.append((path, str(error)))
+        except OSError as error:
+            unreadable.append((path, f"{error.filename or path}: {error.strerror or error}"))
+    return History(entries=_by_target(entries), n_runs=n_runs, unreadable=tuple(unreadable))
+
+
+def _looks_like_run(path: Path) -> bool:
+    holds_some = is_there(path / CONFIG) or is_there(path / RESULTS)
+    return path.is_dir() and holds_some and not is_unbegun(path)
+
+
+def _by_target(entries: Iterable[Entry]) -> dict[Target, tuple[Entry, ...]]:
+    found: dict[Target, list[Entry]] = {}
+    for entry in sorted(entries, key=lambda entry: (entry.ended_at_ms, entry.path.name)):
+        earlier = found.setdefault(entry.target, [])
+        changed = earlier[-1].prompts != entry.prompts if earlier else None
+        earlier.append(replace(entry, has_other_prompts=changed))
+    return {target: tuple(runs) for target, runs in found.items()}
+
+
+def _entries(path: Path, wants_suite: Callable[[str], bool] | None) -> list[Entry]:
+    config = load_config(path)
+    prompts = _fingerprint(config, wants_suite)
+    kind: Kind = "rescored" if "rescored" in config else "merged" if "parts" in config else "measured"
+    lives = is_living(path)
+    summary = None if lives or wants_suite else stored_summary(path)
+    if summary is not None:
+        state: State = "finished" if summary["state"] == "finished" else "interrupted"
+        ended_at_ms, groups = summary["generated_at_ms"], summary["groups"]
+    else:
+        rows = light_rows(path)
+        groups = groups_of(row for row in rows if wants_suite is None or wants_suite(row.suite))
+        ended_at_ms = max((row.ended_at_ms for row in rows), default=0)
+        is_whole = is_finished(path, len(rows)) or _is_whole(config, Counter(row.target for row in rows))
+        state = "under way" if lives else "finished" if is_whole else "interrupted"
+    return [
+        Entry(
+            path=path,
+            ended_at_ms=ended_at_ms,
+            state=state,
+            kind=kind,
+            target=target_of(group),
+            group=group,
+            prompts=prompts,
+        )
+        for group in groups
+        if group["n_total"]
+    ]
+
+
+def _is_whole(config: JsonObject, n_rows: Mapping[Target, int]) -> bool:
+    """Whether every selected cell has its row."""
+    return all(
+        "settled_after" in entry or n_rows.get(target_of(entry), 0) >= entry["n_cells"]
+        for entry in config["targets"]
+    )
+
+
+def _fingerprint(config: JsonObject, wants_suite: Callable[[str], bool] | None) -> str:
+    """Return what is equal for equal prompts with equal rules."""
+    asked = sorted(
+        json.dumps(
+            [prompt.get(key) for key in ("suite", "id", "prompt", "system", "validator", "tools_sha256")],
+            sort_keys=True,
+        )
+        for prompt in config["prompts"]
+        if wants_suite is None or wants_suite(prompt["suite"])
+    )
+    return hashlib.sha256("\n".join(asked).encode()).hexdigest()

@@ -1,0 +1,68 @@
+"""A stored run, held against gates and a baseline as if it had been measured with them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.recording.run_directory import RunDirectory
+from pytest_openclaw.stats.budget import Budget
+from pytest_openclaw.stats.run_comparison import Measured, compare_runs
+from pytest_openclaw.stats.summarising import summarise_run
+from pytest_openclaw.stats.summary import Summary, summary_to_json
+from pytest_openclaw.stored.rewriting import snapshots_of
+from pytest_openclaw.stored.summaries import stored_summary
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from pytest_openclaw.recording.plugins import Guests
+    from pytest_openclaw.stored.parts import Part
+    from pytest_openclaw.types.settings import Gates
+
+
+def hold(
+    part: Part, gates: Gates, baseline: Measured | None, across: Collection[str], *, now_ms: int
+) -> Summary:
+    """Return the run's figures with what gates and baseline say of them.
+
+    Args:
+        part: the run.
+        gates: to hold it against.
+        baseline: the run to compare with.
+        across: differences from it to look across.
+        now_ms: for the summary's `generated_at_ms`.
+    """
+    written = stored_summary(part.run.path) or {}
+    records = part.records
+    candidate = Measured(
+        run_id=part.run.run_id,
+        records=tuple(records),
+        config=part.run.config,
+        inventory=part.run.inventory,
+        n_selected=part.n_selected,
+    )
+    summary = summarise_run(
+        records,
+        part.n_selected,
+        gates,
+        {target: snapshots_of(part.snapshots, target) for target in part.n_selected},
+        run_id=part.run.run_id,
+        generated_at_ms=now_ms,
+        n_unrecorded_calls=written.get("n_unrecorded_calls", 0),
+        comparison=compare_runs(baseline, candidate, across=across) if baseline else None,
+    )
+    # What a session had spent is told nowhere else.
+    return replace(summary, budget=Budget(**written["budget"])) if written.get("budget") else summary
+
+
+def write_held(part: Part, summary: Summary, guests: Guests) -> None:
+    """Write summary and reports of a run anew; its rows and its config stay as they are.
+
+    Raises:
+        OpenClawError: a run is writing there now.
+        OSError: it cannot be written.
+    """
+    with RunDirectory.reopen(part.run.path) as directory:
+        directory.write_json("summary.json", summary_to_json(summary))
+        guests.write_reports(directory, summary)

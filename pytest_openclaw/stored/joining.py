@@ -1,0 +1,122 @@
+"""The `config.json` and `inventory.json` of several runs → those of the whole.
+
+At the top stands what all parts agree on, null where they differ; under `parts` stands each part's own, one
+entry for every run that was measured, also if it came by way of a merged one.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.stored.agreement import agreed
+from pytest_openclaw.stored.order import common_order, natural
+from pytest_openclaw.stored.reading import target_of
+from pytest_openclaw.types.run_config import IDENTITY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.stored.parts import Part, PromptKey
+    from pytest_openclaw.types.targets import Target
+
+_COUNTS = ("n_cells", "n_rows")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """Targets and prompts of the whole, in an order that fits every part's own."""
+
+    targets: Sequence[Target]
+    prompts: Sequence[PromptKey]
+
+
+def order_of(parts: Sequence[Part]) -> Order:
+    """Return the order in which targets and prompts stand in the whole.
+
+    It is made from the runs that were measured, not from merged ones, so that merging in steps makes no
+    difference. Rows whose target or prompt no config names go where their name belongs.
+    """
+    entries = [entry for part in parts for entry in _config_entries(part)]
+    keys = [key for part in parts for key in part.rows]
+    targets = [[target_of(target) for target in entry["targets"]] for entry in entries]
+    prompts = [[(suite, prompt_id) for suite, prompt_id in entry["prompts"]] for entry in entries]
+    return Order(
+        targets=common_order(
+            [*targets, *([key.target] for key in keys)], key=lambda target: natural(target.label)
+        ),
+        prompts=common_order(
+            [*prompts, *([(key.suite, key.prompt_id)] for key in keys)],
+            key=lambda prompt: (natural(prompt[0]), natural(prompt[1])),
+        ),
+    )
+
+
+def join_configs(
+    parts: Sequence[Part], n_selected: Mapping[Target, int], prompts: Sequence[PromptKey]
+) -> JsonObject:
+    """Return what `config.json` says of the whole, without its version and run id.
+
+    Args:
+        parts: the runs.
+        n_selected: cells by target, of the whole.
+        prompts: suites and ids in their order.
+    """
+    entries = _unique(entry for part in parts for entry in _config_entries(part))
+    settings = {name: None for entry in entries for name in entry if name not in (*IDENTITY, *_COUNTS)}
+    definitions = {key: definition for part in parts for key, definition in part.prompts.items()}
+    return {
+        "models": list(dict.fromkeys(target.model for target in n_selected)),
+        "targets": [{**asdict(target), "n_cells": n} for target, n in n_selected.items()],
+        "providers": _agreed_each([entry["providers"] for entry in entries]),
+        **{name: agreed(entry[name] for entry in entries if name in entry) for name in settings},
+        "prompts": [definitions[key] for key in prompts if key in definitions],
+        "parts": entries,
+    }
+
+
+def _config_entries(part: Part) -> list[JsonObject]:
+    """The runs that a part consists of, with their settings: itself, unless it is a merged one."""
+    config = part.run.config
+    if "parts" in config:
+        rescored = {"rescored": config["rescored"]} if "rescored" in config else {}
+        return [{**entry, **rescored} for entry in config["parts"]]
+    own = {name: value for name, value in config.items() if name not in ("models", "prompts")}
+    counts = {"n_cells": part.n_cells, "n_rows": part.n_rows}
+    return [{"run_id": config["run_id"], **counts, **own, "prompts": [list(key) for key in part.prompts]}]
+
+
+def join_inventories(parts: Sequence[Part]) -> JsonObject:
+    """Return what `inventory.json` says of the whole, without its run id."""
+    entries = _unique(entry for part in parts for entry in _inventory_entries(part))
+    names = {name: None for entry in entries for name in entry if name not in ("run_id", "targets")}
+    return {
+        **{name: agreed(entry[name] for entry in entries if name in entry) for name in names},
+        "targets": _agreed_each([entry["targets"] for entry in entries]),
+        "parts": entries,
+    }
+
+
+def _inventory_entries(part: Part) -> list[JsonObject]:
+    inventory = part.run.inventory
+    if "parts" in inventory:
+        return list(inventory["parts"])
+    return [inventory]
+
+
+def _agreed_each(groups: Sequence[Mapping[str, JsonObject]]) -> JsonObject:
+    """Join objects by name; of each, every value on which all that have it agree."""
+    joined: JsonObject = {}
+    for name in sorted({name for group in groups for name in group}):
+        objects = [group[name] for group in groups if name in group]
+        keys = {key: None for one in objects for key in one}
+        joined[name] = {key: agreed(one[key] for one in objects if key in one) for key in keys}
+    return joined
+
+
+def _unique(entries: Iterable[JsonObject]) -> list[JsonObject]:
+    """Each entry once, by run id."""
+    by_text = {json.dumps(entry, sort_keys=True): entry for entry in entries}
+    return [entry for _, entry in sorted(by_text.items(), key=lambda item: (item[1]["run_id"], item[0]))]

@@ -1,0 +1,149 @@
+"""Several runs → one, as if a single run had measured it all; whichever comes first makes no difference.
+
+A row stays as it is, byte for byte, its `run_id` too, which says where it was measured. `agreement.py` says
+what the runs must have in common, `joining.py` what becomes of their `config.json` and `inventory.json`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.stored.agreement import (
+    MOST_TOLD,
+    check_agreement,
+    differing_addresses,
+    differing_servers,
+)
+from pytest_openclaw.stored.joining import join_configs, join_inventories, order_of
+from pytest_openclaw.stored.rewriting import NewRun
+from pytest_openclaw.types.settings import Gates
+from pytest_openclaw.types.targets import CellKey
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_openclaw.stored.parts import Part
+    from pytest_openclaw.stored.reading import StoredRow
+    from pytest_openclaw.types.targets import Target
+
+Prefer = Literal["newest", "oldest"]
+Rows = dict[CellKey, "StoredRow"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Merged:
+    """The new run, and what the user should know of it."""
+
+    new: NewRun
+    notes: tuple[str, ...]
+
+
+def merge_parts(parts: Sequence[Part], prefer: Prefer | None = None) -> Merged:
+    """Return the run that the parts are together.
+
+    Args:
+        parts: one or more, in any order; a directory that is given twice is taken once.
+        prefer: which row stays where a cell has different ones, by the time at which it ended.
+
+    Raises:
+        OpenClawError: they did not measure the same thing, or a cell has different rows and nothing is
+            preferred.
+    """
+    parts = sorted({part.run.path.resolve(): part for part in parts}.values(), key=lambda part: part.name)
+    check_agreement(parts)
+    order = order_of(parts)
+    rows, notes = _joined_rows(parts, prefer)
+    target_places = {target: place for place, target in enumerate(order.targets)}
+    prompt_places = {prompt: place for place, prompt in enumerate(order.prompts)}
+    ordered = sorted(
+        rows,
+        key=lambda key: (target_places[key.target], key.repeat, prompt_places[key.suite, key.prompt_id]),
+    )
+    n_selected = {target: _n_selected(target, parts, rows) for target in order.targets}
+    gates = [part.gates for part in parts]
+    same_gates = gates[0] if all(one == gates[0] for one in gates) else None
+    new = NewRun(
+        n_selected=n_selected,
+        rows=[rows[key] for key in ordered],
+        config=join_configs(parts, n_selected, order.prompts),
+        inventory=join_inventories(parts),
+        snapshots=[snapshot for part in parts for snapshot in part.snapshots],
+        gates=same_gates or Gates(),
+    )
+    notes += [note for part in parts for note in part.shortcomings]
+    notes += differing_servers(parts)
+    notes += differing_addresses(parts)
+    if same_gates is None:
+        notes.append("the gates differ, so that none is held over the whole")
+    return Merged(new=new, notes=tuple(notes))
+
+
+def _joined_rows(parts: Sequence[Part], prefer: Prefer | None) -> tuple[Rows, list[str]]:
+    found: dict[CellKey, dict[bytes, StoredRow]] = {}
+    holders: dict[CellKey, list[str]] = {}
+    for part in parts:
+        for key, row in part.rows.items():
+            found.setdefault(key, {})[row.line] = row
+            holders.setdefault(key, []).append(part.name)
+    contested = sorted((key for key, versions in found.items() if len(versions) > 1), key=_cell_name)
+    if contested and prefer is None:
+        told = [f"{_cell_name(key)} ({', '.join(holders[key])})" for key in contested[:MOST_TOLD]]
+        rest = len(contested) - MOST_TOLD
+        raise OpenClawError(
+            f"different rows of one cell: {', '.join(told)}{f' and {rest} more' if rest > 0 else ''}. "
+            "Give --prefer=newest or --prefer=oldest, or leave one of the runs out."
+        )
+    notes = []
+    if contested:
+        notes.append(f"{_counted(len(contested))} different rows; the {prefer} is kept")
+    if n_twice := sum(len(holders[key]) > 1 for key in found) - len(contested):
+        notes.append(f"{_counted(n_twice)} the same row in several runs; it is kept once")
+    choose = min if prefer == "oldest" else max
+    return {key: choose(versions.values(), key=_age) for key, versions in found.items()}, notes
+
+
+def _age(row: StoredRow) -> tuple[int, bytes]:
+    return row.record.ended_at_ms, row.line
+
+
+def _cell_name(key: CellKey) -> str:
+    return f"{key.suite}::{key.name}"
+
+
+def _counted(n: int) -> str:
+    return "1 cell has" if n == 1 else f"{n} cells have"
+
+
+def _n_selected(target: Target, parts: Sequence[Part], rows: Rows) -> int:
+    """Count the cells of a target that any part was to ask: those with rows, and those still owed.
+
+    A part's config names its prompts and counts its cells. If the cells without a row are as many as the
+    prompts without one, they are known, and one that another part has answered is owed no longer. Of a part
+    that selected fewer (`-k` with a target's name), they may be any of these prompts; they are counted once.
+    """
+    known: set[CellKey] = set()
+    possible: set[CellKey] = set()
+    n_possible = n_unnamed = 0
+    for part in parts:
+        n_missing = part.n_selected.get(target, 0) - part.n_rows_of(target)
+        if n_missing <= 0:
+            continue
+        unanswered = _cells_of(part, target) - part.rows.keys()
+        if len(unanswered) <= n_missing:
+            known |= unanswered - rows.keys()
+            n_unnamed += n_missing - len(unanswered)
+        else:
+            possible |= unanswered - rows.keys()
+            n_possible += n_missing
+    n_rows = sum(key.target == target for key in rows)
+    return n_rows + len(known) + n_unnamed + min(n_possible, len(possible - known))
+
+
+def _cells_of(part: Part, target: Target) -> set[CellKey]:
+    return {
+        CellKey(suite, prompt_id, target, repeat)
+        for (suite, prompt_id), n_repeats in part.n_repeats_by_prompt.items()
+        for repeat in range(1, n_repeats + 1)
+    }

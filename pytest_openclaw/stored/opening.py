@@ -1,0 +1,65 @@
+"""A row's texts opened up to be looked at: thinking and answer, and what became of its calls."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.reports.cells import Opened
+from pytest_openclaw.suites import definition as definition_of
+from pytest_openclaw.suites.prompt import read_prompt
+from pytest_openclaw.tools.dispatch import dispatch
+from pytest_openclaw.tools.thinking import strip_thinking
+from pytest_openclaw.types.tool_calls import ToolCall
+from pytest_openclaw.validators import BUILTIN
+from pytest_openclaw.validators.registry import build_registry
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.tool_calls import Tool
+
+_ONE_BLOCK = re.compile(r"\s*<(\w+)>\n?(.*?)\n?</\1>\s*", re.DOTALL)
+
+
+def open_record(record: Record, definition: JsonObject) -> Opened:
+    """Return what the texts of a row hold.
+
+    Args:
+        record: the row.
+        definition: its prompt's, in `config.json`; empty if there is none.
+    """
+    answer = strip_thinking(record.raw_output)
+    thinking = record.raw_output[: len(record.raw_output) - len(answer)]
+    alone = _ONE_BLOCK.fullmatch(thinking)
+    tools = _tools_of(definition)
+    return Opened(
+        thinking=alone[2] if alone else thinking,
+        answer=answer,
+        calls=[_opened(call, tools) for call in record.tool_call_details],
+    )
+
+
+def _opened(call: Mapping[str, Any], tools: tuple[Tool, ...] | None) -> JsonObject:
+    opened = {"name": call["name"], "arguments": call["arguments"], "problem": None, "told": None}
+    if tools is None:
+        return opened
+    made = dispatch(ToolCall(name=call["name"], arguments=call["arguments"], id=call.get("id")), tools)
+    told = "\n".join([*([made.message] if made.message else []), *made.notes])
+    return {**opened, "problem": made.problem, "told": told or None}
+
+
+def _tools_of(definition: JsonObject) -> tuple[Tool, ...] | None:
+    """Return the tools that a prompt offered; None if there were none, or they are others today."""
+    if "tools" not in definition:
+        return None
+    # Its rule may be a guest's, who is not here; the tools are all that is wanted.
+    raw = {key: value for key, value in definition.items() if key not in ("suite", "extra", "validator")}
+    registry = build_registry(("built-in", validator) for validator in BUILTIN)
+    prompt, _ = read_prompt(raw, definition["id"], suite=definition["suite"], registry=registry)
+    if prompt is None or definition_of(prompt).get("tools_sha256") != definition.get("tools_sha256"):
+        return None
+    return prompt.tools

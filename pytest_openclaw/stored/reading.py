@@ -1,0 +1,192 @@
+"""A run directory read back: its rows as they stand on disk, its `config.json`, its `inventory.json`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.files import is_there, load_object, parse_json, read_lines
+from pytest_openclaw.core.schema_check import shown
+from pytest_openclaw.recording.run_directory import RESULTS
+from pytest_openclaw.types.documents import check_object, load_document
+from pytest_openclaw.types.rows import check_row, from_row
+from pytest_openclaw.types.run_config import CONFIG_VERSION
+from pytest_openclaw.types.settings import LAST
+from pytest_openclaw.types.targets import Target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.targets import CellKey
+
+
+CONFIG = "config.json"
+INVENTORY = "inventory.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredRow:
+    """One line of `results.jsonl`, and what it says.
+
+    Attributes:
+        line: its bytes, without the line feed; written again, they are the same row byte for byte.
+    """
+
+    line: bytes
+    record: Record
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredRun:
+    """A run as it stands on disk.
+
+    Attributes:
+        rows: in the order of the file.
+        torn: what stands after the last line feed and is no row: a killed run's last write.
+    """
+
+    path: Path
+    config: JsonObject
+    inventory: JsonObject
+    rows: tuple[StoredRow, ...]
+    torn: bytes = b""
+
+    @property
+    def run_id(self) -> str:
+        """The run's id, which is the directory's name."""
+        return self.path.name
+
+    def latest(self) -> dict[CellKey, StoredRow]:
+        """Return the last row of each cell."""
+        return {row.record.key: row for row in self.rows}
+
+
+def find_run(runs_dir: Path, name: str) -> Path:
+    """Return the directory of a run: the one of that id, or with `last` the one that was written to last.
+
+    Raises:
+        OpenClawError: there is none.
+    """
+    newest = next(iter(runs_by_age(runs_dir)), None)
+    if newest is None:
+        raise OpenClawError(f"there is no run in {runs_dir}")
+    if name == LAST:
+        return newest
+    if not is_there(runs_dir / name / CONFIG):
+        raise OpenClawError(f"there is no run {name} in {runs_dir}; the last one is {newest.name}")
+    return runs_dir / name
+
+
+def runs_by_age(runs_dir: Path) -> list[Path]:
+    """Return the directories of runs, that which was written to last first."""
+    found = [
+        (results.lstat().st_mtime_ns, results.parent.name, results.parent)
+        for results in runs_dir.glob(f"*/{RESULTS}")
+        if is_there(results.parent / CONFIG)
+    ]
+    return [path for _, _, path in sorted(found, reverse=True)]
+
+
+def load_run(path: Path) -> StoredRun:
+    """Read a run directory.
+
+    Raises:
+        OpenClawError: it is none, or a file in it cannot be read; names file and line.
+    """
+    rows: list[StoredRow] = []
+    torn = b""
+    for found in read_rows(path / RESULTS):
+        if isinstance(found, StoredRow):
+            rows.append(found)
+        else:
+            torn = found
+    return StoredRun(
+        path=path,
+        config=load_config(path),
+        inventory=load_inventory(path),
+        rows=tuple(rows),
+        torn=torn,
+    )
+
+
+def read_rows(results: Path) -> Iterator[StoredRow | bytes]:
+    """Yield the rows of a `results.jsonl`, one in memory at a time, and last what a killed run left of one.
+
+    Raises:
+        OpenClawError: the file cannot be read, or a line before the last one is no row, or one that no run
+            writes; names the line.
+    """
+    for number, line in enumerate(read_lines(results), 1):
+        if line.endswith(b"\n"):
+            yield _row(results, number, line[:-1])
+        else:
+            yield _complete(line) or line
+
+
+def load_config(path: Path) -> JsonObject:
+    """Return a run's `config.json`.
+
+    Raises:
+        OpenClawError: it cannot be read, or is of a newer format than this version reads.
+    """
+    config = load_object(path / CONFIG)
+    version = config.get("schema_version")
+    if not isinstance(version, int) or version > CONFIG_VERSION:
+        raise OpenClawError(
+            f"{path / CONFIG}: its format is {shown(version)}, the newest known here is {CONFIG_VERSION}; "
+            "upgrade pytest-openclaw"
+        )
+    check_object(path / CONFIG, "config", config)
+    return config
+
+
+def load_inventory(path: Path) -> JsonObject:
+    """Return a run's `inventory.json`; an empty one if the run was killed before it wrote one.
+
+    Raises:
+        OpenClawError: it cannot be read.
+    """
+    return load_document(path / INVENTORY, "inventory") if is_there(path / INVENTORY) else {}
+
+
+def target_of(entry: Mapping[str, Any]) -> Target:
+    """Return a target as `config.json` and `summary.json` name it."""
+    return Target(provider=entry["provider"], model=entry["model"], thinking_level=entry["thinking_level"])
+
+
+def repeats_of(config: JsonObject) -> int:
+    """Return how often a run asks a prompt at most; of a merged one, its parts' most."""
+    return max(one.get("repeat") or 1 for one in (config, *config.get("parts", ())))
+
+
+def _row(path: Path, number: int, line: bytes) -> StoredRow:
+    try:
+        return parse_row(line)
+    except ValueError as error:
+        hint = "To do without it, remove the line."
+        raise OpenClawError(f"{path}: line {number} is no row of this format: {error}. {hint}") from None
+
+
+def parse_row(line: bytes) -> StoredRow:
+    """Return what a line of `results.jsonl` says.
+
+    Raises:
+        ValueError: it is no row, or holds what no run writes.
+    """
+    row = parse_json(line)
+    if not isinstance(row, dict):
+        raise ValueError("it is no JSON object")
+    check_row(row)
+    return StoredRow(line=line, record=from_row(row))
+
+
+def _complete(line: bytes) -> StoredRow | None:
+    """A last line that lacks nothing but its line feed."""
+    try:
+        return parse_row(line)
+    except ValueError:
+        return None

@@ -1,0 +1,312 @@
+"""Yesterday's replies under today's validators: nobody is called, and what was measured stays as it is.
+
+A row holds everything that was judged: `raw_output` with its thinking, `tool_call_details`, `finish_reason`,
+and of a scripted exchange the `turns`, whose calls are carried out again in the prompt's world.
+Only where it does not (`KEPT`), the row keeps the verdict that it has.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal
+
+from pytest_openclaw.asking.cell_records import of_judgement
+from pytest_openclaw.asking.clipping import clipped, unjudged
+from pytest_openclaw.core.json_lines import line_of
+from pytest_openclaw.core.redact import HIDDEN
+from pytest_openclaw.core.text import valid_value
+from pytest_openclaw.judging.judge import JUDGED, conclude, judge, prepare, tool_demand_of
+from pytest_openclaw.recording.plugins import Guests
+from pytest_openclaw.reports.cells import verdict_of
+from pytest_openclaw.stored.parts import is_python
+from pytest_openclaw.stored.reading import StoredRow
+from pytest_openclaw.stored.rewriting import NewRun
+from pytest_openclaw.suites import definition as definition_of
+from pytest_openclaw.suites import known_failure_of
+from pytest_openclaw.types import faults
+from pytest_openclaw.types.replies import Reply, Timing, Turn, Verdict
+from pytest_openclaw.types.rows import to_row
+from pytest_openclaw.types.settings import Gates
+from pytest_openclaw.types.tool_calls import ToolCall
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.stored.parts import Part
+    from pytest_openclaw.stored.rules import Rules
+    from pytest_openclaw.types.prompts import Prompt
+    from pytest_openclaw.types.records import Record
+
+Kept = Literal["truncated", "python", "secret", "unclear", "unknown"]
+KEPT: Mapping[Kept, str] = {
+    "truncated": "the reply was cut to fit its row",
+    "python": "a benchmark in Python is judged by its own test",
+    "secret": "a secret was taken out of the reply",
+    "unclear": "thinking and answer cannot be told apart any more",
+    "unknown": "config.json does not define the prompt",
+}
+"""Why a row keeps its verdict."""
+
+_THINKING, _ANSWER = "<think>\n", "\n</think>\n\n"
+"""How a row holds a separate reasoning channel; a model may write the same into its text."""
+MOST_READINGS = 8
+"""A reply of nothing but such tags could be read in thousands of ways."""
+_OLD_ANSWERS = frozenset({"refusal", "content_filter"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """A row that the rescore has changed."""
+
+    before: Record
+    after: Record
+
+    @property
+    def verdicts(self) -> tuple[str, str]:
+        """The verdicts in a word each: `passed`, `failed`, `not judged`, or the failure type."""
+        return verdict_of(self.before), verdict_of(self.after)
+
+    @property
+    def flipped(self) -> bool:
+        """Whether the verdict itself is another one."""
+        return self.verdicts[0] != self.verdicts[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rescored:
+    """The new run, and what is different in it.
+
+    Attributes:
+        kept: how many rows keep their verdict, by reason.
+        n_faults: rows without an answer, which stay.
+    """
+
+    new: NewRun
+    changes: tuple[Change, ...]
+    kept: Mapping[Kept, int]
+    n_faults: int
+    notes: tuple[str, ...]
+
+
+def rescore_part(part: Part, rules: Rules, *, version: str, guests: Guests | None = None) -> Rescored:
+    """Return the run with every reply judged anew.
+
+    Args:
+        part: the run.
+        rules: today's, for its prompts.
+        version: of this plugin, for `config.json`.
+        guests: have a last look at the rows that change.
+    """
+    guests = guests or Guests()
+    rows: list[StoredRow] = []
+    changes: list[Change] = []
+    kept: Counter[Kept] = Counter()
+    n_faults = 0
+    for row in part.rows_in_order:
+        old = row.record
+        result = rescore_record(old, _prompt_of(old, part, rules))
+        if isinstance(result, str):
+            kept[result] += 1
+            rows.append(row)
+            continue
+        n_faults += old.availability_status != "ok"
+        if _text(result) == _text(old):
+            rows.append(row)
+        else:
+            new = to_row(result)
+            rows.append(StoredRow(line=line_of(new | guests.look_at(new)), record=result))
+            changes.append(Change(before=old, after=result))
+    return Rescored(
+        new=NewRun(
+            n_selected=part.n_selected,
+            rows=rows,
+            config=_config(part, rules, version),
+            inventory={key: value for key, value in part.run.inventory.items() if key != "run_id"},
+            snapshots=part.snapshots,
+            gates=part.gates or Gates(),
+        ),
+        changes=tuple(changes),
+        kept=kept,
+        n_faults=n_faults,
+        notes=(*part.shortcomings, *rules.notes),
+    )
+
+
+def rescore_record(record: Record, prompt: Prompt | Kept) -> Record | Kept:
+    """Return the row under a prompt's validator, or why it keeps its verdict.
+
+    Args:
+        record: as it was measured.
+        prompt: whose rule holds now; or why there is none.
+    """
+    if record.tool_demand is not None and not isinstance(prompt, str):
+        record = replace(record, tool_demand=tool_demand_of(prompt))
+    if record.availability_status != "ok":
+        return record
+    if isinstance(prompt, str):
+        return prompt
+    known = known_failure_of(prompt, record.target)
+    record = replace(record, known_failure=None if known is None else known.reason)
+    if record.failure_type in _OLD_ANSWERS:
+        # No verdict then, none now; and the row does not tell a refusal's words from the text.
+        # Its calls were made all the same; what became of a world then is not asked.
+        silence = prepare(replace(prompt, world=None), replace(_reply(record, ""), refusal=""))
+        silence = replace(silence, tool_names=record.tool_calls)
+        return replace(record, tool_outcome=conclude(prompt, silence, Verdict(passed=None)).tool_outcome)
+    if _lacks_what_is_judged(record):
+        return "truncated"
+    if HIDDEN in record.raw_output or HIDDEN in json.dumps([record.tool_call_details, record.turns]):
+        return "secret"
+    replies = list(islice(readings(record), MOST_READINGS + 1))
+    if len(replies) > MOST_READINGS:
+        return "unclear"
+    try:
+        first, *others = (valid_value(of_judgement(judge(prompt, reply))) for reply in replies)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # `pytest.fail` raises no Exception; a live run puts it into the row too
+        return clipped(_broken(unjudged(record), prompt, error))
+    if any(other != first for other in others):
+        return "unclear"
+    return clipped(replace(unjudged(record), **first))
+
+
+def _lacks_what_is_judged(record: Record) -> bool:
+    if record.cut is None:  # a row of an older version says no more
+        return record.truncated and not record.turns
+    return not record.cut.keys().isdisjoint({*JUDGED, "turns" if record.turns else "raw_output"})
+
+
+def readings(record: Record) -> Iterator[Reply]:
+    """Yield every reply that a provider may have given for this row.
+
+    A `<think>` block is what the model wrote, or its reasoning channel, which may hold such tags itself.
+    The turns of a scripted exchange keep both apart.
+    """
+    if record.turns:
+        yield _exchange(record)
+        return
+    raw = record.raw_output
+    yield _reply(record, raw)
+    if not raw.startswith(_THINKING):
+        return
+    end = raw.find(_ANSWER, len(_THINKING))
+    while end >= 0:
+        reasoning, text = raw[len(_THINKING) : end], raw[end + len(_ANSWER) :]
+        yield replace(_reply(record, text), reasoning=reasoning)
+        end = raw.find(_ANSWER, end + 1)
+
+
+def _prompt_of(record: Record, part: Part, rules: Rules) -> Prompt | Kept:
+    key = (record.suite, record.prompt_id)
+    if key in rules.prompts:
+        return rules.prompts[key]
+    return "python" if is_python(part.prompts.get(key, {})) else "unknown"
+
+
+def _reply(record: Record, text: str) -> Reply:
+    timing = Timing(
+        started_at_ms=record.started_at_ms,
+        ended_at_ms=record.ended_at_ms,
+        e2e_ms=record.e2e_ms,
+        ttft_ms=record.ttft_ms,
+        ttfo_ms=record.ttfo_ms,
+    )
+    return Reply(
+        text=text,
+        raw=record.raw_output,
+        tool_calls=tuple(_call(call) for call in record.tool_call_details),
+        finish_reason=record.finish_reason,
+        effective_model=record.effective_model,
+        timing=timing,
+        input_tokens=record.input_tokens,
+        output_tokens=record.output_tokens,
+        reasoning_tokens=record.reasoning_tokens,
+        cached_tokens=record.cached_tokens,
+    )
+
+
+def _exchange(record: Record) -> Reply:
+    """The reply of a scripted exchange: the last turn's text, all turns, and how it ended."""
+    assert record.turns, "an exchange has turns"
+    turns = tuple(_turn(turn) for turn in record.turns)
+    last = turns[-1]
+    raw = "\n\n".join(_raw(turn) for turn in turns if turn.text or turn.reasoning)
+    return replace(
+        _reply(record, last.text),
+        raw=raw if record.truncated else record.raw_output,
+        reasoning=last.reasoning,
+        turns=turns,
+        ended_by=record.ended_by,
+    )
+
+
+def _turn(turn: Mapping[str, Any]) -> Turn:
+    calls = turn["calls"]
+    return Turn(
+        text=turn["text"],
+        reasoning=turn.get("reasoning") or "",
+        calls=tuple(_call(call) for call in calls),
+        results=tuple(result for call in calls if (result := call.get("result")) is not None),
+        finish_reason=turn.get("finish_reason"),
+        input_tokens=turn.get("input_tokens"),
+        output_tokens=turn.get("output_tokens"),
+    )
+
+
+def _raw(turn: Turn) -> str:
+    return f"{_THINKING}{turn.reasoning}{_ANSWER}{turn.text}" if turn.reasoning else turn.text
+
+
+def _call(call: Mapping[str, Any]) -> ToolCall:
+    return ToolCall(name=call["name"], arguments=call["arguments"], id=call.get("id"))
+
+
+def _broken(record: Record, prompt: Prompt, error: BaseException) -> Record:
+    """Return the row as a live run writes it when a validator broke; what was measured stays."""
+    fault = faults.broke(f"{prompt.id}[{record.target.label}]", f"{type(error).__name__}: {error}")
+    outcome = faults.outcome_of(fault)
+    unjudged: dict[str, Any] = {
+        "availability_status": outcome.status,
+        "success": outcome.success,
+        "failure_type": outcome.failure_type,
+        "fault_message": fault.message,
+        "objective_pass": None,
+        "violation": None,
+        "parsed_output": None,
+        "tool_calls": (),
+        "tool_call_count": 0,
+        "tool_use_success": False,
+        "tool_outcome": None,
+    }
+    return replace(record, **valid_value(unjudged))
+
+
+def _config(part: Part, rules: Rules, version: str) -> JsonObject:
+    """The old config, with today's rules, and a note of whose replies they have judged."""
+    definitions = []
+    for key, definition in part.prompts.items():
+        if prompt := rules.prompts.get(key):
+            tools = prompt.expected_tool_calls
+            definition = {  # noqa: PLW2901 - the old one with three keys renewed
+                **definition,
+                "validator": prompt.validator_spec,
+                "expected_tool_calls": None if tools is None else list(tools),
+                "xfail": definition_of(prompt)["xfail"],
+            }
+        definitions.append(definition)
+    config = {key: value for key, value in part.run.config.items() if key not in ("schema_version", "run_id")}
+    return {
+        **config,
+        "targets": [{**asdict(target), "n_cells": n} for target, n in part.n_selected.items()],
+        "prompts": definitions,
+        "rescored": {"run_id": part.run.run_id, "pytest_openclaw": version},
+    }
+
+
+def _text(record: Record) -> str:
+    return json.dumps(to_row(record), sort_keys=True)

@@ -1,0 +1,279 @@
+"""What a resumed run still owes, and whether it is still the run that was begun.
+
+This is the one place that says which choices must stay:
+
+- Equal, or the resumption is refused: the targets; the prompts that are selected and, of each, what shapes
+  its request, its verdict or its row (`PROMPT_KEYS`), and how often it is asked and must pass
+  (`COUNTING_KEYS`); `stream`, the temperature and the room for thinking;
+  and of each provider of which rows are kept all that it says of itself (kind, address, route, way in),
+  except under which name its key is found. A provider without a kept row may have moved: what could not
+  be reached yesterday may be asked elsewhere today, and `config.json` then says where.
+- Taken from the run, unless the command line says otherwise: targets and `stream` (where saying otherwise
+  is refused); how often a prompt is asked that does not say so itself (it may grow, and where each was
+  asked once, go on until the tiers are settled); and what decides the exit status: verdict mode, gates,
+  `fail-unavailable`. The ini file does not count, so that `--openclaw-resume=last` alone judges as the run
+  began.
+- Free, as in any session: time-outs, retries, concurrency, and the tags and unknown keys of prompts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.core.files import open_file
+from pytest_openclaw.recording.kept_cells import Kept, Replay
+from pytest_openclaw.stats.tool_use import bare_turns
+from pytest_openclaw.stored.reading import StoredRow, read_rows, repeats_of, target_of
+from pytest_openclaw.suites import is_wildcard
+from pytest_openclaw.types.settings import THINKING_ROOM_TOKENS, firm_gates, gates_of
+from pytest_openclaw.types.targets import CellKey, Target
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.recording.run_session import Plan
+    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.settings import Settings
+
+PROMPT_KEYS = (
+    "name",
+    "prompt",
+    "validator",
+    "expected_tool_calls",
+    "category",
+    "system",
+    "max_output_tokens",
+    "tools_sha256",
+    "world",
+    "probe",
+    "padding_tokens",
+    "pressure_of",
+)
+"""What of a prompt shapes its request, its verdict or its row."""
+COUNTING_KEYS = ("repeat", "pass", "xfail")
+"""What of it says how often it is asked, and what pytest makes of its verdicts."""
+FREE_OF_PROVIDER = frozenset({"key_env"})
+IS_ANOTHER = "this is not what the run was begun with"
+MOST_TOLD = 10
+
+
+# --- what is kept -------------------------------------------------------------------------------
+
+
+def read_kept(results: Path) -> Kept:
+    """Return the rows that were answered, of each cell the last one.
+
+    Raises:
+        OpenClawError: the file cannot be read.
+    """
+    found: dict[CellKey, tuple[int, Record, Replay]] = {}
+    number = 0
+    for number, row in enumerate(read_rows(results), 1):
+        if isinstance(row, StoredRow) and row.record.availability_status == "ok":
+            record = row.record
+            bare = bare_turns(record.turns)
+            slim = replace(record, raw_output="", parsed_output=None, tool_call_details=(), turns=bare)
+            found[record.key] = (number, slim, Replay.of(record))
+    kept = sorted(found.values(), key=lambda entry: entry[0])
+    return Kept(
+        records=tuple(record for _, record, _ in kept),
+        lines=frozenset(line for line, _, _ in kept),
+        replays={record.key: replay for _, record, replay in kept},
+        is_whole=len(kept) == number and _ends_whole(results),
+    )
+
+
+def _ends_whole(results: Path) -> bool:
+    with open_file(results) as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - 1))
+        return file.read() in {b"", b"\n"}
+
+
+def to_wire(replays: Mapping[CellKey, Replay]) -> list[Any]:
+    """Return the replays as plain values, which xdist can carry; a passed cell is its name alone."""
+    return [
+        [key.suite, key.prompt_id, [*asdict(key.target).values()], key.repeat]
+        + ([] if replay.passed else [{**asdict(replay), "tool_names": list(replay.tool_names)}])
+        for key, replay in replays.items()
+    ]
+
+
+def from_wire(plain: Iterable[Any]) -> dict[CellKey, Replay]:
+    """Return what `to_wire` was given."""
+    replays = {}
+    for suite, prompt_id, (provider, model, level), repeat, *failed in plain:
+        target = Target(provider=provider, model=model, thinking_level=level)
+        replay = Replay(**{**failed[0], "tool_names": tuple(failed[0]["tool_names"])}) if failed else None
+        replays[CellKey(suite, prompt_id, target, repeat)] = replay or Replay(passed=True)
+    return replays
+
+
+# --- what the run was begun with ----------------------------------------------------------------
+
+
+def targets_of(config: JsonObject) -> tuple[Target, ...]:
+    """Return the targets of a run, in their order."""
+    return tuple(map(target_of, config["targets"]))
+
+
+def settings_of(config: JsonObject, settings: Settings, given: Collection[str]) -> Settings:
+    """Return the settings of this session, with what a resumed run takes over from its beginning.
+
+    Args:
+        config: the run's `config.json`.
+        settings: what options and ini file say now.
+        given: the names of the options on the command line, such as `min-pass-rate`.
+    """
+    gates = settings.gates
+    if (began := config.get("gates")) is not None:
+        gates = firm_gates(gates_of(began), settings.gates, given)
+    others: dict[str, Any] = {
+        name: config[name]
+        for name in ("stream", "verdict", "fail_unavailable")
+        if config.get(name) is not None and _option(name) not in given
+    }
+    was_conditional = bool(config.get("until_conclusive"))
+    if was_conditional or "until-conclusive" not in given:
+        others["until_conclusive"] = was_conditional
+        if "repeat" not in given:
+            others["repeat"] = repeats_of(config)
+    return replace(settings, targets=targets_of(config), gates=gates, **others)
+
+
+def _option(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def other_targets(config: JsonObject, given: Sequence[Target]) -> list[str]:
+    """Return how the targets of the command line differ from the run's; `*` may stand for some of those."""
+    began = targets_of(config)
+    unknown = [target for target in given if not any(_means(target, one) for one in began)]
+    missing = [one for one in began if not any(_means(target, one) for target in given)]
+    return [
+        *(f"{target.label} is named, which the run does not have" for target in unknown),
+        *(f"{target.label} is not named, which the run has" for target in missing),
+    ]
+
+
+def _means(given: Target, target: Target) -> bool:
+    if is_wildcard(given):
+        same_way = (given.provider, given.thinking_level) == (target.provider, target.thinking_level)
+        return same_way and fnmatchcase(target.model, given.model)
+    return given == target
+
+
+def python_prompts(config: JsonObject) -> list[JsonObject]:
+    """Return the definitions of Python benchmarks in `config.json`; a killed run may lack some."""
+    return [prompt for prompt in config.get("prompts", ()) if is_python(prompt["suite"])]
+
+
+def is_python(suite: str) -> bool:
+    """Whether a benchmark of this file is written in Python; suites are TOML or JSON."""
+    return not suite.endswith((".toml", ".json"))
+
+
+# --- what has changed ---------------------------------------------------------------------------
+
+
+def find_changes(config: JsonObject, plan: Plan, settings: Settings, kept: Kept) -> list[str]:
+    """Return everything for which a resumption is refused, a sentence each; nothing if it may go on.
+
+    Args:
+        config: the run's `config.json`.
+        plan: what this session is to ask.
+        settings: this session's.
+        kept: the rows that are to stay.
+    """
+    changes = [*_changed_prompts(config, plan), *_changed_settings(config, settings)]
+    changes += _changed_providers(config, plan, {record.provider for record in kept.records})
+    # Counts tell what names cannot: workers do not tell which Python benchmarks they collected.
+    return changes or [*_changed_cells(config, plan, kept)]
+
+
+def changed_keys(began: JsonObject, now: JsonObject) -> list[str]:
+    """Return the keys in which a prompt's definition is another one than at the run's beginning."""
+    return [key for key in (*PROMPT_KEYS, *COUNTING_KEYS) if began.get(key) != now.get(key)]
+
+
+def tell_prompt(definition: JsonObject, what: str) -> str:
+    """Return a sentence about a prompt, by its file and its id."""
+    return f"{definition['suite']}: prompt {definition['id']}{what}"
+
+
+def tell_changed(definition: JsonObject, keys: Sequence[str]) -> str:
+    """Return that a prompt has changed, and where."""
+    have = "has" if len(keys) == 1 else "have"
+    return tell_prompt(definition, f": its {', '.join(keys)} {have} changed")
+
+
+def refusal(run_id: str, changes: Sequence[str]) -> str:
+    """Return why a run cannot be resumed, and what to do."""
+    more = [f"and {len(changes) - MOST_TOLD} more"] if len(changes) > MOST_TOLD else []
+    return "\n".join(
+        [
+            f"--openclaw-resume={run_id}: {IS_ANOTHER}:",
+            *(f"  {change}" for change in [*changes[:MOST_TOLD], *more]),
+            "Undo that, or begin a new run without --openclaw-resume. Nobody was asked.",
+        ]
+    )
+
+
+def _changed_prompts(config: JsonObject, plan: Plan) -> Iterator[str]:
+    began = {(prompt["suite"], prompt["id"]): prompt for prompt in config.get("prompts", ())}
+    now = {(prompt["suite"], prompt["id"]): prompt for prompt in plan.prompts}
+    for key, prompt in began.items():
+        if key in now:
+            if keys := changed_keys(prompt, now[key]):
+                yield tell_changed(prompt, keys)
+        elif plan.has_python or not is_python(prompt["suite"]):
+            yield tell_prompt(prompt, " is not selected now, or is gone")
+    for key, prompt in now.items():
+        # The definition of a Python benchmark comes with its row, which a killed run may lack.
+        if key not in began and not is_python(prompt["suite"]):
+            yield tell_prompt(prompt, " is selected now, and was not when the run began")
+
+
+def _changed_settings(config: JsonObject, settings: Settings) -> Iterator[str]:
+    for name, now in (
+        ("stream", settings.stream),
+        ("temperature", 0),
+        ("thinking_room_tokens", dict(THINKING_ROOM_TOKENS)),
+    ):
+        if name in config and config[name] != now:
+            yield f"config.json: {name} was {_shown(config[name])}, and is {_shown(now)}"
+    began = repeats_of(config)
+    if settings.repeat < began:
+        yield f"config.json: repeat was {began}, and is {settings.repeat}"
+    elif settings.until_conclusive and not config.get("until_conclusive") and began > 1:
+        yield f"config.json: until_conclusive was off while each prompt was asked {began} times, and is on"
+
+
+def _changed_providers(config: JsonObject, plan: Plan, with_rows: Collection[str]) -> Iterator[str]:
+    for name, began in config.get("providers", {}).items():
+        now = plan.providers.get(name, {})
+        for key in dict.fromkeys([*began, *now]):
+            if name in with_rows and key not in FREE_OF_PROVIDER and began.get(key) != now.get(key):
+                was, is_now = _shown(began.get(key)), _shown(now.get(key))
+                yield f"config.json: provider {name}: its {key} was {was}, and is {is_now}"
+
+
+def _changed_cells(config: JsonObject, plan: Plan, kept: Kept) -> Iterator[str]:
+    for key in kept.replays:
+        known = plan.has_python or not is_python(key.suite)
+        if known and key not in plan.cells:
+            yield f"{key.suite}: {key.name} has a row, and is not selected now"
+    for entry, target in zip(config["targets"], targets_of(config), strict=True):
+        n_now = plan.n_up_to(target, repeats_of(config))
+        if entry.get("n_cells", n_now) != n_now:
+            yield f"{target.label}: {entry['n_cells']} cells were selected when the run began, {n_now} now"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "not set" if value is None else str(value)

@@ -1,0 +1,142 @@
+"""A run that was put together → a new run directory, with its summary computed anew."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.asking.resources import render_snapshot
+from pytest_openclaw.recording.environment import file_names
+from pytest_openclaw.recording.plugins import Guests
+from pytest_openclaw.recording.run_directory import RunDirectory
+from pytest_openclaw.stats.groups import Snapshots
+from pytest_openclaw.stats.summarising import summarise_run
+from pytest_openclaw.stats.summary import Summary, summary_to_json
+from pytest_openclaw.types.run_config import CONFIG_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.stored.parts import Snapshot
+    from pytest_openclaw.stored.reading import StoredRow
+    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.settings import Gates
+    from pytest_openclaw.types.targets import Target
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewRun:
+    """All that a new run directory is to hold.
+
+    Attributes:
+        config, inventory: without `schema_version` and `run_id`, which come from the directory.
+        snapshots: any number for each target and moment.
+    """
+
+    n_selected: Mapping[Target, int]
+    rows: Sequence[StoredRow]
+    config: JsonObject
+    inventory: JsonObject
+    snapshots: Sequence[Snapshot]
+    gates: Gates
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """A new run directory and its summary."""
+
+    path: Path
+    summary: Summary
+
+
+def write_run(
+    new: NewRun, runs_dir: Path, run_id: str, *, exactly: bool, now_ms: int, guests: Guests | None = None
+) -> Written:
+    """Write a run directory; one that cannot be written whole is removed.
+
+    Args:
+        new: what it holds.
+        runs_dir: the folder of runs; made if need be.
+        run_id: the wished name.
+        exactly: refuse if that name is taken; else a number is added.
+        now_ms: for the summary's `generated_at_ms`.
+        guests: whose reports are written; without any, the built-in ones are.
+
+    Raises:
+        OpenClawError: the name is taken.
+        OSError: it cannot be written.
+    """
+    directory = RunDirectory.new(runs_dir, run_id, exactly=exactly)
+    is_ours = False
+    try:
+        with directory:
+            is_ours = True
+            return Written(path=directory.path, summary=_fill(directory, new, now_ms, guests or Guests()))
+    except BaseException:
+        if is_ours:  # and not another's, who began at the same moment
+            shutil.rmtree(directory.path, ignore_errors=True)
+        raise
+
+
+def _fill(directory: RunDirectory, new: NewRun, now_ms: int, guests: Guests) -> Summary:
+    for row in new.rows:
+        directory.append_line(row.line)
+    directory.write_json("inventory.json", {"run_id": directory.run_id, **new.inventory})
+    names = file_names(new.n_selected)
+    snapshots: dict[Target, Snapshots] = {}
+    for target, name in names.items():
+        before, after = (_by_weight(new.snapshots, target, moment) for moment in ("before", "after"))
+        for number, snapshot in [*enumerate(before, 1), *enumerate(after, 1)]:
+            file = f"resources_{name}_{snapshot.moment}{'' if number == 1 else f'_{number}'}.txt"
+            directory.write_text(file, render_snapshot(target.label, snapshot.moment, snapshot.values))
+        snapshots[target] = snapshots_of(new.snapshots, target)
+    summary = summarise_run(
+        _in_order(new),
+        new.n_selected,
+        new.gates,
+        snapshots,
+        run_id=directory.run_id,
+        generated_at_ms=now_ms,
+    )
+    directory.write_json("summary.json", summary_to_json(summary))
+    guests.write_reports(directory, summary)
+    # Last, because without it a directory is no run: a killed process leaves none that lacks something.
+    directory.write_json(
+        "config.json", {"schema_version": CONFIG_VERSION, "run_id": directory.run_id, **new.config}
+    )
+    return summary
+
+
+def _in_order(new: NewRun) -> list[Record]:
+    """The rows as the run was planned; workers end cells in any order, and no figure depends on it."""
+    targets = {target: place for place, target in enumerate(new.n_selected)}
+    prompts = {(prompt["suite"], prompt["id"]): place for place, prompt in enumerate(new.config["prompts"])}
+
+    def place(record: Record) -> tuple[int, int, int]:
+        prompt = prompts.get((record.suite, record.prompt_id), len(prompts))
+        return targets.get(record.target, len(targets)), prompt, record.repeat
+
+    return sorted((row.record for row in new.rows), key=place)
+
+
+def snapshots_of(snapshots: Sequence[Snapshot], target: Target) -> Snapshots:
+    """Return the machine before and after a target, as a single run would show it."""
+    before, after = (_by_weight(snapshots, target, moment) for moment in ("before", "after"))
+    return Snapshots(before=before[0].values if before else None, after=after[0].values if after else None)
+
+
+def _by_weight(snapshots: Sequence[Snapshot], target: Target, moment: str) -> list[Snapshot]:
+    """The different snapshots of a target; the first is the one that a single run would show.
+
+    That is the earliest of those before it, the latest of those after it.
+    """
+    fitting = {
+        render_snapshot(shot.target, shot.moment, shot.values): shot
+        for shot in snapshots
+        if (shot.target, shot.moment) == (target.label, moment)
+    }
+    ordered = sorted(fitting.items(), key=lambda item: (item[1].values.get("taken_at_ms") or 0, item[0]))
+    return [shot for _, shot in (ordered if moment == "before" else reversed(ordered))]

@@ -1,0 +1,127 @@
+"""By which rules a stored run is judged anew: today's, from its suite files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.stored.parts import is_python
+from pytest_openclaw.suites import definition as definition_of
+from pytest_openclaw.suites import load_suite
+from pytest_openclaw.suites.offered import catalogue_of
+from pytest_openclaw.suites.prompt import read_prompt
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.stored.parts import Part, PromptKey
+    from pytest_openclaw.tools.catalogue import Catalogue
+    from pytest_openclaw.types.prompts import Prompt, Suite
+    from pytest_openclaw.validators.registry import Registry
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """The rules for a run's prompts.
+
+    Attributes:
+        prompts: by suite and id; those of Python benchmarks are missing.
+        notes: where the definition of then had to do.
+    """
+
+    prompts: Mapping[PromptKey, Prompt]
+    notes: tuple[str, ...]
+
+
+def suite_files(part: Part, root: Path) -> list[Path]:
+    """Return the suite files of a run that are in the project today.
+
+    pytest loads the `conftest.py` beside each of them. A run from elsewhere names any file it likes, so
+    only the project's own files count: none outside `root`, and none below the folder of runs.
+
+    Args:
+        part: the run.
+        root: the project's resolved root folder, which the suites are relative to.
+    """
+    suites = dict.fromkeys(suite for (suite, _), entry in part.prompts.items() if not is_python(entry))
+    foreign = _folder_of_runs(part.run.path.resolve(), root)
+    return [
+        path
+        for suite in suites
+        if (path := root / suite).is_file()
+        and (real := path.resolve()).is_relative_to(root)
+        and not real.is_relative_to(foreign)
+    ]
+
+
+def _folder_of_runs(run: Path, root: Path) -> Path:
+    """Return the folder of the run and its neighbors, or the run itself if that folder holds the project."""
+    return run if root.is_relative_to(run.parent) else run.parent
+
+
+def todays_rules(part: Part, root: Path, registry: Registry) -> Rules:
+    """Return the rules in the suites below `root` as they are now.
+
+    Where a suite or a prompt is gone, or asks something else now, the definition in `config.json` holds,
+    read with today's validators.
+
+    Raises:
+        OpenClawError: a suite cannot be used, or an old definition means nothing to today's validators.
+    """
+    files = suite_files(part, root)
+    suites: dict[str, Suite] = {}
+    prompts: dict[PromptKey, Prompt] = {}
+    old: dict[str, list[str]] = {}
+    for (name, prompt_id), definition in part.prompts.items():
+        if is_python(definition):
+            continue
+        if name not in suites and (path := root / name) in files:
+            catalogue = _catalogue_of(part, name)
+            suites[name] = load_suite(path, name=name, registry=registry, catalogue=catalogue)
+        found = _todays(suites.get(name), definition)
+        if isinstance(found, str):
+            old.setdefault(f"{name} {found}", []).append(prompt_id)
+            found = _as_defined_then(part, definition, registry)
+        prompts[name, prompt_id] = found
+    notes = tuple(
+        f"{what}: {', '.join(prompt_ids)}; judged as config.json defines" for what, prompt_ids in old.items()
+    )
+    return Rules(prompts=prompts, notes=notes)
+
+
+def _catalogue_of(part: Part, suite: str) -> Catalogue | None:
+    """Return the captured catalogue that the run took a suite's tools from; one prompt's tells it of all."""
+    offered = (one.get("tools") for (name, _), one in part.prompts.items() if name == suite)
+    try:
+        return catalogue_of(next((tools for tools in offered if tools is not None), None))
+    except ValueError as error:
+        raise OpenClawError(f"{part.name}: its tools {error} Bring that file back.") from None
+
+
+def _todays(suite: Suite | None, definition: JsonObject) -> Prompt | str:
+    """Return the prompt as it is today; or why it does not judge what was asked then."""
+    if suite is None:
+        return "is not there any more"
+    now = next((prompt for prompt in suite.prompts if prompt.id == definition["id"]), None)
+    if now is None:
+        return "has some prompts no longer"
+    # An answer to another question says nothing under this one's rule.
+    if (now.prompt, now.system) != (definition.get("prompt"), definition.get("system")):
+        return "asks some prompts in other words now"
+    today = definition_of(now)
+    # Calls are carried out again, which must not happen in another world, or with other tools.
+    if any(today.get(key) != definition.get(key) for key in ("tools_sha256", "world")):
+        return "gives some prompts other tools or another world now"
+    return now
+
+
+def _as_defined_then(part: Part, definition: JsonObject, registry: Registry) -> Prompt:
+    raw = {key: value for key, value in definition.items() if key not in ("suite", "extra")}
+    prompt, complaints = read_prompt(raw, definition["id"], suite=definition["suite"], registry=registry)
+    if prompt is None:
+        where = f"{part.run.path / 'config.json'}: prompt {definition['id']}"
+        raise OpenClawError("\n".join(f"{where}: {complaint}" for complaint in complaints))
+    return prompt

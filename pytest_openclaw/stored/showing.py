@@ -1,0 +1,151 @@
+"""A stored run, and the baseline that it is held against → what a page shows of its cells."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.reports.html.shown import Earlier, Shown, ShownCall, ShownRun, ShownTurn
+from pytest_openclaw.stats.summarising import summarise_run
+from pytest_openclaw.stored.summaries import as_written, stored_summary
+from pytest_openclaw.suites.offered import read_tools
+from pytest_openclaw.tools.dispatch import dispatch
+from pytest_openclaw.tools.thinking import strip_thinking
+from pytest_openclaw.types.settings import Gates
+from pytest_openclaw.types.tool_calls import ToolCall
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.stored.parts import Part
+    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.tool_calls import Tool
+
+TORN = "The last line of the rows was torn when the run was killed, and is left out."
+_OPEN, _CLOSE = "<think>\n", "\n</think>\n\n"
+"""How a row holds a separate reasoning channel."""
+
+
+def show_run(
+    part: Part, baseline: Part | None, *, now_ms: int, comparison: JsonObject | None = None
+) -> ShownRun:
+    """Return the run with its cells taken apart, and its figures computed anew from its rows.
+
+    Args:
+        part: the run.
+        baseline: an older run, whose rows stand beside those of the same cells.
+        comparison: with that baseline; None shows the one that the run has made at its end, if any.
+        now_ms: for a run that was killed before it wrote its summary.
+    """
+    rows = part.rows_in_order
+    written = stored_summary(part.run.path) or {}
+    summary = summarise_run(
+        [row.record for row in rows],
+        part.n_selected,
+        part.gates or Gates(),
+        {},
+        run_id=part.run.run_id,
+        generated_at_ms=written.get("generated_at_ms", now_ms),
+    )
+    tools = {key: offered_tools(definition) for key, definition in part.prompts.items()}
+    before = baseline.rows if baseline else {}
+    return ShownRun(
+        summary=as_written(summary, part.run.path) if written else summary,
+        cells=[
+            shown_cell(
+                row.record,
+                tools.get((row.record.suite, row.record.prompt_id)),
+                before[row.record.key].record if row.record.key in before else None,
+            )
+            for row in rows
+        ],
+        prompts=list(part.prompts.values()),
+        config=part.run.config,
+        inventory=part.run.inventory,
+        earlier=_earlier(part, baseline),
+        comparison=comparison or written.get("comparison"),
+        notes=[TORN] if part.run.torn else [],
+    )
+
+
+def offered_tools(definition: Mapping[str, Any]) -> tuple[Tool, ...] | None:
+    """Return the tools that a prompt offered; None if it offered none, or they are others today."""
+    if definition.get("tools") is None:
+        return None
+    try:
+        tools = read_tools(definition["tools"])
+    except ValueError:  # a name that the catalogue no longer has
+        return None
+    said = hashlib.sha256(json.dumps([asdict(tool) for tool in tools], sort_keys=True).encode()).hexdigest()
+    return tools if said == definition.get("tools_sha256") else None
+
+
+def shown_cell(record: Record, tools: tuple[Tool, ...] | None, before: Record | None = None) -> Shown:
+    """Return a row with its reply taken apart into turns, thinking and calls.
+
+    Args:
+        record: the row.
+        tools: those that its prompt offered; None if they are not known.
+        before: the same cell's row in the baseline.
+    """
+    return Shown(
+        record=record,
+        turns=[_turn(turn, tools) for turn in record.turns] if record.turns else [_only_turn(record, tools)],
+        before=before,
+        before_text=_answer(before) if before else "",
+    )
+
+
+def taken_apart(raw: str) -> tuple[str, str]:
+    """Return thinking and answer of a reply as its row holds it."""
+    if raw.startswith(_OPEN) and (end := raw.find(_CLOSE)) >= 0:
+        return raw[len(_OPEN) : end], raw[end + len(_CLOSE) :]
+    answer = strip_thinking(raw)
+    return raw[: len(raw) - len(answer)], answer
+
+
+def _answer(record: Record) -> str:
+    if record.turns:
+        return str(record.turns[-1]["text"])
+    return taken_apart(record.raw_output)[1]
+
+
+def _only_turn(record: Record, tools: tuple[Tool, ...] | None) -> ShownTurn:
+    thinking, answer = taken_apart(record.raw_output)
+    return ShownTurn(text=answer, thinking=thinking, calls=_calls(record.tool_call_details, tools))
+
+
+def _turn(turn: Mapping[str, Any], tools: tuple[Tool, ...] | None) -> ShownTurn:
+    return ShownTurn(
+        text=turn["text"],
+        thinking=turn.get("reasoning") or "",
+        calls=_calls(turn["calls"], tools),
+        **{
+            name: turn.get(name)
+            for name in ("e2e_ms", "ttft_ms", "input_tokens", "output_tokens", "finish_reason")
+        },
+    )
+
+
+def _calls(calls: Iterable[Mapping[str, Any]], tools: tuple[Tool, ...] | None) -> list[ShownCall]:
+    return [
+        ShownCall(
+            name=call["name"],
+            arguments=call["arguments"],
+            result=call.get("result"),
+            problem=call.get("problem"),
+            dispatched=None
+            if tools is None
+            else dispatch(ToolCall(name=call["name"], arguments=call["arguments"], id=call.get("id")), tools),
+        )
+        for call in calls
+    ]
+
+
+def _earlier(part: Part, baseline: Part | None) -> Earlier | None:
+    if baseline is None:
+        return None
+    return Earlier(run_id=baseline.run.run_id, gone=[key for key in baseline.rows if key not in part.rows])

@@ -1,0 +1,108 @@
+"""What a stored run came to: from its `summary.json` where that is today's format, else from its rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.core.files import is_there, load_object
+from pytest_openclaw.recording.run_directory import RESULTS
+from pytest_openclaw.stats.budget import Budget
+from pytest_openclaw.stats.compare import comparison_from_json
+from pytest_openclaw.stats.gates import GateResult
+from pytest_openclaw.stats.groups import Snapshots, group_records, group_to_json, summarise_group
+from pytest_openclaw.stats.summarising import summarise_run
+from pytest_openclaw.stats.summary import SUMMARY_VERSION, Summary
+from pytest_openclaw.stats.tool_use import bare_turns
+from pytest_openclaw.stored.reading import StoredRow, read_rows
+from pytest_openclaw.types.documents import check_object
+from pytest_openclaw.types.settings import Gates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.stored.parts import Part
+    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.targets import CellKey
+
+SUMMARY = "summary.json"
+
+
+def stored_summary(path: Path) -> JsonObject | None:
+    """Return a run's `summary.json` if its figures are computed as today's are, and of all its rows.
+
+    None if it is of another format, older than the rows (a resumed run may have been killed), or not there.
+
+    Raises:
+        OpenClawError: it cannot be read, or is not as a run writes it.
+    """
+    file = path / SUMMARY
+    if not is_there(file):
+        return None
+    summary = load_object(file)
+    is_older = file.lstat().st_mtime_ns < (path / RESULTS).lstat().st_mtime_ns
+    if is_older or summary.get("schema_version") != SUMMARY_VERSION:
+        return None
+    check_object(file, "summary", summary)
+    return summary
+
+
+def summary_of(part: Part) -> Summary:
+    """Return a run's figures from its rows; the machine's snapshots are left out."""
+    records = part.records
+    summary = summarise_run(
+        records,
+        part.n_selected,
+        part.gates or Gates(),
+        {},
+        run_id=part.run.run_id,
+        generated_at_ms=max((record.ended_at_ms for record in records), default=0),
+    )
+    return as_written(summary, part.run.path)
+
+
+def as_written(summary: Summary, path: Path) -> Summary:
+    """Return a summary with what rows alone do not tell, if the run has told it of all its rows.
+
+    That is what its gates said and its comparison, which take the baseline, and what it was to spend.
+
+    Raises:
+        OpenClawError: `summary.json` is not as a run writes it.
+    """
+    written = stored_summary(path)
+    if written is None:
+        return summary
+    return replace(
+        summary,
+        gates=tuple(GateResult(**gate) for gate in written["gates"]),
+        verdict=written["verdict"],
+        comparison=written["comparison"] and comparison_from_json(written["comparison"]),
+        budget=written["budget"] and Budget(**written["budget"]),
+    )
+
+
+def light_rows(path: Path) -> list[Record]:
+    """Return a run's rows that count, without their texts, so that a large run does no harm.
+
+    Raises:
+        OpenClawError: a line is no row.
+    """
+    latest: dict[CellKey, Record] = {}
+    for found in read_rows(path / RESULTS):
+        if isinstance(found, StoredRow):
+            record = found.record
+            bare = bare_turns(record.turns)
+            latest[record.key] = replace(
+                record, raw_output="", parsed_output=None, tool_call_details=(), turns=bare
+            )
+    return list(latest.values())
+
+
+def groups_of(records: Iterable[Record]) -> list[JsonObject]:
+    """Return the figures of rows by target, as `summary.json` has them."""
+    return [
+        group_to_json(summarise_group(target, rows, Snapshots()))
+        for target, rows in group_records(records).items()
+    ]

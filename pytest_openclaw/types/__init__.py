@@ -1,0 +1,1 @@
+"""Defines values and their JSON: prompts, targets, replies, faults, rows, settings, protocols."""

@@ -1,0 +1,399 @@
+"""Every way a cell can end, and what each means: status, failure type, pytest outcome.
+
+Two doors. `outcome_of` maps any ending to a row's status and pytest's word for it. The functions
+above it name each failure once; providers call them and decide nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, get_args
+
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.types.replies import AvailabilityStatus, Fault, PytestOutcome, Reply, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_openclaw.types.replies import Timing
+
+FAILURE_TYPES: Mapping[str, str] = {
+    "empty_response": "the model said nothing",
+    "refusal": "the model refused, as the API tells",
+    "content_filter": "a filter withheld the answer",
+    "auth_missing": "there is no key, or nobody is logged in; nothing was sent",
+    "quota_exhausted": "the credit or the quota is used up; never tried again",
+    "budget_spent": "`--openclaw-budget-usd` was reached; nobody was asked",
+    "model_not_found": "the server does not know the model",
+    "not_installed": "a program, weights or an ability that asking needs is not there; nothing was sent",
+    "connect_error": "nobody answers there, or the connection was lost before any answer",
+    "timeout": "no complete answer in time",
+    "stream_error": "the answer broke off or brought an error after tokens; what came is kept",
+    "malformed_response": "the answer is not of the form that its API promises, or is too long",
+    "context_overflow": "the prompt does not fit into the model's context, or was cut to fit",
+    "cli_error": "a command line program ended without an answer",
+    "harness_error": "our own code, a validator or a guest's provider broke, or judging took too long",
+    "exception": "the original harness's word for anything that broke; only in rows that were read",
+}
+"""The closed set of `failure_type`, and what each means; beside it stands `http_<status>`.
+
+`exception` is the original harness's word, for rows that are read; what breaks here is a `harness_error`.
+"""
+
+BUDGET_SPENT = "budget_spent"
+UNPRICED = frozenset({"timeout", "stream_error", "malformed_response", "cli_error"})
+"""Faults after which a server may charge for what it has generated, though it did not say how much."""
+RETRYABLE_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+STATUSES: tuple[AvailabilityStatus, ...] = get_args(AvailabilityStatus)
+
+
+class CallFailed(OpenClawError):
+    """An attempt ended without a reply.
+
+    Raised by providers; the executor decides from `fault` whether to ask again.
+    """
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
+def checked(fault: Fault) -> Fault:
+    """Return a guest's fault, which may have been made without the functions below.
+
+    Raises:
+        ValueError: its failure type or its status is none.
+    """
+    failure_type = fault.failure_type
+    if failure_type not in FAILURE_TYPES and not re.fullmatch(r"http_[1-5][0-9][0-9]", failure_type):
+        raise ValueError(f"{failure_type!r} is no failure type; make faults by pytest_openclaw.types.faults")
+    if fault.status not in STATUSES:
+        raise ValueError(
+            f"{fault.status!r} is no availability status; make faults by pytest_openclaw.types.faults"
+        )
+    return fault
+
+
+# --- what happened on the way -------------------------------------------------------------------
+
+
+def unreachable(name: str, where: str, why: str) -> Fault:
+    """A refused connection or an unknown host: nobody is there, for this cell and the next ones."""
+    message = f"{name}: nothing answers at {where} ({why})."
+    return Fault(failure_type="connect_error", status="skipped_unavailable", message=message, reach="lane")
+
+
+def connection_lost(name: str, why: str) -> Fault:
+    """The connection was reset or closed before any byte of an answer."""
+    message = f"{name}: the connection was lost before any answer ({why})."
+    return Fault(failure_type="connect_error", status="error", message=message, retryable=True)
+
+
+def timed_out(name: str, timeout_s: float, raw: str = "") -> Fault:
+    """The whole attempt took longer than its time; what had come is kept."""
+    mend = "Raise --openclaw-timeout, or the prompt's timeout_s."
+    message = f"{name}: no complete answer within {timeout_s:g} s. {mend}"
+    return Fault(failure_type="timeout", status="error", message=message, raw=raw)
+
+
+def stream_broken(name: str, why: str, raw: str = "") -> Fault:
+    """A stream ended without its end mark, or brought an error after tokens."""
+    message = f"{name}: the stream broke: {why}."
+    return Fault(failure_type="stream_error", status="error", message=message, raw=raw)
+
+
+def malformed(name: str, why: str, raw: str = "") -> Fault:
+    """The answer is not of the form that its API promises."""
+    message = f"{name}: the answer cannot be read: {why}."
+    return Fault(failure_type="malformed_response", status="error", message=message, raw=raw)
+
+
+def auth_missing(name: str, mend: str) -> Fault:
+    """There are no credentials, so nothing was sent."""
+    return Fault(
+        failure_type="auth_missing",
+        status="auth_error",
+        message=f"{name}: {mend}",
+        reach="target",
+        sent=False,
+    )
+
+
+def not_installed(name: str, mend: str) -> Fault:
+    """What would have to be asked is not on this machine."""
+    return Fault(
+        failure_type="not_installed",
+        status="skipped_unavailable",
+        message=f"{name}: {mend}",
+        reach="lane",
+        sent=False,
+    )
+
+
+def budget_spent(name: str, budget_usd: float) -> Fault:
+    """The session has spent what it may; nobody is asked any more."""
+    return Fault(
+        failure_type=BUDGET_SPENT,
+        status="skipped_unavailable",
+        message=f"{name}: not asked: the budget of {budget_usd:g} USD is spent.",
+        sent=False,
+    )
+
+
+def engine_missing(name: str, why: str) -> Fault:
+    """The embedded engine cannot serve this model here; another model it may."""
+    return Fault(
+        failure_type="not_installed",
+        status="skipped_unavailable",
+        message=f"{name}: {why}",
+        reach="target",
+        sent=False,
+    )
+
+
+def takes_no_tools(name: str) -> Fault:
+    """A prompt offers tools, and the provider would ask without them, which is another question."""
+    mend = "Set takes_tools = True on the provider's class, and send request.tools and request.history."
+    message = f"{name}: not asked: the prompt offers tools, which this provider does not send. {mend}"
+    return Fault(failure_type="not_installed", status="skipped_unavailable", message=message, sent=False)
+
+
+def cannot_play(name: str, why: str) -> Fault:
+    """A provider has no way of asking this one prompt; others it may."""
+    message = f"{name}: not asked: {why}"
+    return Fault(failure_type="not_installed", status="skipped_unavailable", message=message, sent=False)
+
+
+def context_too_small(
+    name: str, model: str, prompt_tokens: int, context_tokens: int, *, exact: bool
+) -> Fault:
+    """The prompt does not fit into the context, so nothing was generated.
+
+    Args:
+        name: the provider.
+        model: what should have been asked.
+        prompt_tokens: what the prompt has.
+        context_tokens: what the context holds, prompt and answer together.
+        exact: whether `prompt_tokens` was counted; else the prompt has so many or more.
+    """
+    size = f"{prompt_tokens} tokens" if exact else f"at least {prompt_tokens} tokens"
+    mend = "Shorten it, or ask a server with a longer context."
+    message = (
+        f"{name}: not asked: the prompt has {size}, and {model}'s context holds {context_tokens}. {mend}"
+    )
+    return Fault(failure_type="context_overflow", status="error", message=message, sent=False)
+
+
+def context_cut(
+    name: str, model: str, sent_words: int, counted_tokens: int, raw: str = "", timing: Timing | None = None
+) -> Fault:
+    """The server cut the prompt and answered what was left of it, so its answer is to another question."""
+    message = (
+        f"{name}: the prompt was cut to fit {model}'s context: {sent_words} words were sent, and the server "
+        f"counted {counted_tokens} prompt tokens. Raise the server's context (num_ctx, in Ollama)."
+    )
+    return Fault(failure_type="context_overflow", status="error", message=message, raw=raw, timing=timing)
+
+
+def engine_died(name: str, why: str, raw: str = "", *, for_good: bool = False) -> Fault:
+    """The embedded engine died while it was asked; it is started again, unless it has died too often."""
+    return Fault(
+        failure_type="stream_error" if raw else "connect_error",
+        status="error",
+        message=f"{name}: {why}",
+        retryable=not (raw or for_good),
+        reach="target" if for_good else "cell",
+        raw=raw,
+    )
+
+
+def cli_failed(name: str, why: str, raw: str = "") -> Fault:
+    """A command line program ended without an answer, for a reason of its own."""
+    return Fault(failure_type="cli_error", status="error", message=f"{name}: {why}", raw=raw)
+
+
+def broke(name: str, why: str) -> Fault:
+    """Our own code, a validator or a guest's provider broke; it says nothing about a model."""
+    return Fault(failure_type="harness_error", status="error", message=f"{name}: {why}")
+
+
+def not_asked(first: Fault) -> Fault:
+    """A cell is not asked because an earlier one met `first`, which reaches it too."""
+    message = f"not asked: {first.message}"
+    return Fault(failure_type=first.failure_type, status=first.status, message=message, reach=first.reach)
+
+
+# --- what servers say ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class WireError:
+    """An error as a server words it; each part as far as it is given.
+
+    Attributes:
+        status: the HTTP status, or the number that an error object in a stream carries.
+        code, type: the short words of OpenAI's, Anthropic's, Ollama's and llama.cpp's error objects.
+    """
+
+    status: int | None = None
+    code: str = ""
+    type: str = ""
+    message: str = ""
+
+
+_QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "billing_error", "credit balance is too low")
+_CONTEXT = (
+    "context_length_exceeded",
+    "exceed_context_size_error",
+    "maximum context length",
+    "prompt is too long",
+    # Ollama, by its versions; llama.cpp's own words stand in its `type` too
+    "exceeds the context length",
+    "exceeded max context length",
+    "longer than the context length",
+    "exceeds the available context size",
+)
+_FILTER = ("content_filter", "content_policy_violation", "responsibleaipolicyviolation")
+_NO_MODEL = ("model_not_found", "model_not_available")
+_STATUS_OF_WORD: Mapping[str, int] = {
+    "rate_limit_exceeded": 429,
+    "rate_limit_error": 429,
+    "too_many_requests": 429,
+    "tokens": 429,
+    "requests": 429,
+    "overloaded_error": 529,
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "permission_error": 403,
+    "permission_denied": 403,
+    "not_found_error": 404,
+    "timeout_error": 504,
+    "server_error": 500,
+    "internal_error": 500,
+    "internal_server_error": 500,
+    "api_error": 500,
+    "unavailable_error": 503,
+    "service_unavailable": 503,
+    "invalid_request_error": 400,
+}
+
+
+def refused_by_server(
+    name: str, model: str, error: WireError, *, retry_after_s: float | None = None
+) -> Fault:
+    """What an error answer means, by its own code or type first and its HTTP status second."""
+    words = f"{error.code} {error.type} {error.message}".lower()
+    status = error.status or _status_of(error)
+    said = error.message or error.code or error.type or "no reason given"
+    if any(word in words for word in _QUOTA) or status == 402:
+        message = f"{name}: the quota or credit is used up: {said}"
+        return Fault(failure_type="quota_exhausted", status="rate_limited", message=message, reach="target")
+    if any(word in words for word in _CONTEXT):
+        message = f"{name}: the prompt is longer than {model}'s context: {said}"
+        return Fault(failure_type="context_overflow", status="error", message=message)
+    if any(word in words for word in _FILTER):
+        message = f"{name}: the content filter stopped it: {said}"
+        return Fault(failure_type="content_filter", status="ok", message=message)
+    if _lacks_model(status, words, model):
+        message = f"{name}: the server has no model {model!r}: {said}"
+        return Fault(
+            failure_type="model_not_found", status="skipped_unavailable", message=message, reach="target"
+        )
+    if "does not support tools" in words:
+        message = f"{name}: {model} cannot be offered tools there: {said}"
+        return Fault(failure_type="http_400", status="skipped_unavailable", message=message)
+    if "does not support thinking" in words:
+        message = f"{name}: {model} has no thinking levels, so name it without one: {said}"
+        return Fault(failure_type="http_400", status="skipped_unavailable", message=message, reach="target")
+    if status is None:
+        return stream_broken(name, f"the server says: {said}")
+    return _by_status(name, status, said, retry_after_s)
+
+
+def _status_of(error: WireError) -> int | None:
+    for word in (error.code, error.type):
+        if re.fullmatch(r"[45][0-9][0-9]", word):
+            return int(word)
+        if status := _STATUS_OF_WORD.get(word.lower()):
+            return status
+    return None
+
+
+def _lacks_model(status: int | None, words: str, model: str) -> bool:
+    if any(word in words for word in _NO_MODEL):
+        return True
+    if status is None:  # in the place of an answer, where the words alone tell
+        return "model" in words and model.lower() in words and "not found" in words
+    return status == 404 and "model" in words and (model.lower() in words or "not found" in words)
+
+
+def _by_status(name: str, status: int, said: str, retry_after_s: float | None) -> Fault:
+    if not 100 <= status <= 599:
+        return malformed(name, f"there is no HTTP status {status} ({said})")
+    failure_type = f"http_{status}"
+    message = f"{name}: HTTP {status}: {said}"
+    if status == 401:
+        return Fault(failure_type=failure_type, status="auth_error", message=message, reach="target")
+    if status == 403:
+        return Fault(failure_type=failure_type, status="auth_error", message=message)
+    return Fault(
+        failure_type=failure_type,
+        status="rate_limited" if status == 429 else "error",
+        message=message,
+        retryable=status in RETRYABLE_STATUSES,
+        retry_after_s=retry_after_s,
+    )
+
+
+# --- what it means ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a row and pytest say of an ending."""
+
+    status: AvailabilityStatus
+    success: bool
+    failure_type: str | None
+    pytest: PytestOutcome
+
+
+_PYTEST_OF_STATUS: Mapping[AvailabilityStatus, PytestOutcome] = {
+    "ok": "failed",
+    "skipped_unavailable": "skipped",
+    "auth_error": "error",
+    "rate_limited": "error",
+    "error": "error",
+}
+
+
+def outcome_of(result: Reply | Fault, verdict: Verdict | None = None) -> Outcome:
+    """Map the ending of a cell to its row's status and failure type and to pytest's outcome.
+
+    Args:
+        result: what the asking brought.
+        verdict: the judgement of a reply; None where there was nothing to judge.
+    """
+    if isinstance(result, Fault):
+        return Outcome(
+            status=result.status,
+            success=False,
+            failure_type=result.failure_type,
+            pytest=_PYTEST_OF_STATUS[result.status],
+        )
+    if failure := _no_answer(result):
+        return Outcome(status="ok", success=False, failure_type=failure, pytest="failed")
+    failed = verdict is not None and verdict.passed is False
+    return Outcome(status="ok", success=True, failure_type=None, pytest="failed" if failed else "passed")
+
+
+def _no_answer(reply: Reply) -> str | None:
+    """Why a reply is no answer: filtered, refused or empty; a native tool call is an answer."""
+    if reply.finish_reason == "content_filter":
+        return "content_filter"
+    if reply.refusal is not None or reply.finish_reason == "refusal":
+        return "refusal"
+    if not reply.text.strip(" \t\r\n") and not reply.tool_calls:
+        return "empty_response"
+    return None

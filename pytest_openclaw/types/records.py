@@ -1,0 +1,98 @@
+"""A cell's outcome as a value; `rows.py` knows its JSON form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.types.targets import CellKey, Target
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.types.prompts import Probe
+    from pytest_openclaw.types.replies import AvailabilityStatus, EndedBy
+    from pytest_openclaw.types.targets import ThinkingLevel
+    from pytest_openclaw.types.tool_calls import ToolDemand, ToolOutcome
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Record:
+    """A cell's outcome: one row of `results.jsonl`, field by field.
+
+    The first block is the seed's, in its order; the second is ours. `schemas/row.schema.json`
+    publishes both.
+
+    Attributes:
+        truncated: something was cut, so that the row is not longer than a row may be.
+        cut: how many bytes were left out, by field, and under `answer` those that were not judged; None if
+            nothing was. Rows of older versions have `truncated` alone.
+    """
+
+    run_id: str
+    provider: str
+    model: str
+    thinking_level: ThinkingLevel | None
+    prompt_id: str
+    prompt_name: str
+    availability_status: AvailabilityStatus
+    started_at_ms: int
+    ended_at_ms: int
+    e2e_ms: int
+    ttft_ms: int | None = None
+    success: bool = False
+    failure_type: str | None = None
+    objective_pass: bool | None = None
+    violation: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    raw_output: str = ""
+    parsed_output: JsonObject | None = None
+    tool_calls: tuple[str, ...] = ()
+    tool_call_count: int = 0
+    tool_use_success: bool = False
+
+    suite: str
+    category: str | None = None
+    repeat: int = 1
+    attempts: int = 0
+    retry_wait_ms: int = 0
+    queue_ms: int | None = None
+    cold_start: bool | None = None
+    in_flight: int | None = None
+    ttfo_ms: int | None = None
+    finish_reason: str | None = None
+    reported: bool = True
+    reasoning_tokens: int | None = None
+    cached_tokens: int | None = None
+    tokens_per_s: float | None = None
+    effective_model: str | None = None
+    cost_usd: float | None = None
+    truncated: bool = False
+    tool_call_details: tuple[Mapping[str, Any], ...] = ()
+    tool_outcome: ToolOutcome | None = None
+    fault_message: str | None = None
+    host: str | None = None
+    tools_offered: int | None = None
+    turns: tuple[Mapping[str, Any], ...] | None = None
+    ended_by: EndedBy | None = None
+    probe: Probe | None = None
+    padding_tokens: int | None = None
+    pressure_of: str | None = None
+    tool_notes: tuple[str, ...] = ()
+    tool_demand: ToolDemand | None = None
+    known_failure: str | None = None
+    start_up_ms: int | None = None
+    cut: Mapping[str, int] | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def target(self) -> Target:
+        """The target that this row belongs to."""
+        return Target(provider=self.provider, model=self.model, thinking_level=self.thinking_level)
+
+    @property
+    def key(self) -> CellKey:
+        """The cell that this row belongs to."""
+        return CellKey(self.suite, self.prompt_id, self.target, self.repeat)

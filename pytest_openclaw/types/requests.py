@@ -1,0 +1,42 @@
+"""What a provider is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_openclaw.types.replies import Turn
+    from pytest_openclaw.types.targets import ThinkingLevel
+    from pytest_openclaw.types.tool_calls import Tool
+    from pytest_openclaw.types.worlds import World
+
+
+DEFAULT_MAX_OUTPUT_TOKENS = 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a provider is asked: the same for every provider.
+
+    Attributes:
+        timeout_s: seconds for the whole attempt, from the send to the end of the reply.
+        temperature: 0 to 2; left out where an API refuses it.
+        seed: tells the repeats of a prompt apart, where an API takes one; None leaves it to the server.
+        tools: offered to the model, which decides whether it calls one.
+        history: what came after `prompt`: the model's turns, and what its calls were answered.
+        world: in which the calls are to be answered; None asks for one turn.
+    """
+
+    model: str
+    prompt: str
+    system: str | None = None
+    thinking_level: ThinkingLevel | None = None
+    max_output_tokens: int = DEFAULT_MAX_OUTPUT_TOKENS
+    temperature: float = 0.0
+    seed: int | None = None
+    stream: bool = True
+    timeout_s: float = 300.0
+    tools: tuple[Tool, ...] = ()
+    history: tuple[Turn, ...] = ()
+    world: World | None = None

@@ -1,0 +1,79 @@
+"""Values ↔ published JSON: the row format, its version, and the schemas that ship with the package."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.core.schema_check import compile_schema, shown
+from pytest_openclaw.types.documents import load_schema, refuse_misfit
+from pytest_openclaw.types.records import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.core.schema_check import Check
+
+# Row format history, newest first:
+# 2: `tools_offered` to `cut`, and the outcomes of native tool use.
+# 1: the seed's fields, then ours from `suite` to `host`.
+ROW_VERSION = 2
+
+_SEED_FIELDS = 22
+_FIELDS = tuple(field.name for field in fields(Record) if field.name != "extra")
+_TUPLES = ("tool_calls", "tool_call_details", "turns", "tool_notes")
+_KEYS = frozenset((*_FIELDS, "record_type", "schema_version"))
+
+
+def to_row(record: Record) -> JsonObject:
+    """Return the record as a row: the seed's fields in its order, then ours, then unknown ones."""
+    row: JsonObject = {"record_type": "result"}
+    for position, name in enumerate(_FIELDS):
+        if position == _SEED_FIELDS:
+            row["schema_version"] = ROW_VERSION
+        value = getattr(record, name)
+        row[name] = list(value) if isinstance(value, tuple) else value
+    return {**row, **record.extra}
+
+
+def from_row(row: Mapping[str, Any]) -> Record:
+    """Return the row as a record; unknown keys pass through in `extra`.
+
+    Raises:
+        ValueError: the row is not a result, or is of a newer format than this version reads.
+    """
+    _check_format(row)
+    values: dict[str, Any] = {
+        name: tuple(row[name]) if name in _TUPLES and row[name] is not None else row[name]
+        for name in _FIELDS
+        if name in row
+    }
+    return Record(**values, extra={key: row[key] for key in row.keys() - _KEYS})
+
+
+def check_row(row: JsonObject) -> None:
+    """Refuse a row that was read from a file and holds what no run writes.
+
+    Required are the fields without which there is no record; an older version may not have known the others.
+
+    Raises:
+        ValueError: names the field and its value.
+    """
+    _check_format(row)
+    refuse_misfit(_row_check()(row))
+
+
+def _check_format(row: Mapping[str, Any]) -> None:
+    if row.get("record_type") != "result":
+        raise ValueError(f"not a result: record_type is {shown(row.get('record_type'))}")
+    version = row.get("schema_version", ROW_VERSION)
+    if not isinstance(version, int) or version > ROW_VERSION:
+        raise ValueError(f"row format {shown(version)} is newer than {ROW_VERSION}; upgrade pytest-openclaw")
+
+
+@cache
+def _row_check() -> Check:
+    needed = [one.name for one in fields(Record) if one.default is MISSING and one.default_factory is MISSING]
+    return compile_schema({**load_schema("row"), "required": needed})

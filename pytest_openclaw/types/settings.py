@@ -1,0 +1,242 @@
+"""A run's choices, as one frozen value; options and ini keys end here."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from pytest_openclaw.types.targets import Target, ThinkingLevel
+
+LAST = "last"
+"""What a user calls the run that was written to last."""
+_RUN_ID = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.+-]{0,126}[A-Za-z0-9_+-])?")
+# https://learn.microsoft.com/en-us/windows/win32/fileio/naming-a-file, with any extension too
+_DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))}
+
+VerdictMode = Literal["cells", "gate"]
+ACROSS = ("prompt", "validator", "serving", "settings")
+"""Differences between two runs that a comparison can look across."""
+
+DEFAULT_PROVIDER = "ollama_openai"
+EMBEDDED_TARGET = "llama_cpp/smollm2:135m"
+THINKING_ROOM_TOKENS: Mapping[ThinkingLevel, int] = {
+    "low": 1024,
+    "medium": 4096,
+    "high": 8192,
+    "xhigh": 16384,
+}
+"""What a thinking level adds to a prompt's `max_output_tokens`, which is meant for the answer alone."""
+MOST_REPEATS = 10
+"""How often `--openclaw-until-conclusive` asks a prompt at most, if nothing else is said."""
+GATE_OPTIONS: Mapping[str, str] = {
+    "min_pass_rate": "min-pass-rate",
+    "min_tool_rate": "min-tool-rate",
+    "require_tier": "require-tier",
+    "max_p95_ms": "max-p95-ms",
+    "fail_on": "fail-on",
+    "conclusive": "gate-conclusive",
+}
+"""Which option sets which field of `Gates`."""
+GATE_SWITCHES = frozenset({"conclusive"})
+"""Those that are on or off."""
+LOCAL_LANE_LIMIT = 1
+CLOUD_LANE_LIMIT = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """A server of the user's own: an ini line `name = kind base_url KEY_ENV_NAME`.
+
+    Attributes:
+        name: the provider's name in specs and rows.
+        kind: the built-in or guest provider that speaks its API.
+        base_url: such as `http://127.0.0.1:8000/v1`.
+        key_env: the environment variable that holds its key; None sends no key.
+    """
+
+    name: str
+    kind: str
+    base_url: str
+    key_env: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Concurrency:
+    """Requests in flight on a lane: by provider, else one number for all, else the lane's own."""
+
+    everywhere: int | None = None
+    by_provider: Mapping[str, int] = field(default_factory=dict)
+
+    def limit(self, provider: str, *, is_local: bool) -> int:
+        """Return how many requests may be under way at once on this provider's lane."""
+        if provider in self.by_provider:
+            return self.by_provider[provider]
+        if self.everywhere is not None:
+            return self.everywhere
+        return LOCAL_LANE_LIMIT if is_local else CLOUD_LANE_LIMIT
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateLine:
+    """What other gates hold for some targets: an ini line `glob: min-pass-rate=0.9 require-tier=off`.
+
+    Attributes:
+        target: a glob over labels, whose case does not count.
+        changes: fields of `Gates` and their values for these targets; None switches a gate off.
+    """
+
+    target: str
+    changes: Mapping[str, Any]
+
+    def fits(self, label: str) -> bool:
+        """Whether it speaks of the target with this label."""
+        return fnmatchcase(label.casefold(), self.target.casefold())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gates:
+    """What each target must reach; None asks for nothing.
+
+    Attributes:
+        min_pass_rate: 0 to 1, of the answered and judged cells.
+        min_tool_rate: 0 to 1, of the answered tool cells.
+        require_tier: 1, 2 or 3; the evidence must exclude every worse tier.
+        max_p95_ms: the 95th percentile of the latencies may be this at most.
+        fail_on: `regression` lets no target be worse than in the baseline.
+        conclusive: the whole 95 % interval of a rate or percentile must reach what is wanted, not only the
+            figure itself; a tier is always asked for so.
+        by_target: what is different for some targets; a later line goes before an earlier one.
+    """
+
+    min_pass_rate: float | None = None
+    min_tool_rate: float | None = None
+    require_tier: int | None = None
+    max_p95_ms: float | None = None
+    fail_on: Literal["regression"] | None = None
+    conclusive: bool = False
+    by_target: tuple[GateLine, ...] = ()
+
+    @property
+    def all_there_are(self) -> tuple[Gates, ...]:
+        """The gates of targets of which no line speaks, and those of each line alone."""
+        return self, *(replace(Gates(), **line.changes) for line in self.by_target)
+
+    def of_target(self, label: str) -> Gates:
+        """Return the gates that hold for one target."""
+        changes: dict[str, Any] = {}
+        for line in self.by_target:
+            if line.fits(label):
+                changes |= line.changes
+        return replace(self, **changes, by_target=())
+
+
+def firm_gates(gates: Gates, said: Gates, given: Collection[str]) -> Gates:
+    """Return `gates` with what the command line says, which holds for every target, whatever a line says.
+
+    Args:
+        gates: of the ini file, or of a run that is resumed.
+        said: what the command line says stands there.
+        given: the names of the options on the command line.
+    """
+    firm = {name: getattr(said, name) for name, option in GATE_OPTIONS.items() if option in given}
+    lines = (
+        replace(line, changes={name: value for name, value in line.changes.items() if name not in firm})
+        for line in gates.by_target
+    )
+    return replace(gates, **firm, by_target=tuple(lines))
+
+
+def parse_run_id(text: str) -> str:
+    """Return a new run's id, which every system can hold as the name of a folder.
+
+    Raises:
+        ValueError: it is none; the text is the hint.
+    """
+    if not _RUN_ID.fullmatch(text):
+        rule = "not starting with a sign and not ending with a dot"
+        raise ValueError(f"give up to 128 letters, digits, _ . + -, {rule}")
+    if text.casefold() == LAST:
+        raise ValueError(f"{LAST} means the newest run; give another name")
+    if text.partition(".")[0].casefold() in _DEVICES:
+        raise ValueError("Windows keeps this name for a device; give another one")
+    return text
+
+
+def gates_of(values: Mapping[str, Any]) -> Gates:
+    """Return the gates as `asdict` wrote them into a `config.json`, which has been checked by its schema.
+
+    What an older version did not know is not set.
+    """
+    lines = tuple(GateLine(**line) for line in values.get("by_target", ()))
+    return Gates(**{**values, "by_target": lines})
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnPrice:
+    """A price of the user's own: an ini line `glob = input output [cached]`.
+
+    Attributes:
+        pattern: of targets' labels, or of labels without their thinking level; case does not matter.
+        input_usd, output_usd, cached_usd: US dollars for a million tokens; `cached_usd` for those that
+            were read from a cache.
+    """
+
+    pattern: str
+    input_usd: float
+    output_usd: float
+    cached_usd: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything that the user chose for this run.
+
+    Attributes:
+        targets: in the order of the command line; empty means that no cell is collected.
+        suite_dirs: folders below which `prompts_*.toml` and `prompts_*.json` are suites.
+        prompts: ids or globs that select prompts; empty means all.
+        repeat: how often each prompt is asked; with `until_conclusive` a tool prompt, and at most so often.
+        until_conclusive: a target's repeats end when its tier is settled.
+        timeout_s: seconds for one attempt, from the send to the end of the reply, and for judging that.
+        retries: attempts after the first.
+        catalogue: the file of a captured one, from which suites take tools; empty is the one that ships.
+        run_id: fixed by `--openclaw-run-id`; else the time of the start.
+        run_id_given: whether the user chose it.
+        resume: the id of the run to go on with, or `last`; empty begins a new one.
+        baseline: the run to compare with: a path, its id, or `last`; empty compares with none.
+        across: what may differ from the baseline all the same, of `ACROSS`.
+        prices: the user's own; of those that fit a target the last one counts.
+        budget_usd: what this session may spend, in US dollars; None is no limit.
+        dry_run: tell what would be asked, and call nobody.
+    """
+
+    targets: tuple[Target, ...] = ()
+    suite_dirs: tuple[Path, ...] = ()
+    prompts: tuple[str, ...] = ()
+    repeat: int = 1
+    until_conclusive: bool = False
+    timeout_s: float = 300.0
+    retries: int = 5
+    concurrency: Concurrency = Concurrency()
+    stream: bool = True
+    catalogue: str = ""
+    runs_dir: Path = Path("runs")
+    run_id: str = ""
+    run_id_given: bool = False
+    resume: str = ""
+    verdict: VerdictMode = "cells"
+    gates: Gates = Gates()
+    baseline: str = ""
+    across: frozenset[str] = frozenset()
+    fail_unavailable: bool = False
+    endpoints: tuple[Endpoint, ...] = ()
+    provider_options: Mapping[str, str] = field(default_factory=dict)
+    prices: tuple[OwnPrice, ...] = ()
+    budget_usd: float | None = None
+    dry_run: bool = False

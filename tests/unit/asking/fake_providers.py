@@ -1,0 +1,103 @@
+"""Providers that live in this process and do what a test tells them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, ClassVar
+
+from pytest_openclaw.types.prompts import Cell, Prompt
+from pytest_openclaw.types.protocols import Provider, ProviderSetup
+from pytest_openclaw.types.replies import Reply
+from pytest_openclaw.types.requests import Request
+from pytest_openclaw.types.targets import Target
+from pytest_openclaw.validators.text import Noop
+
+Answer = Callable[[Request], Awaitable[Reply]]
+
+
+class Fake(Provider):
+    """Answers as it is told, and counts who is asked at the same time.
+
+    Args:
+        answer: what `ask` awaits.
+        lane: what its requests share.
+    """
+
+    name: ClassVar[str] = "fake"
+
+    def __init__(self, answer: Answer, *, lane: str = "fake") -> None:
+        super().__init__(ProviderSetup(name="fake"))
+        self.asked: list[Request] = []
+        self.now = 0
+        self.most = 0
+        self.closed = False
+        self._answer = answer
+        self._lane = lane
+
+    @property
+    def lane(self) -> str:
+        return self._lane
+
+    async def ask(self, request: Request) -> Reply:
+        self.asked.append(request)
+        self.now += 1
+        self.most = max(self.most, self.now)
+        try:
+            return await self._answer(request)
+        finally:
+            self.now -= 1
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+class Warm(Fake):
+    """Is asked one token before its first cell."""
+
+    warms_up: ClassVar[bool] = True
+
+
+class Handy(Fake):
+    """Sends the tools that a prompt offers."""
+
+    takes_tools: ClassVar[bool] = True
+
+
+def says(text: str) -> Answer:
+    """An answer, at once."""
+
+    async def answer(request: Request) -> Reply:
+        return Reply(text=text)
+
+    return answer
+
+
+def waits(seconds: float) -> Answer:
+    """An answer after a while."""
+
+    async def answer(request: Request) -> Reply:
+        await asyncio.sleep(seconds)
+        return Reply(text="waited")
+
+    return answer
+
+
+def raises(*errors: BaseException) -> Answer:
+    """Raises one after the other, then answers."""
+    left = list(errors)
+
+    async def answer(request: Request) -> Reply:
+        if left:
+            raise left.pop(0)
+        return Reply(text="at last")
+
+    return answer
+
+
+def cell(prompt_id: str = "P1", *, model: str = "m", provider: str = "fake", **changes: Any) -> Cell:
+    """A cell whose prompt is its id."""
+    prompt = Prompt(
+        suite="s.toml", id=prompt_id, name=prompt_id, prompt=prompt_id, validator=Noop(), **changes
+    )
+    return Cell(prompt=prompt, target=Target(provider=provider, model=model))

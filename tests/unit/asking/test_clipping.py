@@ -1,0 +1,327 @@
+"""What is too long is cut: replies as they come in, and rows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.asking.cell_records import record_of
+from pytest_openclaw.asking.clipping import (
+    MAX_CALLS,
+    MAX_NAME_BYTES,
+    MAX_ROW_BYTES,
+    beginning,
+    bounded_fault,
+    bounded_reply,
+    clipped,
+    unjudged,
+)
+from pytest_openclaw.core.json_lines import line_of
+from pytest_openclaw.core.redact import Redactor
+from pytest_openclaw.core.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES, MAX_TEXT_BYTES
+from pytest_openclaw.judging.judge import Judgement, conclude
+from pytest_openclaw.recording.plugins import Guests, Look
+from pytest_openclaw.reports.cells import Opened, render_cell
+from pytest_openclaw.types import faults
+from pytest_openclaw.types.documents import load_schema
+from pytest_openclaw.types.prompts import Cell, Prompt
+from pytest_openclaw.types.records import Record
+from pytest_openclaw.types.replies import Ending, Fault, Reply, Timing, Turn, Usage, Verdict
+from pytest_openclaw.types.rows import from_row, to_row
+from pytest_openclaw.types.targets import Target
+from pytest_openclaw.types.tool_calls import Dispatched, ToolCall
+from pytest_openclaw.validators.text import Noop
+from tests.searching import examples
+
+MEGABYTE = 1 << 20
+TIMING = Timing(started_at_ms=1000, ended_at_ms=1122, e2e_ms=121.6)
+CELL = Cell(
+    prompt=Prompt(suite="s.toml", id="P1", name="one", prompt="x", validator=Noop()),
+    target=Target(provider="p", model="m"),
+)
+
+
+def record(**changes: Any) -> Record:
+    """A record of an answered cell."""
+    base = Record(
+        run_id="r", provider="p", model="m", thinking_level=None, prompt_id="P1", prompt_name="one", suite="s",
+        availability_status="ok", started_at_ms=1, ended_at_ms=2, e2e_ms=1,
+    )  # fmt: skip
+    return replace(base, **changes)
+
+
+def detail(**changes: Any) -> dict[str, Any]:
+    """A call as a row has it."""
+    return {"id": None, "name": "read", "arguments": "{}", **changes}
+
+
+def turn(**changes: Any) -> dict[str, Any]:
+    """A turn as a row has it."""
+    told = {"e2e_ms": 5, "ttft_ms": None, "input_tokens": 3, "output_tokens": 2, "finish_reason": "stop"}
+    return {"text": "", "reasoning": "", "calls": [], **told, **changes}
+
+
+# --- replies --------------------------------------------------------------------------------------
+
+
+def test_a_usual_reply_stays_as_it_is() -> None:
+    """Nothing is cut, and nothing is counted."""
+    calls = (ToolCall(name="read", arguments="{}", id="c"),)
+    reply = Reply(
+        text="<think>a</think>b", raw="c", reasoning="d", refusal="e", finish_reason="stop", effective_model="m",
+        tool_calls=calls, turns=(Turn(text="b", calls=calls, results=("x",)),), usage=(Usage(model="m"), Usage()),
+    )  # fmt: skip
+
+    assert bounded_reply(reply) == reply
+
+
+@pytest.mark.parametrize(
+    ("text", "kept", "cut"),
+    [
+        pytest.param("a" * MAX_ANSWER_BYTES, "a" * MAX_ANSWER_BYTES, {}, id="as-long-as-may-be"),
+        pytest.param("a" * (MAX_ANSWER_BYTES + 5), "a" * MAX_ANSWER_BYTES, {"answer": 5}, id="too-long"),
+        pytest.param(
+            "é" * MAX_ANSWER_BYTES, "é" * (MAX_ANSWER_BYTES // 2), {"answer": MAX_ANSWER_BYTES}, id="bytes-count"
+        ),
+        pytest.param(f"<think>{'a' * MEGABYTE}</think>yes", "yes", {}, id="thinking-goes-first"),
+        pytest.param(
+            f"<think>{'a' * MEGABYTE}", f"<think>{'a' * (MAX_ANSWER_BYTES - 7)}",
+            {"answer": MEGABYTE + 7 - MAX_ANSWER_BYTES}, id="thinking-that-never-ends",
+        ),
+        pytest.param("a" * 20 * MEGABYTE, "a" * MAX_ANSWER_BYTES, {"answer": 20 * MEGABYTE - MAX_ANSWER_BYTES}, id="20-mb"),
+    ],
+)  # fmt: skip
+def test_an_answer_is_judged_up_to_its_bound(text: str, kept: str, cut: dict[str, int]) -> None:
+    """Thinking does not count, and what is not judged is counted."""
+    reply = bounded_reply(Reply(text=text, raw="x"))
+
+    assert (reply.text, reply.cut) == (kept, cut)
+
+
+def _calls(*arguments: str, name: str = "read") -> tuple[ToolCall, ...]:
+    return tuple(ToolCall(name=name, arguments=text) for text in arguments)
+
+
+@pytest.mark.parametrize(
+    ("calls", "kept", "lost"),
+    [
+        pytest.param(_calls("x" * (MAX_CALLS_BYTES - 4)), _calls("x" * (MAX_CALLS_BYTES - 4)), 0, id="as-long-as-may-be"),
+        pytest.param(_calls("x" * 20 * MEGABYTE, "{}"), _calls("x" * MAX_CALLS_BYTES), 20 * MEGABYTE - MAX_CALLS_BYTES + 6, id="20-mb"),
+        pytest.param(_calls(*["{}"] * 1000), _calls(*["{}"] * MAX_CALLS), 6 * (1000 - MAX_CALLS), id="many"),
+        pytest.param(_calls("{}", name="x" * MEGABYTE), _calls("{}", name="x" * MAX_NAME_BYTES), MEGABYTE - MAX_NAME_BYTES, id="name"),
+        pytest.param((ToolCall(name="a", id="x" * 2000),), (ToolCall(name="a", id="x" * MAX_NAME_BYTES),), 2000 - MAX_NAME_BYTES, id="id"),
+    ],
+)  # fmt: skip
+def test_the_calls_of_a_turn_share_a_bound(
+    calls: tuple[ToolCall, ...], kept: tuple[ToolCall, ...], lost: int
+) -> None:
+    """The first ones are kept; in an exchange that a provider plays, the calls are still those of its turns."""
+    single = bounded_reply(Reply(tool_calls=calls))
+    played = bounded_reply(Reply(tool_calls=calls, turns=(Turn(calls=calls, results=("r",) * len(calls)),)))
+
+    cut = {"tool_call_details": lost} if lost else {}
+    assert (single.tool_calls, single.cut) == (kept, cut)
+    assert (played.tool_calls, played.turns[0].calls, played.cut) == (kept, kept, cut)
+    assert len(played.turns[0].results) == len(kept)
+
+
+def test_every_text_of_a_reply_is_bounded() -> None:
+    """What a server may write at any length comes out short, and as valid for its row."""
+    long = "é" * MEGABYTE
+    reply = Reply(
+        text=long, raw=long, reasoning=long, refusal=long, finish_reason=long, effective_model=long,
+        tool_calls=_calls(long), usage=(Usage(model=long),),
+        turns=(Turn(text=long, reasoning=long, calls=_calls(long), results=(long,), finish_reason=long),),
+    )  # fmt: skip
+
+    assert len(repr(bounded_reply(reply))) < 2 * MEGABYTE
+    assert (
+        len(repr(bounded_fault(Fault(failure_type="timeout", status="error", message=long, raw=long))))
+        < MEGABYTE
+    )
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+def test_a_usual_row_stays_as_it_is() -> None:
+    """Nothing is cut, and nothing is counted."""
+    usual = record(
+        raw_output="a" * MAX_TEXT_BYTES, turns=(turn(text="é" * 30_000),), parsed_output={"a": [1]}
+    )
+
+    assert clipped(usual) == usual
+
+
+@pytest.mark.parametrize(
+    ("changes", "kept", "cut"),
+    [
+        pytest.param({"raw_output": "é" * MAX_TEXT_BYTES}, "é" * (MAX_TEXT_BYTES // 2), MAX_TEXT_BYTES, id="raw_output"),
+        pytest.param({"violation": "a" * MEGABYTE}, "a" * 16384, MEGABYTE - 16384, id="violation"),
+        pytest.param({"fault_message": "a" * MEGABYTE}, "a" * 16384, MEGABYTE - 16384, id="fault_message"),
+        pytest.param({"finish_reason": "a" * 2000}, "a" * 1024, 976, id="finish_reason"),
+        pytest.param({"parsed_output": {"a": "b" * MEGABYTE}}, None, MEGABYTE + 9 - 4, id="parsed_output"),
+        pytest.param({"tool_calls": ("a" * 48,) * 9999}, (*("a" * 48,) * 1260, "a" * 10), 8739 * 52 - 14, id="tool_calls"),
+        pytest.param(
+            {"tool_call_details": (detail(arguments="a" * MEGABYTE), detail())},
+            (detail(arguments="a" * MAX_TEXT_BYTES), detail()), MEGABYTE - MAX_TEXT_BYTES, id="tool_call_details",
+        ),
+        pytest.param(
+            {"turns": (turn(calls=[{**detail(), "result": "\n" * MEGABYTE, "problem": None}], text="b"),)},
+            (turn(calls=[{**detail(), "result": "\n" * MAX_TEXT_BYTES, "problem": None}], text="b"),),
+            2 * (MEGABYTE - MAX_TEXT_BYTES), id="turns",
+        ),
+    ],
+)  # fmt: skip
+def test_each_field_says_what_it_lacks(changes: dict[str, Any], kept: Any, cut: int) -> None:
+    """A text is cut to its bound, a list ends sooner, an object that is too long goes; the bytes are counted."""
+    row = clipped(record(**changes))
+    ((name, _),) = changes.items()
+
+    assert (getattr(row, name), row.truncated, row.cut) == (kept, True, {name: cut})
+
+
+def test_what_came_in_cut_adds_up() -> None:
+    """What the reply lacks and what its row lacks is one number."""
+    reply = bounded_reply(Reply(text="yes", raw="a" * MEGABYTE))
+
+    row = record_of(
+        "r", CELL, Ending(result=reply, timing=TIMING), _judged(reply, Verdict(passed=None)), Redactor()
+    )
+
+    assert (len(row.raw_output), row.cut) == (MAX_TEXT_BYTES, {"raw_output": MEGABYTE - MAX_TEXT_BYTES})
+
+
+def test_a_new_verdict_forgets_what_the_old_one_lacked() -> None:
+    """Cut again, a row that is judged anew says the same as before."""
+    old = clipped(record(raw_output="yes", parsed_output={"a": "b" * MEGABYTE}, effective_model="m" * 2000))
+
+    bare = unjudged(old)
+
+    assert bare.cut == {"effective_model": 2000 - MAX_NAME_BYTES}
+    assert clipped(replace(bare, parsed_output={"a": "b" * MEGABYTE})) == old
+    assert unjudged(record(truncated=True)).truncated is True
+
+
+@pytest.mark.parametrize(
+    ("n", "is_added"), [(1000, True), (MAX_TEXT_BYTES, False)], ids=["short", "too-long"]
+)
+def test_what_a_guest_adds_finds_room_or_is_left_out(n: int, is_added: bool) -> None:
+    """A row that is nearly as long as it may be does not grow beyond that, and the guest is named."""
+    row = {"turns": ["x" * (MAX_ROW_BYTES - 2000)]}
+    guests = Guests(looks=[Look(claimant="lab", see=lambda _: {"x_lab": "y" * n})])
+
+    added = guests.look_at(row)
+
+    assert added == ({"x_lab": "y" * n} if is_added else {})
+    assert [text.partition(" (")[0] for text in guests.complaints] == (
+        []
+        if is_added
+        else ["lab: pytest_openclaw_record: ValueError: what it adds makes the row longer than 1024 KiB"]
+    )
+
+
+def test_a_cell_says_what_its_row_lacks() -> None:
+    """Field by field; a row of an older version says what it knows."""
+    new = record(truncated=True, cut={"answer": 12_345, "raw_output": 7})
+    old = record(truncated=True)
+
+    assert "12,345 bytes of answer, 7 bytes of raw_output" in "\n".join(render_cell("P1", new, {}, Opened()))
+    assert "the answer was longer than 64 KiB" in "\n".join(render_cell("P1", old, {}, Opened()))
+
+
+# --- laws -----------------------------------------------------------------------------------------
+
+_UNITS = st.sampled_from(["a", "é", "😀", "\0", "\u2028", "\ud800", '"', "\\", "\n", "</script>"])
+_LENGTHS = st.sampled_from([0, 1, 1000, 70_000])
+_TEXTS = st.builds(lambda unit, length: unit * length, _UNITS, _LENGTHS)
+_COUNTS = st.sampled_from([0, 1, 30])
+_CALLS = st.builds(
+    lambda name, arguments, id_, count: (ToolCall(name=name, arguments=arguments, id=id_),) * count,
+    *(_TEXTS, _TEXTS, st.none() | _TEXTS),
+    st.sampled_from([0, 1, 20]),
+)
+_TURNS = st.builds(
+    lambda text, calls, result, reason, count: (
+        (Turn(text=text, reasoning=text, calls=calls, results=(result,) * len(calls), finish_reason=reason),)
+        * count
+    ),
+    *(_TEXTS, _CALLS, _TEXTS, st.none() | _TEXTS),
+    st.sampled_from([0, 1, 10]),
+)
+_REPLIES = st.builds(
+    lambda **values: bounded_reply(Reply(**values)),
+    **dict.fromkeys(("text", "raw", "reasoning"), _TEXTS),
+    **dict.fromkeys(("refusal", "finish_reason", "effective_model"), st.none() | _TEXTS),
+    tool_calls=_CALLS,
+    turns=_TURNS,
+)
+_FAULTS = st.builds(
+    lambda message, raw, turns: bounded_fault(
+        replace(faults.timed_out("p", 1.0), message=message, raw=raw, turns=turns)
+    ),
+    *(_TEXTS, _TEXTS, _TURNS),
+)
+_VERDICTS = st.builds(
+    lambda violation, text, count: Verdict(passed=False, violation=violation, parsed={"a": [text] * count}),
+    *(_TEXTS, _TEXTS, _COUNTS),
+)
+
+
+def _judged(reply: Reply, verdict: Verdict) -> Judgement:
+    made = tuple(Dispatched(call=call, notes=(call.name,)) for call in reply.tool_calls)
+    names = tuple(dict.fromkeys(f"{call.name}{n}" for n, call in enumerate(reply.tool_calls)))
+    return conclude(CELL.prompt, replace(reply, dispatched=made, tool_names=names), verdict)
+
+
+@examples(2)
+@given(result=_REPLIES | _FAULTS, verdict=_VERDICTS)
+def test_no_row_is_longer_than_a_mebibyte(result: Reply | Fault, verdict: Verdict) -> None:
+    """Whatever came: the row satisfies its schema, is read again as it was, and says what it lacks."""
+    judged = _judged(result, verdict) if isinstance(result, Reply) else None
+
+    made = record_of("r", CELL, Ending(result=result, timing=TIMING), judged, Redactor.of(["aaaaaaaaaaaa"]))
+
+    row, line = to_row(made), line_of(to_row(made))
+    assert len(line) <= MAX_ROW_BYTES
+    jsonschema.validate(row, load_schema("row"))
+    assert to_row(from_row(json.loads(line))) == row
+    assert (made.truncated, 0 in (made.cut or {}).values()) == (made.cut is not None, False)
+    assert clipped(made) == made
+
+
+def test_the_longest_row() -> None:
+    """Of characters that take six bytes each in a row, in every field."""
+    text = "\0" * 70_000
+    calls = _calls(text, text)
+    turns = (Turn(text=text, reasoning=text, calls=calls, results=(text, text), finish_reason=text),) * 3
+    reply = bounded_reply(Reply(text=text, raw=text, finish_reason=text, effective_model=text, turns=turns))
+    judged = _judged(reply, Verdict(passed=False, violation=text, parsed={"a": text}))
+
+    made = record_of("r", CELL, Ending(result=reply, timing=TIMING), judged, Redactor())
+
+    assert MAX_ROW_BYTES - 2000 < len(line_of(to_row(made))) <= MAX_ROW_BYTES
+    assert made.raw_output == "\0" * MAX_TEXT_BYTES, "no list takes room from the reply"
+
+
+_JSON = st.recursive(
+    st.none() | st.integers(0, 99) | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.builds(lambda item: {"a": item, "b": 1}, inner),
+    max_leaves=5,
+)
+
+
+@given(value=st.lists(_JSON, max_size=5), room=st.integers(2, 100))
+def test_a_beginning_fits_and_is_as_long_as_fits(value: list[Any], room: int) -> None:
+    """A list keeps its first items, whole but for the last; with room for all it is the same list."""
+    kept = beginning(value, room)
+
+    assert len(line_of(kept)) <= room
+    assert kept[:-1] == value[: max(0, len(kept) - 1)]
+    assert beginning(value, 10_000) == value

@@ -1,0 +1,945 @@
+"""Asking: retries, lanes, times, and every way in which a provider can misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import FileLock
+
+from pytest_openclaw import CallFailed, OpenClawError, Provider
+from pytest_openclaw.asking import attempt, fetching, retry, transport
+from pytest_openclaw.asking import executor as executor_module
+from pytest_openclaw.asking.executor import Executor, ahead_of
+from pytest_openclaw.asking.fetching import Alive, Fetched, Fetcher, Job
+from pytest_openclaw.asking.job_loop import Desk
+from pytest_openclaw.asking.shares import Part
+from pytest_openclaw.core import run_once as once_module
+from pytest_openclaw.core.errors import HostDied
+from pytest_openclaw.core.signals import interrupt_main_thread, interrupted_by_signals
+from pytest_openclaw.types import faults
+from pytest_openclaw.types.prompts import Cell
+from pytest_openclaw.types.replies import Ending, Fault, Reply, Timing
+from pytest_openclaw.types.requests import Request
+from pytest_openclaw.types.settings import Concurrency, Settings
+from pytest_openclaw.types.targets import Target
+from pytest_openclaw.types.tool_calls import Tool, ToolCall
+from tests.e2e.processes import wait_until
+from tests.unit.asking.fake_providers import Fake, Handy, Warm, cell, raises, says, waits
+
+Open = Callable[..., Executor]
+
+BUSY = faults.refused_by_server("fake", "m", faults.WireError(status=429), retry_after_s=0.0)
+LOST = faults.connection_lost("fake", "reset")
+REFUSED = faults.unreachable("fake", "nowhere", "refused")
+NO_MODEL = faults.refused_by_server("fake", "m", faults.WireError(status=404, message="model 'm' not found"))
+NO_KEY = faults.auth_missing("fake", "set FAKE_KEY")
+READ = Tool(name="read", description="Reads a file.")
+FORBIDDEN = faults.refused_by_server("fake", "m", faults.WireError(status=403))
+
+
+@pytest.fixture
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
+    """Opens executors, whose waits are short, and closes them."""
+    monkeypatch.setattr(retry, "FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(attempt, "GRACE_S", 0.2)
+    with ExitStack() as stack:
+
+        def open_one(
+            *providers: Provider, permit: Callable[[Cell], Any] = lambda _: "ask", **settings: Any
+        ) -> Executor:
+            named = (
+                {"fake": providers[0]}
+                if len(providers) == 1
+                else {f"fake{n}": p for n, p in enumerate(providers)}
+            )
+            return stack.enter_context(Executor(named, Settings(**settings), tmp_path, permit=permit))
+
+        yield open_one
+
+
+tokens = map(str, itertools.count())
+
+
+def asked(executor: Executor, **changes: Any) -> Ending:
+    """Ask a cell that nobody expected."""
+    return executor.ask(next(tokens), cell(**changes))
+
+
+def asked_ahead(executor: Executor, n: int, **changes: Any) -> list[Ending]:
+    """Ask `n` cells, which the executor knows beforehand."""
+    cells = {next(tokens): cell(f"P{number}", **changes) for number in range(n)}
+    executor.plan(cells.items())
+    executor.expect(cells)
+    return [executor.ask(token, one) for token, one in cells.items()]
+
+
+def fault_of(ending: Ending) -> Fault:
+    """The fault in which a cell ended."""
+    assert isinstance(ending.result, Fault)
+    return ending.result
+
+
+# --- answers ---
+
+
+def test_an_answer_comes_with_its_times(opened: Open) -> None:
+    """One attempt, timed from outside where the provider does not say."""
+    ending = asked(opened(Fake(waits(0.02))))
+
+    assert isinstance(ending.result, Reply)
+    assert (ending.attempts, ending.retry_wait_ms, ending.in_flight) == (1, 0.0, 1)
+    assert ending.timing.e2e_ms >= 19
+    assert ending.timing.ended_at_ms == ending.timing.started_at_ms + round(ending.timing.e2e_ms)
+    assert ending.timing.ttft_ms is None
+    assert ending.queue_ms is not None
+
+
+def test_a_providers_own_times_go_first(opened: Open) -> None:
+    """Who sees the tokens knows better when they came."""
+    timing = Timing(started_at_ms=5, ended_at_ms=7, e2e_ms=2.0, ttft_ms=1.0)
+
+    async def answer(request: Request) -> Reply:
+        return Reply(text="hi", timing=timing)
+
+    assert asked(opened(Fake(answer))).timing == timing
+
+
+def test_the_request_is_what_prompt_and_run_say(opened: Open) -> None:
+    """Model, prompt, system, limits and stream reach the provider; the prompt's own time goes first."""
+    provider = Fake(says("hi"))
+    executor = opened(provider, timeout_s=7.0, stream=False)
+
+    asked(executor, system="Be brief.", max_output_tokens=5, timeout_s=3.0)
+    asked(executor)
+
+    first, second = provider.asked
+    assert (first.model, first.prompt, first.system, first.temperature) == ("m", "P1", "Be brief.", 0.0)
+    assert (first.max_output_tokens, first.timeout_s, first.stream) == (5, 3.0, False)
+    assert second.timeout_s == 7.0
+
+
+def test_repeats_differ_in_their_seed(opened: Open) -> None:
+    """A prompt that is asked once gets no seed, one that is repeated its repeat's."""
+    provider = Fake(says("hi"))
+    executor = opened(provider)
+
+    for n_repeats, repeat in ((1, 1), (3, 1), (3, 3)):
+        executor.ask(next(tokens), replace(cell(), n_repeats=n_repeats, repeat=repeat))
+
+    assert [request.seed for request in provider.asked] == [None, 1, 3]
+
+
+def test_broken_texts_are_made_valid(opened: Open) -> None:
+    """A guest's half surrogate pairs become U+FFFD in every text, a fault's too."""
+
+    async def answer(request: Request) -> Reply:
+        call = ToolCall(name="a\ud800", arguments="\ud800", id="\ud800")
+        return Reply(
+            text="\ud800",
+            reasoning="\ud800",
+            refusal="\ud800",
+            finish_reason="\ud800",
+            effective_model="\ud800",
+            tool_calls=(call,),
+        )
+
+    reply = asked(opened(Fake(answer))).result
+    assert isinstance(reply, Reply)
+    fault = fault_of(asked(opened(Fake(raises(CallFailed(faults.stream_broken("p", "\ud800", "\ud800")))))))
+
+    repr((reply, fault)).encode()
+    assert "\\ud800" not in repr((reply, fault))
+    assert reply.raw == "\ufffd"
+
+
+def test_only_the_first_request_is_cold(opened: Open) -> None:
+    """Without a warm-up the first cell of each target is marked."""
+    executor = opened(Fake(says("hi")))
+
+    assert [asked(executor, model=model).cold_start for model in ("m", "m", "n")] == [True, False, True]
+
+
+# --- retries ---
+
+
+def test_a_fault_that_may_pass_is_asked_again(opened: Open) -> None:
+    """The times are of the attempt that counted; what was waited stands apart."""
+    provider = Fake(raises(CallFailed(LOST), CallFailed(BUSY)))
+
+    ending = asked(opened(provider))
+
+    assert isinstance(ending.result, Reply)
+    assert ending.attempts == len(provider.asked) == 3
+    assert ending.retry_wait_ms > 0
+
+
+@pytest.mark.parametrize(
+    ("fault", "retries", "attempts"),
+    [(BUSY, 2, 3), (LOST, 1, 2), (BUSY, 0, 1), (REFUSED, 5, 1), (FORBIDDEN, 5, 1)],
+    ids=["429", "lost", "no-retries", "refused", "403"],
+)
+def test_retries_end(opened: Open, fault: Fault, retries: int, attempts: int) -> None:
+    """After the last attempt the fault stands; one that cannot pass is not asked again."""
+    provider = Fake(raises(*[CallFailed(fault)] * 9))
+
+    ending = asked(opened(provider, retries=retries))
+
+    assert fault_of(ending).failure_type == fault.failure_type
+    assert ending.attempts == len(provider.asked) == attempts
+
+
+def test_a_cell_that_sent_nothing_was_not_asked(opened: Open) -> None:
+    """Missing credentials end a cell without an attempt and without a time."""
+    ending = asked(opened(Fake(raises(CallFailed(NO_KEY)))))
+
+    assert (ending.attempts, ending.timing.e2e_ms, ending.timing.ttft_ms) == (0, 0.0, None)
+    assert ending.timing.started_at_ms == ending.timing.ended_at_ms
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        NO_KEY,
+        faults.not_installed("fake", "install it"),
+        faults.engine_missing("fake", "no AVX2"),
+        faults.context_too_small("fake", "m", 9000, 8192, exact=True),
+    ],
+    ids=lambda fault: fault.failure_type,
+)
+def test_which_faults_are_found_before_anything_is_sent(opened: Open, fault: Fault) -> None:
+    """They count as no attempt."""
+    assert asked(opened(Fake(raises(CallFailed(fault))))).attempts == 0
+
+
+def test_a_server_that_refuses_a_long_prompt_was_asked(opened: Open) -> None:
+    """The same failure type is an attempt where the server found it."""
+    too_long = faults.refused_by_server("fake", "m", faults.WireError(code="context_length_exceeded"))
+
+    ending = asked(opened(Fake(raises(CallFailed(too_long)))))
+
+    assert (fault_of(ending).failure_type, ending.attempts) == ("context_overflow", 1)
+
+
+# --- tools ---
+
+
+def test_tools_reach_a_provider_that_takes_them(opened: Open) -> None:
+    """What the prompt offers is in the request."""
+    provider = Handy(says("hi"))
+
+    asked(opened(provider), tools=(READ,))
+
+    assert [request.tools for request in provider.asked] == [(READ,)]
+
+
+def test_a_provider_without_tools_is_not_asked_what_needs_them(opened: Open) -> None:
+    """Asked without its tools a prompt is another one; the target's text prompts are asked all the same."""
+    provider = Warm(says("hi"))
+    executor = opened(provider)
+
+    fault = fault_of(handed := asked(executor, tools=(READ,)))
+
+    assert (handed.attempts, handed.timing.e2e_ms, len(provider.asked)) == (0, 0.0, 0)
+    assert (fault.failure_type, fault.status, fault.reach) == ("not_installed", "skipped_unavailable", "cell")
+    assert fault.message == (
+        "fake: not asked: the prompt offers tools, which this provider does not send. "
+        "Set takes_tools = True on the provider's class, and send request.tools and request.history."
+    )
+    assert isinstance(asked(executor).result, Reply)
+
+
+# --- who is not asked any more ---
+
+
+@pytest.mark.parametrize(
+    ("fault", "same_target", "same_lane"),
+    [(REFUSED, 0, 0), (NO_KEY, 0, 1), (NO_MODEL, 0, 1), (FORBIDDEN, 1, 1), (BUSY, 1, 1)],
+    ids=["no-server", "no-key", "no-model", "403", "429"],
+)
+def test_how_far_a_fault_reaches(opened: Open, fault: Fault, same_target: int, same_lane: int) -> None:
+    """A dead server stops its lane, an unknown model or missing key its target, anything else one cell."""
+    provider = Fake(raises(CallFailed(fault)))
+    executor = opened(provider, retries=0)
+
+    asked(executor)
+
+    assert asked(executor, prompt_id="P2").attempts == same_target
+    assert asked(executor, model="other").attempts == same_lane
+
+
+def test_a_dead_lane_stops_its_other_providers(opened: Open) -> None:
+    """Two providers at one address share its fate; one at another address does not."""
+    down, beside, elsewhere = (
+        Fake(raises(CallFailed(REFUSED)), lane="a"),
+        Fake(says("hi"), lane="a"),
+        Fake(says("hi"), lane="b"),
+    )
+    executor = opened(down, beside, elsewhere)
+
+    endings = [asked(executor, provider=f"fake{n}") for n in range(3)]
+
+    assert [ending.attempts for ending in endings] == [1, 0, 1]
+    assert fault_of(endings[1]).status == "skipped_unavailable"
+
+
+def test_who_waited_for_a_slot_hears_of_it_too(opened: Open) -> None:
+    """Cells that queue on a lane are not sent to a server that was found dead meanwhile."""
+
+    async def answer(request: Request) -> Reply:
+        await asyncio.sleep(0.05)
+        raise CallFailed(REFUSED)
+
+    provider = Fake(answer)
+    executor = opened(provider, concurrency=Concurrency(everywhere=1))
+
+    endings = asked_ahead(executor, 5)
+
+    assert [ending.attempts for ending in endings] == [1, 0, 0, 0, 0]
+    assert len(provider.asked) == 1
+
+
+# --- lanes ---
+
+
+class Meeting(Fake):
+    """Answers nobody until so many are under way as may be, and a while after that."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__(self._meet)
+        self._n = n
+        self._have_met = False
+
+    async def _meet(self, request: Request) -> Reply:
+        while not self._have_met and self.now < self._n:
+            await asyncio.sleep(0.001)
+        self._have_met = True
+        await asyncio.sleep(0.02)
+        return Reply(text="met")
+
+
+class WarmMeeting(Meeting, Warm):
+    """Is asked one token before."""
+
+    async def _meet(self, request: Request) -> Reply:
+        return Reply(text="warm") if request.max_output_tokens == 1 else await super()._meet(request)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_a_lane_keeps_its_limit(opened: Open, limit: int) -> None:
+    """However many cells are expected, no more requests are under way than the lane allows."""
+    provider = Meeting(limit)
+    executor = opened(provider, concurrency=Concurrency(by_provider={"fake": limit}))
+
+    endings = asked_ahead(executor, 8)
+
+    assert provider.most == limit
+    assert max(ending.in_flight or 0 for ending in endings) == limit
+
+
+@pytest.mark.parametrize("limits", [(1, 3), (3, 1)])
+def test_two_providers_of_one_lane_keep_the_smaller_limit(opened: Open, limits: tuple[int, int]) -> None:
+    """Whichever of them is asked first, their server is not asked more than either may ask."""
+    busy = Counter[str]()
+
+    async def answer(request: Request) -> Reply:
+        busy["now"] += 1
+        busy["most"] = max(busy["most"], busy["now"])
+        await asyncio.sleep(0.02)
+        busy["now"] -= 1
+        return Reply(text="hi")
+
+    by_provider = {f"fake{n}": limit for n, limit in enumerate(limits)}
+    executor = opened(
+        Fake(answer, lane="a"), Fake(answer, lane="a"), concurrency=Concurrency(by_provider=by_provider)
+    )
+    cells = {f"cell {n}": cell(f"P{n}", provider=f"fake{n % 2}") for n in range(6)}
+    executor.plan(cells.items())
+    executor.expect(cells)
+
+    for token, one in cells.items():
+        executor.ask(token, one)
+
+    assert busy["most"] == 1
+
+
+def test_lanes_do_not_wait_for_each_other(opened: Open) -> None:
+    """A cell on one lane is asked and answered while another lane's, which comes first, is under way."""
+    fast_ended = threading.Event()
+
+    async def slow(request: Request) -> Reply:
+        return Reply(text=str(await asyncio.to_thread(fast_ended.wait, 120)))
+
+    async def fast(request: Request) -> Reply:
+        fast_ended.set()
+        return Reply()
+
+    executor = opened(Fake(slow, lane="a"), Fake(fast, lane="b"))
+    cells = {"slow": cell(provider="fake0"), "fast": cell(provider="fake1")}
+    executor.plan(cells.items())
+    executor.expect(cells)
+
+    ending = executor.ask("slow", cells["slow"])
+
+    assert isinstance(ending.result, Reply)
+    assert ending.result.text == "True"
+
+
+def test_a_warm_up_leaves_the_lanes_limit(opened: Open) -> None:
+    """After a warm-up as many requests may be under way as the user allowed."""
+    provider = WarmMeeting(3)
+
+    asked_ahead(opened(provider, concurrency=Concurrency(everywhere=3)), 6)
+
+    assert provider.most == 3
+
+
+# --- ahead of the tests ---
+
+
+@pytest.mark.parametrize("limit", [1, 4])
+def test_cells_are_asked_ahead_in_their_order_and_no_further_than_allowed(opened: Open, limit: int) -> None:
+    """While no test takes a reply, only so many are fetched; with each that is taken, one more is asked."""
+    provider = Fake(says("hi"))
+    executor = opened(provider, concurrency=Concurrency(everywhere=limit))
+    cells = {str(number): cell(f"P{number}") for number in range(50)}
+    executor.plan(cells.items())
+    executor.expect(cells)
+
+    executor.ask("0", cells["0"])
+    assert wait_until(lambda: len(provider.asked) >= 1 + ahead_of(limit))
+    time.sleep(0.05)  # in which more would be asked
+
+    asked = [int(request.prompt.removeprefix("P")) for request in provider.asked]
+    assert sorted(asked) == [*range(1 + ahead_of(limit))]
+    # Those in flight together may reach the provider in any order.
+    assert all(abs(number - place) < limit for place, number in enumerate(asked))
+    assert executor.n_out == ahead_of(limit)
+
+
+def test_what_may_not_be_asked_yet_holds_its_lane_up(opened: Open) -> None:
+    """Nothing behind it on its lane is asked ahead until it may be; what is not to be asked is passed over."""
+    providers = [Fake(says("hi"), lane=lane) for lane in ("one", "two")]
+    permits = {"P1": "wait", "P2": "leave_out"}
+    executor = opened(*providers, permit=lambda one: permits.get(one.prompt.id, "ask"))
+    cells = {f"{n} {name}": cell(f"P{n}", provider=name) for name in ("fake0", "fake1") for n in range(4)}
+    cells = {token: one for token, one in cells.items() if token != "1 fake1"}
+    executor.plan(cells.items())
+    executor.expect(cells)
+
+    executor.ask("0 fake0", cells["0 fake0"])
+    executor.ask("3 fake1", cells["3 fake1"])
+
+    assert [[request.prompt for request in provider.asked] for provider in providers] == [
+        ["P0"],
+        ["P0", "P3"],
+    ]
+    assert [executor.is_asked(token) for token in ("1 fake0", "3 fake0", "0 fake1")] == [False, False, True]
+
+    permits["P1"] = "ask"
+    executor.feed()
+    executor.ask("3 fake0", cells["3 fake0"])
+
+    assert [request.prompt for request in providers[0].asked] == ["P0", "P1", "P3"]
+
+
+def test_what_nobody_expected_waits_for_no_other_cell_to_be_taken(opened: Open) -> None:
+    """A test that comes up out of order gets its reply all the same."""
+    executor = opened(Fake(says("hi")), concurrency=Concurrency(everywhere=1))
+    cells = {str(number): cell(f"P{number}") for number in range(50)}
+    executor.plan(cells.items())
+    executor.expect(cells)
+
+    backwards = [executor.ask(token, cells[token]).attempts for token in reversed(cells)]
+
+    assert backwards == [1] * 50
+
+
+def test_a_test_that_is_run_again_is_asked_again(opened: Open) -> None:
+    """Each asking is a request of its own."""
+    provider = Fake(says("hi"))
+    executor = opened(provider)
+
+    assert [executor.ask("a", cell()).attempts for _ in range(2)] == [1, 1]
+    assert len(provider.asked) == 2
+
+
+def test_what_was_answered_and_not_taken_is_handed_over_at_the_end(opened: Open) -> None:
+    """Closing keeps what had come, in order, and gives up what had not."""
+    came = threading.Event()
+
+    async def answer(request: Request) -> Reply:
+        if request.prompt == "P3":
+            came.set()
+            await asyncio.sleep(60)
+        return Reply(text=request.prompt)
+
+    executor = opened(Fake(answer), concurrency=Concurrency(everywhere=1))
+    cells = {str(number): cell(f"P{number}") for number in range(9)}
+    executor.plan(cells.items())
+    executor.expect(cells)
+    executor.ask("0", cells["0"])
+    assert came.wait(120)
+    executor.drop("1")
+
+    left = executor.close()
+
+    assert [one.prompt.id for one, _ in left] == ["P2"]
+    assert isinstance(left[0][1].result, Reply)
+
+
+def test_an_answer_is_kept_at_whatever_moment_the_run_ends(tmp_path: Path) -> None:
+    """From the step in which the provider answers, nothing that the asking side still does can lose it."""
+
+    async def delivered(after_passes: int) -> tuple[bool, list[Fetched | Alive]]:
+        provider = Fake(says("hi"))
+        shared_dir = tmp_path / str(after_passes)
+        shared_dir.mkdir()
+        came: list[Fetched | Alive] = []
+        desk = Desk(Fetcher({"fake": provider}, Settings(), shared_dir), deliver=came.append)
+        desk.open()
+        request = executor_module.request_for(cell(), Settings())
+        desk.accept(Job(number=1, target=TARGET, request=request, part=Part("fake", 1)))
+        for _ in range(after_passes):
+            await asyncio.sleep(0)
+        await desk.close()
+        return bool(provider.asked), came
+
+    was_answered = []
+    # Asking, looking at the server and delivering take some ten passes of the loop.
+    for after_passes in range(40):
+        is_answered, came = asyncio.run(delivered(after_passes))
+        was_answered.append(is_answered)
+        replies = [one.ending.result for one in came if isinstance(one, Fetched) and one.ending]
+        assert [type(reply) for reply in replies] == [Reply] * is_answered, f"after {after_passes} passes"
+    assert set(was_answered) == {False, True}
+
+
+def test_an_answer_is_kept_while_its_server_does_not_say_what_it_is(opened: Open) -> None:
+    """A fingerprint that never ends costs an interrupted run nothing that was answered before."""
+    began = threading.Event()
+
+    async def never() -> dict[str, Any]:
+        began.set()
+        await asyncio.sleep(60)
+        return {}
+
+    executor = opened(Asked(never))
+    executor.plan([("a", cell())])
+    executor.expect("a")
+    assert began.wait(120)
+
+    ((_, ending),) = executor.close()
+
+    assert isinstance(ending.result, Reply)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+def test_an_answer_that_comes_with_an_interruption_is_kept(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waits for an answer is interrupted just as it comes: it is there at the end all the same."""
+
+    class Interrupting(Desk):
+        def __init__(self, fetcher: Fetcher, deliver: Callable[[Fetched | Alive], None]) -> None:
+            def deliver_and_interrupt(message: Fetched | Alive) -> None:
+                deliver(message)
+                interrupt_main_thread()
+
+            super().__init__(fetcher, deliver_and_interrupt)
+
+    def wait_for_both(executor: Executor, taken: list[Ending]) -> None:
+        taken.append(asked(executor))
+        time.sleep(60)
+
+    monkeypatch.setattr(transport, "Desk", Interrupting)
+    for number in range(20):
+        executor = opened(Fake(says("hi")))
+        taken: list[Ending] = []
+        with interrupted_by_signals(), pytest.raises(KeyboardInterrupt):
+            wait_for_both(executor, taken)
+
+        assert len(taken) + len(executor.close()) == 1, f"the answer of round {number} is lost"
+
+
+# --- times ---
+
+
+def test_a_provider_that_does_not_watch_the_time_is_cut_off(opened: Open) -> None:
+    """The whole attempt is bounded from outside too."""
+    ending = asked(opened(Fake(waits(60)), timeout_s=0.05))
+
+    assert fault_of(ending).failure_type == "timeout"
+    assert ending.timing.e2e_ms < 30_000
+
+
+def test_a_provider_that_never_ends_is_given_up(opened: Open) -> None:
+    """One that does not even let itself be cancelled costs its own cell, not the run."""
+    release = asyncio.Event()
+
+    async def stubborn(request: Request) -> Reply:
+        while not release.is_set():
+            try:
+                await asyncio.sleep(0.5)
+            except asyncio.CancelledError:
+                continue
+        return Reply()
+
+    provider = Fake(stubborn)
+    executor = opened(provider, timeout_s=0.05)
+
+    first = asked(executor)
+    release.set()
+    second = asked(executor, prompt_id="P2")
+
+    assert fault_of(first).failure_type == "timeout"
+    assert second.attempts == 1
+
+
+def test_a_timeout_of_the_providers_own_is_one(opened: Open) -> None:
+    """A guest that lets a `TimeoutError` escape has timed out."""
+    assert fault_of(asked(opened(Fake(raises(TimeoutError()))))).failure_type == "timeout"
+
+
+# --- guests that break ---
+
+
+@pytest.mark.parametrize(
+    ("error", "caught", "message"),
+    [
+        pytest.param(RuntimeError("broken"), RuntimeError, "broken", id="exception"),
+        pytest.param(SystemExit(3), OpenClawError, r"called sys\.exit\(3\)", id="sys.exit"),
+        pytest.param(asyncio.CancelledError(), OpenClawError, "cancelled its own work", id="cancelled-itself"),
+        pytest.param(
+            CallFailed(Fault(failure_type="bad_luck", status="error", message="x")), ValueError, "'bad_luck' is no failure type", id="failure-type"
+        ),
+        pytest.param(
+            CallFailed(Fault(failure_type="timeout", status="late", message="x")),  # type: ignore[arg-type]
+            ValueError, "'late' is no availability status", id="status",
+        ),
+    ],
+)  # fmt: skip
+def test_what_a_guest_raises_is_raised_here_and_the_next_cell_is_asked(
+    opened: Open, error: BaseException, caught: type[Exception], message: str
+) -> None:
+    """Whatever breaks in a provider costs one cell."""
+    executor = opened(Fake(raises(error)))
+
+    with pytest.raises(caught, match=message):
+        asked(executor)
+
+    assert isinstance(asked(executor, prompt_id="P2").result, Reply)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (None, "returns a Reply, not NoneType"),
+        ("text", "returns a Reply, not str"),
+        (Reply(output_tokens="7"), r"Reply\.output_tokens is a whole number or None, not '7'"),  # type: ignore[arg-type]
+        (Reply(input_tokens=-1), r"Reply\.input_tokens is a whole number or None, not -1"),
+    ],
+    ids=["none", "text", "count-as-text", "negative"],
+)
+def test_what_is_no_reply_is_said(opened: Open, answer: Any, message: str) -> None:
+    """A guest that returns something else is told what a provider returns."""
+
+    async def ask(request: Request) -> Any:
+        return answer
+
+    with pytest.raises(TypeError, match=message):
+        asked(opened(Fake(ask)))
+
+
+# --- ends ---
+
+
+def test_closing_ends_what_is_under_way(tmp_path: Path) -> None:
+    """A provider may clean up what it had begun before it is closed."""
+    began = threading.Event()
+    cleaned: list[bool] = []
+
+    async def answer(request: Request) -> Reply:
+        began.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.05)  # such as ending a process
+            cleaned.append(provider.closed)
+        return Reply()
+
+    provider = Fake(answer)
+    with Executor({"fake": provider}, Settings(), tmp_path) as executor:
+        executor.plan([("a", cell())])
+        executor.expect("a")
+        assert began.wait(120)
+
+    assert cleaned == [False]
+    assert provider.closed
+
+
+def test_what_closing_raises_is_not_passed_on(tmp_path: Path) -> None:
+    """A provider that breaks on its closing neither costs the run its summary nor another its closing."""
+
+    class Broken(Fake):
+        async def aclose(self) -> None:
+            raise RuntimeError("cannot close")
+
+    broken, other = Broken(says("hi")), Fake(says("hi"))
+    with Executor({"a": broken, "b": other}, Settings(), tmp_path) as executor:
+        asked(executor, provider="a")
+
+    assert other.closed
+
+
+def test_closing_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider that never closes, or blocks the loop itself, is left behind after a while."""
+    monkeypatch.setattr(transport, "CLOSING_S", 0.3)
+    release = threading.Event()
+
+    class Endless(Fake):
+        async def aclose(self) -> None:
+            release.wait(30)
+
+    began = time.monotonic()
+    with Executor({"fake": Endless(says("hi"))}, Settings(), tmp_path) as executor:
+        asked(executor)
+    waited = time.monotonic() - began
+    release.set()
+
+    assert waited < 20
+
+
+def test_a_dead_thread_is_noticed(opened: Open) -> None:
+    """If the loop itself ends, all cells that wait are told at once; the next ones get another loop."""
+
+    async def answer(request: Request) -> Reply:
+        if request.prompt == "P0":
+            asyncio.get_running_loop().stop()
+        await asyncio.sleep(60 if request.prompt in ("P0", "P1") else 0)
+        return Reply()
+
+    executor = opened(Fake(answer), concurrency=Concurrency(everywhere=2))
+    cells = {str(number): cell(f"P{number}") for number in range(2)}
+    executor.plan(cells.items())
+    executor.expect(cells)
+
+    for token, one in cells.items():
+        with pytest.raises(HostDied, match="the thread that asks has died"):
+            executor.ask(token, one)
+    assert asked(executor, prompt_id="P2").attempts == 1
+
+
+def test_a_side_that_dies_again_and_again_is_left_alone(opened: Open) -> None:
+    """After three deaths nobody is asked any more."""
+
+    async def answer(request: Request) -> Reply:
+        asyncio.get_running_loop().stop()
+        await asyncio.sleep(60)
+        return Reply()
+
+    provider = Fake(answer)
+    executor = opened(provider)
+
+    for _ in range(5):
+        with pytest.raises(HostDied):
+            asked(executor)
+
+    assert len(provider.asked) == 3
+
+
+def test_a_side_that_says_nothing_is_given_up(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider that holds up its loop for longer than any attempt may take is waited for no longer."""
+    monkeypatch.setattr(executor_module, "SILENCE_S", 0.2)
+    monkeypatch.setattr(transport, "CLOSING_S", 0.2)
+    release = threading.Event()
+
+    async def blocking(request: Request) -> Reply:
+        release.wait(60)
+        return Reply()
+
+    executor = opened(Fake(blocking), timeout_s=0.1)
+    try:
+        with pytest.raises(HostDied, match="said nothing"):
+            asked(executor)
+    finally:
+        release.set()
+
+
+def test_nothing_is_asked_after_the_end(tmp_path: Path) -> None:
+    """A closed executor says that it is closed, and its thread is gone."""
+    others = set(threading.enumerate())  # another test's may still be ending
+
+    def own_has_ended() -> bool:
+        return "openclaw-asking" not in {thread.name for thread in set(threading.enumerate()) - others}
+
+    with Executor({"fake": Fake(says("hi"))}, Settings(), tmp_path) as executor:
+        asked(executor)
+
+    with pytest.raises(OpenClawError, match="no more cells are asked"):
+        asked(executor)
+    assert wait_until(own_has_ended)  # it is waited for with a bound
+
+
+# --- beside the cells ---
+
+TARGET = Target(provider="fake", model="m")
+
+
+def test_a_warm_up_is_made_once_for_all_processes(tmp_path: Path) -> None:
+    """The second process of a run reads what the first one's warm-up took; no cell is cold after it."""
+    first, second = Warm(says("hi")), Warm(says("hi"))
+
+    with (
+        Executor({"fake": first}, Settings(), tmp_path) as one,
+        Executor({"fake": second}, Settings(), tmp_path) as other,
+    ):
+        cold = [asked(one).cold_start, asked(other).cold_start]
+        told = one.notes[TARGET]["serving"]
+        assert other.notes[TARGET]["serving"] == told
+
+    assert told["warm_up"]["ok"] is True
+    assert (len(first.asked), len(second.asked)) == (2, 1)
+    assert first.asked[0].max_output_tokens == 1
+    assert cold == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [(CallFailed(REFUSED), "nothing answers"), (RuntimeError("bug"), "RuntimeError: bug")],
+    ids=["fault", "bug"],
+)
+def test_a_failed_warm_up_is_told_and_no_more(opened: Open, error: Exception, message: str) -> None:
+    """Its failure makes no row: the cells are asked all the same, and the first is cold."""
+    executor = opened(Warm(raises(error)))
+
+    ending = asked(executor)
+
+    told = executor.notes[TARGET]["serving"]["warm_up"]
+    assert told["ok"] is False
+    assert message in told["message"]
+    assert (ending.attempts, ending.cold_start) == (1, True)
+
+
+def test_a_warm_up_that_another_process_never_ends_is_not_waited_for_for_ever(
+    opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever holds the run's lock and does nothing costs a moment; the cells are asked all the same."""
+    monkeypatch.setattr(fetching, "OTHERS_S", -9.8)
+    executor = opened(Warm(says("hi")), timeout_s=5.0)
+    lock = once_module.path_of(tmp_path, f"warm-up {TARGET.label} fake").with_suffix(".lock")
+
+    with FileLock(lock):
+        ending = asked(executor)
+
+    told = executor.notes[TARGET]["serving"]["warm_up"]
+    assert told["message"] == "another process of this run does not end its warm-up"
+    assert (ending.attempts, ending.cold_start) == (1, True)
+
+
+def test_what_needs_no_warm_up_gets_none(opened: Open) -> None:
+    """Cloud targets are asked nothing beside their cells."""
+    provider = Fake(says("hi"))
+    executor = opened(provider)
+
+    asked(executor)
+
+    assert len(provider.asked) == 1
+    assert "warm_up" not in executor.notes[TARGET]["serving"]
+
+
+def test_the_machine_is_looked_at_once_before_a_target(opened: Open) -> None:
+    """The snapshot comes with the first cell of each target."""
+    executor = opened(Fake(says("hi")))
+
+    asked(executor)
+    first = executor.notes.pop(TARGET)
+    asked(executor)
+
+    assert first["before"]["memory_total_bytes"] > 0
+    assert TARGET not in executor.notes
+
+
+class Asked(Fake):
+    """Is asked about itself."""
+
+    def __init__(self, fingerprint: Callable[[], Any]) -> None:
+        super().__init__(says("hi"))
+        self._fingerprint = fingerprint
+
+    async def fingerprint(self, model: str) -> dict[str, Any]:
+        found = self._fingerprint()
+        return await found if asyncio.iscoroutine(found) else found
+
+    async def models(self) -> tuple[str, ...]:
+        return await self.fingerprint("")  # type: ignore[return-value]
+
+
+def _boom() -> Mapping[str, Any]:
+    raise RuntimeError("boom")
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        pytest.param(lambda: {"version": "1"}, {"version": "1"}, id="found"),
+        pytest.param(_boom, {"error": "RuntimeError: boom"}, id="breaks"),
+        pytest.param(lambda: asyncio.sleep(60), {"error": "TimeoutError: "}, id="never-ends"),
+        pytest.param(
+            lambda: {"a": {1}},
+            {"error": "TypeError: Object of type set is not JSON serializable"},
+            id="no-json",
+        ),
+    ],
+)
+def test_a_fingerprint_never_costs_a_cell(
+    opened: Open, found: Callable[[], Any], told: dict[str, str]
+) -> None:
+    """What a server says of itself is told; where that question fails, its failure is."""
+    executor = opened(Asked(found), timeout_s=0.05)
+
+    ending = asked(executor)
+
+    assert isinstance(ending.result, Reply)
+    assert executor.notes[TARGET]["serving"]["server"] == told
+
+
+def test_what_processes_share_holds_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fingerprints, warm-ups and faults go to the other processes by files, which a killed run leaves behind."""
+    token = "dt_h7Kp2Vx9Qs4Wm1Z"
+    monkeypatch.setenv("DEPLOY_TOKEN", token)
+
+    async def refused(_: Request) -> Reply:
+        raise CallFailed(faults.unreachable("fake", "nowhere", f"refused {token}"))
+
+    for number, provider in enumerate((Asked(lambda: {"version": token}), Warm(refused))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with Executor({"fake": provider}, Settings(retries=0), folder, others="own_parts") as executor:
+            asked(executor)
+
+    written = {file.name.split("-")[1]: file.read_text("utf-8") for file in tmp_path.glob("*/once-*.json")}
+    assert written.keys() == {"fingerprint", "warm", "down"}
+    assert [name for name, text in written.items() if token in text or "[secret]" not in text] == []
+
+
+def test_the_models_served_are_asked_within_the_time(tmp_path: Path) -> None:
+    """A provider that never says what it serves is a timeout, before any cell."""
+
+    def served(answer: Callable[[], Any]) -> tuple[str, ...]:
+        fetcher = Fetcher({"fake": Asked(answer)}, Settings(timeout_s=0.05), tmp_path)
+        return asyncio.run(fetcher.served(Target(provider="fake", model="*")))
+
+    assert served(lambda: ("a", "b")) == ("a", "b")
+    with pytest.raises(CallFailed, match="no complete answer"):
+        served(lambda: asyncio.sleep(60))

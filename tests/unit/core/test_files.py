@@ -1,0 +1,151 @@
+"""Files of run folders: what is opened, what is parsed, and how a new one takes an old one's place."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from pytest_openclaw.core import files
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.files import (
+    DEEPEST,
+    open_regular,
+    parse_json,
+    read_file,
+    read_lines,
+    replacing,
+)
+from pytest_openclaw.types.documents import load_document
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param(b"{", "Expecting property name", id="cut-off"),
+        pytest.param(b"[" * 100_000, "it is nested more than 200 levels deep", id="deeper-than-python"),
+        pytest.param(b"[" * 201 + b"]" * 201, "it is nested more than 200 levels deep", id="deep"),
+        pytest.param(b'{"a":' * 201 + b"1" + b"}" * 201, "it is nested more than 200 levels deep", id="deep-objects"),
+        pytest.param(b"9" * 4000, "it holds a number of 4000 digits", id="digits"),
+        pytest.param(b"-" + b"9" * 5000, "it holds a number of 5001 digits", id="more-than-python-reads"),
+        pytest.param(b"1e999", "it holds a number beyond 1.8e308", id="infinite"),
+        pytest.param(b"[NaN]", "it holds NaN, which is no JSON", id="nan"),
+        pytest.param(b'{"a": 1, "b": {"a": 1, "a": 2}}', "it holds the key 'a' twice in one object", id="twice"),
+        pytest.param(rb'"\ud800"', "it holds half of a surrogate pair", id="surrogate"),
+        pytest.param(rb'{"\uDFFF": 1}', "it holds half of a surrogate pair", id="surrogate-in-a-key"),
+        pytest.param(b'"\xed\xa0\x80"', "can't decode", id="surrogate-in-bytes"),
+        pytest.param(b"\xff\xfe1\x00", "can't decode", id="utf-16"),
+    ],
+)  # fmt: skip
+def test_what_no_run_writes_is_no_json(text: bytes, said: str) -> None:
+    """The error says what it is, in words of its own."""
+    with pytest.raises(ValueError, match=said):
+        parse_json(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        pytest.param(b"9" * 308, int("9" * 308), id="digits"),
+        pytest.param(rb'"\ud83c\udf89"', "\U0001f389", id="pair"),
+        pytest.param(rb'"\\ud800"', r"\ud800", id="escaped-backslash"),
+        pytest.param(b'\xef\xbb\xbf{"a": [1.5, null]}', {"a": [1.5, None]}, id="byte-order-mark"),
+        pytest.param(b'"' + b"[" * 500 + b'"', "[" * 500, id="brackets-in-a-text"),
+    ],
+)
+def test_what_a_run_may_write_is_read(text: bytes, value: object) -> None:
+    """Long numbers, any character, and texts that look like JSON."""
+    assert parse_json(text) == value
+
+
+def test_the_deepest_is_read() -> None:
+    """As many levels as are allowed."""
+    assert parse_json("[" * DEEPEST + "]" * DEEPEST)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX has these kinds of files")
+@pytest.mark.parametrize("kind", ["link", "loop", "dangling link", "pipe", "folder", "socket", "device"])
+def test_only_a_regular_file_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """For reading and for writing; a link is not followed, even to a file beside it."""
+    path = tmp_path / "config.json"
+    (tmp_path / "other.json").write_text("{}")
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "socket":
+        monkeypatch.chdir(tmp_path)  # the path of a socket is short
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(path.name)
+    elif kind == "device":
+        path = Path(os.devnull)
+    else:
+        path.symlink_to({"link": "other.json", "loop": path, "dangling link": "gone"}[kind])
+
+    for flags in (os.O_RDONLY, os.O_WRONLY | os.O_APPEND | os.O_CREAT):
+        with pytest.raises(
+            OpenClawError, match=f"is a {kind.split()[-1].replace('loop', 'link')}; the files of a run"
+        ):
+            open_regular(path, flags)
+    assert not (tmp_path / "gone").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows lets few users make links")
+def test_a_link_that_comes_between_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The look before the opening is not what keeps a link out."""
+    (tmp_path / "config.json").symlink_to(__file__)
+    monkeypatch.setattr(files, "check_regular", lambda path: None)
+
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
+        open_regular(tmp_path / "config.json")
+
+
+def test_what_is_larger_than_any_run_writes_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a whole file nor a line without an end fills the memory."""
+    path = tmp_path / "results.jsonl"
+    path.write_bytes(b"a\n" + b"x" * 90)
+    monkeypatch.setattr(files, "LARGEST_FILE_BYTES", 80)
+    monkeypatch.setattr(files, "LONGEST_LINE_BYTES", 80)
+
+    with pytest.raises(OpenClawError, match=r"results\.jsonl is larger than"):
+        read_file(path)
+    with pytest.raises(OpenClawError, match=r"results\.jsonl: line 2 is longer than"):
+        list(read_lines(path))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        pytest.param(None, "No such file or directory; is .* a run directory", id="missing"),
+        pytest.param("[]", "holds no JSON object", id="no-object"),
+        pytest.param("{", "is no JSON", id="no-json"),
+        pytest.param("{}", "is not as a run writes it: run_id is missing", id="no-key"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, content: str | None, said: str) -> None:
+    """With what is wrong in it."""
+    path = tmp_path / "inventory.json"
+    if content is not None:
+        path.write_text(content)
+
+    with pytest.raises(OpenClawError, match=rf"inventory\.json:? {said}"):
+        load_document(path, "inventory")
+
+
+def test_a_new_file_takes_the_old_ones_place_or_does_not(tmp_path: Path) -> None:
+    """What breaks while it is written leaves the old one and nothing beside it."""
+    path = tmp_path / "summary.json"
+    path.write_bytes(b"old")
+
+    with pytest.raises(TypeError), replacing(path) as file:
+        file.writelines([b"half", None])  # type: ignore[list-item]
+    kept = path.read_bytes()
+    with replacing(path) as file:
+        file.write(b"new")
+
+    assert (kept, path.read_bytes()) == (b"old", b"new")
+    assert list(tmp_path.iterdir()) == [path]

@@ -1,0 +1,144 @@
+"""Files of this user alone, whatever the umask."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pytest_openclaw.asking.budget import Purse
+from pytest_openclaw.asking.shared_dir import SharedDir
+from pytest_openclaw.asking.shared_limits import Neighbours
+from pytest_openclaw.asking.transport import ProcessHost
+from pytest_openclaw.core.private import open_private, write_private
+from pytest_openclaw.core.run_once import once, once_in_loop
+from pytest_openclaw.providers.claude import call as claude
+from pytest_openclaw.providers.claude.tools import lay_out_tools
+from pytest_openclaw.providers.llama_cpp.supervisor import EngineSpec, acquire
+from pytest_openclaw.providers.openai_responses import OpenAIResponses
+from pytest_openclaw.providers.openclaw import call as openclaw
+from pytest_openclaw.providers.openclaw.files import copy_config, empty_config
+from pytest_openclaw.recording.run_directory import LOCK, RESULTS, RunDirectory
+from pytest_openclaw.types.protocols import ProviderSetup
+from pytest_openclaw.types.requests import Request
+from pytest_openclaw.types.settings import Settings
+from pytest_openclaw.types.tool_calls import Tool
+from tests.unit.providers.llama_cpp.fake_engine import FAKE
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no permission bits")
+
+
+@pytest.fixture(autouse=True)
+def umask() -> Iterator[None]:
+    """Others may do everything, as some containers have it."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which shared and scratch folders are made."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def others_may_use(folder: Path) -> dict[str, str]:
+    """The modes of all that another user may read, write or enter, by path."""
+    found = [folder, *folder.rglob("*")]
+    modes = {str(path.relative_to(folder)): path.stat().st_mode for path in found}
+    return {name: stat.filemode(mode) for name, mode in modes.items() if mode & 0o077}
+
+
+@pytest.mark.usefixtures("temporary")
+def test_the_folder_in_which_processes_meet() -> None:
+    """Locks, marks, results, spending and the log of the process that asks are private, and the folder is."""
+    provider = OpenAIResponses(
+        ProviderSetup(name="openai_responses", environ={"OPENAI_BASE_URL": "http://x"})
+    )
+
+    async def meet(shared: Path) -> None:
+        async with Neighbours(shared, share_slots=True).slot("lane", 1):
+            await once_in_loop(shared, "later", make)
+
+    async def make() -> dict[str, int]:
+        return {"a": 1}
+
+    with SharedDir.create() as owned, SharedDir.join("run") as joined:
+        once(owned.path, "now", lambda: {"a": 1})
+        asyncio.run(meet(owned.path))
+        Purse(owned.path, 1.0).pay(0.5)
+        ProcessHost({"openai_responses": provider}, Settings(), owned.path).close()
+
+        assert others_may_use(owned.path) == others_may_use(joined.path) == {}
+        suffixes = sorted({path.suffix for path in owned.path.iterdir()})
+        assert suffixes == [".json", ".lock", ".log", ".txt"]
+        assert len(list(joined.path.iterdir())) == 1
+
+
+def test_the_engines_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files in which an engine's token is written are private, and what it logs."""
+    monkeypatch.setattr("pytest_openclaw.providers.llama_cpp.checks.check_before_start", lambda: None)
+    spec = EngineSpec(weights=Path("/models/a.gguf"), alias="a.gguf")
+    folder = tmp_path / "shared"
+    folder.mkdir(0o700)
+
+    async def use() -> None:
+        handle = await acquire(spec, folder, environ={}, command=FAKE)
+        await handle.release()
+
+    asyncio.run(use())
+
+    assert others_may_use(folder) == {}
+    assert sorted(path.suffix for path in folder.iterdir()) == [".json", ".lock", ".log", ".out"]
+
+
+@pytest.mark.usefixtures("temporary")
+def test_what_the_claude_cli_is_given() -> None:
+    """Its folders, the system prompt, the tools and the config of our server are private."""
+    request = Request(model="m", prompt="p", tools=(Tool(name="read"),))
+    with claude.scratch_folder("Be brief.") as scratch:
+        lay_out_tools(scratch.folder, request, environ={}, inherited=())
+
+        assert others_may_use(scratch.folder) == {}
+        files = sorted(path.name for path in scratch.folder.iterdir() if path.is_file())
+        assert files == ["mcp.json", "offer.json", "system.txt"]
+
+
+@pytest.mark.usefixtures("temporary")
+def test_what_openclaw_is_given(tmp_path: Path) -> None:
+    """Its folders, its config with the token, and copies of the user's config are private."""
+    own = tmp_path / "openclaw.json"
+    own.write_text("{}", "utf-8")
+    with openclaw.scratch_folder() as scratch:
+        openclaw.write_config(scratch, {"token": "t"})
+        copy_config(own, scratch.folder / "copy", {})
+        empty_config(scratch.folder / "empty")
+
+        assert others_may_use(scratch.folder) == {}
+        assert scratch.config.read_text("utf-8") == '{"token": "t"}'
+
+
+def test_the_lock_of_a_run(tmp_path: Path) -> None:
+    """No other user can hold a run up by its lock; its results are as readable as the umask says."""
+    with RunDirectory.new(tmp_path / "runs", "r", exactly=True) as directory:
+        lock, results = directory.path / LOCK, directory.path / RESULTS
+        assert stat.S_IMODE(lock.stat().st_mode) == 0o600
+        assert stat.S_IMODE(results.stat().st_mode) == 0o666
+
+
+def test_an_append_keeps_what_is_there(tmp_path: Path) -> None:
+    """A log that is opened once more goes on; a file that is written anew replaces the old one."""
+    for piece in (b"a", b"b"):
+        with open_private(tmp_path / "log", "ab") as file:
+            file.write(piece)
+        write_private(tmp_path / "whole", piece * 2)
+
+    assert (tmp_path / "log").read_bytes() == b"ab"
+    assert (tmp_path / "whole").read_bytes() == b"bb"

@@ -1,0 +1,97 @@
+"""What is taken for granted of pytest-xdist's insides, for which it has no hooks; a new version may differ."""
+
+from __future__ import annotations
+
+import queue
+from types import SimpleNamespace
+from typing import Any
+
+import execnet
+import pytest
+from xdist.dsession import DSession
+from xdist.remote import Marker, Producer, WorkerInteractor
+from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
+
+from pytest_openclaw.session.messages import STOP
+
+
+@pytest.fixture
+def config() -> Any:
+    """As much of pytest's configuration as xdist looks at."""
+    plugins = SimpleNamespace(register=lambda plugin, name="": None, getplugin=lambda name: None)
+    return SimpleNamespace(
+        option=SimpleNamespace(debug=False, maxworkerrestart=None, numprocesses=2, maxfail=0),
+        workerinput={"testrunuid": "run", "workerid": "gw0"},
+        pluginmanager=plugins,
+        getvalue=lambda name: ["2*popen"] if name == "tx" else 0,
+    )
+
+
+@pytest.fixture
+def interactor(config: Any) -> Any:
+    """A worker, on xdist's side."""
+    gateway = SimpleNamespace(execmodel=execnet.gateway_base.get_execmodel("thread"))
+    return WorkerInteractor(config, SimpleNamespace(gateway=gateway))
+
+
+def test_a_worker_is_told_what_to_run_by_a_method(interactor: Any) -> None:
+    """`handle_command` takes `("runtests", {"indices": …})` into `torun`."""
+    interactor.handle_command(("runtests", {"indices": [3, 1]}))
+
+    assert [interactor.torun.get(), interactor.torun.get()] == [3, 1]
+
+
+def test_a_worker_leaves_other_commands_aside(interactor: Any) -> None:
+    """Ours does no harm where nobody of ours listens."""
+    interactor.handle_command((STOP, {"at_once": True}))
+    interactor.handle_command(Marker.SHUTDOWN)
+
+    assert interactor.torun.get() is Marker.SHUTDOWN
+
+
+def test_a_worker_looks_for_the_method_when_it_begins(interactor: Any) -> None:
+    """So it can be replaced by then; an item after which the session stops is the last one."""
+    heard: list[Any] = []
+    interactor.handle_command = heard.append
+    interactor.channel.setcallback = lambda callback, endmarker: callback("told")
+    interactor.torun.put(0)
+    interactor.run_one_test = lambda: None
+
+    interactor.pytest_runtestloop(SimpleNamespace(shouldfail=False, shouldstop="the session is stopping"))
+
+    assert heard == ["told"]
+
+
+def test_a_controller_reads_events_from_a_queue(config: Any) -> None:
+    """What comes after an interruption stays in `queue`."""
+    dsession = DSession(config)
+
+    assert isinstance(dsession.queue, queue.Queue)
+    assert "shouldstop" in DSession.pytest_runtestloop.__code__.co_names
+
+
+def test_a_workers_events_are_pairs(config: Any) -> None:
+    """A report comes as `("testreport", {"node", "rep"})`; what a worker leaves at its end is `workeroutput`."""
+    events: list[Any] = []
+    config.hook = SimpleNamespace(
+        pytest_report_from_serializable=lambda config, data: SimpleNamespace(**data)
+    )
+    manager = SimpleNamespace(specs=[], testrunuid="run")
+    node = WorkerController(manager, SimpleNamespace(id="gw0"), config, events.append)
+    assert not hasattr(node, "workeroutput")
+    assert not hasattr(node, "channel")
+
+    node.process_from_remote(("testreport", {"data": {"nodeid": "a"}}))
+    node.process_from_remote(("workerfinished", {"workeroutput": {"openclaw": "{}"}}))
+
+    name, told = events[0]
+    assert (name, told["node"], told["rep"].nodeid) == ("testreport", node, "a")
+    assert node.workeroutput == {"openclaw": "{}"}
+
+
+def test_a_scheduler_keeps_who_collected_and_who_was_given_what(config: Any) -> None:
+    """`CellScheduling` fills these two, and waits for `numnodes` workers."""
+    scheduling = LoadScopeScheduling(config, Producer("test", enabled=False))
+
+    assert (scheduling.numnodes, scheduling.assigned_work, scheduling.registered_collections) == (2, {}, {})

@@ -1,0 +1,278 @@
+"""A reply becomes a judgement: the answer, the tools, the verdict and what they mean."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.judging.judge import (
+    conclude,
+    expected_tools_of,
+    judge,
+    prepare,
+    strip_thinking,
+    tool_demand_of,
+)
+from pytest_openclaw.suites import load_suite
+from pytest_openclaw.types.prompts import Prompt
+from pytest_openclaw.types.replies import Reply, Verdict
+from pytest_openclaw.types.tool_calls import ToolCall
+from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
+
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+REGISTRY = build_registry(("pytest-openclaw", validator) for validator in BUILTIN)
+FREE = {"type": "tool_invocation", "expected_tools": ["free"]}
+ANY_TOOL = {"type": "tool_invocation", "expected_tools": []}
+NO_TOOL = {"type": "not", "validator": ANY_TOOL}
+OK = {"type": "exact", "value": "OK"}
+NOOP = {"type": "noop"}
+
+
+def all_of(*specs):
+    """A validator of validators."""
+    return {"type": "all_of", "validators": list(specs)}
+
+
+def make_prompt(spec, expected_tool_calls=None):
+    """A prompt with the validator of `spec`."""
+    return Prompt(
+        suite="benchmarks/prompts_x.toml",
+        id="P1",
+        name="x",
+        prompt="Do it.",
+        validator=build_validator(spec, REGISTRY),
+        validator_spec=spec,
+        expected_tool_calls=expected_tool_calls,
+    )
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A validator with a fault of its own."""
+
+    type: ClassVar[str] = "broken"
+
+    def check(self, reply):
+        """Break."""
+        raise ZeroDivisionError("no rule")
+
+
+@pytest.mark.parametrize(
+    ("spec", "text", "passed", "pytest_outcome"),
+    [
+        pytest.param(OK, "OK", True, "passed", id="passed"),
+        pytest.param(OK, "no", False, "failed", id="failed"),
+        pytest.param(NOOP, "whatever", None, "passed", id="noop"),
+        pytest.param(OK, "<think>No. Or?</think>\nOK", True, "passed", id="thinking-is-no-answer"),
+        pytest.param(OK, "No. Or?\n</think>\nOK", True, "passed", id="thinking-begun-by-the-template"),
+        pytest.param(OK, "<think>OK", False, "failed", id="thinking-never-closed"),
+        pytest.param({"type": "max_words", "value": 1}, "<think>a b c</think>d", True, "passed", id="words"),
+    ],
+)
+def test_the_verdict_is_about_the_answer(spec, text, passed, pytest_outcome):
+    """The validator sees the answer alone, and its verdict decides what pytest says."""
+    judgement = judge(make_prompt(spec), Reply(text=text))
+
+    assert (judgement.verdict.passed, judgement.outcome.pytest) == (passed, pytest_outcome)
+    assert (judgement.outcome.status, judgement.outcome.success) == ("ok", True)
+
+
+@pytest.mark.parametrize(
+    ("reply", "failure_type"),
+    [
+        pytest.param(Reply(), "empty_response", id="nothing"),
+        pytest.param(Reply(text=" \t\r\n"), "empty_response", id="blanks"),
+        pytest.param(Reply(text="<think>OK</think>\n"), "empty_response", id="thinking-alone"),
+        pytest.param(Reply(reasoning="OK"), "empty_response", id="reasoning-alone"),
+        pytest.param(Reply(text="OK", refusal="I will not."), "refusal", id="refused"),
+        pytest.param(Reply(text="OK", finish_reason="refusal"), "refusal", id="refused-at-the-end"),
+        pytest.param(Reply(text="OK", finish_reason="content_filter"), "content_filter", id="filtered"),
+    ],
+)
+def test_without_an_answer_there_is_no_verdict(reply, failure_type):
+    """A reply that is no answer is not judged, not a success, and fails."""
+    judgement = judge(make_prompt({"type": "max_words", "value": 8}), reply)
+
+    assert judgement.verdict == Verdict(passed=None)
+    assert (judgement.outcome.success, judgement.outcome.failure_type) == (False, failure_type)
+    assert (judgement.outcome.status, judgement.outcome.pytest) == ("ok", "failed")
+
+
+def test_a_native_call_is_an_answer():
+    """A reply of nothing but a native tool call is judged."""
+    judgement = judge(make_prompt(FREE), Reply(tool_calls=(ToolCall(name="free"),)))
+
+    assert (judgement.verdict.passed, judgement.outcome.success, judgement.tool_outcome) == (
+        True,
+        True,
+        "valid",
+    )
+
+
+def test_a_broken_validator_is_not_a_verdict():
+    """What a validator raises reaches the caller, who knows that a harness fault is no model's failure."""
+    prompt = Prompt(suite="x", id="P1", name="x", prompt="x", validator=Broken())
+
+    with pytest.raises(ZeroDivisionError, match="no rule"):
+        judge(prompt, Reply(text="OK"))
+
+
+def test_a_broken_validator_is_not_asked_without_an_answer():
+    """An empty reply is an empty response, whatever the validator would have done."""
+    prompt = Prompt(suite="x", id="P1", name="x", prompt="x", validator=Broken())
+
+    assert judge(prompt, Reply()).outcome.failure_type == "empty_response"
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected_tool_calls", "text", "success", "tool_outcome"),
+    [
+        pytest.param(FREE, None, "`free -h`", True, "valid", id="expected"),
+        pytest.param(FREE, None, "`FREE -h`", True, "valid", id="expected-in-capitals"),
+        pytest.param(FREE, None, "`ls` and `free`", True, "valid", id="expected-among-others"),
+        pytest.param(FREE, None, "`ls`", False, "wrong_tool", id="another"),
+        pytest.param(FREE, None, "free -h", False, "no_call", id="none"),
+        pytest.param(FREE, None, "", False, "no_call", id="empty"),
+        pytest.param(FREE, None, "<think>`free`</think>Sure.", False, "no_call", id="in-a-thought"),
+        pytest.param(FREE, ("du",), "`du`", False, "wrong_tool", id="validator-goes-before-the-prompt"),
+        pytest.param(ANY_TOOL, None, "`ls`", True, "valid", id="any-tool"),
+        pytest.param(ANY_TOOL, None, "Sure.", False, "no_call", id="any-tool-but-none"),
+        pytest.param(all_of(FREE, OK), None, "`free`", True, "valid", id="in-all-of-though-the-rest-fails"),
+        pytest.param(OK, ("Free",), "`free`", True, "valid", id="prompt-expects"),
+        pytest.param(NOOP, ("free", "du"), "`du`", True, "valid", id="prompt-expects-one-of"),
+        pytest.param(NOOP, ("free -h",), "`free -h`", False, "wrong_tool", id="expected-with-a-blank"),
+        pytest.param(NOOP, (), "`ls`", True, "valid", id="prompt-expects-any"),
+        pytest.param(OK, None, "`free`", False, None, id="no-tool-check"),
+        pytest.param(NO_TOOL, None, "It is 4.", False, "restrained", id="restrained"),
+        pytest.param(NO_TOOL, None, "`ls`", False, "called_needlessly", id="called-needlessly"),
+        pytest.param(NO_TOOL, (), "`ls`", False, "called_needlessly", id="restraint-goes-before-the-prompt"),
+        pytest.param(all_of(NO_TOOL, OK), None, "OK", False, "restrained", id="restrained-in-all-of"),
+    ],
+)
+def test_tool_use(spec, expected_tool_calls, text, success, tool_outcome):
+    """Success is one expected tool invoked; a prompt that asks about tools ends in one outcome."""
+    judgement = judge(make_prompt(spec, expected_tool_calls), Reply(text=text))
+
+    assert (judgement.tool_use_success, judgement.tool_outcome) == (success, tool_outcome)
+
+
+@pytest.mark.parametrize(
+    ("spec", "tool_outcome"),
+    [pytest.param(FREE, "no_call", id="tool"), pytest.param(NO_TOOL, "called_needlessly", id="restraint")],
+)
+def test_tools_in_what_was_no_answer(spec, tool_outcome):
+    """A filtered reply earns no tool use, yet a needless call in it was made; its names stay on record."""
+    judgement = judge(make_prompt(spec), Reply(text="`free -h`", finish_reason="content_filter"))
+
+    assert (judgement.tool_use_success, judgement.tool_outcome) == (False, tool_outcome)
+    assert judgement.reply.tool_names == ("free",)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected_tool_calls", "expected"),
+    [
+        pytest.param(FREE, None, ("free",), id="validator"),
+        pytest.param(FREE, ("du",), ("free",), id="validator-first"),
+        pytest.param(OK, ("du",), ("du",), id="prompt"),
+        pytest.param(ANY_TOOL, ("du",), (), id="any"),
+        pytest.param(OK, None, None, id="none"),
+        pytest.param(NO_TOOL, ("du",), None, id="restraint"),
+    ],
+)
+def test_expected_tools_of(spec, expected_tool_calls, expected):
+    """The validator's list goes before the prompt's; a prompt that must not call expects nothing."""
+    assert expected_tools_of(make_prompt(spec, expected_tool_calls)) == expected
+
+
+@pytest.mark.parametrize(
+    ("reply", "text", "raw", "tool_names"),
+    [
+        pytest.param(Reply(text="`ls`"), "`ls`", "", ("ls",), id="no-thinking"),
+        pytest.param(
+            Reply(text="<think>a</think>`ls`"),
+            "`ls`",
+            "<think>a</think>`ls`",
+            ("ls",),
+            id="raw-keeps-thinking",
+        ),
+        pytest.param(Reply(text="<think>a</think>b", raw="all"), "b", "all", (), id="raw-of-the-provider"),
+        pytest.param(
+            Reply(text="`ls`", tool_calls=(ToolCall(name="Exec"),), tool_names=("old",)),
+            "`ls`",
+            "",
+            ("Exec", "ls"),
+            id="names-are-made-anew",
+        ),
+    ],
+)
+def test_prepare(reply, text, raw, tool_names):
+    """Benchmarks see the answer and the names of its tools; what came back stays in `raw`."""
+    answer = prepare(make_prompt(NOOP), reply)
+
+    assert (answer.text, answer.raw, answer.tool_names) == (text, raw, tool_names)
+
+
+def test_conclude_takes_the_verdict_of_a_python_benchmark():
+    """A verdict from pytest's own assert means what a validator's does."""
+    verdict = Verdict(passed=False, violation="assert 1 == 2")
+
+    prompt = make_prompt(NOOP, ("free",))
+
+    judgement = conclude(prompt, prepare(prompt, Reply(text="`free`")), verdict)
+
+    assert (judgement.verdict, judgement.outcome.pytest, judgement.tool_outcome) == (
+        verdict,
+        "failed",
+        "valid",
+    )
+
+
+def test_conclude_has_no_verdict_on_nothing():
+    """An assert that passes on an empty reply is no pass."""
+    prompt = make_prompt(NOOP)
+
+    judgement = conclude(prompt, prepare(prompt, Reply()), Verdict(passed=True))
+
+    assert (judgement.verdict.passed, judgement.outcome.failure_type) == (None, "empty_response")
+
+
+@given(text=st.text(alphabet=st.characters(exclude_categories=())))
+def test_every_reply_is_judged(text):
+    """Whatever a model replies, a judgement is reached, and only an answer has a verdict."""
+    judgement = judge(make_prompt(all_of(FREE, OK)), Reply(text=text))
+
+    assert judgement.outcome.success == (judgement.verdict.passed is not None)
+    assert judgement.reply.text == strip_thinking(text)
+
+
+DEMANDS = {"call": "no_call", "restraint": "restrained", "none": None}
+"""How silence ends a cell, by what its prompt wants of tools."""
+
+
+@pytest.mark.parametrize("path", sorted(BENCHMARKS.glob("prompts_*.toml")), ids=lambda path: path.stem)
+def test_what_a_prompt_wants_of_tools_is_what_its_cells_are_judged_by(path):
+    """Of a cell without an answer it is known so how it would have counted."""
+    prompts = load_suite(path, name=path.name, registry=REGISTRY).prompts
+
+    demands = {prompt.id: tool_demand_of(prompt) for prompt in prompts}
+
+    outcomes = {prompt.id: conclude(prompt, Reply(), Verdict(passed=None)).tool_outcome for prompt in prompts}
+    assert {key: DEMANDS[demand] for key, demand in demands.items()} == outcomes
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected", "demand"),
+    [
+        pytest.param(FREE, None, "call", id="call"),
+        pytest.param(OK, ("free",), "call", id="call-beside-the-validator"),
+        pytest.param(NO_TOOL, None, "restraint", id="restraint"),
+        pytest.param(all_of(OK, NO_TOOL), ("free",), "restraint", id="restraint-goes-first"),
+        pytest.param(OK, None, "none", id="nothing"),
+    ],
+)
+def test_what_a_prompt_wants_of_tools(spec, expected, demand):
+    """A call, restraint, or nothing."""
+    assert tool_demand_of(make_prompt(spec, expected)) == demand

@@ -1,0 +1,212 @@
+"""Judging takes a bounded time: whatever a model replies, as long as a reply may be."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.asking.asker import Asked, Asker
+from pytest_openclaw.asking.clipping import bounded_reply
+from pytest_openclaw.core.bounded_regex import fullmatches
+from pytest_openclaw.core.deadline import left_s, within
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES
+from pytest_openclaw.judging.judge import judge
+from pytest_openclaw.tools.catalogue import load_catalogue
+from pytest_openclaw.types.prompts import Cell, Prompt
+from pytest_openclaw.types.replies import Ending, Reply, Timing, Verdict
+from pytest_openclaw.types.targets import Target
+from pytest_openclaw.types.tool_calls import ToolCall
+from pytest_openclaw.types.worlds import Command, World
+from pytest_openclaw.validators import build_validator
+from tests.searching import examples
+from tests.unit.judging.test_judge import OK, make_prompt
+from tests.unit.validators.test_validator_laws import REGISTRY, SPECS
+
+# What takes a second on an idle machine; a rule whose time grows with the square of the length takes minutes.
+HANG_S = 40.0
+
+PIECES = [
+    "`", "``", "```", "```\n", "```bash\n", "~~~\n", "`a ", "[", "]", "[[", "[]", "{", "}", "{}", '{"', '{"a":', "[1,",
+    '["', '"', "'", '"a ', "'a ", "\\", '\\"', "<", "<tool>", "<tool>a", "</tool>", "<tool_call>", "<think>", "</think>",
+    "<think>\n</think>", "<a ", '<a b="', "$ ", "$ a ", "# a\n", "a@b ", "\na@b:", " ", ".", "..", ". ", "! ", "e.g. ",
+    "U.S. ", "No. ", "。", "\n", "\r\n", "\t", " \n", "- ", "\n-", "> ", "*", "_", "a", "a ", "a.", "é", "0 ", "1.", "| a",
+    "<<a\n", "\\\n", "&&\n", "A=b ", "[tool: ", "[tool: a", "[read]\n{", "[tool:read]{}", "Action: ", "commentary to",
+    "<|channel|>", "[TOOL_CALLS]", "\ntool:a\n", "“", "「", "I have saved ", "done ", "has been sent ", "HEARTBEAT_OK ", "<b>",
+    "\0", "\u2028", "read(", "read(path=", '{"name": "read", ', "{'name': 'read', ", '{"name":"read","arguments":{',
+    "for example, ", "x\n", "(", ")", "=", "/", ": ",
+]  # fmt: skip
+TOOLS = load_catalogue().surface("direct")
+EVERY_ONE = build_validator({"type": "any_of", "validators": SPECS}, REGISTRY)
+READS = {"type": "tool_call", "calls": [{"name": "read"}]}
+
+
+def filled(start: str, piece: str, n_bytes: int) -> str:
+    """Return a text of this size that repeats one piece; its last character may be missing."""
+    text = start + piece * (n_bytes // len(piece.encode()) + 1)
+    return text.encode()[:n_bytes].decode("utf-8", "ignore")
+
+
+def seconds(prompt: Prompt, reply: Reply) -> float:
+    """Processor time of judging."""
+    began = time.process_time()
+    judge(prompt, reply)
+    return time.process_time() - began
+
+
+@examples(2)
+@given(start=st.sampled_from(["", *PIECES]), pieces=st.lists(st.sampled_from(PIECES), min_size=1, max_size=3))
+@pytest.mark.newest
+def test_no_text_hangs_a_judge(start: str, pieces: list[str]) -> None:
+    """What looks for tools, leaked calls and claims, and every validator, are done with any text of the bound."""
+    reply = Reply(text=filled(start, "".join(pieces), MAX_ANSWER_BYTES))
+    native = replace(make_prompt(READS), tools=TOOLS)
+
+    took = seconds(native, reply)
+    took += seconds(replace(native, validator=EVERY_ONE, tools=None), reply)
+
+    assert took < HANG_S
+
+
+@pytest.mark.parametrize(
+    ("start", "piece"),
+    [
+        ("", "。"),
+        ('"', "x\n"),
+        ("", '{"name": "read", '),
+        ("```bash\n", "x\n"),
+        ("", "[]"),
+        ("", "<think>\n</think>"),
+    ],
+    ids=["ends", "lines", "cut-calls", "commands", "spans", "thinking"],
+)
+@pytest.mark.newest
+def test_the_slowest_texts_known(start: str, piece: str) -> None:
+    """Of a few hundred texts these took the longest: 0.3 to 0.7 s each."""
+    reply = Reply(text=filled(start, piece, MAX_ANSWER_BYTES))
+
+    assert seconds(replace(make_prompt(READS), tools=TOOLS), reply) < HANG_S
+
+
+WORLD = World(files={"notes.md": "a\n" * 20_000}, commands=(Command(pattern="make.*"),))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "n_calls"),
+    [
+        ("edit", '{"path":"notes.md","edits":[' + "{}," * (MAX_CALLS_BYTES // 3 - 20) + "{}]}", 1),
+        ("exec", '{"command": "' + "cat notes.md | " * 30 + 'cat"}', 256),
+        ("read", "[" * MAX_CALLS_BYTES, 1),
+        ("write", '{"path": "a", "content": "' + "x" * (MAX_CALLS_BYTES - 50) + '"}', 1),
+    ],
+    ids=["edits", "commands", "brackets", "a-file"],
+)
+@pytest.mark.newest
+def test_no_calls_hang_a_judge(name: str, arguments: str, n_calls: int) -> None:
+    """Calls of the bound are checked and carried out in the world in seconds."""
+    calls = tuple(ToolCall(name=name, arguments=arguments) for _ in range(n_calls))
+    reply = bounded_reply(Reply(tool_calls=calls))
+
+    assert seconds(replace(make_prompt(READS), tools=TOOLS, world=WORLD), reply) < HANG_S
+
+
+# --- what is too long passes nothing --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "passed"),
+    [
+        ({"type": "not", "validator": {"type": "contains", "value": "secret"}}, False),
+        ({"type": "max_words", "value": 1}, False),
+        ({"type": "contains", "value": "nothing of it"}, False),
+        ({"type": "noop"}, None),
+    ],
+    ids=["passed", "passed-by-length", "failed", "not-judged"],
+)
+def test_a_reply_that_was_cut_passes_nothing(spec: dict[str, Any], passed: bool | None) -> None:
+    """What stands beyond the bound might be what is asked for, or what is forbidden."""
+    reply = bounded_reply(Reply(text="a" * 400_000))
+
+    verdict = judge(make_prompt(spec), reply).verdict
+
+    assert (verdict.passed, verdict.violation is None) == (passed, passed is None)
+
+
+def test_the_violation_says_how_long_is_too_long() -> None:
+    """By which many bytes, and what is judged."""
+    reply = bounded_reply(Reply(text="a" * (MAX_ANSWER_BYTES + 7)))
+
+    violation = judge(make_prompt({"type": "max_words", "value": 1}), reply).verdict.violation
+
+    assert violation == (
+        "the reply is 7 bytes too long: 256 KiB of an answer and 128 KiB of a turn's calls are judged"
+    )
+
+
+# --- the cell's time ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Slow:
+    """A validator that takes its time."""
+
+    type: ClassVar[str] = "slow"
+
+    def check(self, reply: Reply) -> Verdict:
+        """Pass, later."""
+        del reply
+        time.sleep(0.02)
+        return Verdict(passed=True)
+
+
+def test_judging_within_the_cells_time() -> None:
+    """A validator of a plugin is let finish; if it took longer than the cell may, that is no verdict."""
+    prompt = replace(make_prompt(OK), validator=Slow())
+
+    assert judge(prompt, Reply(text="OK")).verdict.passed is True
+    with pytest.raises(
+        OpenClawError, match=r"the reply was not judged within 0\.01 s\. Raise --openclaw-timeout"
+    ):
+        judge(prompt, Reply(text="OK"), timeout_s=0.01)
+
+
+def test_patterns_end_with_the_time_that_is_left() -> None:
+    """A pattern that would take forever takes no more than what its cell has."""
+    pattern = {"type": "regex_fullmatch", "pattern": "(a|aa)+b"}
+
+    with pytest.raises(
+        OpenClawError, match=r"cannot be decided on a reply of 60 characters within 0\.0[0-9]+ s"
+    ):
+        judge(make_prompt(pattern), Reply(text="a" * 60), timeout_s=0.05)
+
+
+@pytest.mark.parametrize(
+    ("own_s", "run_s"), [(0.01, 300.0), (None, 0.01)], ids=["of-the-prompt", "of-the-run"]
+)
+def test_the_time_is_the_cells(own_s: float | None, run_s: float) -> None:
+    """A prompt's own time goes before that of the run."""
+    prompt = replace(make_prompt(OK), validator=Slow(), timeout_s=own_s)
+    timing = Timing(started_at_ms=0, ended_at_ms=1, e2e_ms=1.0)
+    asked = Asked(
+        cell=Cell(prompt=prompt, target=Target(provider="p", model="m")),
+        ending=Ending(result=Reply(text="OK"), timing=timing),
+    )
+
+    judged = Asker(None, None, run_s).judge_or_break(asked)  # type: ignore[arg-type]  # nothing is asked
+
+    assert (judged.outcome.failure_type, judged.outcome.pytest) == ("harness_error", "error")
+
+
+def test_an_inner_time_ends_no_later_than_the_outer() -> None:
+    """And without any, there is no end."""
+    assert left_s() == math.inf
+    with within(0.0), within(60.0):
+        assert left_s() <= 0
+        assert fullmatches("a+", "aaa"), "a moment is left for what takes none"
+    assert left_s() == math.inf

@@ -1,0 +1,11 @@
+"""What the tests of the engine share."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def any_machine(monkeypatch):
+    """This machine can run the engine, whatever is installed: the engines of these tests are made up."""
+    monkeypatch.setattr("pytest_openclaw.providers.llama_cpp.checks.check_before_start", lambda: None)

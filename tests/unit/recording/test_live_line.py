@@ -1,0 +1,117 @@
+"""The line below pytest's own, as a terminal shows it."""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+import time
+from collections.abc import Callable
+
+import pyte
+import pytest
+
+from pytest_openclaw.recording.live_line import LiveLine
+
+
+def _until(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 120
+    while not happened() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert happened()
+
+
+class Terminal(io.StringIO):
+    """A screen of 10 rows and 40 columns that two writers share, as the line's file and for pytest's words."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.screen = pyte.Screen(40, 10)
+        self._stream = pyte.Stream(self.screen)
+        self._whole = threading.Lock()  # nobody looks at a line that is half drawn
+
+    def write(self, text: str) -> int:
+        with self._whole:
+            self._stream.feed(text.replace("\n", "\r\n"))
+        return len(text)
+
+    def close(self) -> None:
+        """Stay open for the test to look at."""
+
+    @property
+    def rows(self) -> list[str]:
+        with self._whole:
+            return [row.rstrip() for row in self.screen.display if row.strip()]
+
+
+@pytest.fixture
+def terminal() -> Terminal:
+    """An empty one."""
+    return Terminal()
+
+
+@pytest.mark.parametrize("above", [0, 3, 9, 30], ids=lambda n: f"{n}-rows-above")
+def test_it_stands_below_and_leaves_the_cursor(terminal: Terminal, above: int) -> None:
+    """Pytest goes on in its row, also in the last row of the screen."""
+    terminal.write("".join(f"row {n}\n" for n in range(above)) + "suite.toml ..")
+    line = LiveLine(terminal, lambda width: "openclaw 2/9", every_s=0.01, first_after_s=0)
+    _until(lambda: terminal.rows[-1] == "openclaw 2/9")
+
+    with line.away():
+        terminal.write("F")
+        away = terminal.rows
+    _until(lambda: terminal.rows[-1] == "openclaw 2/9")
+
+    assert terminal.rows[-2] == away[-1] == "suite.toml ..F"
+    line.stop()
+    assert terminal.rows == away
+
+
+def test_a_new_row_of_pytest_is_not_written_over_the_line(terminal: Terminal) -> None:
+    """Nothing of a long line stays behind a short row."""
+    terminal.write("suite.toml .")
+    line = LiveLine(terminal, lambda width: "openclaw 2/9 " + "x" * 20, every_s=0.01, first_after_s=0)
+    _until(lambda: len(terminal.rows) == 2)
+
+    with line.away():
+        terminal.write("\nb.toml F")
+    line.stop()
+
+    assert terminal.rows == ["suite.toml .", "b.toml F"]
+
+
+def test_it_is_drawn_anew(terminal: Terminal) -> None:
+    """A shorter text leaves nothing of a longer one."""
+    texts = ["openclaw 10/10 and more", "openclaw 2/9"]
+    line = LiveLine(terminal, lambda width: texts[0], every_s=0.01, first_after_s=0)
+    _until(lambda: terminal.rows == [texts[0]])
+
+    texts.pop(0)
+    _until(lambda: terminal.rows == ["openclaw 2/9"])
+    line.stop()
+
+
+def test_a_short_run_shows_none(terminal: Terminal) -> None:
+    """What ends before anybody wonders needs no line, and no erasing either."""
+    line = LiveLine(terminal, lambda width: "openclaw", first_after_s=60)
+    with line.away():
+        pass
+    line.stop()
+
+    assert terminal.rows == []
+    assert not line._thread.is_alive()
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_reader_who_has_left_is_no_error(times: int) -> None:
+    """A closed pipe ends the line and nothing else, however often it is stopped."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    line = LiveLine(os.fdopen(writer, "w"), lambda width: "openclaw", every_s=0.01, first_after_s=0)
+    _until(lambda: not line._thread.is_alive())
+
+    for _ in range(times):
+        line.stop()
+
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(writer)

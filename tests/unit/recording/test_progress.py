@@ -1,0 +1,138 @@
+"""How far a run is, as one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_openclaw.asking.waits import Wait, Waits, find_wait
+from pytest_openclaw.recording.progress import Progress
+
+
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def _no_wait(nodeid: str) -> None:
+    return None
+
+
+def test_a_run_that_has_begun() -> None:
+    """Before three cells have ended there is no rate."""
+    clock = Clock()
+    progress = Progress({"p/m": 36}, {"p/m": "http://one"}, clock)
+
+    clock.now += 12.4
+
+    line = progress.line(79, {"http://one": "s.toml::P4[p/m]"}, _no_wait)
+    assert line == "openclaw 0/36; P4[p/m] 12 s"
+
+
+def test_lanes_side_by_side() -> None:
+    """The time left is that of the slowest lane, and of each lane its oldest cell is named, longest first."""
+    clock = Clock()
+    progress = Progress({"p/m": 100, "q/n": 20}, {"p/m": "one", "q/n": "two"}, clock)
+
+    for _ in range(50):
+        clock.now += 1
+        progress.count("p/m", 0.0)
+    progress.count("q/n", 0.25)
+    clock.now += 10
+
+    line = progress.line(120, {"one": "s.toml::P51[p/m]", "two": "s.toml::P2[q/n]"}, _no_wait)
+    assert line == "openclaw 51/120, 51.0/min, 19 min left, 0.25 USD; P51[p/m] 10 s, P2[q/n] 10 s"
+
+
+def test_no_time_left_is_told_of_a_lane_that_has_not_answered() -> None:
+    """Nobody can know it."""
+    clock = Clock()
+    progress = Progress({"p/m": 10, "q/n": 5}, {"p/m": "one", "q/n": "two"}, clock)
+    for _ in range(10):
+        clock.now += 0.1
+        progress.count("p/m", None)
+
+    assert progress.line(79, {}, _no_wait) == "openclaw 10/15, 10.0/s"
+
+
+def test_kept_and_left_out_cells_do_not_count_for_the_rate() -> None:
+    """A resumed run is as fast as it asks."""
+    clock = Clock()
+    progress = Progress({"p/m": 10}, {"p/m": "one"}, clock)
+    for _ in range(4):
+        progress.count_kept("p/m")
+    progress.leave_out("p/m")
+    for _ in range(3):
+        clock.now += 2
+        progress.count("p/m", None)
+
+    assert progress.line(79, {}, _no_wait) == "openclaw 7/9, 30.0/min, 4 s left"
+
+
+def test_workers_have_an_item_each() -> None:
+    """Where others ask, the items under way are named."""
+    clock = Clock()
+    progress = Progress({"p/m": 10}, {"p/m": "one"}, clock)
+    progress.started("s.toml::P1[p/m]")
+    clock.now += 3
+    progress.started("s.toml::P2[p/m]")
+    progress.started("s.toml::P3[p/m]")
+    progress.ended("s.toml::P3[p/m]")
+
+    assert progress.line(79, None, _no_wait) == "openclaw 0/10; P1[p/m] 3 s, P2[p/m] 0 s"
+
+
+def test_a_cell_that_is_asked_again_later() -> None:
+    """It says when and why, without what a terminal would obey."""
+    progress = Progress({"p/m": 10}, {"p/m": "one"}, Clock())
+    wait = Wait(why="openai_responses: HTTP 429: slow down\x1b[2J.", seconds=7.6)
+
+    line = progress.line(100, {"one": "s.toml::P4[p/m]"}, lambda nodeid: wait)
+
+    assert line == "openclaw 0/10; P4[p/m] again in 8 s: openai_responses: HTTP 429: slow down\\x1b[2J"
+
+
+@pytest.mark.parametrize("width", [20, 40, 79])
+def test_it_fits_the_terminal(width: int) -> None:
+    """However many lanes there are, and however long their names."""
+    labels = {f"p{n}/{'long' * 20}": 1 for n in range(9)}
+    progress = Progress(labels, {label: label for label in labels}, Clock())
+
+    line = progress.line(width, {label: f"s.toml::P1[{label}]" for label in labels}, _no_wait)
+
+    assert len(line) <= width
+
+
+def test_a_wait_is_looked_up_when_it_is_told(tmp_path: Path) -> None:
+    """What any process of the run has told stands in the line, for as long as it lasts."""
+    progress = Progress({"p/m": 9}, {"p/m": "one"}, Clock())
+    asked = {"one": "s.toml::P1[p/m]"}
+
+    Waits(tmp_path).add("s.toml::P1[p/m]", Wait(why="busy", seconds=60))
+    told = progress.line(79, asked, lambda nodeid: find_wait(tmp_path, nodeid))
+    Waits(tmp_path).add("s.toml::P1[p/m]", Wait(why="busy", seconds=-1))
+    over = progress.line(79, asked, lambda nodeid: find_wait(tmp_path, nodeid))
+
+    assert "again in 60 s: busy" in told
+    assert "busy" not in over
+
+
+def test_waits_that_are_over_are_forgotten(tmp_path: Path) -> None:
+    """Each cell has its own; the file holds those that last."""
+    waits = Waits(tmp_path)
+    waits.add("a", Wait(why="busy", seconds=-1))
+    waits.add("b", Wait(why="full", seconds=60))
+    waits.add("c", Wait(why="slow", seconds=60))
+
+    assert find_wait(tmp_path, "a") is None
+    found = find_wait(tmp_path, "b")
+    assert found is not None
+    assert found.why == "full"
+    assert 50 < found.seconds <= 60
+    assert "busy" not in "".join(path.read_text() for path in tmp_path.iterdir())

@@ -1,0 +1,388 @@
+"""One run: rows to disk, what comes with them, and its summary."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from pytest_openclaw.asking.resources import parse_snapshot
+from pytest_openclaw.recording.environment import file_names
+from pytest_openclaw.recording.inventory import collect_inventory
+from pytest_openclaw.recording.run_directory import RunDirectory
+from pytest_openclaw.recording.run_session import Earlier, Plan, RunSession
+from pytest_openclaw.stored.resume import read_kept
+from pytest_openclaw.types.documents import load_schema
+from pytest_openclaw.types.records import Record
+from pytest_openclaw.types.rows import to_row
+from pytest_openclaw.types.run_config import IDENTITY, MAY_DIFFER
+from pytest_openclaw.types.settings import Settings
+from pytest_openclaw.types.targets import Target
+from tests.unit.reports.summaries import fault, missed, record
+
+A = Target(provider="p", model="a")
+B = Target(provider="p", model="b", thinking_level="low")
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Iterator[RunDirectory]:
+    """An open run directory."""
+    with RunDirectory.new(tmp_path, "r", exactly=True) as opened:
+        yield opened
+
+
+def _session(directory: RunDirectory, n_selected: Mapping[Target, int]) -> RunSession:
+    plan = Plan(n_selected=n_selected, prompts=({"suite": "s", "id": "P1"},), providers={"p": {"kind": "p"}})
+    return RunSession(directory, Settings(), plan)
+
+
+def _payload(row: Record, **more: Any) -> dict[str, Any]:
+    return {"row": to_row(row), **more}
+
+
+def _load(directory: RunDirectory, name: str) -> Any:
+    return json.loads((directory.path / name).read_text("utf-8"))
+
+
+def test_a_row_is_on_disk_before_the_next_one(directory: RunDirectory) -> None:
+    """Each row is appended as it comes."""
+    session = _session(directory, {A: 2})
+
+    for n in (1, 2):
+        session.add(_payload(record(A)))
+        assert len((directory.path / "results.jsonl").read_bytes().splitlines()) == n
+
+
+def test_answers_are_kept_on_disk_alone(directory: RunDirectory) -> None:
+    """What a run holds in memory does not grow with the length of the answers."""
+    session = _session(directory, {A: 1})
+
+    session.add(
+        _payload(
+            record(
+                A,
+                raw_output="x" * 60_000,
+                parsed_output={"a": 1},
+                tool_call_details=({"id": None, "name": "n", "arguments": ""},),
+                turns=({"text": "y" * 60_000, "calls": [{"name": "n", "problem": "bad_arguments"}]},),
+            )
+        )
+    )
+
+    (kept,) = session.records
+    assert (kept.raw_output, kept.parsed_output, kept.tool_call_details) == ("", None, ())
+    assert kept.turns == ({"calls": [{"problem": "bad_arguments"}]},)
+    assert b"x" * 60_000 in (directory.path / "results.jsonl").read_bytes()
+
+
+def test_a_run_says_whether_it_is_whole(directory: RunDirectory) -> None:
+    """With a row for each cell it is finished; a cell that was left out by a mark is none."""
+    session = _session(directory, {A: 2, B: 1})
+    session.add(_payload(record(A)))
+    before = session.finish().state
+    session.leave_out({"left_out": B.label, "repeat": 1})
+    session.add(_payload(missed(A)))
+
+    assert (before, session.finish().state) == ("interrupted", "finished")
+    assert session.finish().n_cells == 2
+
+
+def test_every_target_has_a_group(directory: RunDirectory) -> None:
+    """A target that was never asked stands in the summary with nulls, in the order of the command line."""
+    session = _session(directory, {B: 1, A: 1})
+    session.add(_payload(record(A)))
+
+    session.finish()
+
+    summary = _load(directory, "summary.json")
+    jsonschema.validate(summary, load_schema("summary"))
+    assert [(group["model"], group["n_total"], group["success_rate_ok"]) for group in summary["groups"]] == [
+        ("b", 0, None),
+        ("a", 1, 1.0),
+    ]
+
+
+def test_what_a_server_says_is_put_together(directory: RunDirectory) -> None:
+    """A first fault brings the warm-up alone, a later answer the server; workers may say both again."""
+    session = _session(directory, {A: 3})
+    warm_up = {"warm_up": {"ok": True, "e2e_ms": 5, "message": None}}
+
+    session.add(_payload(record(A), serving=warm_up))
+    session.add(_payload(record(A), serving={"server": {"version": "1"}}))
+    session.add(_payload(record(A), serving={**warm_up, "server": {"version": "2"}}))
+
+    assert _load(directory, "inventory.json")["targets"] == {"p/a": {**warm_up, "server": {"version": "1"}}}
+
+
+def test_snapshots_are_files_and_in_the_summary(directory: RunDirectory) -> None:
+    """The first snapshot before and the last one after count; a missing last one is taken at the end."""
+    session = _session(directory, {A: 2, B: 1})
+    session.add(_payload(record(A), before={"n": 1}, after={"n": 2}))
+    session.add(_payload(record(A), before={"n": 3}, after={"n": 4}))
+    session.add(_payload(record(B), before={"n": 5}))
+
+    groups = session.finish().groups
+
+    assert [group.resources_before for group in groups] == [{"n": 1}, {"n": 5}]
+    assert groups[0].resources_after == {"n": 4}
+    assert groups[1].resources_after is not None
+    assert (directory.path / "resources_p__a_after.txt").read_text().splitlines()[0] == "# p/a, after"
+
+
+def test_hosts_are_kept_apart(directory: RunDirectory) -> None:
+    """A row says which host asked; each host has its own facts, servers and snapshots."""
+    session = _session(directory, {A: 3})
+    session.meet("north", {"memory_total_bytes": 1})
+    session.meet("south", {"memory_total_bytes": 2})
+    for host, n in (("north", 1), ("south", 2)):
+        came = {"host": host, "before": {"n": n}, "after": {"n": 10 * n}, "serving": {"server": {"n": n}}}
+        session.add(_payload(record(A), **came))
+    session.add(_payload(record(A)))
+
+    group = session.finish().groups[0]
+
+    inventory = _load(directory, "inventory.json")
+    lines = (directory.path / "results.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line)["host"] for line in lines] == ["north", "south", inventory["host"]["name"]]
+    assert inventory["hosts"] == {
+        "north": {"memory_total_bytes": 1, "targets": {"p/a": {"server": {"n": 1}}}},
+        "south": {"memory_total_bytes": 2, "targets": {"p/a": {"server": {"n": 2}}}},
+    }
+    assert inventory["targets"] == {}
+    assert (group.resources_before, group.resources_after) == ({"n": 1}, {"n": 10})
+    assert (directory.path / "resources_p__a_south_before.txt").exists()
+
+
+def test_a_run_on_one_machine_has_no_other_hosts(directory: RunDirectory) -> None:
+    """What was measured here is told at the inventory's top."""
+    session = _session(directory, {A: 1})
+    session.add(_payload(record(A), serving={"server": {"n": 1}}))
+
+    inventory = _load(directory, "inventory.json")
+    assert "hosts" not in inventory
+    assert inventory["targets"] == {"p/a": {"server": {"n": 1}}}
+
+
+def test_python_prompts_come_with_their_rows(directory: RunDirectory) -> None:
+    """A definition that no suite file has is added to the configuration once."""
+    session = _session(directory, {A: 2})
+
+    for _ in range(2):
+        session.add(_payload(record(A), prompt={"suite": "t.py", "id": "R1"}))
+
+    assert _load(directory, "config.json")["prompts"] == [
+        {"suite": "s", "id": "P1"},
+        {"suite": "t.py", "id": "R1"},
+    ]
+
+
+def test_targets_have_safe_names_of_their_own() -> None:
+    """Names that a file system would take for one are told apart by a number; nothing leaves the folder."""
+    models = ["a/b:c", "a_b_c", "A_B_C", "../../x", "é" * 200, "con"]
+
+    names = list(file_names(Target(provider="p", model=model) for model in models).values())
+
+    assert names[:4] == ["p__a_b_c", "p__a_b_c_2", "p__A_B_C_3", "p__.._.._x"]
+    assert len({name.casefold() for name in names}) == len(names)
+    assert all(len(name) <= 123 and "/" not in name for name in names)
+
+
+def test_a_resumed_run_takes_its_rows_over(directory: RunDirectory) -> None:
+    """Its rows and what was known of its targets stay; a summary that tells of dropped rows does not."""
+    first = _session(directory, {A: 2, B: 1})
+    told = {"warm_up": {"ok": True}, "server": {"version": "1"}}
+    first.add(_payload(record(A), before={"n": 1}, after={"n": 2}, serving=told))
+    first.add(_payload(fault(A, prompt_id="P2")))
+    first.finish()
+    earlier = Earlier(
+        config=_load(directory, "config.json"),
+        inventory=_load(directory, "inventory.json"),
+        kept=read_kept(directory.path / "results.jsonl"),
+    )
+
+    session = RunSession(directory, Settings(), first.plan, earlier)
+
+    assert len((directory.path / "results.jsonl").read_bytes().splitlines()) == 1
+    assert not (directory.path / "summary.json").exists()
+    assert not (directory.path / "summary.md").exists()
+    assert _load(directory, "inventory.json") == earlier.inventory
+    (group, _) = session.finish().groups
+    assert (group.n_total, group.resources_before, group.resources_after) == (1, {"n": 1}, {"n": 2})
+
+
+def test_a_resumed_run_takes_each_hosts_facts_over(directory: RunDirectory) -> None:
+    """What another host had to spare before stays the first; another server behind it is noted there alone."""
+    first = _session(directory, {A: 3})
+    first.add(_payload(record(A), serving={"server": {"version": "here"}}))
+    for host in ("north", "south"):
+        first.meet(host, {"memory_total_bytes": 1})
+        told = {"server": {"version": "1"}}
+        first.add(_payload(record(A, prompt_id=host), host=host, before={"n": 1}, serving=told))
+    earlier = Earlier(
+        config=_load(directory, "config.json"),
+        inventory=_load(directory, "inventory.json"),
+        kept=read_kept(directory.path / "results.jsonl"),
+    )
+    session = RunSession(directory, Settings(), first.plan, earlier)
+
+    for host, version in (("north", "1"), ("south", "2")):
+        again = {"server": {"version": version}}
+        session.add(_payload(record(A, prompt_id="P9"), host=host, before={"n": 2}, serving=again))
+
+    hosts = _load(directory, "inventory.json")["hosts"]
+    assert hosts["north"]["targets"]["p/a"] == {"server": {"version": "1"}}
+    assert hosts["south"]["targets"]["p/a"] == {
+        "server": {"version": "1"},
+        "server_when_resumed": {"version": "2"},
+    }
+    for host in ("north", "south"):
+        snapshot = (directory.path / f"resources_p__a_{host}_before.txt").read_text()
+        assert parse_snapshot(snapshot) == {"n": 1}
+
+
+def test_another_machine_is_noted(directory: RunDirectory) -> None:
+    """The inventory keeps the machine that the run was begun on, and names those it went on on, each once."""
+    plan = _session(directory, {A: 1}).plan
+    kept = read_kept(directory.path / "results.jsonl")
+    began = {**_load(directory, "inventory.json"), "host": {"name": "elsewhere"}}
+    here = collect_inventory()
+
+    inventory = began
+    for _ in range(2):
+        RunSession(
+            directory, Settings(), plan, Earlier(config={"prompts": []}, inventory=inventory, kept=kept)
+        )
+        inventory = _load(directory, "inventory.json")
+
+    assert inventory == {**began, "resumed_on": [here]}
+
+
+def test_each_setting_is_known_to_shape_what_is_asked_or_not(directory: RunDirectory) -> None:
+    """A new one is decided upon: runs that differ in what shapes a request are neither merged nor compared."""
+    _session(directory, {A: 1}).add(_payload(record(A), prompt={"suite": "t.py", "id": "R1"}))
+
+    shaping = set(_load(directory, "config.json")) - {*IDENTITY, *MAY_DIFFER}
+
+    assert shaping == {"temperature", "thinking_room_tokens", "stream", "timeout_s"}
+
+
+def test_the_config_counts_what_was_selected(directory: RunDirectory) -> None:
+    """A cell that a mark left out was selected all the same; a resumed run compares with this."""
+    session = _session(directory, {A: 2})
+    session.leave_out({"left_out": A.label, "repeat": 1})
+
+    session.add(_payload(record(A), prompt={"suite": "t.py", "id": "R1"}))
+
+    assert [target["n_cells"] for target in _load(directory, "config.json")["targets"]] == [2]
+
+
+def test_the_summary_follows_the_plan(directory: RunDirectory) -> None:
+    """Whichever row came first, findings stand in the order of targets and prompts."""
+    prompts = tuple({"suite": "s", "id": name} for name in ("P2", "P10", "P1"))
+    session = RunSession(directory, Settings(), Plan(n_selected={B: 3, A: 3}, prompts=prompts, providers={}))
+    for target in (A, B):
+        for name in ("P1", "P10", "P2"):
+            session.add(_payload(missed(target, prompt_id=name, violation=f"{name} is {target.model}")))
+
+    summary = session.finish()
+
+    assert [found.prompt_id for found in summary.missed] == ["P2", "P10", "P1"]
+    assert [found.violation for found in summary.missed] == ["P2 is b", "P10 is b", "P1 is b"]
+
+
+def test_a_definition_with_other_tags_takes_the_place_of_the_old_one(directory: RunDirectory) -> None:
+    """A Python benchmark of a resumed run may have got tags; `config.json` holds it once."""
+    session = _session(directory, {A: 2})
+
+    for tags in ([], ["x"]):
+        session.add(_payload(record(A), prompt={"suite": "t.py", "id": "R1", "tags": tags}))
+
+    assert _load(directory, "config.json")["prompts"][1:] == [{"suite": "t.py", "id": "R1", "tags": ["x"]}]
+
+
+# --- repeats ---
+
+
+def _repeated(directory: RunDirectory, *, until: bool = True) -> RunSession:
+    by_repeat = {(target, repeat): 4 for target in (A, B) for repeat in (1, 2, 3)}
+    plan = Plan(n_selected={A: 12, B: 12}, prompts=(), providers={}, by_repeat=by_repeat)
+    return RunSession(directory, Settings(repeat=3, until_conclusive=until), plan)
+
+
+def _missed_tools(target: Target, repeat: int) -> list[Record]:
+    return [record(target, prompt_id=f"T{n}", repeat=repeat, tool_outcome="no_call") for n in range(4)]
+
+
+def test_a_settled_target_lacks_nothing(directory: RunDirectory) -> None:
+    """Its further repeats are no cells, whether they came up or not, and its config says so at once."""
+    session = _repeated(directory)
+    for row in _missed_tools(A, 1):
+        session.add(_payload(row))
+
+    (decision,) = session.decisions
+    assert decision.told == {
+        "target": A.label,
+        "repeat": 1,
+        "ends": "tier 3 is settled after 1 repeat",
+    }
+    assert [target.get("settled_after") for target in _load(directory, "config.json")["targets"]] == [1, None]
+
+    session.leave_out({"left_out": A.label, "repeat": 2})
+    session.add(_payload(record(A, prompt_id="T3", repeat=3, tool_outcome="no_call")))
+
+    summary = session.finish()
+    assert (summary.n_cells, summary.n_rows, summary.state) == (5 + 12, 5, "interrupted")
+
+
+def test_a_settled_target_owes_what_is_asked_anyway(directory: RunDirectory) -> None:
+    """Prompts with a number of their own are cells of the run, but for those that a mark leaves out."""
+    prompts = ({"suite": "s", "id": "F1", "repeat": 4},)
+    anyway = {(A, repeat): 1 for repeat in (1, 2, 3, 4)}
+    by_repeat = {(A, 1): 5, (A, 2): 5, (A, 3): 5, (A, 4): 1}
+    plan = Plan(n_selected={A: 16}, prompts=prompts, providers={}, by_repeat=by_repeat, anyway=anyway)
+    session = RunSession(directory, Settings(repeat=3, until_conclusive=True), plan)
+    for row in [*_missed_tools(A, 1), record(A, prompt_id="F1", repeat=1)]:
+        session.add(_payload(row))
+    session.add(_payload(record(A, prompt_id="F1", repeat=2)))
+
+    session.leave_out({"left_out": A.label, "repeat": 4, "anyway": True})
+    session.leave_out({"left_out": A.label, "repeat": 2, "anyway": False})
+
+    summary = session.finish()
+    assert (summary.n_cells, summary.n_rows, summary.state) == (7, 6, "interrupted")
+    assert [plan.n_up_to(A, n) for n in (1, 2, 3)] == [8, 12, 16]
+
+
+def test_so_many_repeats_are_so_many(directory: RunDirectory) -> None:
+    """Without the wish to end when a tier is settled, nothing is decided."""
+    session = _repeated(directory, until=False)
+    for row in _missed_tools(A, 1):
+        session.add(_payload(row))
+
+    assert not session.decisions
+    assert session.finish().n_cells == 24
+
+
+def test_a_resumed_run_decides_from_its_rows(tmp_path: Path) -> None:
+    """What the sessions before have settled is settled before anybody is asked."""
+    with RunDirectory.new(tmp_path, "r", exactly=True) as directory:
+        session = _repeated(directory)
+        for row in _missed_tools(A, 1):
+            session.add(_payload(row))
+        config, inventory = _load(directory, "config.json"), _load(directory, "inventory.json")
+        kept = read_kept(directory.path / "results.jsonl")
+
+        resumed = RunSession(
+            directory,
+            Settings(repeat=3, until_conclusive=True),
+            session.plan,
+            Earlier(config=config, inventory=inventory, kept=kept),
+        )
+
+    assert [(made.target, made.repeat, made.ends) for made in resumed.decisions] == [
+        (A, 1, "tier 3 is settled after 1 repeat")
+    ]

@@ -1,0 +1,131 @@
+"""Gates for some targets: what an ini line may say, and what then holds for whom."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.session.gate_options import parse_gate_line
+from pytest_openclaw.types.documents import check_document
+from pytest_openclaw.types.settings import GATE_OPTIONS, GateLine, Gates, firm_gates, gates_of
+
+LINES = (
+    parse_gate_line("*: min-pass-rate=0.5"),
+    parse_gate_line("lab/*: require-tier=1 conclusive=on max-p95-ms=5000"),
+    parse_gate_line("LAB/small*: require-tier=off conclusive=off"),
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "target", "changes"),
+    [
+        pytest.param("a/*: min-pass-rate=0.9", "a/*", {"min_pass_rate": 0.9}, id="one"),
+        pytest.param(
+            "a/b: min-tool-rate=1 require-tier=2\tmax-p95-ms=1e3 conclusive=on", "a/b",
+            {"min_tool_rate": 1.0, "require_tier": 2, "max_p95_ms": 1000.0, "conclusive": True}, id="all",
+        ),
+        pytest.param("a/qwen3:8b@low: require-tier=1", "a/qwen3:8b@low", {"require_tier": 1}, id="colon-in-a-model"),
+        pytest.param(" a/b : require-tier=off ", "a/b", {"require_tier": None}, id="off-and-blanks"),
+        pytest.param("*: conclusive=off", "*", {"conclusive": False}, id="conclusive-off"),
+    ],
+)  # fmt: skip
+def test_a_line(line: str, target: str, changes: dict[str, Any]) -> None:
+    """A glob, a colon, and gates by the names of their options."""
+    assert parse_gate_line(line) == GateLine(target=target, changes=changes)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        pytest.param("min-pass-rate=0.9", '"min-pass-rate=0.9" has no glob of targets before a colon.', id="no-glob"),
+        pytest.param(": min-pass-rate=0.9", "has no glob of targets before a colon", id="empty-glob"),
+        pytest.param("a b: min-pass-rate=0.9", "has no glob of targets before a colon", id="two-words"),
+        pytest.param("a/*:", "a/*: no gate stands behind the colon. Write for example", id="no-gate"),
+        pytest.param("a/b:8b min-pass-rate=0.9", 'a/b: "8b" is no gate; there are min-pass-rate, ', id="forgotten-colon"),
+        pytest.param("a/*: min-pas-rate=0.9", "Did you mean min-pass-rate?", id="unknown"),
+        pytest.param("a/*: min-pass-rate", '"min-pass-rate" is no gate', id="no-value"),
+        pytest.param("a/*: min_pass_rate=0.9", '"min_pass_rate=0.9" is no gate', id="underscores"),
+        pytest.param("a/*: min-pass-rate=90", "a/*: min-pass-rate=90: give a rate from 0 to 1, for example 0.9, or off", id="rate"),
+        pytest.param("a/*: require-tier=4", "require-tier=4: give tier 1, 2 or 3, or off", id="tier"),
+        pytest.param("a/*: max-p95-ms=0", "max-p95-ms=0: give milliseconds greater than 0", id="p95"),
+        pytest.param("a/*: max-p95-ms=nan", "give milliseconds greater than 0", id="p95-nan"),
+        pytest.param("a/*: conclusive=yes", "a/*: conclusive=yes: give on or off", id="conclusive"),
+        pytest.param("a/*: require-tier=1 require-tier=2", "a/*: require-tier stands there twice; keep one.", id="twice"),
+    ],
+)  # fmt: skip
+def test_a_line_that_says_nothing(line: str, message: str) -> None:
+    """A mistake names the line, what is wrong in it and the mend."""
+    with pytest.raises(ValueError, match=re.escape(message)):
+        parse_gate_line(line)
+
+
+@pytest.mark.parametrize(
+    ("label", "gates"),
+    [
+        pytest.param("cloud/big", Gates(min_pass_rate=0.5, min_tool_rate=0.8), id="the-first-alone"),
+        pytest.param(
+            "lab/big", Gates(min_pass_rate=0.5, min_tool_rate=0.8, require_tier=1, max_p95_ms=5000.0, conclusive=True),
+            id="two",
+        ),
+        pytest.param(
+            "lab/Small:1b@low", Gates(min_pass_rate=0.5, min_tool_rate=0.8, max_p95_ms=5000.0), id="the-last-goes-first"
+        ),
+    ],
+)  # fmt: skip
+def test_what_holds_for_a_target(label: str, gates: Gates) -> None:
+    """The general gates hold for all, and lines that fit change them in their order."""
+    assert Gates(min_pass_rate=0.9, min_tool_rate=0.8, by_target=LINES).of_target(label) == gates
+
+
+@pytest.mark.parametrize("label", ["lab/big", "lab/small", "cloud/big"])
+def test_the_command_line_goes_before_the_lines(label: str) -> None:
+    """What is said there holds for every target, off included; the other gates stay those of the lines."""
+    gates = Gates(min_tool_rate=0.8, by_target=LINES)
+    said = Gates(min_pass_rate=0.7, require_tier=None, conclusive=True)
+
+    firm = firm_gates(gates, said, {"min-pass-rate", "require-tier", "gate-conclusive", "verdict"})
+
+    found, before = firm.of_target(label), gates.of_target(label)
+    assert (found.min_pass_rate, found.require_tier, found.conclusive) == (0.7, None, True)
+    assert (found.min_tool_rate, found.max_p95_ms) == (before.min_tool_rate, before.max_p95_ms)
+
+
+def test_every_gate_has_an_option() -> None:
+    """What a run's `config.json` keeps of its gates, a command line can change."""
+    assert set(GATE_OPTIONS) | {"by_target"} == set(asdict(Gates()))
+
+
+def test_gates_come_back_from_json() -> None:
+    """What `config.json` keeps is what was asked for; an older run's gates are as they were."""
+    gates = Gates(min_pass_rate=0.9, conclusive=True, by_target=LINES)
+
+    assert gates_of(json.loads(json.dumps(asdict(gates)))) == gates
+    assert gates_of({"min_pass_rate": 0.5, "min_tool_rate": None, "require_tier": 1}) == Gates(
+        min_pass_rate=0.5, require_tier=1
+    )
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"min_pass_rate": "0.9"},
+        {"conclusive": None},
+        {"unknown": 1},
+        {"by_target": [{"target": "*"}]},
+        {"by_target": [{"target": "*", "changes": ["require_tier"]}]},
+        {"by_target": [{"target": "*", "changes": {"unknown": 1}}]},
+        {"require_tier": 1_000_000},
+        {"min_tool_rate": 1.5},
+        {"by_target": [{"target": "*", "changes": {"max_p95_ms": -1}}]},
+    ],
+)
+def test_gates_that_no_run_writes_are_refused(values: dict[str, Any]) -> None:
+    """The message names the key below `gates`."""
+    config = {"run_id": "r", "targets": [], "providers": {}, "prompts": [], "gates": values}
+
+    with pytest.raises(ValueError, match=r"^gates\."):
+        check_document("config", config)

@@ -1,0 +1,54 @@
+"""What a run may be named."""
+
+from __future__ import annotations
+
+import ntpath
+from pathlib import Path
+
+import pytest
+
+from pytest_openclaw.commands import main
+from pytest_openclaw.types.settings import parse_run_id
+
+
+@pytest.mark.parametrize(
+    "name", ["r", "20260213_235930", "a.b-c+d_2", "console", "com10", "lasting", "x.con", "a" * 128]
+)
+def test_a_name_that_every_system_holds(name: str) -> None:
+    """It is taken as it is."""
+    assert parse_run_id(name) == name
+
+
+@pytest.mark.parametrize("name", ["CON", "nul", "Aux", "PRN.txt", "com1", "LPT9.tar.gz", "NUL.x"])
+def test_a_device_of_windows_is_no_run(name: str) -> None:
+    """In any case, with or without an extension; it could not be copied there."""
+    with pytest.raises(ValueError, match="Windows keeps this name for a device"):
+        parse_run_id(name)
+    if reserved := getattr(ntpath, "isreserved", None):  # Python 3.13
+        assert reserved(name)
+
+
+@pytest.mark.parametrize("name", ["last", "LAST"])
+def test_last_is_another_runs_name(name: str) -> None:
+    """A run of this name could not be told from the newest one."""
+    with pytest.raises(ValueError, match="last means the newest run"):
+        parse_run_id(name)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "-x", ".x", "x.", "a b", "a/b", "é", "a" * 129, "x\n"])
+def test_what_is_no_name(name: str) -> None:
+    """Neither a path nor what a system would change."""
+    with pytest.raises(ValueError, match="give up to 128 letters"):
+        parse_run_id(name)
+
+
+@pytest.mark.parametrize("into", ["CON", "last", "elsewhere/nul.txt"])
+def test_a_command_makes_no_run_of_such_a_name(
+    into: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Wrong usage, before anything is read."""
+    monkeypatch.chdir(tmp_path)
+
+    assert main(["merge", "one", "--into", into]) == 4
+    assert f"no run can be named {Path(into).name}: " in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

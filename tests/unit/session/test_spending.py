@@ -1,0 +1,72 @@
+"""What a session says of money at its end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.providers import prices
+from pytest_openclaw.providers.openai_responses import OpenAIResponses
+from pytest_openclaw.session.spending import notes_on_cost
+from pytest_openclaw.stats.budget import Budget
+from pytest_openclaw.types.protocols import ProviderSetup
+from pytest_openclaw.types.settings import Settings
+from pytest_openclaw.types.targets import Target
+from tests.unit.reports.summaries import record, summary_of
+
+TARGET = Target(provider="openai_responses", model="gpt-5.3-codex")
+
+
+def notes(summary: Any, *, resumed: bool = False, url: str = "https://api.openai.com/v1") -> list[Any]:
+    """What is said of a run that asked OpenAI."""
+    provider = OpenAIResponses(ProviderSetup(name="openai_responses", base_url=url))
+    state: Any = SimpleNamespace(
+        providers={"openai_responses": provider},
+        settings=Settings(targets=(TARGET,)),
+        resumption=SimpleNamespace(path="runs/before" if resumed else None),
+    )
+    return [*notes_on_cost(state, summary)]
+
+
+@pytest.mark.parametrize(
+    ("has_list", "url", "cost_usd", "said"),
+    [
+        pytest.param(False, "https://api.openai.com/v1", None, True, id="no-list"),
+        pytest.param(True, "https://api.openai.com/v1", None, False, id="the-list-does-not-know-either"),
+        pytest.param(False, "https://api.openai.com/v1", 0.5, False, id="it-is-known"),
+        pytest.param(False, "http://127.0.0.1:9/v1", None, False, id="here"),
+    ],
+)
+def test_a_cloud_cost_without_the_extra(
+    monkeypatch: pytest.MonkeyPatch, has_list: bool, url: str, cost_usd: float | None, said: bool
+) -> None:
+    """One line says how to get the list of prices, if that is what is lacking."""
+    monkeypatch.setattr(prices, "_price_list", lambda: object() if has_list else None)
+    summary = summary_of([record(TARGET, cost_usd=cost_usd)], n_selected={TARGET: 1})
+
+    told = [
+        (
+            "cost unknown",
+            'pip install "pytest-openclaw[cost]" tells what openai_responses/gpt-5.3-codex costs',
+        )
+    ]
+    assert notes(summary, url=url) == (told if said else [])
+
+
+@pytest.mark.parametrize(
+    ("n_not_asked", "resumed", "text"),
+    [
+        pytest.param(0, False, "4.50 USD of 5.00 USD spent", id="enough"),
+        pytest.param(1, False, "4.50 USD of 5.00 USD spent; 1 cell not asked", id="one-left"),
+        pytest.param(7, True, "4.50 USD of 5.00 USD spent by this session alone; 7 cells not asked", id="resumed"),
+    ],
+)  # fmt: skip
+def test_a_budget_is_told(n_not_asked: int, resumed: bool, text: str) -> None:
+    """What was spent of it, and what was not asked for it."""
+    summary = summary_of([record(TARGET, cost_usd=4.5)], n_selected={TARGET: 1})
+    budget = Budget(budget_usd=5.0, spent_usd=4.5, n_not_asked=n_not_asked)
+
+    assert notes(replace(summary, budget=budget), resumed=resumed) == [("budget", text)]

@@ -1,0 +1,62 @@
+"""Candidates for the tests of routes, from rows by the rules that a run uses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_openclaw.stats.groups import Snapshots, summarise_group
+from pytest_openclaw.stats.routing import Candidate, Proof, Proofs
+from pytest_openclaw.types.records import Record
+from pytest_openclaw.types.targets import Target
+from tests.unit.reports.summaries import restraint_cells, tool_cells
+
+NATIVE: dict[str, Any] = {"suite": "native", "tools_offered": 11}
+ENOUGH = Proof(n=5, n_right=4, n_prompts=4)
+
+
+def target(model: str, provider: str = "ollama_native", **more: Any) -> Target:
+    """A target of Ollama's."""
+    return Target(provider=provider, model=model, thinking_level=more.get("level"))
+
+
+def rows_of(tier: int, one: Target, **changes: Any) -> list[Record]:
+    """Native rows that settle a tier."""
+    used, unused = {1: (40, 0), 2: (60, 33), 3: (4, 36)}[tier]
+    return tool_cells(used, unused, one, **{**NATIVE, **changes})
+
+
+def candidate(model: str, rows: list[Record], one: Target | None = None, **changes: Any) -> Candidate:
+    """A candidate with these rows, called `ollama/<model>` and served near by."""
+    given = {
+        "group": summarise_group(one or target(model), rows, Snapshots()),
+        "ref": f"ollama/{model}",
+        "is_local": True,
+        "proofs": Proofs(tools={}),
+    }
+    return Candidate(**{**given, **changes})
+
+
+def settled(
+    model: str, tier: int, *, level: str | None = None, e2e_ms: int = 100, **changes: Any
+) -> Candidate:
+    """A candidate whose tier is settled."""
+    one = target(model, level=level)
+    return candidate(model, rows_of(tier, one, e2e_ms=e2e_ms), one, **changes)
+
+
+def capped(model: str, **changes: Any) -> Candidate:
+    """A candidate that would be Tier 1 if it did not call needlessly."""
+    one = target(model)
+    needless = restraint_cells(0, 40, one, **NATIVE)
+    return candidate(model, [*rows_of(1, one), *needless], one, **changes)
+
+
+def as_text(model: str, tier: int = 1, **changes: Any) -> Candidate:
+    """A candidate whose tier is settled by text alone."""
+    one = target(model)
+    return candidate(model, rows_of(tier, one, tools_offered=None), one, **changes)
+
+
+def unsettled(model: str, **changes: Any) -> Candidate:
+    """A candidate with too few native cells."""
+    return candidate(model, tool_cells(5, 1, target(model), **NATIVE), **changes)

@@ -1,0 +1,297 @@
+"""What two runs must have in common to be compared cell by cell."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.recording.run_directory import RunDirectory
+from pytest_openclaw.stats.compare import ComparedRuns
+from pytest_openclaw.stats.run_comparison import Measured, compare_runs, named_targets, parse_across
+from pytest_openclaw.stored.baseline import find_baseline, read_measured
+from tests.unit.reports.summaries import missed
+from tests.unit.stored.stored_runs import SUITE, A, B, definition, row, store
+
+ROWS = [row(A, f"P{n}", raw_output="x" * 100) for n in (1, 2)]
+LAB = {"kind": "ollama_openai", "base_url": "http://127.0.0.1:1/v1"}
+
+
+def _server(**server: Any) -> dict[str, Any]:
+    return {"serving": {A.label: {"server": server}}}
+
+
+def _prompts(**second: Any) -> dict[str, Any]:
+    return {"prompts": [definition("P1"), definition("P2", **second)]}
+
+
+@pytest.fixture
+def compared(tmp_path: Path) -> Any:
+    """Compares two stored runs, each of these rows and so changed."""
+
+    def compare(base: dict[str, Any], candidate: dict[str, Any], **more: Any) -> ComparedRuns:
+        runs = [
+            read_measured(store(tmp_path / name, given.pop("rows", ROWS), **given))
+            for name, given in (("before", base), ("after", candidate))
+        ]
+        return compare_runs(runs[0], runs[1], **more)
+
+    return compare
+
+
+@pytest.mark.parametrize(
+    ("base", "candidate", "reason", "detail", "n", "across"),
+    [
+        pytest.param(_prompts(), _prompts(prompt="Do it."), "prompt_changed", "prompt", 1, "prompt", id="prompt"),
+        pytest.param(_prompts(), _prompts(system="Be brief.", max_output_tokens=9), "prompt_changed", "system, max_output_tokens", 1, "prompt", id="request"),
+        pytest.param(_prompts(), _prompts(tools_sha256="other"), "prompt_changed", "tools_sha256", 1, "prompt", id="tools"),
+        pytest.param(_prompts(), _prompts(validator={"type": "exact", "value": "x"}), "validator_changed", "validator", 1, "validator", id="validator"),
+        pytest.param(_prompts(), _prompts(expected_tool_calls=["read"]), "validator_changed", "expected_tool_calls", 1, "validator", id="expected-tools"),
+        pytest.param({}, {"stream": False}, "asked_differently", "stream true -> false", 2, "settings", id="setting"),
+        pytest.param({}, {"providers": {"lab": {**LAB, "num_ctx": 9}}}, None, "", 0, "", id="setting-of-one-version-alone"),
+        pytest.param({"providers": {"lab": {**LAB, "num_ctx": 8}}}, {"providers": {"lab": {**LAB, "num_ctx": 9}}}, "asked_differently", "num_ctx 8 -> 9", 2, "settings", id="setting-of-a-provider"),
+        pytest.param(_server(server_version="0.5.1", digest="a"), _server(server_version="0.6.0", digest="b"), "served_differently", "digest a -> b; server version 0.5.1 -> 0.6.0", 2, "serving", id="serving"),
+        pytest.param(_server(parameters="a" * 90), _server(parameters="a" * 91), "served_differently", "parameters differs", 2, "serving", id="long-values"),
+    ],
+)  # fmt: skip
+def test_what_differs_is_set_aside_unless_looked_across(
+    compared: Any,
+    base: Any,
+    candidate: Any,
+    reason: str | None,
+    detail: str,
+    n: int,
+    across: str,
+    tmp_path: Path,
+) -> None:
+    """Each difference has its reason and its detail, and each can be looked across."""
+    first = compared(dict(base), dict(candidate))
+
+    found = [(one.reason, one.detail, one.n_cells) for one in first.set_aside]
+    assert found == ([(reason, detail, n)] if reason else [])
+    looked_across = compare_runs(
+        read_measured(tmp_path / "before"), read_measured(tmp_path / "after"), across={across}
+    )
+    assert looked_across.set_aside == ()
+
+
+@pytest.mark.parametrize(
+    ("base", "candidate"),
+    [
+        pytest.param({}, {"retries": 9, "concurrency": {"everywhere": 4}, "verdict": "gate"}, id="pace-and-verdict"),
+        pytest.param({}, {"repeat": 5, "baseline": "x", "across": ["serving"]}, id="repeats-and-baselines"),
+        pytest.param({"budget_usd": None}, {"budget_usd": 5.0}, id="budget"),
+        pytest.param({}, {"providers": {"lab": {**LAB, "base_url": "http://10.0.0.1/v1"}}}, id="address"),
+        pytest.param(_prompts(), _prompts(tags=["new"], name="other", category="c", repeat=3), id="names-of-a-prompt"),
+        pytest.param(_server(digest="a", vram_bytes=1), _server(digest="a", vram_bytes=2), id="memory-of-the-moment"),
+        pytest.param(_server(digest="a"), _server(server_version="1"), id="told-by-one-alone"),
+        pytest.param(_server(digest="a"), {}, id="nothing-told"),
+    ],
+)  # fmt: skip
+def test_what_shapes_neither_question_nor_verdict_may_differ(
+    compared: Any, base: Any, candidate: Any
+) -> None:
+    """How fast, how often and where it was asked, or what a prompt is called."""
+    assert compared(dict(base), dict(candidate)).set_aside == ()
+
+
+def test_hosts_and_parts_serve_too(tmp_path: Path) -> None:
+    """A server counts wherever it was told of: on another machine, in a part of a merged run, when resumed."""
+    before = store(tmp_path / "before", ROWS, **_server(digest="a"))
+    after = store(tmp_path / "after", ROWS)
+    inventory = json.loads((after / "inventory.json").read_text())
+    inventory["hosts"] = {"h": {"targets": {A.label: {"server": {"digest": "a"}}}}}
+    inventory["parts"] = [
+        {
+            "run_id": "p",
+            "targets": {A.label: {"server": {"digest": "a"}, "server_when_resumed": {"digest": "c"}}},
+        }
+    ]
+    (after / "inventory.json").write_text(json.dumps(inventory))
+
+    (apart,) = compare_runs(read_measured(before), read_measured(after)).set_aside
+
+    assert apart.detail == "digest a -> a or c"
+
+
+def test_versions_and_missing_rows_are_noted(compared: Any, tmp_path: Path) -> None:
+    """What may explain a difference stands beside it."""
+    compared({}, {"rows": ROWS[:1], "n_selected": {A: 2}})
+    for name, version in (("before", "1"), ("after", "2")):
+        path = tmp_path / name / "inventory.json"
+        path.write_text(
+            json.dumps({**json.loads(path.read_text()), "packages": {"pytest-openclaw": version}})
+        )
+
+    notes = compare_runs(read_measured(tmp_path / "before"), read_measured(tmp_path / "after")).notes
+
+    assert notes == (
+        "after is not finished: 1 of its cells have no row",
+        "judged by pytest-openclaw 1 -> 2; `rescore` judges both by one version",
+    )
+
+
+# --- targets ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("base", "candidate", "expected"),
+    [
+        pytest.param([A, B], [A, B], [(A.label, A.label), (B.label, B.label)], id="common"),
+        pytest.param([A], [A, B], [(A.label, A.label)], id="one-common"),
+        pytest.param([A], [B], [(A.label, B.label)], id="two-models"),
+        pytest.param([A, B], [row(A, "P1").target], [(A.label, A.label)], id="one-gone"),
+    ],
+)
+def test_which_targets_are_compared(compared: Any, base: Any, candidate: Any, expected: Any) -> None:
+    """Those of both runs; the only ones of each, if they have none in common."""
+    rows = [[row(target, "P1") for target in targets] for targets in (base, candidate)]
+
+    targets = compared({"rows": rows[0]}, {"rows": rows[1]}).targets
+
+    assert [(one.base_target, one.target) for one in targets] == expected
+
+
+def test_two_models_are_not_served_alike(compared: Any) -> None:
+    """Between two models what serves them, and the name that answers, are no reason to set aside."""
+    result = compared(
+        {"rows": [row(A, "P1", effective_model="a")], "serving": {A.label: {"server": {"digest": "a"}}}},
+        {"rows": [missed(B, prompt_id="P1", suite=SUITE, effective_model="b")], "serving": {B.label: {"server": {"digest": "b"}}}},
+    )  # fmt: skip
+
+    assert result.set_aside == ()
+    assert result.targets[0].verdicts.n_worse == 1
+
+
+def test_named_targets_are_not_served_alike_either(tmp_path: Path) -> None:
+    """Nor does it matter then that the baseline's target is served otherwise in the candidate."""
+    runs = [
+        read_measured(store(tmp_path / name, [row(A, "P1"), row(B, "P1")], **_server(digest=name)))
+        for name in ("before", "after")
+    ]
+
+    result = compare_runs(runs[0], runs[1], targets=[(A, B)])
+
+    assert [one.reason for one in result.set_aside] == ["only_in_baseline", "only_in_candidate"]
+    assert result.targets[0].verdicts.n_cells == 1
+
+
+def test_targets_can_be_named(tmp_path: Path) -> None:
+    """A target of the one run against a target of the other, by their labels."""
+    run = read_measured(store(tmp_path / "r", [row(A, "P1"), row(B, "P1")]))
+
+    assert named_targets(run, run, [f"{A.label}={B.label}", B.label]) == [(A, B), (B, B)]
+    with pytest.raises(OpenClawError, match=r"--target: r has no target lab/x; it has lab/a, lab/b@low"):
+        named_targets(run, run, ["lab/x"])
+
+
+def test_what_to_look_across_is_checked() -> None:
+    """A list of known words."""
+    assert parse_across(" serving, prompt ,") == {"serving", "prompt"}
+    with pytest.raises(OpenClawError, match="'server' is nothing to look across; there are prompt, "):
+        parse_across("server")
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def test_a_run_is_read_without_its_texts(tmp_path: Path) -> None:
+    """Of each cell the last row, and what a killed run left of one is none."""
+    run = read_measured(
+        store(tmp_path / "r", [*ROWS, missed(A, prompt_id="P2", suite=SUITE)], tail=b'{"torn')
+    )
+
+    assert [(record.prompt_id, record.raw_output, record.objective_pass) for record in run.records] == [
+        ("P1", "", True),
+        ("P2", "", False),
+    ]
+    assert run.run_id == "r"
+
+
+@pytest.mark.parametrize(
+    ("summary", "settled", "unfinished"),
+    [
+        pytest.param(None, {}, {A}, id="killed"),
+        pytest.param({"state": "finished", "n_rows": 2}, {}, set(), id="finished-with-cells-left-out"),
+        pytest.param({"state": "finished", "n_rows": 1}, {}, {A}, id="went-on-and-was-killed"),
+        pytest.param(None, {"settled_after": 1}, set(), id="settled"),
+    ],
+)
+def test_which_targets_were_not_asked_to_the_end(
+    tmp_path: Path, summary: Any, settled: Any, unfinished: Any
+) -> None:
+    """A finished run lacks nothing, though its config counts cells that a mark left out."""
+    path = store(tmp_path / "r", ROWS, n_selected={A: 3})
+    config = json.loads((path / "config.json").read_text())
+    config["targets"][0] |= settled
+    (path / "config.json").write_text(json.dumps(config))
+    if summary:
+        (path / "summary.json").write_text(json.dumps(summary))
+
+    assert read_measured(path).unfinished == unfinished
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        pytest.param("results.jsonl", b"{}\n", "line 1 is no row of this format", id="no-row"),
+        pytest.param("config.json", b"[]", "holds no JSON object", id="no-config"),
+        pytest.param("config.json", b'{"schema_version": 1, "run_id": "r", "targets": 3, "prompts": [], "providers": {}, "gates": null}', "config.json is not as a run writes it: targets is 3", id="odd-config"),
+        pytest.param("inventory.json", b'{"run_id": "r", "targets": {"lab/a": 3}}', "inventory.json is not as a run writes it: targets.lab/a is 3", id="odd-inventory"),
+        pytest.param("summary.json", b"{", "is no JSON", id="odd-summary"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_is_told(tmp_path: Path, file: str, content: bytes, message: str) -> None:
+    """By its file, before anybody is called."""
+    path = store(tmp_path / "r", ROWS)
+    (path / file).write_bytes(content)
+
+    with pytest.raises(OpenClawError, match=message):
+        read_measured(path)
+
+
+def _runs(folder: Path, names: Sequence[str]) -> None:
+    for age, name in enumerate(names):
+        path = store(folder / name, ROWS)
+        os.utime(path / "results.jsonl", (1000 - age, 1000 - age))
+
+
+def test_a_baseline_is_found_by_path_id_or_as_the_last(tmp_path: Path) -> None:
+    """The last one is the newest that is neither this run nor still under way."""
+    _runs(tmp_path / "runs", ["living", "resumed", "third", "fourth"])
+    runs = tmp_path / "runs"
+    with RunDirectory.reopen(runs / "living"):
+        assert find_baseline("last", runs, besides=runs / "resumed") == runs / "third"
+        with pytest.raises(OpenClawError, match=r"the run living in .* is still under way"):
+            find_baseline("living", runs)
+    assert find_baseline("fourth", runs) == runs / "fourth"
+    assert find_baseline(str(runs / "fourth"), tmp_path) == runs / "fourth"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        pytest.param("last", "there is no other run in", id="no-other"),
+        pytest.param("lost", "there is no run lost, neither here nor in", id="unknown"),
+        pytest.param("own", "own is the run that goes on", id="itself"),
+    ],
+)
+def test_a_baseline_that_is_none_is_refused(tmp_path: Path, name: str, message: str) -> None:
+    """With what is wrong."""
+    _runs(tmp_path, ["own"])
+
+    with pytest.raises(OpenClawError, match=message):
+        find_baseline(name, tmp_path, besides=tmp_path / "own")
+
+
+def test_a_run_counts_its_rows(tmp_path: Path) -> None:
+    """Targets without a row are targets too."""
+    run = Measured(run_id="r", records=tuple(ROWS), config={}, inventory={}, n_selected={B: 1, A: 2})
+
+    assert run.targets == {B: 0, A: 2}
+    assert run.unfinished == {B}

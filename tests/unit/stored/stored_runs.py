@@ -1,0 +1,108 @@
+"""Run directories as a session leaves them, made from rows."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from pytest_openclaw.asking.resources import render_snapshot
+from pytest_openclaw.core.json_lines import line_of
+from pytest_openclaw.core.json_types import JsonObject
+from pytest_openclaw.recording.environment import file_names
+from pytest_openclaw.types.records import Record
+from pytest_openclaw.types.rows import to_row
+from pytest_openclaw.types.settings import Concurrency, Gates
+from pytest_openclaw.types.targets import Target
+from tests.unit.reports.summaries import record
+
+A = Target(provider="lab", model="a")
+B = Target(provider="lab", model="b", thinking_level="low")
+SUITE = "benchmarks/prompts_x.json"
+
+
+def row(target: Target, prompt_id: str, **changes: Any) -> Record:
+    """A passed row of a prompt."""
+    return record(target, **{"prompt_id": prompt_id, "suite": SUITE, "run_id": "r", **changes})
+
+
+def definition(prompt_id: str, **changes: Any) -> JsonObject:
+    """A prompt as `config.json` has it."""
+    base = {
+        "suite": SUITE,
+        "id": prompt_id,
+        "name": prompt_id,
+        "prompt": f"Do {prompt_id}.",
+        "validator": {"type": "noop"},
+        "expected_tool_calls": None,
+        "category": None,
+        "tags": [],
+        "system": None,
+        "max_output_tokens": 1024,
+        "timeout_s": None,
+        "extra": {},
+    }
+    return {**base, **changes}
+
+
+def store(
+    path: Path,
+    records: Sequence[Record],
+    *,
+    n_selected: Mapping[Target, int] | None = None,
+    prompts: Sequence[JsonObject] | None = None,
+    host: str = "box",
+    serving: JsonObject | None = None,
+    snapshots: Mapping[tuple[Target, str], JsonObject] | None = None,
+    tail: bytes = b"",
+    **config: Any,
+) -> Path:
+    """Write a run directory: without further words, a finished run of these rows."""
+    counted = n_selected or Counter(one.target for one in records)
+    ids = dict.fromkeys(one.prompt_id for one in records)
+    settings = {
+        "schema_version": 1,
+        "run_id": path.name,
+        "models": list(dict.fromkeys(target.model for target in counted)),
+        "targets": [{**asdict(target), "n_cells": n} for target, n in counted.items()],
+        "providers": {"lab": {"kind": "ollama_openai", "base_url": "http://127.0.0.1:1/v1"}},
+        "temperature": 0,
+        "thinking_room_tokens": {"low": 1024},
+        "stream": True,
+        "timeout_s": 300.0,
+        "retries": 5,
+        "concurrency": asdict(Concurrency()),
+        "verdict": "cells",
+        "gates": asdict(Gates()),
+        "fail_unavailable": False,
+        "prompts": [definition(prompt_id) for prompt_id in ids] if prompts is None else list(prompts),
+    }
+    inventory = {
+        "run_id": path.name,
+        "host": {"name": host},
+        "memory_total_bytes": 8,
+        "targets": serving or {},
+    }
+    path.mkdir(parents=True)
+    (path / "config.json").write_text(json.dumps({**settings, **config}))
+    (path / "inventory.json").write_text(json.dumps(inventory))
+    lines = b"".join(line_of(to_row(one)) + b"\n" for one in records)
+    (path / "results.jsonl").write_bytes(lines + tail)
+    names = file_names(counted)
+    for (target, moment), values in (snapshots or {}).items():
+        text = render_snapshot(target.label, moment, values)
+        (path / f"resources_{names[target]}_{moment}.txt").write_text(text)
+    return path
+
+
+def files_of(path: Path) -> dict[str, bytes]:
+    """Everything in a directory, by name."""
+    return {file.name: file.read_bytes() for file in path.iterdir()}
+
+
+def load(path: Path, name: str) -> Any:
+    """A JSON file of a run."""
+    return json.loads((path / name).read_text("utf-8"))

@@ -1,0 +1,501 @@
+"""What a resumed run keeps, tells again and refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.recording.kept_cells import Kept, Replay
+from pytest_openclaw.recording.run_directory import RunDirectory
+from pytest_openclaw.recording.run_session import Plan
+from pytest_openclaw.session.gate_options import parse_gate_line
+from pytest_openclaw.stored.resume import (
+    changed_keys,
+    find_changes,
+    from_wire,
+    other_targets,
+    read_kept,
+    refusal,
+    settings_of,
+    to_wire,
+)
+from pytest_openclaw.types.records import Record
+from pytest_openclaw.types.rows import to_row
+from pytest_openclaw.types.settings import THINKING_ROOM_TOKENS, Gates, Settings
+from pytest_openclaw.types.targets import CellKey, Target
+from tests.unit.reports.summaries import fault, missed, record
+
+A = Target(provider="p", model="a")
+B = Target(provider="p", model="b", thinking_level="low")
+NOTHING = Kept(records=(), lines=frozenset(), replays={}, is_whole=True)
+
+
+def line(row: Record) -> bytes:
+    """A row as it stands in its file."""
+    return json.dumps(to_row(row), ensure_ascii=False).encode() + b"\n"
+
+
+# --- what is kept -------------------------------------------------------------------------------
+
+ROWS = [
+    record(prompt_id=f"P{n}", raw_output="é🎉" * n) if n != 3 else fault(prompt_id=f"P{n}") for n in range(6)
+]
+WHOLE = b"".join(map(line, ROWS))
+ENDS = [len(b"".join(map(line, ROWS[: n + 1]))) for n in range(len(ROWS))]
+
+
+def rewritten(folder: Path, content: bytes) -> tuple[Kept, bytes]:
+    """What is kept of a file, and the file when nothing else is left in it."""
+    folder.mkdir(exist_ok=True)
+    (folder / "results.jsonl").write_bytes(content)
+    kept = read_kept(folder / "results.jsonl")
+    with RunDirectory.reopen(folder) as run:
+        run.keep_rows(kept.lines)
+    return kept, (folder / "results.jsonl").read_bytes()
+
+
+@given(cut=st.integers(min_value=0, max_value=len(WHOLE)) | st.sampled_from([end - 1 for end in ENDS]))
+def test_wherever_a_file_is_cut_the_answered_rows_before_are_kept(
+    tmp_path_factory: pytest.TempPathFactory, cut: int
+) -> None:
+    """Byte for byte, in order, and nothing else; a second look finds nothing more to do."""
+    folder = tmp_path_factory.mktemp("cut")
+    # A row may lack its line feed.
+    expected = [row for row, end in zip(ROWS, ENDS, strict=True) if end - 1 <= cut and row.success]
+
+    kept, written = rewritten(folder, WHOLE[:cut])
+
+    assert written == b"".join(map(line, expected))
+    assert [row.prompt_id for row in kept.records] == [row.prompt_id for row in expected]
+    assert kept.is_whole is (written == WHOLE[:cut])
+    assert read_kept(folder / "results.jsonl").is_whole
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=8))
+def test_of_a_cell_the_last_answer_is_kept(
+    tmp_path_factory: pytest.TempPathFactory, written: list[tuple[str, bool]]
+) -> None:
+    """However often a cell stands there, one row of it is left: the last one that is an answer."""
+    rows = [
+        record(prompt_id=name, attempts=n) if ok else fault(prompt_id=name, attempts=n)
+        for n, (name, ok) in enumerate(written)
+    ]
+    last = {name: n for n, (name, ok) in enumerate(written) if ok}
+
+    kept, left = rewritten(tmp_path_factory.mktemp("twice"), b"".join(map(line, rows)))
+
+    assert left == b"".join(line(rows[n]) for n in sorted(last.values()))
+    assert [row.attempts for row in kept.records] == sorted(last.values())
+
+
+def test_answers_are_not_held_in_memory(tmp_path: Path) -> None:
+    """Of ten thousand answers of 64 KiB the figures alone are kept, and of failures what is told."""
+    call = {"id": None, "name": "n", "arguments": "{}", "result": None, "problem": "unknown_tool"}
+    untold = dict.fromkeys(("e2e_ms", "ttft_ms", "input_tokens", "output_tokens", "finish_reason"))
+    turns = ({"text": "z" * 60_000, "calls": [call], **untold},)
+    rows = [
+        record(raw_output="x" * 60_000, turns=turns),
+        missed(prompt_id="P2", raw_output="y" * 60_000),
+    ]
+    (tmp_path / "results.jsonl").write_bytes(b"".join(map(line, rows)))
+
+    kept = read_kept(tmp_path / "results.jsonl")
+
+    assert [row.raw_output for row in kept.records] == ["", ""]
+    assert [row.turns for row in kept.records] == [({"calls": [{"problem": "unknown_tool"}]},), None]
+    assert sum(len(replay.reply) for replay in kept.replays.values()) <= 400
+
+
+def test_keeping_rows_that_does_not_end_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a full disk every row stays, nothing temporary is left, and rows can still be appended."""
+    (tmp_path / "results.jsonl").write_bytes(WHOLE)
+    with RunDirectory.reopen(tmp_path) as run:
+
+        def full(descriptor: int) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr("pytest_openclaw.recording.run_directory.os.fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            run.keep_rows({1})
+        monkeypatch.undo()
+
+        assert (tmp_path / "results.jsonl").read_bytes() == WHOLE
+        assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "results.jsonl"]
+        run.append({"n": 1})
+
+    assert (tmp_path / "results.jsonl").read_bytes() == WHOLE + b'{"n": 1}\n'
+
+
+def test_rows_go_to_the_file_that_was_made(tmp_path: Path) -> None:
+    """What is appended after the others were taken out stands behind those that stayed."""
+    (tmp_path / "results.jsonl").write_bytes(b"1\n2\n3")
+    with RunDirectory.reopen(tmp_path) as run:
+        run.keep_rows({1, 3})
+        run.append({"n": 4})
+
+    assert (tmp_path / "results.jsonl").read_bytes() == b'1\n3\n{"n": 4}\n'
+
+
+# --- what is told again -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("row", "passed", "what", "failure_type"),
+    [
+        pytest.param(record(), True, None, None, id="passed"),
+        pytest.param(record(objective_pass=None), True, None, None, id="not-judged"),
+        pytest.param(missed(), False, "too long", None, id="missed"),
+        pytest.param(
+            record(success=False, objective_pass=None, failure_type="refusal"), False, None, "refusal", id="refused"
+        ),
+        pytest.param(
+            record(success=False, objective_pass=None, failure_type="content_filter", fault_message="cut off"),
+            False, "cut off", "content_filter", id="filtered",
+        ),
+    ],
+)  # fmt: skip
+def test_a_row_is_told_again_as_it_was(
+    row: Record, passed: bool, what: str | None, failure_type: str | None
+) -> None:
+    """Passed or failed, with the reason that the row has."""
+    replay = Replay.of(row)
+
+    assert (replay.passed, replay.what, replay.failure_type) == (passed, what, failure_type)
+
+
+def test_a_reply_is_told_without_its_thinking_and_its_middle() -> None:
+    """The answer is what was judged, and a few hundred characters of it are enough."""
+    short = Replay.of(
+        missed(raw_output="<think>hm</think>\nthe answer", tool_calls=("df",), finish_reason="stop")
+    )
+    long = Replay.of(missed(raw_output="a" * 500 + "b" * 500, violation="v" * 9000))
+
+    assert (short.reply, short.tool_names, short.finish_reason) == ("the answer", ("df",), "stop")
+    assert (short.e2e_ms, short.ttft_ms) == (100, 20)
+    assert len(long.reply) == 400
+    assert long.reply.startswith("aaa")
+    assert long.reply.endswith("bbb")
+    assert len(long.what or "") == 300
+
+
+def test_of_an_exchange_the_last_text_is_told() -> None:
+    """As a failure of a live run shows it."""
+    turns = ({"text": "Let me look.", "calls": []}, {"text": "<think>hm</think>Done.", "calls": []})
+
+    replay = Replay.of(missed(raw_output="Let me look.\n\n<think>hm</think>Done.", turns=turns))
+
+    assert replay.reply == "Done."
+
+
+REPLAYS = st.dictionaries(
+    st.builds(
+        CellKey,
+        st.text(max_size=5),
+        st.text(max_size=5),
+        st.sampled_from([A, B]),
+        st.integers(min_value=1, max_value=3),
+    ),
+    st.one_of(
+        st.just(Replay(passed=True)),
+        st.builds(
+            Replay,
+            passed=st.just(False),
+            what=st.none() | st.text(max_size=5),
+            failure_type=st.none() | st.just("refusal"),
+            reply=st.text(max_size=5),
+            tool_names=st.lists(st.text(max_size=3), max_size=2).map(tuple),
+            ttft_ms=st.none() | st.integers(min_value=0),
+        ),
+    ),
+)
+
+
+@given(REPLAYS)
+def test_a_worker_gets_what_the_controller_read(replays: Mapping[CellKey, Replay]) -> None:
+    """Replays cross as plain JSON values, and come back as they were."""
+    assert from_wire(json.loads(json.dumps(to_wire(replays)))) == replays
+
+
+# --- what is taken over -------------------------------------------------------------------------
+
+
+def config(**changes: Any) -> dict[str, Any]:
+    """A run's `config.json`."""
+    return {
+        "targets": [{"provider": "p", "model": "a", "thinking_level": None, "n_cells": 2}],
+        "providers": {"p": {"kind": "p", "base_url": "http://one", "key_env": "K"}},
+        "temperature": 0,
+        "thinking_room_tokens": dict(THINKING_ROOM_TOKENS),
+        "stream": True,
+        "timeout_s": 300.0,
+        "retries": 5,
+        "verdict": "gate",
+        "gates": {"min_pass_rate": 0.5, "min_tool_rate": None, "require_tier": 1},
+        "fail_unavailable": True,
+        "prompts": [definition("P1"), definition("P2")],
+        **changes,
+    }
+
+
+def definition(prompt_id: str, **changes: Any) -> dict[str, Any]:
+    """A prompt as `config.json` keeps it."""
+    return {
+        "suite": "s.toml",
+        "id": prompt_id,
+        "name": prompt_id,
+        "prompt": "hello",
+        "validator": {"type": "noop"},
+        "expected_tool_calls": None,
+        "category": None,
+        "tags": [],
+        "system": None,
+        "max_output_tokens": 1024,
+        "timeout_s": None,
+        "extra": {},
+        **changes,
+    }
+
+
+def test_a_run_is_judged_as_it_was_begun() -> None:
+    """Targets, streaming and what decides the exit status come from the run; how patiently is asked does not."""
+    now = Settings(timeout_s=7.0, retries=0, gates=Gates(min_tool_rate=0.9))
+
+    settings = settings_of(config(stream=False), now, given=())
+
+    assert settings == Settings(
+        targets=(A,),
+        stream=False,
+        verdict="gate",
+        gates=Gates(min_pass_rate=0.5, min_tool_rate=None, require_tier=1),
+        fail_unavailable=True,
+        timeout_s=7.0,
+        retries=0,
+    )
+
+
+def test_the_command_line_goes_before_the_run() -> None:
+    """What is said now counts, each choice for itself."""
+    now = Settings(verdict="cells", gates=Gates(require_tier=3), stream=True, fail_unavailable=False)
+
+    settings = settings_of(
+        config(stream=False), now, given={"verdict", "require-tier", "stream", "fail-unavailable"}
+    )
+
+    assert settings.gates == Gates(min_pass_rate=0.5, min_tool_rate=None, require_tier=3)
+    assert (settings.verdict, settings.stream, settings.fail_unavailable) == ("cells", True, False)
+
+
+def test_gates_by_target_are_those_of_the_run() -> None:
+    """Its lines count, the ini's of today do not; an option goes before them, for every target."""
+    began = Gates(min_pass_rate=0.5, by_target=(parse_gate_line("p/*: max-p95-ms=50 conclusive=on"),))
+    now = Gates(max_p95_ms=9.0, conclusive=True, by_target=(parse_gate_line("*: require-tier=1"),))
+    kept = config(gates=json.loads(json.dumps(asdict(began))))
+
+    assert settings_of(kept, Settings(gates=now), given=()).gates == began
+    said = settings_of(kept, Settings(gates=now), given={"max-p95-ms"}).gates
+    assert said.of_target("p/a") == Gates(min_pass_rate=0.5, max_p95_ms=9.0, conclusive=True)
+    assert said.of_target("q/a") == Gates(min_pass_rate=0.5, max_p95_ms=9.0)
+
+
+@pytest.mark.parametrize(
+    ("given_targets", "told"),
+    [
+        pytest.param([A, B], [], id="the-same"),
+        pytest.param([B, A], [], id="in-another-order"),
+        pytest.param([Target(provider="p", model="*"), B], [], id="a-pattern"),
+        pytest.param([A], ["p/b@low is not named, which the run has"], id="fewer"),
+        pytest.param(
+            [A, B, replace(A, model="c")], ["p/c is named, which the run does not have"], id="more"
+        ),
+        pytest.param(
+            [A, replace(B, thinking_level="high")],
+            ["p/b@high is named, which the run does not have", "p/b@low is not named, which the run has"],
+            id="another-level",
+        ),
+        pytest.param(
+            [A, B, Target(provider="p", model="x*")], ["p/x* is named, which the run does not have"], id="a-pattern-of-none"
+        ),
+        pytest.param([Target(provider="q", model="*")], [
+            "q/* is named, which the run does not have", "p/a is not named, which the run has", "p/b@low is not named, which the run has",
+        ], id="a-pattern-elsewhere"),
+    ],
+)  # fmt: skip
+def test_other_targets_are_named(given_targets: list[Target], told: list[str]) -> None:
+    """A `*` of the command line means what it was resolved to, without asking a server again."""
+    began = config(
+        targets=[
+            {"provider": "p", "model": "a", "thinking_level": None},
+            {"provider": "p", "model": "b", "thinking_level": "low"},
+        ]
+    )
+
+    assert other_targets(began, given_targets) == told
+
+
+# --- what is refused ----------------------------------------------------------------------------
+
+
+def plan(**changes: Any) -> Plan:
+    """What a session is to ask that goes on with `config()`."""
+    values: dict[str, Any] = {
+        "n_selected": {A: 2},
+        "prompts": (definition("P1"), definition("P2")),
+        "providers": {"p": {"kind": "p", "base_url": "http://one", "key_env": "K"}},
+        "cells": frozenset(CellKey("s.toml", name, A, 1) for name in ("P1", "P2")),
+        "has_python": True,
+        **changes,
+    }
+    return Plan(**values)
+
+
+def kept(*rows: Record) -> Kept:
+    """Rows that stay."""
+    replays = {row.key: Replay.of(row) for row in rows}
+    return Kept(records=rows, lines=frozenset(range(len(rows))), replays=replays, is_whole=True)
+
+
+ROW = record(A, suite="s.toml")
+PYTHON = definition("R1", suite="test_a.py", validator={"type": "python"})
+
+
+@pytest.mark.parametrize(
+    ("began", "now"),
+    [
+        pytest.param({}, {}, id="nothing"),
+        pytest.param({}, {"prompts": (definition("P2", tags=["x"]), definition("P1", timeout_s=1.0, extra={"k": 1}))}, id="free-keys"),
+        pytest.param({"retries": 1, "timeout_s": 1.0, "verdict": "cells", "concurrency": {}}, {}, id="free-settings"),
+        pytest.param({}, {"providers": {"p": {"kind": "p", "base_url": "http://one", "key_env": "L"}}}, id="a-key-of-another-name"),
+        pytest.param({"prompts": [*config()["prompts"], PYTHON]}, {"has_python": False}, id="python-unknown-to-controllers"),
+        pytest.param({}, {"prompts": (*plan().prompts, PYTHON)}, id="python-not-yet-in-config"),
+        pytest.param({"some_day": "more"}, {}, id="unknown-settings"),
+    ],
+)  # fmt: skip
+def test_what_is_no_change(began: dict[str, Any], now: dict[str, Any]) -> None:
+    """These runs go on."""
+    assert find_changes(config(**began), plan(**now), Settings(), kept(ROW)) == []
+
+
+THREE_TIMES = {
+    "n_selected": {A: 6},
+    "by_repeat": {(A, n): 2 for n in (1, 2, 3)},
+    "cells": frozenset(CellKey("s.toml", name, A, n) for name in ("P1", "P2") for n in (1, 2, 3)),
+}
+FOUR_CELLS = [{"provider": "p", "model": "a", "thinking_level": None, "n_cells": 4}]
+
+
+@pytest.mark.parametrize(
+    ("began", "now", "told"),
+    [
+        pytest.param({}, Settings(repeat=3), None, id="more"),
+        pytest.param({}, Settings(repeat=3, until_conclusive=True), None, id="once-then-until"),
+        pytest.param({"repeat": 2, "targets": FOUR_CELLS}, Settings(repeat=3), None, id="still-more"),
+        pytest.param({"repeat": 4}, Settings(repeat=3), "config.json: repeat was 4, and is 3", id="fewer"),
+        pytest.param(
+            {"repeat": 2, "targets": FOUR_CELLS},
+            Settings(repeat=3, until_conclusive=True),
+            "config.json: until_conclusive was off while each prompt was asked 2 times, and is on",
+            id="several-then-until",
+        ),
+        pytest.param(
+            {"repeat": 2},
+            Settings(repeat=3),
+            "p/a: 2 cells were selected when the run began, 4 now",
+            id="other-cells",
+        ),
+    ],
+)
+def test_how_often_may_grow(began: dict[str, Any], now: Settings, told: str | None) -> None:
+    """A run goes on with more repeats than it was begun with, of the same cells."""
+    changes = find_changes(config(**began), plan(**THREE_TIMES), now, kept(ROW))
+
+    assert changes == ([] if told is None else [told])
+
+
+@pytest.mark.parametrize(
+    ("began", "given", "expected"),
+    [
+        pytest.param({"repeat": 4}, set(), (4, False), id="as-begun"),
+        pytest.param({}, set(), (1, False), id="of-old"),
+        pytest.param({"repeat": 4}, {"repeat"}, (9, False), id="more"),
+        pytest.param({"repeat": 4, "until_conclusive": True}, set(), (4, True), id="until-as-begun"),
+        pytest.param({"repeat": 4, "until_conclusive": True}, {"repeat"}, (9, True), id="another-bound"),
+        pytest.param({"repeat": 1}, {"until-conclusive"}, (9, True), id="until-from-now-on"),
+        pytest.param({"repeat": None, "parts": [{"repeat": 2}, {}]}, set(), (2, False), id="merged"),
+    ],
+)
+def test_how_often_is_the_runs_own(
+    began: dict[str, Any], given: set[str], expected: tuple[int, bool]
+) -> None:
+    """The ini file, which is in the settings here, does not change it; the command line does."""
+    settings = settings_of(config(**began), Settings(repeat=9, until_conclusive=True), given=given)
+
+    assert (settings.repeat, settings.until_conclusive) == expected
+
+
+@pytest.mark.parametrize(
+    ("began", "now", "told"),
+    [
+        *(
+            pytest.param(
+                {}, {"prompts": (definition("P1"), definition("P2", **{key: value}))},
+                f"s.toml: prompt P2: its {key} has changed", id=key,
+            )
+            for key, value in {
+                "prompt": "hi", "validator": {"type": "exact", "value": "x"}, "system": "be brief", "name": "new",
+                "expected_tool_calls": ["df"], "category": "x", "max_output_tokens": 7,
+                "tools_sha256": "0", "world": {"steps": 3}, "probe": "secret", "padding_tokens": 2000,
+                "pressure_of": "X",
+            }.items()
+        ),
+        pytest.param({}, {"prompts": (definition("P1"),)}, "s.toml: prompt P2 is not selected now, or is gone", id="fewer"),
+        pytest.param({"prompts": [definition("P1")]}, {}, "s.toml: prompt P2 is selected now, and was not when the run began", id="more"),
+        pytest.param({"prompts": [*config()["prompts"], PYTHON]}, {}, "test_a.py: prompt R1 is not selected now, or is gone", id="python-gone"),
+        pytest.param({"stream": False}, {}, "config.json: stream was off, and is on", id="stream"),
+        pytest.param({"temperature": 1}, {}, "config.json: temperature was 1, and is 0", id="temperature"),
+        pytest.param({"thinking_room_tokens": {"low": 1}}, {}, "config.json: thinking_room_tokens was {'low': 1}, and is", id="thinking-room"),
+        pytest.param({}, {"providers": {"p": {"kind": "p", "base_url": "http://two"}}}, "config.json: provider p: its base_url was http://one, and is http://two", id="address"),
+        pytest.param({}, {"providers": {"p": {"kind": "q", "base_url": "http://one"}}}, "provider p: its kind was p, and is q", id="kind"),
+        pytest.param({}, {"providers": {"p": {"kind": "p", "base_url": "http://one", "new": 1}}}, "provider p: its new was not set, and is 1", id="something-new"),
+        pytest.param({}, {"n_selected": {A: 3}}, "p/a: 2 cells were selected when the run began, 3 now", id="more-cells"),
+        pytest.param({}, {"cells": frozenset({CellKey("s.toml", "P2", A, 1)})}, "s.toml: P1[p/a] has a row, and is not selected now", id="other-cells"),
+    ],
+)  # fmt: skip
+def test_what_is_a_change(began: dict[str, Any], now: dict[str, Any], told: str) -> None:
+    """Each is told with its place, in one sentence."""
+    (change,) = find_changes(config(**began), plan(**now), Settings(), kept(ROW))
+
+    assert change.startswith(told) or change.endswith(told)
+
+
+def test_a_provider_without_rows_may_have_moved() -> None:
+    """Where nothing was measured nothing is mixed."""
+    moved = plan(providers={"p": {"kind": "p", "base_url": "http://two"}})
+
+    assert find_changes(config(), moved, Settings(), NOTHING) == []
+    assert find_changes(config(), moved, Settings(), kept(ROW)) != []
+
+
+def test_keys_that_changed_are_told_in_their_order() -> None:
+    """All of them, so that one look is enough."""
+    changed = definition("P1", validator={"type": "x"}, prompt="other", tags=["free"])
+
+    assert changed_keys(definition("P1"), changed) == ["prompt", "validator"]
+
+
+def test_a_refusal_is_short_and_says_what_to_do() -> None:
+    """A thousand changes are told by the first ones and their number."""
+    text = refusal("r", [f"change {n}" for n in range(1000)])
+
+    assert len(text.splitlines()) == 13
+    assert "  and 990 more" in text
+    assert text.startswith("--openclaw-resume=r: ")
+    assert text.endswith("Nobody was asked.")

@@ -1,0 +1,96 @@
+"""A stored run taken apart for a page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.stats.summary import summary_to_json
+from pytest_openclaw.stored.baseline import read_measured
+from pytest_openclaw.stored.holding import hold
+from pytest_openclaw.stored.parts import read_part
+from pytest_openclaw.stored.showing import offered_tools, show_run, shown_cell, taken_apart
+from pytest_openclaw.suites.definitions import _sha256
+from pytest_openclaw.types.settings import Gates
+from tests.unit.reports.summaries import missed, record
+from tests.unit.stored.stored_runs import A, B, definition, row, store
+
+
+@pytest.mark.parametrize(
+    ("raw", "thinking", "answer"),
+    [
+        pytest.param("yes", "", "yes", id="no-thinking"),
+        pytest.param("<think>\nhm\n</think>\n\nyes", "hm", "yes", id="a-channel-of-its-own"),
+        pytest.param("<think>hm</think> yes", "<think>hm</think> ", "yes", id="in-the-text"),
+        pytest.param("<think>\nhm", "", "<think>\nhm", id="never-closed"),
+        pytest.param("", "", "", id="nothing"),
+    ],
+)
+def test_thinking_is_told_from_the_answer(raw: str, thinking: str, answer: str) -> None:
+    """As the validators tell them apart."""
+    assert taken_apart(raw) == (thinking, answer)
+
+
+def test_dispatch_says_what_becomes_of_a_call() -> None:
+    """By the tools that the prompt offered: executed, converted, or refused with the words for the model."""
+    tools = offered_tools(definition("P1", tools=["read"], tools_sha256=_hash_of(["read"])))
+    calls = tuple({"id": None, "name": name, "arguments": '{"path": "a"}'} for name in ("read", "nope"))
+    [turn] = shown_cell(record(tool_call_details=calls), tools).turns
+
+    problems = [call.dispatched and (call.dispatched.problem, call.dispatched.message) for call in turn.calls]
+    assert problems == [(None, ""), ("unknown_tool", "Tool nope not found")]
+
+
+def _hash_of(spec: Any) -> str:
+    from dataclasses import asdict
+
+    from pytest_openclaw.suites.offered import read_tools
+
+    return _sha256([asdict(tool) for tool in read_tools(spec)])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({}, id="none-offered"),
+        pytest.param({"tools": ["read"], "tools_sha256": "0"}, id="others-today"),
+        pytest.param({"tools": ["gone"], "tools_sha256": "0"}, id="unknown-today"),
+        pytest.param({"tools": 3, "tools_sha256": "0"}, id="no-tools-at-all"),
+    ],
+)
+def test_tools_that_are_not_known_any_more_judge_nothing(changes: dict[str, Any]) -> None:
+    """Then the page says what the row says, and no more."""
+    assert offered_tools(definition("P1", **changes)) is None
+
+
+def test_the_baseline_stands_beside_the_same_cells(tmp_path: Path) -> None:
+    """By suite, prompt, target and repeat; what it alone has is told."""
+    run = store(tmp_path / "now", [row(A, "P1"), row(A, "P2")])
+    older = store(tmp_path / "then", [row(A, "P1", raw_output="<think>\na\n</think>\n\nb"), row(B, "P1")])
+    shown = show_run(read_part(run), read_part(older), now_ms=0)
+
+    assert [cell.before is not None for cell in shown.cells] == [True, False]
+    assert shown.cells[0].before_text == "b"
+    assert shown.earlier is not None
+    assert [key.target for key in shown.earlier.gone] == [B]
+
+
+@pytest.mark.parametrize("is_todays", [True, False], ids=["todays", "older"])
+def test_the_comparison_is_the_one_that_was_written(tmp_path: Path, is_todays: bool) -> None:
+    """The figures are computed from the rows; only what they cannot tell is read from a summary of today's format."""
+    run = store(tmp_path / "one", [missed(prompt_id="P1")])
+    baseline = read_measured(run)
+    summary = hold(read_part(run), Gates(), baseline, (), now_ms=5)
+    written = summary_to_json(summary)
+    (run / "summary.json").write_text(json.dumps(written if is_todays else {**written, "schema_version": 1}))
+
+    shown = show_run(read_part(run), None, now_ms=5)
+
+    comparison = written["comparison"] if is_todays else None
+    assert written["comparison"]["baseline"] == "one"
+    assert shown.comparison == comparison
+    assert shown.summary.groups[0].passed.n == 1
+    assert json.loads((run / "config.json").read_text())["prompts"] == list(shown.prompts)

@@ -1,0 +1,535 @@
+"""Several runs become one."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.json_lines import line_of
+from pytest_openclaw.recording.run_directory import RunDirectory
+from pytest_openclaw.stats.summarising import summarise_run
+from pytest_openclaw.stats.summary import summary_to_json
+from pytest_openclaw.stored import rewriting
+from pytest_openclaw.stored.merging import Merged, merge_parts
+from pytest_openclaw.stored.parts import read_part
+from pytest_openclaw.stored.rewriting import write_run
+from pytest_openclaw.types.documents import load_schema
+from pytest_openclaw.types.records import Record
+from pytest_openclaw.types.rows import to_row
+from pytest_openclaw.types.settings import GateLine, Gates
+from pytest_openclaw.types.targets import Target
+from tests.unit.reports.summaries import tool_cells
+from tests.unit.stored.stored_runs import SUITE, A, B, definition, files_of, load, row, store
+
+NOW_MS = 1_800_000_000_000
+
+
+def _merge(*paths: Path, prefer: Any = None) -> Merged:
+    return merge_parts([read_part(path) for path in paths], prefer)
+
+
+def _write(merged: Merged, runs_dir: Path) -> Path:
+    return write_run(merged.new, runs_dir, "whole", exactly=True, now_ms=NOW_MS).path
+
+
+def _rows(path: Path) -> list[bytes]:
+    return (path / "results.jsonl").read_bytes().splitlines()
+
+
+def _refusal(*paths: Path) -> str:
+    with pytest.raises(OpenClawError) as refused:
+        _merge(*paths)
+    return str(refused.value)
+
+
+# --- laws ---------------------------------------------------------------------------------------
+
+TARGETS = [A, B, Target(provider="lab", model="a_b"), Target(provider="lab", model="a:b")]
+
+
+@st.composite
+def _cells(draw: Any) -> list[Record]:
+    """Rows of different cells, with what a summary counts."""
+    keys = draw(st.sets(st.tuples(st.sampled_from(TARGETS), st.integers(1, 12)), max_size=14))
+    return [
+        row(
+            target,
+            f"P{number}",
+            started_at_ms=(started := draw(st.integers(0, 999))),
+            ended_at_ms=started + (e2e_ms := draw(st.integers(0, 9))),
+            e2e_ms=e2e_ms,
+            ttft_ms=draw(st.none() | st.integers(0, 9)),
+            objective_pass=(passed := draw(st.sampled_from([True, False, None]))),
+            violation=None if passed is not False else draw(st.sampled_from(["too long", "3 words"])),
+            tool_outcome=draw(st.sampled_from([None, "valid", "no_call", "restrained"])),
+        )
+        for target, number in sorted(keys, key=lambda key: (TARGETS.index(key[0]), key[1]))
+    ]
+
+
+def _dealt(records: Sequence[Record], hands: Sequence[int]) -> list[list[Record]]:
+    """The rows, each given to one of three parts."""
+    dealt = list(zip(records, hands, strict=False))
+    return [[one for one, hand in dealt if hand == number] for number in range(3)]
+
+
+def _shot(number: int) -> dict[str, int]:
+    return {"taken_at_ms": number}
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    _cells(), st.lists(st.integers(0, 2), min_size=14, max_size=14), st.lists(st.integers(0, 5), min_size=3)
+)
+def test_the_order_of_the_runs_makes_no_difference(
+    records: list[Record], hands: list[int], numbers: list[int]
+) -> None:
+    """Every file of the merged run is the same, byte for byte, whichever run is named first."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        parts = [
+            store(
+                folder / f"part{number}",
+                found,
+                n_selected=dict.fromkeys(TARGETS, numbers[number] + 9),
+                host=f"host{numbers[number]}",
+                serving={A.label: {"server": {"version": numbers[number]}}},
+                snapshots={(A, "before"): _shot(numbers[number]), (A, "after"): _shot(numbers[number])},
+                retries=numbers[number],
+                tail=b"{" * numbers[number],
+            )
+            for number, found in enumerate(_dealt(records, hands))
+        ]
+        merged = [
+            files_of(_write(_merge(*order), folder / f"merged{number}"))
+            for number, order in enumerate(itertools.permutations(parts))
+        ]
+
+    assert all(files == merged[0] for files in merged[1:])
+
+
+@settings(max_examples=25, deadline=None)
+@given(_cells(), st.lists(st.integers(0, 2), min_size=14, max_size=14))
+def test_shards_of_a_run_are_that_run(records: list[Record], hands: list[int]) -> None:
+    """However a run's rows are dealt to shards, rows and summary are those of the run."""
+    gates = Gates(min_pass_rate=0.5, require_tier=1)
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        parts = [
+            store(folder / f"part{number}", found, gates=asdict(gates))
+            for number, found in enumerate(_dealt(records, hands))
+        ]
+        whole = _write(_merge(*parts), folder)
+        lines, summary = _rows(whole), load(whole, "summary.json")
+
+    n_selected = {
+        target: sum(one.target == target for one in records)
+        for target in dict.fromkeys(one.target for one in records)
+    }
+    expected = summary_to_json(
+        summarise_run(records, n_selected, gates, {}, run_id="whole", generated_at_ms=NOW_MS)
+    )
+    assert sorted(lines) == sorted(line_of(to_row(one)) for one in records)
+    assert _by_target(summary) == _by_target(json.loads(json.dumps(expected)))
+
+
+def _by_target(summary: dict[str, Any]) -> dict[str, Any]:
+    """A summary without the order of what nothing orders: targets that no run had together."""
+    groups = {(group["provider"], group["model"]): _unordered(group) for group in summary["groups"]}
+    gates = sorted((gate["target"], gate["gate"], gate["ruling"]) for gate in summary["gates"])
+    missed = sorted(one["prompt_id"] for one in summary["missed_by_all"])
+    return {**summary, "groups": groups, "gates": gates, "missed_by_all": missed}
+
+
+def _unordered(group: dict[str, Any]) -> dict[str, Any]:
+    return {**group, "violations": sorted(group["violations"], key=lambda one: one["violation"])}
+
+
+@settings(max_examples=25, deadline=None)
+@given(_cells(), st.lists(st.integers(0, 2), min_size=14, max_size=14))
+def test_merging_in_steps_is_merging_at_once(records: list[Record], hands: list[int]) -> None:
+    """A merged run can be merged again, and nothing of its parts is lost by that."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        one, two, three = (
+            store(
+                folder / f"part{number}",
+                found,
+                host=f"host{number}",
+                snapshots={(target, "before"): _shot(number) for target in {one.target for one in found}},
+            )
+            for number, found in enumerate(_dealt(records, hands))
+        )
+        at_once = files_of(_write(_merge(one, two, three), folder / "once"))
+        first = _write(_merge(two, one), folder / "step")
+        in_steps = files_of(_write(_merge(three, first), folder / "steps"))
+
+    assert in_steps == at_once
+
+
+# --- what becomes of the files ------------------------------------------------------------------
+
+
+def test_one_run_is_copied(tmp_path: Path) -> None:
+    """The merge of one run has its rows byte for byte, its order, and its figures."""
+    path = store(tmp_path / "one", [row(B, "P2"), row(B, "P1"), row(A, "P2")], host="box")
+
+    merged = _merge(path)
+    whole = _write(merged, tmp_path)
+
+    assert merged.notes == ()
+    assert (whole / "results.jsonl").read_bytes() == (path / "results.jsonl").read_bytes()
+    old, new = load(path, "config.json"), load(whole, "config.json")
+    assert new.pop("parts")[0]["run_id"] == "one"
+    assert {**new, "run_id": "one"} == old
+    assert load(whole, "inventory.json")["host"] == {"name": "box"}
+    jsonschema.validate(load(whole, "summary.json"), load_schema("summary"))
+    assert [group["model"] for group in load(whole, "summary.json")["groups"]] == ["b", "a"]
+
+
+def test_rows_say_where_they_were_measured(tmp_path: Path) -> None:
+    """A row keeps its `run_id`; the files around the rows have the new one."""
+    one = store(tmp_path / "one", [row(A, "P1", run_id="one")])
+    two = store(tmp_path / "two", [row(A, "P2", run_id="two")])
+
+    whole = _write(_merge(two, one), tmp_path)
+
+    assert [json.loads(line)["run_id"] for line in _rows(whole)] == ["one", "two"]
+    files = [load(whole, name)["run_id"] for name in ("config.json", "inventory.json", "summary.json")]
+    assert files == ["whole"] * 3
+    assert [part["run_id"] for part in load(whole, "config.json")["parts"]] == ["one", "two"]
+
+
+def test_different_targets_from_different_machines(tmp_path: Path) -> None:
+    """Targets are joined with their cells, hosts are kept apart, each machine's own stands under `parts`."""
+    one = store(tmp_path / "one", [row(A, "P1")], host="desk", serving={A.label: {"server": {"digest": "d"}}})
+    two = store(tmp_path / "two", [row(B, "P1"), row(B, "P2")], host="lap")
+
+    whole = _write(_merge(one, two), tmp_path)
+
+    config, inventory = load(whole, "config.json"), load(whole, "inventory.json")
+    assert [(target["model"], target["n_cells"]) for target in config["targets"]] == [("a", 1), ("b", 2)]
+    assert config["models"] == ["a", "b"]
+    assert [prompt["id"] for prompt in config["prompts"]] == ["P1", "P2"]
+    assert inventory["host"] is None
+    assert inventory["memory_total_bytes"] == 8
+    assert [part["host"]["name"] for part in inventory["parts"]] == ["desk", "lap"]
+    assert inventory["targets"] == {A.label: {"server": {"digest": "d"}}}
+
+
+def test_snapshots_are_numbered_where_they_clash(tmp_path: Path) -> None:
+    """The summary shows the first before and the last after, as a single run would; the others are kept."""
+    parts = [
+        store(
+            tmp_path / f"part{number}",
+            [row(A, f"P{number}")],
+            snapshots={(A, "before"): _shot(number), (A, "after"): _shot(10 + number)},
+        )
+        for number in (2, 1, 3)
+    ]
+
+    whole = _write(_merge(*parts), tmp_path)
+
+    shots = {
+        name: int(re.findall(rb"\d+", content)[-1])
+        for name, content in files_of(whole).items()
+        if name.startswith("resources_")
+    }
+    assert shots == {
+        "resources_lab__a_before.txt": 1,
+        "resources_lab__a_before_2.txt": 2,
+        "resources_lab__a_before_3.txt": 3,
+        "resources_lab__a_after.txt": 13,
+        "resources_lab__a_after_2.txt": 12,
+        "resources_lab__a_after_3.txt": 11,
+    }
+    (group,) = load(whole, "summary.json")["groups"]
+    assert (group["resources_before"], group["resources_after"]) == (_shot(1), _shot(13))
+
+
+def test_file_names_that_clash_stay_with_their_target(tmp_path: Path) -> None:
+    """Two targets whose names look the same in a file name keep a snapshot each."""
+    same, other = TARGETS[2:]
+    one = store(tmp_path / "one", [row(same, "P1")], snapshots={(same, "before"): _shot(1)})
+    two = store(tmp_path / "two", [row(other, "P1")], snapshots={(other, "before"): _shot(2)})
+
+    groups = load(_write(_merge(one, two), tmp_path), "summary.json")["groups"]
+
+    assert {group["model"]: group["resources_before"] for group in groups} == {
+        same.model: _shot(1),
+        other.model: _shot(2),
+    }
+
+
+def test_gates_are_held_over_the_whole(tmp_path: Path) -> None:
+    """Sixteen tool cells prove what eight in each of two shards do not."""
+    gates = asdict(Gates(require_tier=1))
+    sixteen = [replace(one, prompt_id=f"T{n}", suite=SUITE) for n, one in enumerate(tool_cells(16, 0, A))]
+    one = store(tmp_path / "one", sixteen[:8], gates=gates)
+    two = store(tmp_path / "two", sixteen[8:], gates=gates)
+
+    assert load(_write(_merge(one), tmp_path / "half"), "summary.json")["verdict"] == "failed"
+    assert load(_write(_merge(one, two), tmp_path), "summary.json")["verdict"] == "passed"
+
+
+def test_gates_by_target_are_held_over_the_whole(tmp_path: Path) -> None:
+    """A line of the ini file goes with the run; an older run, which knew none, has other gates then."""
+    gates = Gates(min_pass_rate=0.9, by_target=(GateLine(target="lab/b*", changes={"min_pass_rate": None}),))
+    one = store(tmp_path / "one", [row(A, "P1"), row(B, "P1", objective_pass=False)], gates=asdict(gates))
+    two = store(tmp_path / "two", [row(A, "P2")], gates=asdict(gates))
+    older = {"min_pass_rate": 0.9, "min_tool_rate": None, "require_tier": None}
+    three = store(tmp_path / "three", [row(A, "P3")], gates=older)
+
+    whole = load(_write(_merge(one, two), tmp_path), "summary.json")
+
+    assert [(gate["target"], gate["ruling"]) for gate in whole["gates"]] == [("lab/a", "passed")]
+    assert _merge(three).new.gates == Gates(min_pass_rate=0.9)
+    assert "the gates differ, so that none is held over the whole" in _merge(one, three).notes
+
+
+def test_different_gates_are_none(tmp_path: Path) -> None:
+    """Where the runs were gated differently, the whole is not, and says so."""
+    one = store(tmp_path / "one", [row(A, "P1")], gates=asdict(Gates(min_pass_rate=0.5)))
+    two = store(tmp_path / "two", [row(A, "P2")])
+
+    merged = _merge(one, two)
+    whole = _write(merged, tmp_path)
+
+    assert merged.notes == ("the gates differ, so that none is held over the whole",)
+    assert load(whole, "summary.json")["verdict"] == "not_gated"
+    assert load(whole, "config.json")["gates"] is None
+    assert _merge(whole).new.gates == Gates()
+
+
+# --- what is told -------------------------------------------------------------------------------
+
+
+def test_an_unfinished_run_is_told(tmp_path: Path) -> None:
+    """What a killed run has is merged; how much is missing, and that a line was torn, is said."""
+    one = store(tmp_path / "one", [row(A, "P1")], n_selected={A: 3}, tail=b'{"record_type": "res')
+    two = store(tmp_path / "two", [row(A, "P7")])
+
+    merged = _merge(one, two)
+    summary = load(_write(merged, tmp_path), "summary.json")
+
+    assert merged.notes == (
+        f"{one} is not finished: 2 of its 3 cells have no row",
+        f"{one}: the last line was torn when the run was killed, and is left out",
+    )
+    assert (summary["state"], summary["n_cells"], summary["n_rows"]) == ("interrupted", 4, 2)
+
+
+def test_a_run_that_another_one_finished(tmp_path: Path) -> None:
+    """Cells that one run lost and another has are not missing."""
+    prompts = [definition(f"P{number}") for number in (1, 2, 3)]
+    killed = store(tmp_path / "killed", [row(A, "P1")], n_selected={A: 3, B: 1}, prompts=prompts)
+    rest = store(tmp_path / "rest", [row(A, "P2"), row(A, "P3"), row(B, "P2")])
+
+    summary = load(_write(_merge(killed, rest), tmp_path), "summary.json")
+
+    # Which one of its three prompts was selected for B, the killed run does not tell.
+    assert (summary["n_cells"], summary["n_rows"]) == (5, 4)
+    assert _merge(killed, rest).new.n_selected[A] == 3
+
+
+def test_no_more_is_missing_than_could_have_been_asked(tmp_path: Path) -> None:
+    """A killed run that asked some of its prompts misses at most those that nobody answered."""
+    prompts = [definition(f"P{number}") for number in (1, 2, 3)]
+    killed = [store(tmp_path / name, [], n_selected={A: 2}, prompts=prompts) for name in ("k1", "k2")]
+    rest = store(tmp_path / "rest", [row(A, "P1"), row(A, "P2")])
+
+    assert _merge(*killed, rest).new.n_selected == {A: 3}
+
+
+def test_repeats_that_are_owed_are_known(tmp_path: Path) -> None:
+    """A killed run's config says how often it asks, so that another run's rows can fill it."""
+    prompts = [definition("P1"), definition("P2")]
+    killed = store(tmp_path / "killed", [row(A, "P1")], n_selected={A: 4}, prompts=prompts, repeat=2)
+    rest = store(tmp_path / "rest", [row(A, "P1", repeat=2), row(A, "P2")], repeat=2)
+
+    merged = _merge(killed, rest)
+
+    assert merged.new.n_selected == {A: 4}
+    assert [(one.record.repeat, one.record.prompt_id) for one in merged.new.rows] == [
+        (1, "P1"),
+        (1, "P2"),
+        (2, "P1"),
+    ]
+
+
+def test_a_settled_target_lacks_no_repeats(tmp_path: Path) -> None:
+    """What `config.json` counted before the tier was settled is not missing in a killed run."""
+    killed = store(tmp_path / "killed", [row(A, "P1"), row(B, "P1")], n_selected={A: 10, B: 10}, repeat=10)
+    config = load(killed, "config.json")
+    config["targets"][0]["settled_after"] = 1
+    (killed / "config.json").write_text(json.dumps(config))
+
+    assert _merge(killed).new.n_selected == {A: 1, B: 10}
+
+
+def test_a_model_that_was_not_served_alike_is_told(tmp_path: Path) -> None:
+    """Another version or digest under one name is another model: merged, with a word."""
+    serving = [{A.label: {"server": {"digest": digest, "server": "ollama"}}} for digest in ("d1", "d2")]
+    one, two = (
+        store(tmp_path / f"part{n}", [row(A, f"P{n}")], serving=serving[n], host="box") for n in (0, 1)
+    )
+
+    merged = _merge(two, one)
+    inventory = load(_write(merged, tmp_path), "inventory.json")
+
+    assert merged.notes == (f"lab/a was not served alike: digest is d1 in {one}, d2 in {two}",)
+    assert inventory["targets"][A.label]["server"] is None
+    assert [part["targets"][A.label]["server"]["digest"] for part in inventory["parts"]] == ["d1", "d2"]
+
+
+def test_each_machine_may_reach_its_own_server(tmp_path: Path) -> None:
+    """The address and the key's variable may differ, which is told; so may what shapes no request."""
+    one = store(tmp_path / "one", [row(A, "P1")])
+    two = store(
+        tmp_path / "two",
+        [row(A, "P2")],
+        providers={"lab": {"kind": "ollama_openai", "base_url": "http://10.0.0.2/v1"}},
+        retries=0,
+        concurrency={"everywhere": 4, "by_provider": {}},
+        fail_unavailable=True,
+    )
+
+    merged = _merge(one, two)
+    config = load(_write(merged, tmp_path), "config.json")
+
+    assert merged.notes == (
+        f"lab was asked at different addresses: http://127.0.0.1:1/v1 in {one}, http://10.0.0.2/v1 in {two}",
+    )
+    assert config["providers"] == {"lab": {"kind": "ollama_openai", "base_url": None}}
+    assert (config["retries"], config["concurrency"], config["verdict"]) == (None, None, "cells")
+    assert [part["retries"] for part in config["parts"]] == [5, 0]
+
+
+# --- what is refused ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        pytest.param({"stream": False}, "stream is true in {one}, false in {two}", id="stream"),
+        pytest.param({"timeout_s": 5.0}, "timeout_s is 300.0 in {one}, 5.0 in {two}", id="timeout"),
+        pytest.param({"temperature": 1}, "temperature is 0 in {one}, 1 in {two}", id="temperature"),
+        pytest.param(
+            {"providers": {"lab": {"kind": "openai_responses"}}},
+            "kind of the provider lab is ollama_openai in {one}, openai_responses in {two}",
+            id="provider-kind",
+        ),
+    ],
+)
+def test_settings_that_shape_a_request_must_be_equal(
+    tmp_path: Path, changes: dict[str, Any], told: str
+) -> None:
+    """Runs that asked differently are refused, with both values and both runs."""
+    one = store(tmp_path / "one", [row(A, "P1")])
+    two = store(tmp_path / "two", [row(A, "P2")], **changes)
+
+    refusal = _refusal(two, one)
+
+    assert refusal == told.format(one=one, two=two) + ". Merge runs that asked alike; ask the others again."
+
+
+def test_one_prompt_with_two_definitions_is_refused(tmp_path: Path) -> None:
+    """The refusal names suite, prompt, keys and runs, the first five."""
+    ids = [f"P{number}" for number in range(8)]
+    one = store(tmp_path / "one", [row(A, prompt_id) for prompt_id in ids])
+    two = store(
+        tmp_path / "two",
+        [row(B, prompt_id) for prompt_id in ids],
+        prompts=[definition(prompt_id, validator={"type": "exact", "value": "x"}) for prompt_id in ids],
+    )
+
+    refusal = _refusal(one, two)
+
+    assert f"{SUITE}: the prompt P0 has another validator in {one}, {two}; " in refusal
+    assert "P4" in refusal
+    assert "P5" not in refusal
+    assert "and 3 more" in refusal
+
+
+def test_one_id_in_two_suites_is_two_prompts(tmp_path: Path) -> None:
+    """P1 of another suite is another prompt, and its row another cell."""
+    one = store(tmp_path / "one", [row(A, "P1")])
+    two = store(
+        tmp_path / "two", [row(A, "P1", suite="s2")], prompts=[definition("P1", suite="s2", prompt="Else.")]
+    )
+
+    assert _merge(one, two).new.n_selected == {A: 2}
+
+
+def test_the_same_row_twice_is_one_row(tmp_path: Path) -> None:
+    """A shard that was copied, and merged with its copy, counts once; its cells too."""
+    records = [row(A, "P1"), row(A, "P2"), row(B, "P1")]
+    one = store(tmp_path / "one", records)
+    copy = store(tmp_path / "copy", records[:2])
+
+    merged = _merge(one, copy, one)
+
+    assert merged.new.n_selected == {A: 2, B: 1}
+    assert len(merged.new.rows) == 3
+    assert merged.notes == ("2 cells have the same row in several runs; it is kept once",)
+
+
+def test_different_rows_of_a_cell_are_refused(tmp_path: Path) -> None:
+    """Without a word of the user's, nobody can say which of two rows counts."""
+    one = store(tmp_path / "one", [row(A, f"P{number}") for number in range(7)])
+    two = store(tmp_path / "two", [row(A, f"P{number}", ended_at_ms=9) for number in range(7)])
+
+    refusal = _refusal(one, two)
+
+    assert refusal.startswith(f"different rows of one cell: {SUITE}::P0[lab/a] ({one}, {two}), ")
+    assert "P5[" not in refusal
+    assert refusal.endswith(
+        "and 2 more. Give --prefer=newest or --prefer=oldest, or leave one of the runs out."
+    )
+
+
+@pytest.mark.parametrize(("prefer", "kept"), [("newest", [5000, 1200]), ("oldest", [1100, 300])])
+def test_the_user_may_say_which_row_counts(tmp_path: Path, prefer: str, kept: list[int]) -> None:
+    """The row that ended last, or first, stays, whichever run it is in."""
+    one = store(tmp_path / "one", [row(A, "P1", ended_at_ms=5000), row(A, "P2", ended_at_ms=300)])
+    two = store(tmp_path / "two", [row(A, "P1", ended_at_ms=1100), row(A, "P2", ended_at_ms=1200)])
+
+    merged = _merge(one, two, prefer=prefer)
+
+    assert [found.record.ended_at_ms for found in merged.new.rows] == kept
+    assert merged.new.n_selected == {A: 2}
+    assert merged.notes == (f"2 cells have different rows; the {prefer} is kept",)
+
+
+def test_the_last_row_of_a_cell_counts(tmp_path: Path) -> None:
+    """A resumed run that was killed may hold an older row of a cell before the newer one."""
+    path = store(tmp_path / "one", [row(A, "P1", violation="old"), row(A, "P1")], n_selected={A: 1})
+
+    assert [found.record.violation for found in _merge(path).new.rows] == [None]
+
+
+def test_a_run_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk ends the merge, and no half of a run stays behind."""
+    path = store(tmp_path / "one", [row(A, "P1")])
+
+    def full(self: RunDirectory, name: str, text: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(rewriting.RunDirectory, "write_text", full)
+
+    with pytest.raises(OSError, match="No space left"):
+        _write(_merge(path), tmp_path / "runs")
+
+    assert list((tmp_path / "runs").iterdir()) == []

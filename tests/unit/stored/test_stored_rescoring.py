@@ -1,0 +1,535 @@
+"""Replies in rows are judged anew."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.asking.cell_records import record_of
+from pytest_openclaw.core.redact import Redactor
+from pytest_openclaw.judging.judge import judge
+from pytest_openclaw.stored.parts import read_part
+from pytest_openclaw.stored.rescoring import Change, Rescored, readings, rescore_part, rescore_record
+from pytest_openclaw.stored.rewriting import write_run
+from pytest_openclaw.stored.rules import todays_rules
+from pytest_openclaw.suites import load_suite
+from pytest_openclaw.types import faults
+from pytest_openclaw.types.prompts import Cell, Prompt
+from pytest_openclaw.types.records import Record
+from pytest_openclaw.types.replies import Ending, Reply, Timing, Turn, Verdict
+from pytest_openclaw.types.rows import from_row, to_row
+from pytest_openclaw.types.targets import Target
+from pytest_openclaw.types.tool_calls import Tool, ToolCall
+from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
+from tests.searching import examples
+from tests.unit.stored.stored_runs import A, definition, row, store
+
+ROOT = Path(__file__).parents[3]
+TARGET = Target(provider="lab", model="m")
+TIMING = Timing(started_at_ms=1000, ended_at_ms=1100, e2e_ms=99.6, ttft_ms=20.4, ttfo_ms=30.1)
+
+
+@dataclass(frozen=True)
+class Reasoned:
+    """A guest that sees all of a reply: thinking, blanks, tokens and times."""
+
+    type: ClassVar[str] = "reasoned"
+
+    def check(self, reply: Reply) -> Verdict:
+        parsed = {
+            "text": reply.text,
+            "reasoning": reply.reasoning,
+            "raw": reply.raw,
+            "ended": [reply.finish_reason, reply.effective_model],
+            "half a character": "\ud800",
+            "tokens": reply.output_tokens,
+            "started": reply.timing and reply.timing.started_at_ms,
+        }
+        return Verdict(
+            passed=not reply.reasoning, violation="it thought" if reply.reasoning else None, parsed=parsed
+        )
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A guest with a fault of its own."""
+
+    type: ClassVar[str] = "broken"
+    how: str = "raise"
+
+    def check(self, reply: Reply) -> Verdict:
+        if self.how == "fail":
+            pytest.fail("no rule")
+        raise ZeroDivisionError("no rule")
+
+
+@dataclass(frozen=True)
+class Exchanged:
+    """A guest that sees all of a scripted exchange."""
+
+    type: ClassVar[str] = "exchanged"
+
+    def check(self, reply: Reply) -> Verdict:
+        turns = [
+            [
+                one.text,
+                one.reasoning,
+                [asdict(call) for call in one.calls],
+                one.results,
+                one.finish_reason,
+                one.input_tokens,
+            ]
+            for one in reply.turns
+        ]
+        parsed = {"turns": turns, "text": reply.text, "raw": reply.raw, "ended": reply.ended_by}
+        return Verdict(passed=True, parsed=parsed)
+
+
+REGISTRY = build_registry(("tests", validator) for validator in (*BUILTIN, Reasoned, Exchanged, Broken))
+
+
+def _prompt(spec: dict[str, Any], **changes: Any) -> Prompt:
+    base = Prompt(
+        suite="s",
+        id="P1",
+        name="one",
+        prompt="Do.",
+        validator=build_validator(spec, REGISTRY),
+        validator_spec=spec,
+    )
+    return replace(base, **changes)
+
+
+def _measured(prompt: Prompt, reply: Reply, secrets: tuple[str, ...] = ()) -> Record:
+    """The row of a live run, as it is read back from its file."""
+    reply = replace(reply, raw=reply.raw or reply.text, timing=TIMING)
+    ending = Ending(result=reply, timing=TIMING)
+    cell = Cell(prompt=prompt, target=TARGET)
+    record = record_of("r", cell, ending, judge(prompt, reply), Redactor.of(secrets))
+    return from_row(json.loads(json.dumps(to_row(record))))
+
+
+def turn(**changes: Any) -> dict[str, Any]:
+    """A turn of a scripted exchange, as a row has it."""
+    base: dict[str, Any] = {
+        "text": "",
+        "reasoning": "",
+        "calls": [],
+        "e2e_ms": 5,
+        "ttft_ms": 1,
+        "input_tokens": 3,
+        "output_tokens": 2,
+        "finish_reason": "stop",
+    }
+    return {**base, **changes}
+
+
+def _channelled(reasoning: str, text: str, **more: Any) -> Reply:
+    """A reply with a separate reasoning channel, as the built-in providers write it."""
+    raw = f"<think>\n{reasoning}\n</think>\n\n{text}" if reasoning else text
+    return Reply(text=text, reasoning=reasoning, raw=raw, **more)
+
+
+def _same(one: Record | str, other: Record) -> bool:
+    return isinstance(one, Record) and json.dumps(to_row(one)) == json.dumps(to_row(other))
+
+
+YES = {"type": "exact", "value": "yes"}
+FREE = {"type": "tool_invocation", "expected_tools": ["free"]}
+RESTRAINT = {"type": "not", "validator": {"type": "tool_invocation", "expected_tools": []}}
+RULES = [YES, FREE, RESTRAINT, {"type": "max_words", "value": 2}, {"type": "noop"}, {"type": "reasoned"}]
+
+
+# --- laws ---------------------------------------------------------------------------------------
+
+_PIECES = st.sampled_from(
+    ["<think>", "</think>", "<think>\n", "\n</think>\n\n", "\n", " ", "yes", "`free -h`", "no.", "`", "é"]
+)
+_TEXTS = st.lists(_PIECES, max_size=7).map("".join)
+
+
+@given(text=_TEXTS, spec=st.sampled_from(RULES), calls=st.lists(st.sampled_from(["free", "df"]), max_size=2))
+def test_a_reply_in_one_text_is_judged_the_same_again(
+    text: str, spec: dict[str, Any], calls: list[str]
+) -> None:
+    """Without a change of rules no row changes; only one that cannot be read in one way is left alone."""
+    prompt = _prompt(spec)
+    tool_calls = tuple(ToolCall(name=name, arguments="{}", id=name) for name in calls)
+
+    record = _measured(
+        prompt,
+        Reply(text=text, tool_calls=tool_calls, output_tokens=7, finish_reason="stop", effective_model="m2"),
+    )
+    again = rescore_record(record, prompt)
+
+    assert _same(again, record) or again == "unclear"
+    if not text.startswith("<think>\n"):
+        assert again != "unclear"
+
+
+_TURNS = st.lists(
+    st.builds(
+        Turn,
+        text=_TEXTS,
+        reasoning=_TEXTS,
+        calls=st.lists(
+            st.builds(ToolCall, name=st.just("read"), arguments=st.just("{}"), id=st.none() | st.just("c")),
+            max_size=2,
+        ).map(tuple),
+        results=st.just(("one", "two")),
+        finish_reason=st.none() | st.just("stop"),
+        input_tokens=st.none() | st.just(3),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@given(
+    turns=_TURNS,
+    more=st.sampled_from(["", "x" * 40_000]),
+    ended=st.sampled_from(["answer", "malformed_call"]),
+)
+@examples(20)
+def test_an_exchange_is_judged_the_same_again(turns: list[Turn], more: str, ended: Any) -> None:
+    """Its turns hold all of it: nothing is unclear, and nothing is lost where `raw_output` was cut."""
+    turns = [replace(one, results=one.results[: len(one.calls)]) for one in turns]
+    turns = [replace(one, text=one.text + more) for one in turns]
+    raws = [_channelled(one.reasoning, one.text).raw for one in turns]
+    reply = Reply(
+        text=turns[-1].text,
+        reasoning=turns[-1].reasoning,
+        raw="\n\n".join(raw for raw in raws if raw),
+        tool_calls=tuple(call for one in turns for call in one.calls),
+        turns=tuple(turns),
+        ended_by=ended,
+    )
+    prompt = _prompt({"type": "exchanged"})
+
+    record = _measured(prompt, reply)
+
+    assert _same(rescore_record(record, prompt), record)
+
+
+@given(reasoning=_TEXTS, text=_TEXTS, spec=st.sampled_from(RULES), refused=st.booleans())
+def test_a_reasoning_channel_is_judged_the_same_again(
+    reasoning: str, text: str, spec: dict[str, Any], refused: bool
+) -> None:
+    """Whatever a model thinks, a row never changes for it without a change of rules."""
+    prompt = _prompt(spec)
+
+    record = _measured(prompt, _channelled(reasoning, text, refusal="No." if refused else None))
+    again = rescore_record(record, prompt)
+
+    assert _same(again, record) or again == "unclear"
+
+
+@given(
+    reasoning=st.text("abc \n.`", max_size=20),
+    text=st.text("yes no\n`-", min_size=1, max_size=20),
+    spec=st.sampled_from(RULES[:-1]),
+)
+def test_plain_thinking_is_always_clear(reasoning: str, text: str, spec: dict[str, Any]) -> None:
+    """Thinking without tags of its own is told from the answer, by a channel or in the text."""
+    prompt = _prompt(spec)
+    for reply in (_channelled(reasoning, text), Reply(text=f"<think>{reasoning}</think>{text}")):
+        record = _measured(prompt, reply)
+
+        assert _same(rescore_record(record, prompt), record)
+
+
+def _shipped() -> Iterator[Any]:
+    for path in sorted((ROOT / "benchmarks").glob("prompts_*.toml")):
+        prompts = {
+            prompt.id: prompt for prompt in load_suite(path, name=path.name, registry=REGISTRY).prompts
+        }
+        replies = tomllib.loads(
+            (ROOT / "tests/suites" / f"replies_{path.stem.removeprefix('prompts_')}.toml").read_text("utf-8")
+        )
+        for prompt_id, entry in replies.items():
+            texts = [
+                entry["right"],
+                entry["wrong"],
+                *entry.get("also_right", []),
+                *entry.get("also_wrong", []),
+            ]
+            yield pytest.param(prompts[prompt_id], texts, id=prompt_id)
+
+
+@pytest.mark.parametrize(("prompt", "texts"), [*_shipped()])
+def test_replies_to_the_shipped_suites_are_judged_the_same_again(prompt: Prompt, texts: list[str]) -> None:
+    """Every reply of the tables, with and without thinking, keeps its row."""
+    for text in texts:
+        for reply in (
+            Reply(text=text),
+            Reply(text=f"<think>\nLet me see.\n</think>\n\n{text}"),
+            _channelled("I could call `rm -rf /`.", text),
+        ):
+            record = _measured(prompt, reply)
+
+            assert _same(rescore_record(record, prompt), record)
+
+
+# --- single rows --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "reply", "after"),
+    [
+        pytest.param(YES, {**YES, "value": "no"}, Reply(text="yes"), (False, None), id="passed-to-failed"),
+        pytest.param(
+            {**YES, "value": "no"}, YES, Reply(text="<think>x</think>yes"), (True, None), id="to-passed"
+        ),
+        pytest.param(YES, {"type": "noop"}, Reply(text="no"), (None, None), id="to-not-judged"),
+        pytest.param(YES, FREE, Reply(text="run `free -h` now"), (True, "valid"), id="to-a-tool-prompt"),
+        pytest.param(
+            YES,
+            FREE,
+            Reply(tool_calls=(ToolCall(name="free", arguments="{}"),)),
+            (True, "valid"),
+            id="native-call",
+        ),
+        pytest.param(
+            FREE, RESTRAINT, Reply(text="run `free -h` now"), (False, "called_needlessly"), id="restraint"
+        ),
+    ],
+)
+def test_the_new_rule_decides(
+    then: Any, now: Any, reply: Reply, after: tuple[bool | None, str | None]
+) -> None:
+    """Verdict and tool use follow the rule of today; what was measured stays."""
+    old = _measured(_prompt(then), reply)
+
+    new = rescore_record(old, _prompt(now))
+
+    assert isinstance(new, Record)
+    assert (new.objective_pass, new.tool_outcome) == after
+    kept = (
+        "raw_output",
+        "started_at_ms",
+        "e2e_ms",
+        "ttft_ms",
+        "output_tokens",
+        "run_id",
+        "tool_call_details",
+    )
+    assert [getattr(new, name) for name in kept] == [getattr(old, name) for name in kept]
+
+
+def test_an_older_expectation_is_renewed() -> None:
+    """`expected_tool_calls` of the prompt count as the validator's own list does."""
+    old = _measured(_prompt(YES), Reply(text="yes, `free -h`"))
+
+    new = rescore_record(old, _prompt(YES, expected_tool_calls=("free",)))
+
+    assert isinstance(new, Record)
+    assert (new.tool_use_success, new.tool_outcome, new.objective_pass) == (True, "valid", False)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        pytest.param(Reply(text="yes", refusal="I will not."), id="refusal"),
+        pytest.param(Reply(text="yes", finish_reason="refusal"), id="refusal-at-the-end"),
+        pytest.param(Reply(text="yes", finish_reason="content_filter"), id="filter"),
+        pytest.param(Reply(text=" \n"), id="empty"),
+        pytest.param(Reply(text="<think>yes</think>"), id="thinking-alone"),
+    ],
+)
+def test_no_answer_stays_none(reply: Reply) -> None:
+    """A refused, filtered or empty answer gets no verdict; as a tool cell it counts as one without a call."""
+    old = _measured(_prompt(YES), reply)
+
+    new = rescore_record(old, _prompt(FREE))
+
+    assert isinstance(new, Record)
+    assert new == replace(old, tool_outcome="no_call", tool_demand="call")
+
+
+@pytest.mark.parametrize(
+    ("calls", "outcome"), [((ToolCall(name="read"),), "called_needlessly"), ((), "restrained")]
+)
+def test_a_refusal_takes_no_call_back(calls: tuple[ToolCall, ...], outcome: str) -> None:
+    """What was called beside it where nothing may be called stays needless."""
+    prompt = _prompt({"type": "tool_call", "calls": []}, tools=(Tool(name="read"),), tools_spec=["read"])
+    record = _measured(prompt, Reply(refusal="No.", tool_calls=calls))
+
+    assert record.tool_outcome == outcome
+    assert rescore_record(record, prompt) == record
+
+
+def test_a_filter_that_answered_with_an_error_counts_for_tools() -> None:
+    """A row of a content filter without any reply is a tool cell under a tool rule, as it is live."""
+    fault = faults.refused_by_server("lab", "m", faults.WireError(status=400, code="content_filter"))
+    ending = Ending(result=fault, timing=TIMING)
+    old, live = (
+        record_of("r", Cell(prompt=_prompt(spec), target=TARGET), ending, None, Redactor())
+        for spec in (YES, FREE)
+    )
+
+    assert rescore_record(old, _prompt(FREE)) == live
+
+
+def test_a_fault_stays() -> None:
+    """A cell that was not answered says nothing about a rule."""
+    old = row(A, "P1", availability_status="error", failure_type="timeout", success=False, raw_output="yes")
+
+    assert rescore_record(old, _prompt(YES)) is old
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        pytest.param({"truncated": True}, "truncated", id="cut"),
+        pytest.param({"truncated": True, "cut": {"raw_output": 1}}, "truncated", id="cut-text"),
+        pytest.param({"truncated": True, "cut": {"tool_call_details": 1}}, "truncated", id="cut-calls"),
+        pytest.param(
+            {"truncated": True, "cut": {"answer": 1}, "turns": (turn(),)}, "truncated", id="not-judged"
+        ),
+        pytest.param(
+            {"truncated": True, "cut": {"turns": 1}, "turns": (turn(),)}, "truncated", id="cut-turns"
+        ),
+        pytest.param({"raw_output": "the key is [secret]."}, "secret", id="secret"),
+        pytest.param(
+            {"tool_call_details": ({"id": None, "name": "curl", "arguments": '{"key": "[secret]"}'},)},
+            "secret",
+            id="secret-in-a-call",
+        ),
+        pytest.param(
+            {
+                "turns": (
+                    turn(calls=({"id": None, "name": "read", "arguments": "{}", "result": "[secret]"},)),
+                )
+            },
+            "secret",
+            id="secret-in-a-result",
+        ),
+        pytest.param(
+            {"raw_output": "<think>\na\n</think>\n\nno</think>\nyes"}, "unclear", id="tags-in-thinking"
+        ),
+    ],
+)
+def test_a_row_that_lacks_its_reply_keeps_its_verdict(changes: dict[str, Any], reason: str) -> None:
+    """What was cut, taken out or mixed up is not guessed at."""
+    assert rescore_record(row(A, "P1", **changes), _prompt(YES)) == reason
+
+
+def test_a_secret_is_taken_out_once() -> None:
+    """The law holds for redacted rows because they are left alone."""
+    old = _measured(_prompt(YES), Reply(text="it is hunter2hunter2"), secrets=("hunter2hunter2",))
+
+    assert rescore_record(old, _prompt(YES)) == "secret"
+
+
+@pytest.mark.parametrize("how", ["raise", "fail"])
+def test_a_validator_that_breaks_is_a_harness_error(how: str) -> None:
+    """The row says so, as in a live run, and keeps what the model said."""
+    old = _measured(_prompt(YES), Reply(text="yes", output_tokens=1))
+
+    new = rescore_record(old, _prompt({"type": "broken", "how": how}))
+
+    assert isinstance(new, Record)
+    assert (new.availability_status, new.failure_type, new.objective_pass) == ("error", "harness_error", None)
+    assert new.fault_message is not None
+    assert "no rule" in new.fault_message
+    assert (new.raw_output, new.output_tokens) == ("yes", 1)
+    assert Change(before=old, after=new).verdicts == ("passed", "harness_error")
+
+
+def test_every_reading_of_a_row_is_tried() -> None:
+    """A `<think>` block may be the text's own or a channel; each end of it may be the right one."""
+    texts = [
+        reply.text for reply in readings(row(A, "P1", raw_output="<think>\na\n</think>\n\nb\n</think>\n\nc"))
+    ]
+
+    assert texts == ["<think>\na\n</think>\n\nb\n</think>\n\nc", "b\n</think>\n\nc", "c"]
+
+
+def test_a_hostile_reply_is_not_read_in_thousands_of_ways() -> None:
+    """A row of nothing but ends of thinking is left alone, in no time."""
+    hostile = "<think>\n" + "\n</think>\n\n" * 5000
+
+    assert rescore_record(row(A, "P1", raw_output=hostile), _prompt(YES)) == "unclear"
+
+
+# --- whole runs ---------------------------------------------------------------------------------
+
+
+def _suite(folder: Path, name: str, prompts: list[dict[str, Any]]) -> None:
+    path = folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(prompts))
+
+
+def _rescored(path: Path) -> Rescored:
+    part = read_part(path)
+    return rescore_part(part, todays_rules(part, path.parent, REGISTRY), version="9.9")
+
+
+def test_a_run_is_judged_by_its_suites_of_today(tmp_path: Path) -> None:
+    """Changed rows are written anew, the others stay byte for byte, in their order."""
+    rows = [
+        row(A, f"P{number}", raw_output=text, parsed_output={"text": text})
+        for number, text in ((1, "yes"), (2, "yes"), (3, "no"))
+    ]
+    prompts = [definition(f"P{number}", validator=YES, tags=["t"]) for number in (1, 2, 3)]
+    run = store(tmp_path / "one", rows, prompts=prompts)
+    today = [{"id": f"P{number}", "prompt": f"Do P{number}.", "validator": YES} for number in (1, 2, 3)]
+    today[1]["validator"] = {**YES, "value": "no"}
+    _suite(tmp_path, "benchmarks/prompts_x.json", today)
+
+    rescored = _rescored(run)
+
+    flips = [(change.after.prompt_id, *change.verdicts) for change in rescored.changes if change.flipped]
+    assert flips == [("P2", "passed", "failed"), ("P3", "passed", "failed")]
+    assert rescored.new.rows[0].line == (run / "results.jsonl").read_bytes().splitlines()[0]
+    assert [found.record.prompt_id for found in rescored.new.rows] == ["P1", "P2", "P3"]
+    assert [prompt["validator"]["value"] for prompt in rescored.new.config["prompts"]] == ["yes", "no", "yes"]
+    assert rescored.new.config["prompts"][0]["tags"] == ["t"]
+    assert rescored.new.config["rescored"] == {"run_id": "one", "pytest_openclaw": "9.9"}
+    assert rescored.notes == ()
+
+
+def test_figures_stand_in_the_order_of_the_config(tmp_path: Path) -> None:
+    """Workers may have ended the cells in any order; rows keep it, and the summary does not show it."""
+    missed = {"objective_pass": False, "violation": "no"}
+    rows = [row(A, prompt_id, **missed, truncated=True) for prompt_id in ("P3", "P1", "P2")]
+    run = store(tmp_path / "one", rows, prompts=[definition(f"P{number}") for number in (2, 3, 1)])
+
+    written = write_run(_rescored(run).new, tmp_path, "new", exactly=True, now_ms=1)
+
+    assert (written.path / "results.jsonl").read_bytes() == (run / "results.jsonl").read_bytes()
+    assert [missed.prompt_id for missed in written.summary.missed] == ["P2", "P3", "P1"]
+
+
+def test_what_cannot_be_judged_is_counted(tmp_path: Path) -> None:
+    """Rows that keep their verdict are counted by their reason, faults and missing cells told apart."""
+    rows = [
+        row(A, "P1", raw_output="yes", truncated=True, objective_pass=True),
+        row(A, "R1", raw_output="yes"),
+        row(A, "P9", raw_output="yes"),
+        row(A, "P2", availability_status="error", success=False, failure_type="timeout"),
+    ]
+    prompts = [
+        definition("P1", validator={**YES, "value": "no"}),
+        definition("P2"),
+        definition("R1", validator={"type": "python"}),
+    ]
+    run = store(tmp_path / "one", rows, prompts=prompts, n_selected={A: 5})
+
+    rescored = _rescored(run)
+
+    assert rescored.kept == {"truncated": 1, "python": 1, "unknown": 1}
+    assert (rescored.n_faults, rescored.changes) == (1, ())
+    assert rescored.notes == (
+        f"{run} is not finished: 1 of its 5 cells have no row",
+        "benchmarks/prompts_x.json is not there any more: P1, P2; judged as config.json defines",
+    )

@@ -1,0 +1,220 @@
+"""Every way a cell can end: its failure type, its status, pytest's word for it."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.types import faults
+from pytest_openclaw.types.documents import load_schema
+from pytest_openclaw.types.faults import FAILURE_TYPES, STATUSES, WireError, outcome_of, refused_by_server
+from pytest_openclaw.types.replies import Fault, Reply, Verdict
+from pytest_openclaw.types.tool_calls import ToolCall
+
+
+def _refused(**words: Any) -> Fault:
+    return refused_by_server("p", "llama3.2:3b", WireError(**words))
+
+
+# failure type → how it comes about
+MAKERS: dict[str, Fault] = {
+    "auth_missing": faults.auth_missing("p", "set a key"),
+    "quota_exhausted": _refused(status=429, code="insufficient_quota"),
+    "model_not_found": _refused(status=404, code="model_not_found"),
+    "not_installed": faults.not_installed("p", "install it"),
+    "budget_spent": faults.budget_spent("p", 5.0),
+    "connect_error": faults.unreachable("p", "u", "refused"),
+    "timeout": faults.timed_out("p", 3.0),
+    "stream_error": faults.stream_broken("p", "cut"),
+    "malformed_response": faults.malformed("p", "no JSON"),
+    "context_overflow": _refused(status=400, code="context_length_exceeded"),
+    "cli_error": faults.cli_failed("p", "it said so"),
+    "harness_error": faults.broke("p", "bug"),
+    "content_filter": _refused(status=400, code="content_filter"),
+}
+ANSWERS: dict[str, Reply] = {
+    "empty_response": Reply(text=" \n"),
+    "refusal": Reply(refusal="no"),
+    "content_filter": Reply(text="half", finish_reason="content_filter"),
+}
+VERDICTS = (None, *(Verdict(passed=passed) for passed in (True, False, None)))
+
+
+def test_every_failure_type_can_happen() -> None:
+    """No type is documented in vain, except the word of the original harness, whose rows are read."""
+    reached = {outcome_of(result).failure_type for result in (*MAKERS.values(), *ANSWERS.values())}
+
+    assert reached == FAILURE_TYPES.keys() - {"exception"}
+
+
+def test_the_published_set_is_the_set() -> None:
+    """The row's schema names exactly these types, and `http_<status>`."""
+    pattern = load_schema("row")["properties"]["failure_type"]["pattern"]
+
+    named = re.findall(r"[a-z_]+(?=[|)])", pattern.replace("http_[1-5][0-9][0-9]|", ""))
+    assert set(named) == FAILURE_TYPES.keys()
+    assert set(load_schema("row")["properties"]["availability_status"]["enum"]) == set(STATUSES)
+
+
+@pytest.mark.parametrize("failure_type", MAKERS)
+def test_each_type_is_made_as_it_is_named(failure_type: str) -> None:
+    """What each function makes bears its name and may go into a row."""
+    fault = MAKERS[failure_type]
+
+    assert fault.failure_type == failure_type
+    assert faults.checked(fault) is fault
+    assert fault.message.startswith("p: ")
+
+
+@given(
+    status=st.one_of(st.none(), st.integers(min_value=400, max_value=599), st.integers()),
+    code=st.one_of(
+        st.text(max_size=30), st.sampled_from(["insufficient_quota", "content_filter", "429", "tokens", "²"])
+    ),
+    kind=st.text(max_size=30),
+    message=st.text(max_size=60),
+)
+def test_whatever_a_server_says_is_in_the_set(status: int | None, code: str, kind: str, message: str) -> None:
+    """No wording of an error leads out of the closed set, and what is asked again is of the kind that may pass."""
+    fault = _refused(status=status, code=code, type=kind, message=message)
+
+    assert faults.checked(fault) is fault
+    assert not fault.retryable or fault.failure_type in {
+        f"http_{retried}" for retried in faults.RETRYABLE_STATUSES
+    }
+    assert not (fault.retryable and fault.reach != "cell")
+
+
+@pytest.mark.parametrize(
+    ("words", "failure_type", "status", "reach"),
+    [
+        pytest.param({"status": 401}, "http_401", "auth_error", "target", id="401"),
+        pytest.param({"status": 403}, "http_403", "auth_error", "cell", id="403"),
+        pytest.param({"status": 402}, "quota_exhausted", "rate_limited", "target", id="402"),
+        pytest.param({"status": 429}, "http_429", "rate_limited", "cell", id="429"),
+        pytest.param({"status": 429, "type": "insufficient_quota"}, "quota_exhausted", "rate_limited", "target", id="quota-in-type"),
+        pytest.param({"status": 400, "message": "Your credit balance is too low"}, "quota_exhausted", "rate_limited", "target", id="credit"),
+        pytest.param({"status": 500}, "http_500", "error", "cell", id="500"),
+        pytest.param({"status": 529, "type": "overloaded_error"}, "http_529", "error", "cell", id="529"),
+        pytest.param({"status": 404}, "http_404", "error", "cell", id="404-of-a-wrong-path"),
+        pytest.param({"status": 404, "message": 'model "llama3.2:3b" not found, try pulling it first'}, "model_not_found", "skipped_unavailable", "target", id="ollama-no-model"),
+        pytest.param({"status": 400, "message": "the request exceeds ... maximum context length is 2048"}, "context_overflow", "error", "cell", id="context-by-words"),
+        pytest.param({"message": 'model "llama3.2:3b" not found'}, "model_not_found", "skipped_unavailable", "target", id="no-model-in-a-stream"),
+        pytest.param({"message": "model qwen3 not found"}, "stream_error", "error", "cell", id="another-model-in-a-stream"),
+        pytest.param({"status": 400, "message": "llama3.2:3b does not support tools"}, "http_400", "skipped_unavailable", "cell", id="no-tools"),
+        pytest.param({"status": 400, "message": "llama3.2:3b does not support thinking"}, "http_400", "skipped_unavailable", "target", id="no-thinking"),
+        pytest.param({"type": "rate_limit_error"}, "http_429", "rate_limited", "cell", id="a-word-in-a-stream"),
+        pytest.param({"code": "503"}, "http_503", "error", "cell", id="a-number-in-a-stream"),
+        pytest.param({"message": "something else"}, "stream_error", "error", "cell", id="no-word-at-all"),
+        pytest.param({"status": 999}, "malformed_response", "error", "cell", id="999"),
+        pytest.param({"code": "²"}, "stream_error", "error", "cell", id="a-digit-that-is-no-number"),
+        pytest.param({"code": "999"}, "stream_error", "error", "cell", id="no-status"),
+    ],
+)  # fmt: skip
+def test_what_an_error_answer_means(
+    words: dict[str, Any], failure_type: str, status: str, reach: str
+) -> None:
+    """Code and type go before the HTTP status; a word or number in a stream stands for one."""
+    fault = _refused(**words)
+
+    assert (fault.failure_type, fault.status, fault.reach) == (failure_type, status, reach)
+
+
+PYTEST_OF = {
+    "ok": {"failed"},
+    "skipped_unavailable": {"skipped"},
+    "auth_error": {"error"},
+    "rate_limited": {"error"},
+    "error": {"error"},
+}
+
+
+@pytest.mark.parametrize(("status", "verdict"), [*itertools.product(STATUSES, VERDICTS)])
+def test_every_fault_has_one_outcome(status: Any, verdict: Verdict | None) -> None:
+    """Each status has its one word of pytest's, whatever stands beside it, and is never a success."""
+    outcome = outcome_of(replace(MAKERS["timeout"], status=status), verdict)
+
+    assert (outcome.status, outcome.success, outcome.failure_type) == (status, False, "timeout")
+    assert {outcome.pytest} == PYTEST_OF[status]
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+@pytest.mark.parametrize("failure_type", ANSWERS)
+def test_no_answer_fails_whatever_the_verdict(failure_type: str, verdict: Verdict | None) -> None:
+    """An empty, refused or filtered answer is the model's failure, and not judged."""
+    outcome = outcome_of(ANSWERS[failure_type], verdict)
+
+    assert (outcome.status, outcome.success, outcome.failure_type, outcome.pytest) == (
+        "ok",
+        False,
+        failure_type,
+        "failed",
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdict", "word"), [*zip(VERDICTS, ("passed", "passed", "failed", "passed"), strict=True)]
+)
+@pytest.mark.parametrize(
+    "reply",
+    [Reply(text="hi"), Reply(tool_calls=(ToolCall(name="read"),)), Reply(text="\u200b")],
+    ids=["text", "native-call", "invisible"],
+)
+def test_an_answer_passes_unless_its_verdict_is_against_it(
+    reply: Reply, verdict: Verdict | None, word: str
+) -> None:
+    """Text or a native call is an answer; only a failed verdict fails it."""
+    outcome = outcome_of(reply, verdict)
+
+    assert (outcome.status, outcome.success, outcome.failure_type, outcome.pytest) == ("ok", True, None, word)
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "attempted_again"),
+    [
+        pytest.param(faults.unreachable("p", "u", "w"), "skipped_unavailable", False, id="unreachable"),
+        pytest.param(faults.connection_lost("p", "w"), "error", True, id="lost"),
+        pytest.param(faults.engine_missing("p", "w"), "skipped_unavailable", False, id="engine-missing"),
+        pytest.param(faults.engine_died("p", "w"), "error", True, id="engine-died"),
+        pytest.param(faults.engine_died("p", "w", "text"), "error", False, id="engine-died-after-tokens"),
+        pytest.param(faults.engine_died("p", "w", for_good=True), "error", False, id="engine-died-for-good"),
+        pytest.param(faults.stream_broken("p", "w", "text"), "error", False, id="stream"),
+        pytest.param(faults.timed_out("p", 1.0), "error", False, id="timeout"),
+        pytest.param(faults.takes_no_tools("p"), "skipped_unavailable", False, id="no-tools"),
+        pytest.param(faults.context_too_small("p", "m", 9, 8, exact=True), "error", False, id="too-long"),
+        pytest.param(faults.context_cut("p", "m", 300, 200), "error", False, id="cut"),
+    ],
+)
+def test_what_is_asked_again(fault: Fault, status: str, attempted_again: bool) -> None:
+    """A lost connection may pass by itself; what brought tokens, or nobody at all, is final."""
+    assert (fault.status, fault.retryable) == (status, attempted_again)
+
+
+def test_cells_that_are_not_asked_say_whose_fault_it_was() -> None:
+    """The fault that stopped a lane or target is told by each later cell, without another's text or times."""
+    found = replace(faults.unreachable("p", "u", "refused"), raw="half")
+
+    later = faults.not_asked(found)
+
+    assert (later.failure_type, later.status, later.raw, later.timing) == (
+        found.failure_type,
+        found.status,
+        "",
+        None,
+    )
+    assert "nothing answers at u" in later.message
+
+
+@pytest.mark.parametrize(
+    "failure_type", ["", "bad_luck", "http_", "http_4", "http_999", "http_4xx", "HTTP_429"]
+)
+def test_a_guests_own_failure_type_is_refused(failure_type: str) -> None:
+    """The set is closed for guests too."""
+    with pytest.raises(ValueError, match="is no failure type; make faults by"):
+        faults.checked(Fault(failure_type=failure_type, status="error", message="x"))
