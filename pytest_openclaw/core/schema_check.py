@@ -27,6 +27,8 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "object": (dict,),
     "null": (type(None),),
 }
+_LONGEST_KEY = 80
+"""Characters of a key that a message shows."""
 _CHECKED = {
     "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "items", "required", "properties",
     "additionalProperties", "anyOf", "$ref",
@@ -135,8 +137,12 @@ def _properties(
     for name, inner in value.items():
         check = checks.get(name, others)
         if check and (misfit := check(inner)):
-            return f".{name}{misfit}"
+            return f".{_shortened(name)}{misfit}"
     return None
+
+
+def _shortened(key: str) -> str:
+    return key if len(key) <= _LONGEST_KEY else f"{key[:_LONGEST_KEY]}..."
 
 
 def _refused(value: Any) -> str:

@@ -81,6 +81,7 @@ def test_a_changed_run_ends_each_command_with_a_sentence(
     [
         pytest.param("show", 249611845834565, id="a-tier-of-a-million"),
         pytest.param("merge", 27926862021242, id="a-prompt-id-of-5000-digits"),
+        pytest.param("gate", 192033087414523, id="a-key-of-many-kilobytes"),
     ],
 )
 def test_what_a_search_found(folder: Path, command: str, seed: int) -> None:

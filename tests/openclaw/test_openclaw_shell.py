@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_openclaw.core.text import valid_text
@@ -22,6 +22,7 @@ from pytest_openclaw.tools.world import work, workspace
 from pytest_openclaw.tools.world.shell import Exec, Ran
 from pytest_openclaw.tools.world.workspace import ToolError, Workspace
 from pytest_openclaw.types.worlds import Command, World
+from tests.searching import examples
 
 pytestmark = [
     pytest.mark.newest,
@@ -244,7 +245,7 @@ COMMANDS = st.one_of(
 )
 
 
-@settings(max_examples=100)
+@examples(25)
 @given(commands=st.lists(COMMANDS, min_size=1, max_size=8))
 @example(commands=["mkdir g", "touch g/k", "rm g/k"])
 @example(commands=["rm d/e/f"])
@@ -281,7 +282,7 @@ PIECES = st.sampled_from([
 ])  # fmt: skip
 
 
-@settings(max_examples=100)
+@examples(25)
 @given(commands=st.lists(st.lists(st.one_of(PIECES, st.text(max_size=5))).map(" ".join), max_size=4))
 def test_whatever_is_asked_is_answered(commands):
     """No command breaks the shell, whatever it holds, and none leaves the workspace."""

@@ -60,6 +60,7 @@ def test_the_command_prints_the_page_and_writes_it(
     assert capsys.readouterr().out == text
 
 
+@pytest.mark.nightly
 def test_a_run_that_does_not_count_is_told_and_fails_the_command(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,6 +140,7 @@ def test_a_run_that_fails_does_not_count(tmp_path: Path) -> None:
         PluginRunner(tmp_path, server, words=("--no-such-option",)).run(2, 1)
 
 
+@pytest.mark.nightly
 def test_a_run_with_a_wrong_answer_does_not_count(tmp_path: Path) -> None:
     """Status 0 is not enough: each row must have passed."""
     with MockServer() as server:

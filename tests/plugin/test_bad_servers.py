@@ -283,7 +283,7 @@ LINES = {
         ),
         "error",
         {"availability_status": "error", "failure_type": "timeout", "success": False, "objective_pass": None, "attempts": 1},
-        options=("--openclaw-timeout=1",),
+        options=("--openclaw-timeout=1", "--openclaw-concurrency=8"),
     ),
 }  # fmt: skip
 

@@ -96,7 +96,6 @@ def test_the_asking_stops_when_the_budget_is_spent(project: Any) -> None:
     assert session.load("config.json")["budget_usd"] == 3.0
 
 
-@pytest.mark.under_workers
 @pytest.mark.parametrize("concurrency", [2, 4])
 def test_no_more_is_spent_than_was_in_flight(project: Any, concurrency: int) -> None:
     """What is under way when the budget is reached is paid for too, and kept."""

@@ -136,7 +136,9 @@ def test_every_end_of_a_call(project: Any) -> None:
         project, {key: text.replace("PID", str(pids.get(key))) for key, (text, _) in ENDS.items()}, slow=SLOW
     )
 
-    session = project.run("-rA", "--openclaw-retries=1", models="claude_code_cli/m1")
+    session = project.run(
+        "-rA", "--openclaw-retries=1", "--openclaw-concurrency=4", models="claude_code_cli/m1"
+    )
 
     rows = {row["prompt_id"]: row for row in session.rows}
     assert len(session.rows) == len(ENDS)

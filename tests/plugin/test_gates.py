@@ -82,7 +82,6 @@ def test_gates_decide(
         assert reason.replace("_", "\\_") in page
 
 
-@pytest.mark.under_workers
 def test_each_target_has_its_own_gate(project: Any) -> None:
     """One target that misses fails the gate, whatever the others do."""
     project.suite({"P1": ("level", {"type": "exact", "value": "high"})})

@@ -45,7 +45,6 @@ def _run_installed(project: Any, *args: str, models: str = "scripted/m") -> Any:
 # --- the examples, each as a package and as a conftest ------------------------------------------
 
 
-@pytest.mark.under_workers
 def test_the_example_of_a_provider(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """An installed package that has the hook, and nothing else, is asked by its provider's name."""
     _install(project, monkeypatch, "parrot_provider", example("parrot_provider"))

@@ -121,6 +121,7 @@ def test_a_validator_beside_the_suites(plain_project: Any) -> None:
     _holds(plain_project.run())
 
 
+@pytest.mark.nightly
 @pytest.mark.workers
 def test_a_validator_that_the_controller_cannot_see(plain_project: Any) -> None:
     """Under xdist a conftest that only workers load is a usage error that says where the validator belongs."""

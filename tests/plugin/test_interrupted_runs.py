@@ -88,7 +88,7 @@ def holds(lab: Lab, kept: list[bytes], *, told: str = "KeyboardInterrupt") -> No
 @pytest.mark.parametrize(
     ("number", "mode"),
     [
-        pytest.param(signal.SIGINT, (), id="ctrl-c-plain"),
+        pytest.param(signal.SIGINT, (), id="ctrl-c-plain", marks=pytest.mark.nightly),
         pytest.param(signal.SIGTERM, (), id="sigterm-plain", marks=pytest.mark.nightly),
         pytest.param(signal.SIGINT, ("-n", "2"), id="ctrl-c-workers", marks=pytest.mark.workers),
     ],
@@ -130,7 +130,7 @@ def test_while_a_reply_is_judged(lab: Lab, whole: Any, number: signal.Signals) -
 @pytest.mark.parametrize(
     ("hook", "mode"),
     [
-        pytest.param("pytest_keyboard_interrupt", (), id="plain"),
+        pytest.param("pytest_keyboard_interrupt", (), id="plain", marks=pytest.mark.nightly),
         pytest.param(
             "pytest_sessionfinish",
             ("-n", "2"),
@@ -157,6 +157,7 @@ def test_ctrl_c_twice(lab: Lab, whole: Any, mode: tuple[str, ...], hook: str) ->
     lab.goes_on(whole)
 
 
+@pytest.mark.nightly
 def test_an_asker_that_is_stopped_is_waited_for_with_a_bound(lab: Lab, whole: Any) -> None:
     """A process that can do nothing any more is ended, and the summary is written."""
     (lab.folder / "conftest.py").write_text(WAITS.format(seconds=0.5))

@@ -90,6 +90,7 @@ def test_kill_9_of_the_process_that_asks(lab: Lab, whole: Any, mode: tuple[str, 
     lab.goes_on(whole, mode)
 
 
+@pytest.mark.nightly
 @pytest.mark.workers
 @pytest.mark.parametrize("dist", ["load", pytest.param("loadgroup", marks=pytest.mark.nightly)])
 def test_kill_9_of_a_worker(lab: Lab, whole: Any, dist: str) -> None:

@@ -19,7 +19,6 @@ def write(project: Any, *prompts: dict[str, Any]) -> None:
     project.suite(json.dumps(entries), name="prompts_a.json")
 
 
-@pytest.mark.under_workers
 def test_a_known_failure_is_no_failure(project: Any) -> None:
     """Of the targets that its glob means, in whatever case; its row says why, and rates count the miss."""
     write(project, {"prompt": "say no", "xfail": [TOO_SMALL]})

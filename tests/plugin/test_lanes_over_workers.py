@@ -114,7 +114,7 @@ def cell_of(row: dict[str, Any]) -> tuple[str, str, str, str]:
         pytest.param(["-n", "2", "--dist=loadscope"], id="loadscope", marks=pytest.mark.nightly),
         pytest.param(["-n", "2", "--dist=loadfile"], id="loadfile", marks=pytest.mark.nightly),
         pytest.param(["-n", "2", "--dist=loadgroup"], id="loadgroup", marks=pytest.mark.nightly),
-        pytest.param(["-n", "2", "--dist=worksteal"], id="worksteal"),
+        pytest.param(["-n", "2", "--dist=worksteal"], id="worksteal", marks=pytest.mark.nightly),
     ],
 )
 def test_a_local_server_has_one_request_at_a_time(
@@ -243,6 +243,7 @@ def test_what_is_selected_is_asked_once(plain_project: Any, monkeypatch: pytest.
     assert server.most_paused_at_once <= 3
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "words", [pytest.param([], marks=pytest.mark.nightly), ["--dist=worksteal"]], ids=["ours", "worksteal"]
 )
@@ -289,6 +290,7 @@ def test_what_a_resumed_run_asks_is_every_workers(
     assert server.most_paused_at_once == 2
 
 
+@pytest.mark.nightly
 def test_every_cell_by_every_worker_is_refused(plain_project: Any) -> None:
     """`--dist=each` would make several rows of one cell; nobody is asked, and other tests may have it."""
     called = plain_project.folder / "called"

@@ -188,6 +188,7 @@ def pytest_configure_node(node):
 DIES = "import os\ndef test_that_dies():\n    os._exit(1)\n"
 
 
+@pytest.mark.nightly
 @pytest.mark.workers
 def test_ctrl_c_while_a_worker_is_replaced(plain_project: Any) -> None:
     """The session ends as interrupted, with its summary, though one worker has not been started yet."""
@@ -202,6 +203,7 @@ def test_ctrl_c_while_a_worker_is_replaced(plain_project: Any) -> None:
     assert session.summary["n_rows"] == len(session.rows)
 
 
+@pytest.mark.nightly
 @pytest.mark.workers
 def test_a_session_without_cells_is_distributed_as_ever(plain_project: Any) -> None:
     """With models in the ini, a project's own tests are xdist's, and leave no folder of runs."""

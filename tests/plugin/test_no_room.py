@@ -130,6 +130,7 @@ mount -o remount,ro runs
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("_mounts")
 def test_a_folder_that_takes_nothing(folder: Path) -> None:
     """A runs folder that is read-only is a usage error, for a new run and for one that is to go on."""

@@ -38,7 +38,6 @@ def is_warm_up(body: dict[str, Any]) -> bool:
     return bool(body["options"]["num_predict"] == 1)
 
 
-@pytest.mark.under_workers
 def test_rows(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row has the text and the thoughts, the server's counts and speed, and the times of the first tokens."""
 

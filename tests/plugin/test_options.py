@@ -151,7 +151,6 @@ def test_models_are_crossed_with_providers_and_levels(project: Any) -> None:
     assert labels == [("one", "None"), ("one", "low"), ("two", "high")]
 
 
-@pytest.mark.under_workers
 def test_a_wildcard_asks_the_provider(project: Any) -> None:
     """`provider/*` is resolved once, by the controller."""
     project.suite({"P1": ("say yes", NOOP)})

@@ -95,7 +95,6 @@ def asked(session: Any) -> list[tuple[str, str]]:
     return sorted((short(row["suite"]), row["prompt_id"]) for row in session.rows)
 
 
-@pytest.mark.under_workers
 def test_three_files_run_together(originals: Any) -> None:
     """Every prompt of every file has a row of its own, although ids stand in two of them."""
     session = originals.run(models="canned/m")

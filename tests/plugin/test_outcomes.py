@@ -145,7 +145,6 @@ def test_each_ending_has_its_row_outcome_and_status(
     assert session.status == status
 
 
-@pytest.mark.under_workers
 def test_our_own_breakage_shows_its_traceback(project: Any) -> None:
     """A broken provider is an error with a traceback, and the row keeps the reason."""
     project.suite({"P1": ("crash", EXACT)})
@@ -222,7 +221,6 @@ def test_unavailable_fails_when_asked_to(project: Any) -> None:
     assert session.status == 1
 
 
-@pytest.mark.under_workers
 def test_nothing_answered_is_a_failure_in_one_line(project: Any) -> None:
     """A run in which no cell was answered exits 1, although pytest skipped everything."""
     project.suite({"P1": ("refused", EXACT)})

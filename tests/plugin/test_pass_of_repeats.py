@@ -390,7 +390,6 @@ def write_with_tools(project: Any) -> None:
     )
 
 
-@pytest.mark.under_workers
 @pytest.mark.parametrize("concurrency", [pytest.param(1, marks=pytest.mark.nightly), 4])
 def test_a_settled_tier_ends_no_prompts_own_repeats(project: Any, concurrency: int) -> None:
     """The other repeats of the target are left out; those that a prompt asks for itself are all asked."""

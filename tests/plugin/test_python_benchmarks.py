@@ -71,7 +71,6 @@ def test_python_benchmarks_are_in_the_config(project: Any) -> None:
     assert prompt["validator"] == {"type": "python"}
 
 
-@pytest.mark.under_workers
 def test_python_benchmarks_run_once_a_target(project: Any) -> None:
     """The test is parametrized over the same targets as suites."""
     _write(project)

@@ -242,7 +242,6 @@ def test_a_settled_target_costs_no_further_call(project: Any, concurrency: int) 
     assert summary["groups"][0]["resources_after"] is not None
 
 
-@pytest.mark.under_workers
 @pytest.mark.parametrize("concurrency", [pytest.param(1, marks=pytest.mark.nightly), 4])
 def test_each_target_is_repeated_until_it_is_settled(project: Any, concurrency: int) -> None:
     """One target is settled, one by its second repeat, one by none: it is asked up to the bound."""
@@ -312,6 +311,7 @@ def test_however_it_is_distributed(plain_project: Any, dist: str) -> None:
     assert {(row["model"], row["repeat"]) for row in session.rows} >= {("bad", 1), ("shaky", 1)}
 
 
+@pytest.mark.nightly
 @pytest.mark.workers
 @pytest.mark.parametrize("concurrency", [pytest.param(1, marks=pytest.mark.nightly), 4])
 def test_a_worker_that_comes_later_knows_what_was_decided(plain_project: Any, concurrency: int) -> None:

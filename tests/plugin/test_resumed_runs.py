@@ -233,7 +233,6 @@ def ran(school: Any) -> list[str]:
     return words
 
 
-@pytest.mark.under_workers
 def test_a_kept_python_benchmark_is_not_run_again(school: Any) -> None:
     """Neither its test nor a fixture runs; its verdict is told again, with the words of its assertion."""
     python_school(school)

@@ -308,7 +308,6 @@ def test_a_server_that_is_not_there_is_tried_once(
 # --- warm-ups and lanes ---------------------------------------------------------------------------
 
 
-@pytest.mark.under_workers
 def test_each_local_target_is_warmed_up_once(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """One request of one token a target, over all workers, outside the rows and in the inventory."""
     project.suite({f"P{n}": ("Hi", NOOP) for n in range(6)})

@@ -116,7 +116,6 @@ def test_an_answer_of_megabytes_is_cut_in_its_row(project: Any) -> None:
     assert row["cut"] == {"answer": 6_000_003 - 256 * 1024, "raw_output": 6_000_003 - 64 * 1024}
 
 
-@pytest.mark.under_workers
 def test_hostile_answers_make_valid_rows(project: Any) -> None:
     """NUL, escapes, lone surrogates and mixed newlines end in a UTF-8 row; the terminal shows them spelled out."""
     project.pytester.makeconftest(

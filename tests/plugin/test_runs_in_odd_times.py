@@ -78,6 +78,7 @@ def test_a_clock_that_jumps(lab: Lab, whole: Any, mode: tuple[str, ...]) -> None
     assert all(group["wall_clock_ms"] >= 0 for group in lab.summary()["groups"])
 
 
+@pytest.mark.nightly
 def test_two_runs_at_once_in_one_folder(lab: Lab, whole: Any) -> None:
     """Each has a folder of its own and is whole; while one lives nobody goes on with it, afterwards anybody may."""
     models = BEGIN[0]

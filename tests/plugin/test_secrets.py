@@ -246,7 +246,13 @@ def test_no_secret_is_written_when_things_go_wrong(
     """Loud as pytest can be, no failure writes a key into a file, a log, a report or a traceback."""
     prepare(project, monkeypatch, server)
 
-    session = project.run(*LOUD, "--openclaw-timeout=2", "--openclaw-retries=1", models=every(*BEHAVIOURS))
+    session = project.run(
+        *LOUD,
+        "--openclaw-timeout=2",
+        "--openclaw-retries=1",
+        "--openclaw-concurrency=16",
+        models=every(*BEHAVIOURS),
+    )
 
     assert list(leaks(project.folder, session.text)) == []
     rows = session.rows
@@ -290,7 +296,7 @@ def test_no_secret_is_written_when_judging_breaks(
         pytest.param(("--tb=native",), id="native", marks=pytest.mark.nightly),
         pytest.param(("--tb=no", "-rA"), id="no"),
         pytest.param(("-q", "-q"), id="quiet", marks=pytest.mark.nightly),
-        pytest.param(("--full-trace",), id="full-trace"),
+        pytest.param(("--full-trace",), id="full-trace", marks=pytest.mark.nightly),
         pytest.param(("--openclaw-stream=off",), id="not-streamed", marks=pytest.mark.nightly),
     ],
 )

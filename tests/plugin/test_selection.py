@@ -52,7 +52,6 @@ def test_k_selects_prompts(project: Any, keyword: str, ids: list[str]) -> None:
     assert sorted(row["prompt_id"] for row in session.rows) == sorted(ids)
 
 
-@pytest.mark.under_workers
 def test_k_by_id_goes_over_all_suites(project: Any) -> None:
     """The same id in two suites is selected in both."""
     project.suite(TOML)
@@ -66,7 +65,6 @@ def test_k_by_id_goes_over_all_suites(project: Any) -> None:
     ]
 
 
-@pytest.mark.under_workers
 @pytest.mark.parametrize("node", ["P10", "P10[scripted/m]"])
 def test_node_ids_select(project: Any, node: str) -> None:
     """`file::P10` and the full node id run that prompt."""

@@ -285,6 +285,7 @@ def test_the_first_run_of_main_passes_without_a_baseline(of_main: tuple[Path, di
     assert page.count("# OpenClaw benchmark whole") == 1
 
 
+@pytest.mark.nightly
 def test_a_good_change_passes_and_its_comment_is_kept_up_to_date(hub: GitHub) -> None:
     """The first push posts a comment, the second one changes it; others' comments stay as they are."""
     hub.say("mallory", f"{MARKER}\nmine")

@@ -10,10 +10,11 @@ from typing import Any
 
 import json5
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.providers.openclaw.files import config_path, copy_config, empty_config
+from tests.searching import examples
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="paths are those of POSIX")
 
@@ -211,7 +212,7 @@ def _included(value: Any) -> set[str]:
     return own.union(*(_included(inner) for key, inner in value.items() if key != "$include"))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(50)
 @given(value=_CONFIGS, indent=st.sampled_from([None, 2]))
 def test_any_config_is_copied_with_just_what_it_includes(
     tmp_path_factory: pytest.TempPathFactory, value: Any, indent: int | None

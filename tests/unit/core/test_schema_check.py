@@ -58,6 +58,7 @@ VALUES = (
         pytest.param({"additionalProperties": {"type": "object"}}, {"a": 1}, ".a is 1", id="other-value"),
         pytest.param({"anyOf": [{"type": "null"}, {"required": ["a"]}]}, {}, ".a is missing", id="any-of"),
         pytest.param({"$ref": "#/$defs/n", "$defs": {"n": {"type": "null"}}}, 1, " is 1", id="reference"),
+        pytest.param({"additionalProperties": False}, {"k" * 5000: 1}, f".{'k' * 80}... is 1, a key that is not known", id="long-key"),
         pytest.param({"type": "null"}, "x" * 5000, f" is '{'x' * 12}...{'x' * 13}'", id="shortened"),
     ],
 )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 
 import json5
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.core.json_types import JsonObject
@@ -16,6 +16,7 @@ from pytest_openclaw.reports.json5 import comment, render_object
 from pytest_openclaw.reports.openclaw_config import KEYS, LATEST_RELEASE, patch_of, unknown_keys
 from pytest_openclaw.reports.openclaw_patch import Origin, Patch, check_command, render_patch
 from pytest_openclaw.stats.routing import Candidate, Proof, Proofs, plan_routes
+from tests.searching import examples
 from tests.unit.reports.summaries import record
 from tests.unit.stats.routes import ENOUGH, as_text, candidate, capped, rows_of, settled, target, unsettled
 
@@ -322,7 +323,7 @@ def test_a_models_name_ends_no_comment(tier: int) -> None:
 SETTLED = {tier: settled("m", tier, proofs=TEXT) for tier in (1, 2, 3)}
 
 
-@settings(max_examples=30, deadline=None)
+@examples(15)
 @given(name=st.text(max_size=40), remark=st.text(max_size=200), tier=st.sampled_from([1, 2, 3]))
 def test_any_name_can_be_read_back(name: str, remark: str, tier: int) -> None:
     """Whatever a model is called and whatever is remarked, the file holds the object."""
@@ -331,7 +332,7 @@ def test_any_name_can_be_read_back(name: str, remark: str, tier: int) -> None:
     assert _read(_render(one).text) == patch_of(plan_routes([one]))
 
 
-@settings(max_examples=50, deadline=None)
+@examples(20)
 @given(text=st.text(max_size=300))
 def test_every_line_of_a_comment_is_one(text: str) -> None:
     """No text gets out of its comment, by any line end that JSON5 knows."""

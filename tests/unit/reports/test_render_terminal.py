@@ -304,7 +304,7 @@ NAMES = [
     pytest.param("m", id="short", marks=pytest.mark.nightly),
     pytest.param(LONG, id="long", marks=pytest.mark.nightly),
     pytest.param("日本語モデル" * 6, id="wide", marks=pytest.mark.nightly),
-    pytest.param("e\u0301" * 40, id="combining"),
+    pytest.param("e\u0301" * 40, id="combining", marks=pytest.mark.nightly),
     pytest.param("😀" * 30, id="emoji", marks=pytest.mark.nightly),
     pytest.param("m\x1b[31m\x07\r\n\u202e" * 4, id="hostile"),
 ]

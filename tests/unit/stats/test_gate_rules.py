@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.session.gate_options import parse_gate_line
@@ -14,6 +14,7 @@ from pytest_openclaw.stats.gates import GateResult
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.settings import Gates
 from pytest_openclaw.types.targets import Target
+from tests.searching import examples
 from tests.unit.reports.summaries import TARGET, cell, fault, missed, record, restraint_cells, summary_of
 
 OTHER = Target(provider="lab", model="Small:1b")
@@ -170,7 +171,7 @@ EVERY_GATE = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(60, 300)
 @given(ROWS, EVERY_GATE, st.randoms(use_true_random=False))
 def test_a_missing_answer_never_overturns_a_ruling(rows: list[Record], gates: Gates, random: Any) -> None:
     """Whatever the cells without an answer say in a resumed run: what was passed stays passed, what failed failed."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.core.errors import OpenClawError
@@ -30,6 +30,7 @@ from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.rows import to_row
 from pytest_openclaw.types.settings import GateLine, Gates
 from pytest_openclaw.types.targets import Target
+from tests.searching import examples
 from tests.unit.reports.summaries import tool_cells
 from tests.unit.stored.stored_runs import SUITE, A, B, definition, files_of, load, row, store
 
@@ -89,7 +90,7 @@ def _shot(number: int) -> dict[str, int]:
     return {"taken_at_ms": number}
 
 
-@settings(max_examples=25, deadline=None)
+@examples(8)
 @given(
     _cells(), st.lists(st.integers(0, 2), min_size=14, max_size=14), st.lists(st.integers(0, 5), min_size=3)
 )
@@ -120,7 +121,7 @@ def test_the_order_of_the_runs_makes_no_difference(
     assert all(files == merged[0] for files in merged[1:])
 
 
-@settings(max_examples=25, deadline=None)
+@examples(8)
 @given(_cells(), st.lists(st.integers(0, 2), min_size=14, max_size=14))
 def test_shards_of_a_run_are_that_run(records: list[Record], hands: list[int]) -> None:
     """However a run's rows are dealt to shards, rows and summary are those of the run."""
@@ -157,7 +158,7 @@ def _unordered(group: dict[str, Any]) -> dict[str, Any]:
     return {**group, "violations": sorted(group["violations"], key=lambda one: one["violation"])}
 
 
-@settings(max_examples=25, deadline=None)
+@examples(8)
 @given(_cells(), st.lists(st.integers(0, 2), min_size=14, max_size=14))
 def test_merging_in_steps_is_merging_at_once(records: list[Record], hands: list[int]) -> None:
     """A merged run can be merged again, and nothing of its parts is lost by that."""

@@ -198,7 +198,7 @@ _TURNS = st.lists(
     more=st.sampled_from(["", "x" * 40_000]),
     ended=st.sampled_from(["answer", "malformed_call"]),
 )
-@examples(20)
+@examples(8)
 def test_an_exchange_is_judged_the_same_again(turns: list[Turn], more: str, ended: Any) -> None:
     """Its turns hold all of it: nothing is unclear, and nothing is lost where `raw_output` was cut."""
     turns = [replace(one, results=one.results[: len(one.calls)]) for one in turns]

@@ -3,12 +3,13 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.types.replies import Reply
 from pytest_openclaw.types.tool_calls import ToolCall
 from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
+from tests.searching import examples
 
 SPECS = [
     {"type": "noop"},
@@ -79,7 +80,7 @@ TEXTS = st.text(alphabet=ANY_CHARACTER) | st.lists(
 
 
 @pytest.mark.parametrize("validator", VALIDATORS, ids=[spec["type"] for spec in SPECS])
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=60, deadline=None)
+@examples(30)
 @given(text=TEXTS)
 def test_always_a_verdict(validator, text):
     """Whatever a model replies, a verdict is reached, and it can be written as JSON in UTF-8."""
@@ -101,7 +102,7 @@ def test_always_a_verdict_on_native_calls(name, arguments):
 
 
 @pytest.mark.parametrize("validator", VALIDATORS, ids=[spec["type"] for spec in SPECS])
-@settings(max_examples=20, deadline=None)
+@examples(10)
 @given(
     text=TEXTS, before=st.text(alphabet=" \t\r\n", max_size=3), after=st.text(alphabet=" \t\r\n", max_size=3)
 )
