@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.redact import Redactor
     from pytest_openclaw.types.prompts import Cell
     from pytest_openclaw.types.records import Record
-    from pytest_openclaw.types.replies import Ending
+    from pytest_openclaw.types.replies import CallResult
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class Asked:
     """
 
     cell: Cell
-    ending: Ending
+    ending: CallResult
     judgement: Judgement | None = None
 
     @property

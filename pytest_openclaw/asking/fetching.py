@@ -27,7 +27,7 @@ from pytest_openclaw.core.run_once import once_in_loop
 from pytest_openclaw.providers.prices import Prices, total_usd
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
-from pytest_openclaw.types.replies import Ending, Fault, Reply, Timing
+from pytest_openclaw.types.replies import CallResult, Fault, Reply, Timing
 from pytest_openclaw.types.requests import Request
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Job:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fetched:
+class JobResult:
     """What a job brought.
 
     Attributes:
@@ -73,7 +73,7 @@ class Fetched:
     """
 
     number: int
-    ending: Ending | None = None
+    ending: CallResult | None = None
     error: BaseException | None = None
     notes: JsonObject = field(default_factory=dict)
 
@@ -130,7 +130,7 @@ class Fetcher:
         self._ready: dict[str, asyncio.Task[JsonObject]] = {}
         self._told: set[str] = set()
 
-    async def fetch(self, job: Job) -> Fetched:
+    async def fetch(self, job: Job) -> JobResult:
         """Ask the job when its part of the lane has room."""
         received = time.perf_counter()
         notes: JsonObject = {}
@@ -146,8 +146,8 @@ class Fetcher:
                         server = await self._fingerprint(provider, job.target)
                         notes["serving"] = {**notes.get("serving", {}), "server": server}
         except Exception as error:
-            return Fetched(number=job.number, error=error, notes=notes)
-        return Fetched(number=job.number, ending=ending, notes=notes)
+            return JobResult(number=job.number, error=error, notes=notes)
+        return JobResult(number=job.number, ending=ending, notes=notes)
 
     async def served(self, target: Target) -> tuple[str, ...]:
         """Return the names of the models that the target's provider serves.
@@ -167,7 +167,7 @@ class Fetcher:
 
     # --- one job ---
 
-    async def _ask(self, provider: Provider, job: Job, received: float, notes: JsonObject) -> Ending:
+    async def _ask(self, provider: Provider, job: Job, received: float, notes: JsonObject) -> CallResult:
         if job.request.tools and not provider.takes_tools:
             return never_asked(faults.takes_no_tools(job.target.provider))
         if fault := self._lanes.down(provider.lane, job.target):
@@ -182,7 +182,7 @@ class Fetcher:
             lambda request: self._attempts(provider, replace(job, request=request), received),
         )
 
-    async def _attempts(self, provider: Provider, job: Job, received: float) -> Ending:
+    async def _attempts(self, provider: Provider, job: Job, received: float) -> CallResult:
         label = job.target.label
         cold = label not in self._asked
         self._asked.add(label)
@@ -190,7 +190,7 @@ class Fetcher:
         waited_s = 0.0
         attempt = 0
         costs: list[tuple[Reply | Fault, float | None]] = []
-        ending: Ending | None = None
+        ending: CallResult | None = None
         while True:
             if spent := self._spent(job.target):
                 return ending or never_asked(spent)
@@ -212,7 +212,7 @@ class Fetcher:
                     timeout_s=job.request.timeout_s,
                     random=random.random,
                 )
-            ending = Ending(
+            ending = CallResult(
                 result=result,
                 timing=timing,
                 attempts=attempt,
@@ -340,7 +340,7 @@ def _no_warm_up(why: str) -> JsonObject:
     return {"warm_up": {"ok": False, "e2e_ms": None, "message": why}}
 
 
-def never_asked(fault: Fault) -> Ending:
+def never_asked(fault: Fault) -> CallResult:
     """Return the ending of a cell that was not asked: it started and ended when that was decided."""
     now = epoch_ms()
-    return Ending(result=fault, timing=Timing(started_at_ms=now, ended_at_ms=now, e2e_ms=0.0), attempts=0)
+    return CallResult(result=fault, timing=Timing(started_at_ms=now, ended_at_ms=now, e2e_ms=0.0), attempts=0)

@@ -170,7 +170,7 @@ class Fault:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ending:
+class CallResult:
     """How the asking of a cell ended: with a reply or with a fault, after how many attempts.
 
     Attributes:

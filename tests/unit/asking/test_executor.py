@@ -21,7 +21,7 @@ from pytest_openclaw import CallFailed, OpenClawError, Provider
 from pytest_openclaw.asking import attempt, fetching, retry, transport
 from pytest_openclaw.asking import executor as executor_module
 from pytest_openclaw.asking.executor import Executor, ahead_of
-from pytest_openclaw.asking.fetching import Alive, Fetched, Fetcher, Job
+from pytest_openclaw.asking.fetching import Alive, Fetcher, Job, JobResult
 from pytest_openclaw.asking.job_loop import Desk
 from pytest_openclaw.asking.shares import Part
 from pytest_openclaw.core import run_once as once_module
@@ -29,7 +29,7 @@ from pytest_openclaw.core.errors import HostDied
 from pytest_openclaw.core.signals import interrupt_main_thread, interrupted_by_signals
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.prompts import Cell
-from pytest_openclaw.types.replies import Ending, Fault, Reply, Timing
+from pytest_openclaw.types.replies import CallResult, Fault, Reply, Timing
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.settings import Concurrency, Settings
 from pytest_openclaw.types.targets import Target
@@ -71,12 +71,12 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
 tokens = map(str, itertools.count())
 
 
-def asked(executor: Executor, **changes: Any) -> Ending:
+def asked(executor: Executor, **changes: Any) -> CallResult:
     """Ask a cell that nobody expected."""
     return executor.ask(next(tokens), cell(**changes))
 
 
-def asked_ahead(executor: Executor, n: int, **changes: Any) -> list[Ending]:
+def asked_ahead(executor: Executor, n: int, **changes: Any) -> list[CallResult]:
     """Ask `n` cells, which the executor knows beforehand."""
     cells = {next(tokens): cell(f"P{number}", **changes) for number in range(n)}
     executor.plan(cells.items())
@@ -84,7 +84,7 @@ def asked_ahead(executor: Executor, n: int, **changes: Any) -> list[Ending]:
     return [executor.ask(token, one) for token, one in cells.items()]
 
 
-def fault_of(ending: Ending) -> Fault:
+def fault_of(ending: CallResult) -> Fault:
     """The fault in which a cell ended."""
     assert isinstance(ending.result, Fault)
     return ending.result
@@ -501,11 +501,11 @@ def test_what_was_answered_and_not_taken_is_handed_over_at_the_end(opened: Open)
 def test_an_answer_is_kept_at_whatever_moment_the_run_ends(tmp_path: Path) -> None:
     """From the step in which the provider answers, nothing that the asking side still does can lose it."""
 
-    async def delivered(after_passes: int) -> tuple[bool, list[Fetched | Alive]]:
+    async def delivered(after_passes: int) -> tuple[bool, list[JobResult | Alive]]:
         provider = Fake(says("hi"))
         shared_dir = tmp_path / str(after_passes)
         shared_dir.mkdir()
-        came: list[Fetched | Alive] = []
+        came: list[JobResult | Alive] = []
         desk = Desk(Fetcher({"fake": provider}, Settings(), shared_dir), deliver=came.append)
         desk.open()
         request = executor_module.request_for(cell(), Settings())
@@ -520,7 +520,7 @@ def test_an_answer_is_kept_at_whatever_moment_the_run_ends(tmp_path: Path) -> No
     for after_passes in range(40):
         is_answered, came = asyncio.run(delivered(after_passes))
         was_answered.append(is_answered)
-        replies = [one.ending.result for one in came if isinstance(one, Fetched) and one.ending]
+        replies = [one.ending.result for one in came if isinstance(one, JobResult) and one.ending]
         assert [type(reply) for reply in replies] == [Reply] * is_answered, f"after {after_passes} passes"
     assert set(was_answered) == {False, True}
 
@@ -551,21 +551,21 @@ def test_an_answer_that_comes_with_an_interruption_is_kept(
     """Whoever waits for an answer is interrupted just as it comes: it is there at the end all the same."""
 
     class Interrupting(Desk):
-        def __init__(self, fetcher: Fetcher, deliver: Callable[[Fetched | Alive], None]) -> None:
-            def deliver_and_interrupt(message: Fetched | Alive) -> None:
+        def __init__(self, fetcher: Fetcher, deliver: Callable[[JobResult | Alive], None]) -> None:
+            def deliver_and_interrupt(message: JobResult | Alive) -> None:
                 deliver(message)
                 interrupt_main_thread()
 
             super().__init__(fetcher, deliver_and_interrupt)
 
-    def wait_for_both(executor: Executor, taken: list[Ending]) -> None:
+    def wait_for_both(executor: Executor, taken: list[CallResult]) -> None:
         taken.append(asked(executor))
         time.sleep(60)
 
     monkeypatch.setattr(transport, "Desk", Interrupting)
     for number in range(20):
         executor = opened(Fake(says("hi")))
-        taken: list[Ending] = []
+        taken: list[CallResult] = []
         with interrupted_by_signals(), pytest.raises(KeyboardInterrupt):
             wait_for_both(executor, taken)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.asking.budget import Purse
-from pytest_openclaw.asking.fetching import Fetched, Fetcher, Job
+from pytest_openclaw.asking.fetching import Fetcher, Job, JobResult
 from pytest_openclaw.asking.shares import Part
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
@@ -70,11 +70,11 @@ def test_without_a_budget_nothing_is_written(tmp_path: Path) -> None:
 
 def fetch(
     folder: Path, provider: Fake, *requests: dict[str, Any], budget_usd: float | None = 10.0, **settings: Any
-) -> list[Fetched]:
+) -> list[JobResult]:
     """Ask these one after the other."""
     chosen = Settings(targets=(TARGET,), prices=(PRICE,), budget_usd=budget_usd, **{"retries": 0, **settings})
 
-    async def asking() -> list[Fetched]:
+    async def asking() -> list[JobResult]:
         fetcher = Fetcher({"fake": provider}, chosen, folder)
         told = []
         for number, request in enumerate(requests):
@@ -86,7 +86,7 @@ def fetch(
     return asyncio.run(asking())
 
 
-def endings(told: list[Fetched]) -> list[tuple[str, int, float | None]]:
+def endings(told: list[JobResult]) -> list[tuple[str, int, float | None]]:
     """How each ended, after how many attempts, at what cost."""
     found = []
     for one in told:
