@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 from pytest_openclaw.asking.attempt import ask_once, within
-from pytest_openclaw.asking.budget import Purse
+from pytest_openclaw.asking.budget import SpentBudget
 from pytest_openclaw.asking.endpoint_limits import Lanes
 from pytest_openclaw.asking.exchanges import hold_exchange
 from pytest_openclaw.asking.resources import collect_snapshot
@@ -125,7 +125,7 @@ class Fetcher:
         )
         self._prices = Prices(providers, settings)
         self._prices.get_ready(target for target in settings.targets if target.provider in providers)
-        self._purse = Purse(shared_dir, settings.budget_usd)
+        self._budget = SpentBudget(shared_dir, settings.budget_usd)
         self._asked: set[str] = set()
         self._ready: dict[str, asyncio.Task[JsonObject]] = {}
         self._told: set[str] = set()
@@ -234,15 +234,15 @@ class Fetcher:
 
     def _spent(self, target: Target) -> Fault | None:
         """Why nobody is asked any more, once the budget is spent."""
-        if not self._purse.is_empty:
+        if not self._budget.is_empty:
             return None
-        assert self._purse.budget_usd is not None, "only a budget can be spent"
-        return faults.budget_spent(target.provider, self._purse.budget_usd)
+        assert self._budget.budget_usd is not None, "only a budget can be spent"
+        return faults.budget_spent(target.provider, self._budget.budget_usd)
 
     def _charge(
         self, provider: Provider, target: Target, request: Request, result: Reply | Fault, timing: Timing
     ) -> float | None:
-        """Return what an attempt cost, and take it out of the purse.
+        """Return what an attempt cost, and take it out of the budget.
 
         What the server did not count is taken out at the most that it can have been: the budget is a promise.
         """
@@ -251,7 +251,7 @@ class Fetcher:
         if paid_usd is None and (isinstance(result, Reply) or result.failure_type in faults.UNPRICED):
             turns = request.world.steps if request.world and provider.plays_worlds else 1
             paid_usd = turns * self._prices.most_usd(target, request)
-        self._purse.pay(paid_usd or 0.0)
+        self._budget.pay(paid_usd or 0.0)
         return cost_usd
 
     # --- a target's first job ---

@@ -121,17 +121,17 @@ class Distributed:
 
     def _hear_spent(self, node: WorkerController, usd: float) -> None:
         """Take what a worker's machine has spent so far, and tell it to all other machines."""
-        machine, purse = self._crew.elsewhere(node), self._state.purse
+        machine, budget = self._crew.elsewhere(node), self._state.budget
         if machine is not None:
             if usd <= self._spent_usd.get(machine, 0.0):
                 return
             self._spent_usd[machine] = usd
             # Whoever asks on this machine reads it there.
-            purse.hear(sum(self._spent_usd.values()))
+            budget.hear(sum(self._spent_usd.values()))
         for other in self._nodes:
             place = self._crew.elsewhere(other)
             if place is not None and place != machine:
-                elsewhere_usd = purse.spent_usd - self._spent_usd.get(place, 0.0)
+                elsewhere_usd = budget.spent_usd - self._spent_usd.get(place, 0.0)
                 self._command(other, SPENT, elsewhere_usd=elsewhere_usd)
 
     def _command(self, node: WorkerController, name: str, **told: Any) -> None:

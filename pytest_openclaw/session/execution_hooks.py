@@ -115,7 +115,7 @@ class Cells:
                 self._state.repeats.hear(told)
                 return
             if name == SPENT:
-                self._state.purse.hear(told["elsewhere_usd"])
+                self._state.budget.hear(told["elsewhere_usd"])
                 return
             if name == "runtests" and asks_ahead:
                 self._given.extend(told["indices"])
@@ -298,7 +298,7 @@ class Cells:
             n_out, unreported = state.n_out, state.end_asking()
             told: JsonObject = {"unreported": unreported, "n_lost": n_out - len(unreported)}
             if state.settings.budget_usd is not None:
-                told["spent_usd"] = state.purse.here_usd
+                told["spent_usd"] = state.budget.here_usd
             vars(session.config)["workeroutput"][PAYLOAD] = json.dumps(told)
         self._ledger.end_asking()
 

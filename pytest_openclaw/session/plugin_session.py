@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pytest_openclaw.asking.asker import Asked, Asker
-    from pytest_openclaw.asking.budget import Purse
+    from pytest_openclaw.asking.budget import SpentBudget
     from pytest_openclaw.asking.shared_dir import SharedDir
     from pytest_openclaw.asking.shared_limits import Others
     from pytest_openclaw.core.json_types import JsonObject
@@ -152,11 +152,11 @@ class State:
         return self._shared.path
 
     @cached_property
-    def purse(self) -> Purse:
+    def budget(self) -> SpentBudget:
         """What the run has spent, by every process on this machine."""
-        from pytest_openclaw.asking.budget import Purse
+        from pytest_openclaw.asking.budget import SpentBudget
 
-        return Purse(self.shared_path, self.settings.budget_usd)
+        return SpentBudget(self.shared_path, self.settings.budget_usd)
 
     @cached_property
     def redactor(self) -> Redactor:

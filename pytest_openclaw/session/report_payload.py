@@ -85,7 +85,7 @@ def payload(item: pytest.Item, asked: Asked, report: pytest.TestReport, *, last:
     if state.is_worker:
         carried["n_out"] = state.n_out
         if state.settings.budget_usd is not None:
-            carried["spent_usd"] = state.purse.here_usd
+            carried["spent_usd"] = state.budget.here_usd
     return carried
 
 

@@ -213,7 +213,7 @@ class Ledger:
         assert self.run is not None, "there is something to sum up"
         try:
             self.summary = self.run.finish(
-                n_unrecorded_calls + self._n_lost, spent_usd=self._state.purse.spent_usd
+                n_unrecorded_calls + self._n_lost, spent_usd=self._state.budget.spent_usd
             )
         except OSError as error:
             self._cannot_record(error)
