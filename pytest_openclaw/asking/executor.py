@@ -1,6 +1,6 @@
-"""Asks ahead of the tests: cells in the order of their items, lane by lane, a bounded number at a time.
+"""Asks ahead of the tests: cells in the order of their items, for each endpoint a bounded number at a time.
 
-What a test needs is asked before it comes up, and no further: on each part of a lane, `ahead_of(limit)`
+What a test needs is asked before it comes up, and no further: on each part of an endpoint, `ahead_of(limit)`
 cells are asked or answered and not yet taken. So a reply is there when its test begins, and replies are
 never hoarded.
 """
@@ -43,7 +43,7 @@ def ahead_of(limit: int) -> int:
 
 @dataclass
 class _Line:
-    """The cells of one part of a lane that are still to be asked, and how many are out."""
+    """The cells of one part of an endpoint that are still to be asked, and how many are out."""
 
     part: Part
     to_ask: deque[str] = field(default_factory=deque)
@@ -100,7 +100,7 @@ class Executor:
         self._hosts: dict[type[Host], Host] = {}
         self._deaths = 0
         self._kinds = _kinds(providers)
-        self._limits = lane_limits(providers, settings)
+        self._limits = endpoint_limits(providers, settings)
         self.notes: dict[Target, JsonObject] = {}
         self.is_stopping = False
 
@@ -119,8 +119,8 @@ class Executor:
     def plan(self, cells: Iterable[tuple[str, Cell]]) -> None:
         """Learn all cells of the session, in their order; none is asked by that."""
         for token, cell in cells:
-            lane = self._providers[cell.target.provider].lane
-            line = self._lines.setdefault(lane, _Line(Part(lane, self._limits[lane])))
+            endpoint = self._providers[cell.target.provider].endpoint
+            line = self._lines.setdefault(endpoint, _Line(Part(endpoint, self._limits[endpoint])))
             self._planned[token] = _Asking(cell, line)
 
     def expect(self, tokens: Iterable[str]) -> None:
@@ -172,11 +172,11 @@ class Executor:
         return sum(len(line.out) for line in self._lines.values())
 
     def awaited(self) -> dict[str, str]:
-        """Return, by lane, the token that has been out longest without an answer; any thread may call it."""
+        """Return each endpoint's token that has waited longest for an answer; any thread may call it."""
         oldest: dict[str, str] = {}
         for token in list(self._tokens.values()):
             if asking := self._planned.get(token):
-                oldest.setdefault(asking.line.part.lane, token)
+                oldest.setdefault(asking.line.part.endpoint, token)
         return oldest
 
     def close(self) -> list[tuple[Cell, CallResult]]:
@@ -280,20 +280,20 @@ class Executor:
 
 
 def _kinds(providers: Mapping[str, Provider]) -> dict[str, type[Host]]:
-    """Return where each provider is asked; a lane is asked in one place, which keeps its limit."""
-    in_thread = {provider.lane for provider in providers.values() if not ProcessHost.can_ask(provider)}
+    """Return where each provider is asked; an endpoint is asked in one place, which keeps its limit."""
+    in_thread = {provider.endpoint for provider in providers.values() if not ProcessHost.can_ask(provider)}
     return {
-        name: ThreadHost if provider.lane in in_thread else ProcessHost
+        name: ThreadHost if provider.endpoint in in_thread else ProcessHost
         for name, provider in providers.items()
     }
 
 
-def lane_limits(providers: Mapping[str, Provider], settings: Settings) -> dict[str, int]:
-    """Return the limit of each lane: where several providers share one, the smallest of theirs."""
+def endpoint_limits(providers: Mapping[str, Provider], settings: Settings) -> dict[str, int]:
+    """Return the limit of each endpoint: where several providers share one, the smallest of theirs."""
     limits: dict[str, int] = {}
     for name, provider in providers.items():
         limit = settings.concurrency.limit(name, is_local=provider.is_local)
-        limits[provider.lane] = min(limit, limits.get(provider.lane, limit))
+        limits[provider.endpoint] = min(limit, limits.get(provider.endpoint, limit))
     return limits
 
 

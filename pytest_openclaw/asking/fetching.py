@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 from pytest_openclaw.asking.attempt import ask_once, within
 from pytest_openclaw.asking.budget import SpentBudget
-from pytest_openclaw.asking.endpoint_limits import Lanes
+from pytest_openclaw.asking.endpoint_limits import EndpointLimits
 from pytest_openclaw.asking.exchanges import hold_exchange
 from pytest_openclaw.asking.resources import collect_snapshot
 from pytest_openclaw.asking.retry import wait_before_retry
@@ -52,7 +52,7 @@ class Job:
 
     Attributes:
         number: tells this job from the others of its session.
-        part: of the lane; it holds the job back until there is room.
+        part: of the endpoint; it holds the job back until there is room.
     """
 
     number: int
@@ -120,7 +120,7 @@ class Fetcher:
         self._settings = settings
         self._shared_dir = shared_dir
         self._tell = tell
-        self._lanes = Lanes(
+        self._endpoints = EndpointLimits(
             None if others == "none" else Neighbours(shared_dir, share_slots=others == "any_cell")
         )
         self._prices = Prices(providers, settings)
@@ -131,12 +131,12 @@ class Fetcher:
         self._told: set[str] = set()
 
     async def fetch(self, job: Job) -> JobResult:
-        """Ask the job when its part of the lane has room."""
+        """Ask the job when its part of the endpoint has room."""
         received = time.perf_counter()
         notes: JsonObject = {}
         try:
             provider = self._providers[job.target.provider]
-            async with self._lanes.slot(job.part):
+            async with self._endpoints.slot(job.part):
                 ending = await self._ask(provider, job, received, notes)
                 if isinstance(ending.result, Reply) and job.target.label not in self._told:
                     # After the first answer, so that the questions wait for no loading and delay no clock;
@@ -170,7 +170,7 @@ class Fetcher:
     async def _ask(self, provider: Provider, job: Job, received: float, notes: JsonObject) -> CallResult:
         if job.request.tools and not provider.takes_tools:
             return never_asked(faults.takes_no_tools(job.target.provider))
-        if fault := self._lanes.down(provider.lane, job.target):
+        if fault := self._endpoints.down(provider.endpoint, job.target):
             return never_asked(faults.not_asked(fault))
         if spent := self._spent(job.target):
             return never_asked(spent)
@@ -195,13 +195,13 @@ class Fetcher:
             if spent := self._spent(job.target):
                 return ending or never_asked(spent)
             attempt += 1
-            in_flight = self._lanes.in_flight(provider.lane)
+            in_flight = self._endpoints.in_flight(provider.endpoint)
             result, timing = await ask_once(provider, job.request)
             costs.append((result, self._charge(provider, job.target, job.request, result, timing)))
             wait_s = None
             if isinstance(result, Fault):
                 shown = replace(result, message=self._redactor.text(result.message))
-                self._lanes.mark(provider.lane, job.target, shown)
+                self._endpoints.mark(provider.endpoint, job.target, shown)
                 if not result.sent:
                     return never_asked(result)
                 wait_s = wait_before_retry(
@@ -278,7 +278,7 @@ class Fetcher:
         """
         try:
             done = await self._once(
-                f"warm-up {target.label} {provider.lane}", lambda: self._warm_up(provider, target)
+                f"warm-up {target.label} {provider.endpoint}", lambda: self._warm_up(provider, target)
             )
         except TimeoutError:
             return _no_warm_up("another process of this run does not end its warm-up")
@@ -309,7 +309,7 @@ class Fetcher:
         """
         try:
             return await self._once(
-                f"fingerprint {target.label} {provider.lane}",
+                f"fingerprint {target.label} {provider.endpoint}",
                 lambda: within(self._settings.timeout_s, provider.fingerprint(target.model)),
             )
         except Exception as error:

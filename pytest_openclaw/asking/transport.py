@@ -62,7 +62,7 @@ class Host(Protocol):
     """Takes jobs and gives back what they brought, in any order."""
 
     def send(self, job: Job) -> None:
-        """Give it a job; it begins when there is room in the job's part of its lane."""
+        """Give it a job; it begins when there is room in the job's part of its endpoint."""
         ...
 
     def receive(self, timeout_s: float, take: Callable[[Message], None]) -> None:

@@ -63,7 +63,7 @@ class Distributed:
         }
 
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Producer) -> Scheduling | None:
-        """Keep a lane within its limit over all workers, unless the user chose how to distribute.
+        """Keep an endpoint within its limit over all workers, unless the user chose how to distribute.
 
         Where they did, the workers keep it together as they ask.
         """
@@ -179,8 +179,8 @@ class Distributed:
         from pytest_openclaw.asking.executor import ahead_of
 
         shares = self._crew.shares_of(node).items()
-        lanes = {self._state.providers[name].lane: share for name, share in shares if share}
-        return sum(map(ahead_of, lanes.values()))
+        endpoints = {self._state.providers[name].endpoint: share for name, share in shares if share}
+        return sum(map(ahead_of, endpoints.values()))
 
     @property
     def _dsession(self) -> Any:

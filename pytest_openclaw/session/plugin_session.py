@@ -309,7 +309,7 @@ class State:
         return (self._asker.executor.n_out if self._asker else 0) + (self.in_hand is not None)
 
     def awaited(self) -> dict[str, str] | None:
-        """Return each lane's longest awaited item, if this process asks; any thread may call it."""
+        """Return each endpoint's longest awaited item, if this process asks; any thread may call it."""
         return self._asker.executor.awaited() if self._asker else None
 
     def stop_asking_ahead(self) -> None:

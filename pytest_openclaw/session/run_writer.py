@@ -136,9 +136,9 @@ class Ledger:
         state = self._state
         if (terminal := terminal_of(state.config)) is None:
             return
-        lanes = {target.label: state.providers[target.provider].lane for target in plan.n_selected}
+        endpoints = {target.label: state.providers[target.provider].endpoint for target in plan.n_selected}
         n_selected = {target.label: n for target, n in plan.n_selected.items()}
-        progress = Progress(n_selected, lanes, time.monotonic)
+        progress = Progress(n_selected, endpoints, time.monotonic)
         self.progress = progress
         self.line = LiveLine(
             terminal,

@@ -160,7 +160,7 @@ class Fault:
     message: str
     retryable: bool = False
     retry_after_s: float | None = None
-    reach: Literal["cell", "target", "lane"] = "cell"
+    reach: Literal["cell", "target", "endpoint"] = "cell"
     sent: bool = True
     raw: str = ""
     timing: Timing | None = None
@@ -178,7 +178,7 @@ class CallResult:
         retry_wait_ms: waited between attempts.
         queue_ms: from the wish to ask until the first attempt was sent.
         cold_start: the first request to this target, and no warm-up came before it.
-        in_flight: requests that this process had under way on the lane then, this one included.
+        in_flight: requests that this process had under way on the endpoint then, this one included.
         cost_usd: of all attempts and turns; None if it is not known.
     """
 

@@ -64,7 +64,7 @@ def test_the_folder_in_which_processes_meet() -> None:
     )
 
     async def meet(shared: Path) -> None:
-        async with Neighbours(shared, share_slots=True).slot("lane", 1):
+        async with Neighbours(shared, share_slots=True).slot("endpoint", 1):
             await once_in_loop(shared, "later", make)
 
     async def make() -> dict[str, int]:
