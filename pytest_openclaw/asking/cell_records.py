@@ -11,16 +11,19 @@ from pytest_openclaw.judging.judge import conclude, tool_demand_of
 from pytest_openclaw.suites import known_failure_of
 from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.types.faults import outcome_of
+from pytest_openclaw.types.payloads import ReportPayload
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.replies import Fault, Reply, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, MutableMapping
 
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.core.redact import Redactor
     from pytest_openclaw.judging.judge import Judgement
     from pytest_openclaw.types.prompts import Cell
     from pytest_openclaw.types.replies import Ending, Timing, Turn
+    from pytest_openclaw.types.targets import Target
     from pytest_openclaw.types.tool_calls import Problem, ToolCall
 
 
@@ -73,6 +76,19 @@ def record_of(
         specific = _of_reply(ending.result, judgement, timing)
     # A guest's validator or a test's assertion may quote half a surrogate pair; no file or wire takes that.
     return clipped(Record(**common, **redactor.value(valid_value(specific)), cut=ending.result.cut))
+
+
+def payload_of(
+    record: Record, notes: MutableMapping[Target, JsonObject], redactor: Redactor
+) -> ReportPayload:
+    """Return what the report of a cell carries.
+
+    Args:
+        record: the cell's.
+        notes: what is new about targets; that of this cell's target is taken out.
+        redactor: takes secrets out.
+    """
+    return ReportPayload(outcome=record, **redactor.value(notes.pop(record.target, {})))
 
 
 def _of_fault(cell: Cell, fault: Fault) -> dict[str, Any]:

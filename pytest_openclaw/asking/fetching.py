@@ -21,13 +21,12 @@ from pytest_openclaw.asking.exchanges import hold_exchange
 from pytest_openclaw.asking.resources import collect_snapshot
 from pytest_openclaw.asking.retry import wait_before_retry
 from pytest_openclaw.asking.shared_limits import Neighbours
-from pytest_openclaw.core.clock import epoch_ms
 from pytest_openclaw.core.redact import Redactor
 from pytest_openclaw.core.run_once import once_in_loop
 from pytest_openclaw.providers.prices import Prices, total_usd
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
-from pytest_openclaw.types.replies import Ending, Fault, Reply, Timing
+from pytest_openclaw.types.replies import Ending, Fault, Reply
 from pytest_openclaw.types.requests import Request
 
 if TYPE_CHECKING:
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.asking.shares import Part
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.protocols import Provider
+    from pytest_openclaw.types.replies import Timing
     from pytest_openclaw.types.settings import Settings
     from pytest_openclaw.types.targets import Target
 
@@ -169,11 +169,11 @@ class Fetcher:
 
     async def _ask(self, provider: Provider, job: Job, received: float, notes: JsonObject) -> Ending:
         if job.request.tools and not provider.takes_tools:
-            return never_asked(faults.takes_no_tools(job.target.provider))
+            return Ending.never_sent(faults.takes_no_tools(job.target.provider))
         if fault := self._lanes.down(provider.lane, job.target):
-            return never_asked(faults.not_asked(fault))
+            return Ending.never_sent(faults.not_asked(fault))
         if spent := self._spent(job.target):
-            return never_asked(spent)
+            return Ending.never_sent(spent)
         await self._make_ready(provider, job.target, notes)
         if job.request.world is None or provider.plays_worlds:
             return await self._attempts(provider, job, received)
@@ -193,7 +193,7 @@ class Fetcher:
         ending: Ending | None = None
         while True:
             if spent := self._spent(job.target):
-                return ending or never_asked(spent)
+                return ending or Ending.never_sent(spent)
             attempt += 1
             in_flight = self._lanes.in_flight(provider.lane)
             result, timing = await ask_once(provider, job.request)
@@ -203,7 +203,7 @@ class Fetcher:
                 shown = replace(result, message=self._redactor.text(result.message))
                 self._lanes.mark(provider.lane, job.target, shown)
                 if not result.sent:
-                    return never_asked(result)
+                    return Ending.never_sent(result)
                 wait_s = wait_before_retry(
                     result,
                     attempt=attempt,
@@ -338,9 +338,3 @@ def _done() -> asyncio.Task[JsonObject]:
 
 def _no_warm_up(why: str) -> JsonObject:
     return {"warm_up": {"ok": False, "e2e_ms": None, "message": why}}
-
-
-def never_asked(fault: Fault) -> Ending:
-    """Return the ending of a cell that was not asked: it started and ended when that was decided."""
-    now = epoch_ms()
-    return Ending(result=fault, timing=Timing(started_at_ms=now, ended_at_ms=now, e2e_ms=0.0), attempts=0)

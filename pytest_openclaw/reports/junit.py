@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.core.text import printable
+from pytest_openclaw.types.records import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.intervals import Interval
@@ -22,12 +23,12 @@ CELL_FIELDS = (
 """Fields of a row that are short and that people filter by; the answer itself stands in results.jsonl."""
 
 
-def cell_properties(row: Mapping[str, Any]) -> list[tuple[str, str]]:
+def cell_properties(outcome: Record | object) -> list[tuple[str, str]]:
     """Return a cell's properties, named as the fields of its row; what is null is left out."""
     return [
         (f"openclaw.{name}", _text(value))
         for name in CELL_FIELDS
-        if (value := row.get(name)) not in (None, [])
+        if isinstance(outcome, Record) and (value := getattr(outcome, name)) not in (None, ())
     ]
 
 

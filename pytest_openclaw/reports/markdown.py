@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from tabulate import tabulate
-
 from pytest_openclaw.reports.comment_page import code
 from pytest_openclaw.reports.comparison import details_of, name_of, set_aside_in_words
 from pytest_openclaw.reports.money import render_usd
@@ -102,6 +100,8 @@ def _section(title: str, lines: Iterable[str]) -> list[str]:
 
 
 def _table(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> str:
+    from tabulate import tabulate
+
     return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
 
 

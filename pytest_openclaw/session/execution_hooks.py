@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, deque
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from pytest_openclaw.session import items, report_payload
 from pytest_openclaw.session.messages import DECIDED, PAYLOAD, SPENT, STOP
 from pytest_openclaw.session.plugin_session import STATE
 from pytest_openclaw.session.python_benchmarks import assert_answered, parametrize_reply
-from pytest_openclaw.session.repeat_threshold import defer
+from pytest_openclaw.session.repeat_threshold import defer, expectation_of
 from pytest_openclaw.session.report_texts import make_printable, make_warning_printable
 from pytest_openclaw.suites.keywords import base_id
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
     from pathlib import Path
 
-    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.session.plugin_session import State
     from pytest_openclaw.session.run_writer import Ledger
+    from pytest_openclaw.types.payloads import ReportPayload
     from pytest_openclaw.types.prompts import Cell
     from pytest_openclaw.types.targets import CellKey, Target
 
@@ -137,7 +137,7 @@ class Cells:
             self._planned = True
             pairs = zip(session.items, self._cells, strict=True)
             plan = ((item.nodeid, cell) for item, cell in pairs if cell is not None)
-            self._state.asker.executor.plan(plan)
+            self._state.executor.plan(plan)
         while self._given:
             index = self._given.popleft()
             item, cell = session.items[index], self._cells[index]
@@ -146,7 +146,7 @@ class Cells:
                 if report_payload.may_ask_ahead(item):
                     tokens.append(item.nodeid)
         if tokens:
-            self._state.asker.executor.expect(tokens)
+            self._state.executor.expect(tokens)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -178,7 +178,7 @@ class Cells:
             state.repeats.await_turn(cell, lambda: bool(session.shouldstop or session.shouldfail))
         elif state.repeats.permit(cell) == "wait":
             state.repeats.go_on(cell)
-        state.asker.executor.feed()
+        state.executor.feed()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -224,12 +224,11 @@ class Cells:
         # A cell has one row, whichever phase ends it.
         if call.when == "call" or (call.when == "setup" and call.excinfo is not None):
             payload = self._payload(item, call, report, cell)
-            if self._state.config.getoption("xmlpath", None) and "row" in payload:
+            if self._state.config.getoption("xmlpath", None):
                 from pytest_openclaw.reports.junit import cell_properties
 
-                item.user_properties.extend(cell_properties(payload["row"]))
-            # One text crosses xdist's wire in a sixth of the time that a nested dict takes.
-            setattr(report, PAYLOAD, json.dumps(payload) if self._state.is_worker else payload)
+                item.user_properties.extend(cell_properties(payload.outcome))
+            setattr(report, PAYLOAD, payload)
             if cell.prompt.min_passes is not None and report_payload.is_verdict(item, report, call):
                 defer(report, cell, self._n_asked[cell.key._replace(repeat=1)])
         self._clean(report)
@@ -258,30 +257,41 @@ class Cells:
 
     def _payload(
         self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport, cell: Cell
-    ) -> JsonObject:
-        """Return what the recorder is to know: a row, or why there is no new one."""
+    ) -> ReportPayload:
+        """Return what the report carries: a row, or why there is no new one."""
+        from pytest_openclaw.asking.cell_records import payload_of, record_of
+        from pytest_openclaw.asking.resources import collect_snapshot
+        from pytest_openclaw.suites import definition
+        from pytest_openclaw.types.payloads import KeptVerdict, ReportPayload
+
         if kept := items.kept_of(item):
-            return {"kept": "passed" if kept.passed else "failed", "target": cell.target.label}
-        asked = report_payload.asked_of(item, call)
-        if asked is None:
-            self._state.asker.executor.drop(item.nodeid)
+            return ReportPayload(outcome=KeptVerdict(target=cell.target.label, passed=kept.passed))
+        result, executor = report_payload.result_of(item, call), self._state.executor
+        if result is None:
+            executor.drop(item.nodeid)
             return self._left_out(cell)
         self._has_rows.add(cell.target)
-        return report_payload.payload(item, asked, report, last=item.stash[LAST_OF_TARGET])
+        redactor = self._state.redactor
+        record = record_of(self._state.settings.run_id, cell, result.call, result.judgement, redactor)
+        if is_python := not isinstance(item, items.CellItem):
+            record = replace(record, known_failure=expectation_of(report))
+        payload = payload_of(record, executor.notes, redactor)
+        return replace(
+            payload,
+            after=collect_snapshot() if item.stash[LAST_OF_TARGET] else None,
+            prompt=definition(cell.prompt) if is_python else None,
+        )
 
-    def _left_out(self, cell: Cell) -> JsonObject:
-        payload: JsonObject = {
-            "left_out": cell.target.label,
-            "repeat": cell.repeat,
-            "anyway": cell.is_asked_anyway,
-        }
-        if self._state.repeats.why_left_out(cell) and cell.target in self._has_rows:
-            from pytest_openclaw.asking.resources import collect_snapshot
+    def _left_out(self, cell: Cell) -> ReportPayload:
+        from pytest_openclaw.asking.resources import collect_snapshot
+        from pytest_openclaw.types.payloads import LeftOut, ReportPayload
 
-            # It has ended here, and before that nobody knew it.
-            self._has_rows.discard(cell.target)
-            payload["after"] = collect_snapshot()
-        return payload
+        outcome = LeftOut(target=cell.target.label, repeat=cell.repeat, is_fixed=cell.is_asked_anyway)
+        if not self._state.repeats.why_left_out(cell) or cell.target not in self._has_rows:
+            return ReportPayload(outcome=outcome)
+        # The target has ended here, which was not known at its last row.
+        self._has_rows.discard(cell.target)
+        return ReportPayload(outcome=outcome, after=collect_snapshot())
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_keyboard_interrupt(self) -> Generator[None, None, None]:
@@ -290,17 +300,11 @@ class Cells:
         return (yield)
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Stop asking; a worker hands over what no report has told of, and says how much it cannot tell."""
+    def pytest_sessionfinish(self) -> None:
+        """Stop asking, and record what was answered meanwhile; a worker sends it at its end."""
         signals.ends()
-        state = self._state
-        if state.is_worker:
-            n_out, unreported = state.n_out, state.end_asking()
-            told: JsonObject = {"unreported": unreported, "n_lost": n_out - len(unreported)}
-            if state.settings.budget_usd is not None:
-                told["spent_usd"] = state.purse.here_usd
-            vars(session.config)["workeroutput"][PAYLOAD] = json.dumps(told)
-        self._ledger.end_asking()
+        if not self._state.is_worker:
+            self._ledger.end_asking()
 
 
 def order_by_lane(state: State, collected: list[pytest.Item]) -> None:

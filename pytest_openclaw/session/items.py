@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
-    from pytest_openclaw.asking.asker import Asked
+    from pytest_openclaw.judging.cell_result import CellResult
     from pytest_openclaw.recording.kept_cells import Replay
     from pytest_openclaw.session.plugin_session import State
+    from pytest_openclaw.types.faults import Outcome
     from pytest_openclaw.types.prompts import Cell
+    from pytest_openclaw.types.replies import Fault
 
 
 class Missed(pytest.fail.Exception, AssertionError):  # type: ignore[name-defined,misc]  # no type to mypy
@@ -33,7 +35,7 @@ class Missed(pytest.fail.Exception, AssertionError):  # type: ignore[name-define
         super().__init__(text, pytrace=False)  # type: ignore[call-arg]
 
 
-ASKED = pytest.StashKey["Asked"]()
+RESULT = pytest.StashKey["CellResult"]()
 CELL = pytest.StashKey["Cell"]()
 
 
@@ -77,44 +79,40 @@ class CellItem(pytest.Item):
         """Ask the target and judge the reply; skip or fail here if there is none."""
         if kept_of(self):
             return
-        asked = ask(self)
-        state = self.config.stash[STATE]
+        result = ask(self)
         try:
-            asked = state.asker.judge(asked)
+            self.stash[RESULT] = result.judged(self.config.stash[STATE].settings.timeout_s)
         except (Exception, pytest.fail.Exception) as error:
-            self.stash[ASKED] = broken(asked, error)
+            self.stash[RESULT] = result.broken(error)
             raise
         except pytest.skip.Exception as error:
             wrong = TypeError("a validator returns a Verdict; it cannot skip")
-            self.stash[ASKED] = broken(asked, wrong)
+            self.stash[RESULT] = result.broken(wrong)
             raise wrong from error
-        self.stash[ASKED] = asked
 
     def runtest(self) -> None:
         """Fail with the verdict's reasons unless the reply passed."""
         if not kept_of(self):
-            assert_passed(self, self.stash[ASKED])
+            assert_passed(self, self.stash[RESULT])
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         """Return where the cell stands, for pytest's headings; TOML and JSON tell no lines."""
         return self.path, 0, self.name
 
 
-def assert_passed(item: pytest.Item, asked: Asked) -> None:
+def assert_passed(item: pytest.Item, result: CellResult) -> None:
     """Fail the item if the model gave no usable answer, or the verdict is against it."""
     from pytest_openclaw.reports.failure import render_failure
-    from pytest_openclaw.types.replies import Fault
 
-    if asked.outcome.pytest != "failed":
+    if result.outcome.pytest != "failed":
         return
-    result, judgement = asked.ending.result, asked.judgement
+    judgement, fault = result.judgement, result.fault
     text = render_failure(
-        asked.cell,
-        None if isinstance(result, Fault) else judgement.reply if judgement else result,
-        asked.ending.timing,
-        what=(judgement and judgement.verdict.violation)
-        or (result.message if isinstance(result, Fault) else None),
-        failure_type=asked.outcome.failure_type,
+        result.cell,
+        judgement.reply if judgement else None,
+        result.call.timing,
+        what=(judgement and judgement.verdict.violation) or (fault.message if fault else None),
+        failure_type=result.outcome.failure_type,
         tool_outcome=judgement.tool_outcome if judgement else None,
     )
     raise Missed(item.config.stash[STATE].redactor.text(text))
@@ -157,63 +155,45 @@ def _known_failure_of(cell: Cell) -> pytest.MarkDecorator | None:
     return pytest.mark.xfail(reason=printable(known.reason), raises=Missed, **strict)
 
 
-def ask(item: pytest.Item) -> Asked:
+def ask(item: pytest.Item) -> CellResult:
     """Ask the item's cell; skip or fail the item if there is no reply.
 
     Raises:
         Exception: our own code or a guest's provider broke; the item's row says so.
     """
-    from pytest_openclaw.types.replies import Fault
+    from pytest_openclaw.judging.cell_result import CellResult
 
     state, cell = item.config.stash[STATE], item.stash[CELL]
     if state.calls_nobody:
         pytest.skip("no model is asked here")
     # What was asked before that was decided is an answer like any other.
-    if (why := state.repeats.why_left_out(cell)) and not state.asker.executor.is_asked(item.nodeid):
+    if (why := state.repeats.why_left_out(cell)) and not state.executor.is_asked(item.nodeid):
         raise pytest.skip.Exception(why, _use_item_location=True)
     try:
-        asked = state.asker.ask(item.nodeid, cell)
+        result = CellResult(cell=cell, call=state.executor.ask(item.nodeid, cell))
     except HostDied as error:
         # Something else has ended it, which no traceback of ours tells.
-        item.stash[ASKED] = broken(never_asked(cell), error)
-        text = printable(state.asker.redactor.text(f"{cell.id}: {error}"))
+        item.stash[RESULT] = CellResult.never_sent(cell, error)
+        text = printable(state.redactor.text(f"{cell.id}: {error}"))
         raise pytest.fail.Exception(text, pytrace=False) from None
     except Exception as error:
-        item.stash[ASKED] = broken(never_asked(cell), error)
+        item.stash[RESULT] = CellResult.never_sent(cell, error)
         raise
-    item.stash[ASKED] = asked
-    if isinstance(asked.ending.result, Fault) and asked.outcome.pytest != "failed":
-        _end_without_reply(state, asked)
-    return asked
+    item.stash[RESULT] = result
+    if result.fault and result.outcome.pytest != "failed":
+        _end_without_reply(state, result.fault, result.outcome)
+    return result
 
 
-def _end_without_reply(state: State, asked: Asked) -> NoReturn:
+def _end_without_reply(state: State, fault: Fault, outcome: Outcome) -> NoReturn:
     from pytest_openclaw.types.faults import BUDGET_SPENT
-    from pytest_openclaw.types.replies import Fault
 
-    assert isinstance(asked.ending.result, Fault), "only a fault has no reply"
-    message = printable(state.asker.redactor.text(asked.ending.result.message))
-    is_spent = asked.outcome.failure_type == BUDGET_SPENT  # the user's own wish, and no server's lack
-    if asked.outcome.pytest == "skipped" and (is_spent or not state.settings.fail_unavailable):
+    message = printable(state.redactor.text(fault.message))
+    is_spent = outcome.failure_type == BUDGET_SPENT  # the user's own wish, and no server's lack
+    if outcome.pytest == "skipped" and (is_spent or not state.settings.fail_unavailable):
         # At the item's place, so that pytest's summary counts them by suite and not by this line.
         raise pytest.skip.Exception(message, _use_item_location=True)
     pytest.fail(message, pytrace=False)
-
-
-def broken(asked: Asked, error: BaseException) -> Asked:
-    """Return a cell that our own code, a guest's or a test's has broken."""
-    from pytest_openclaw.asking import asker
-
-    return asker.broken(asked, error)
-
-
-def never_asked(cell: Cell) -> Asked:
-    """Return a cell that nobody was asked of."""
-    from pytest_openclaw.asking.asker import Asked
-    from pytest_openclaw.asking.fetching import never_asked as without_call
-    from pytest_openclaw.types import faults
-
-    return Asked(cell=cell, ending=without_call(faults.broke(cell.id, "it was never asked")))
 
 
 def cell_of(item: pytest.Item) -> Cell | None:

@@ -21,16 +21,18 @@ from pytest_openclaw.session.resuming import Resumption
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pytest_openclaw.asking.asker import Asked, Asker
     from pytest_openclaw.asking.budget import Purse
+    from pytest_openclaw.asking.executor import Executor
     from pytest_openclaw.asking.shared_dir import SharedDir
     from pytest_openclaw.asking.shared_limits import Others
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.core.redact import Redactor
+    from pytest_openclaw.judging.cell_result import CellResult
     from pytest_openclaw.providers import Builtin
     from pytest_openclaw.recording.kept_cells import Replay
     from pytest_openclaw.stats.run_comparison import Measured
     from pytest_openclaw.tools.catalogue import Catalogue
+    from pytest_openclaw.types.payloads import ReportPayload
     from pytest_openclaw.types.prompts import Cell, Prompt, Suite
     from pytest_openclaw.types.protocols import Provider
     from pytest_openclaw.types.settings import Settings
@@ -85,8 +87,8 @@ class State:
         self.repeats = Repeats()
         self.receive_shares: Callable[[], Mapping[str, int]] = dict
         self.baseline: Measured | None = None
-        self.in_hand: Asked | None = None
-        self._asker: Asker | None = None
+        self.in_hand: CellResult | None = None
+        self._executor: Executor | None = None
         self._shared: SharedDir | None = None
         self._suites: dict[Path, Suite] = {}
         self._claims: dict[tuple[str, str], str] = {}
@@ -178,14 +180,13 @@ class State:
             self._hears_signals = True
 
     @property
-    def asker(self) -> Asker:
+    def executor(self) -> Executor:
         """The side that asks; its child starts when it is first needed."""
-        if self._asker is None:
-            self._asker = self._make_asker()
-        return self._asker
+        if self._executor is None:
+            self._executor = self._make_executor()
+        return self._executor
 
-    def _make_asker(self) -> Asker:
-        from pytest_openclaw.asking.asker import Asker
+    def _make_executor(self) -> Executor:
         from pytest_openclaw.asking.executor import Executor
         from pytest_openclaw.asking.waits import Wait, Waits
 
@@ -193,7 +194,7 @@ class State:
         self.interruptible()
         others: Others = self.handed_over["others"] if self.handed_over else "none"
         waits = Waits(self.shared_path)
-        executor = Executor(
+        return Executor(
             self.providers,
             self._own_settings(),
             self.shared_path,
@@ -203,7 +204,6 @@ class State:
             ),
             permit=self.repeats.permit,
         )
-        return Asker(executor, self.redactor, self.settings.timeout_s)
 
     def _own_settings(self) -> Settings:
         """The settings with what this process may have in flight: a worker, what it was told."""
@@ -218,7 +218,7 @@ class State:
         """Start what takes a moment to start, while pytest goes on collecting."""
         knows_its_share = self.handed_over is None or self.handed_over["shares"] is not None
         if knows_its_share and not self.calls_nobody:
-            self.asker.executor.start()
+            self.executor.start()
 
     def is_kept(self, cell: Cell) -> bool:
         """Whether the cell has its row from an earlier session of this run, so that nobody is asked."""
@@ -306,33 +306,37 @@ class State:
     @property
     def n_out(self) -> int:
         """Calls of this process that no report tells of yet."""
-        return (self._asker.executor.n_out if self._asker else 0) + (self.in_hand is not None)
+        return (self._executor.n_out if self._executor else 0) + (self.in_hand is not None)
 
     def awaited(self) -> dict[str, str] | None:
         """Return each lane's longest awaited item, if this process asks; any thread may call it."""
-        return self._asker.executor.awaited() if self._asker else None
+        return self._executor.awaited() if self._executor else None
 
     def stop_asking_ahead(self) -> None:
         """Ask nobody any more but for the test that waits; any thread may call it."""
-        if self._asker:
-            self._asker.executor.is_stopping = True
+        if self._executor:
+            self._executor.is_stopping = True
 
-    def end_asking(self) -> list[JsonObject]:
-        """End the asking; return, as a report would carry it, what was answered and no test has told of."""
-        asker, self._asker = self._asker, None
-        if asker is None:
+    def end_asking(self) -> list[ReportPayload]:
+        """Stop asking; return, as a report would carry it, what was answered and no report contains."""
+        from pytest_openclaw.asking.cell_records import payload_of, record_of
+        from pytest_openclaw.judging.cell_result import CellResult
+
+        executor, self._executor = self._executor, None
+        if executor is None:
             return []
-        unreported = asker.unreported()
-        if self.in_hand:
-            unreported.insert(0, self.in_hand)
-        payloads = []
-        for asked in unreported:
+        results = [self.in_hand] if self.in_hand else []
+        for cell, call in executor.close():
             # A Python benchmark is judged by its test alone, so it is asked again in a resumed run.
-            if asked.cell.prompt.validator.type != "python":
-                judged = asked if asked is self.in_hand else asker.judge_or_break(asked)
-                record = replace(asker.record(self.settings.run_id, judged), reported=False)
-                payloads.append(asker.payload(record, last_of_target=False))
-        return payloads
+            if cell.prompt.validator.type != "python":
+                results.append(CellResult(cell=cell, call=call).judged_or_broken(self.settings.timeout_s))
+        records = (
+            record_of(self.settings.run_id, one.cell, one.call, one.judgement, self.redactor)
+            for one in results
+        )
+        return [
+            payload_of(replace(record, reported=False), executor.notes, self.redactor) for record in records
+        ]
 
     def discard(self) -> None:
         """Give back what is left; the asking has ended by then."""

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from pytest_openclaw.session.items import ASKED, CELL, CellItem, ask, assert_passed, broken, cell_of
-from pytest_openclaw.session.plugin_session import STATE, suite_name
+from pytest_openclaw.session.items import CELL, RESULT, CellItem, ask, assert_passed, cell_of
+from pytest_openclaw.session.plugin_session import suite_name
 from pytest_openclaw.suites.prompt import check_id, read_prompt
 from pytest_openclaw.types.replies import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_openclaw.asking.asker import Asked
+    from pytest_openclaw.judging.cell_result import CellResult
     from pytest_openclaw.session.plugin_session import State
     from pytest_openclaw.types.prompts import Prompt
     from pytest_openclaw.types.replies import Reply
@@ -112,37 +112,30 @@ def fetch_reply(request: pytest.FixtureRequest) -> Reply:
     cell = cell_of(item)
     assert cell is not None, "`reply` was parametrized with cells"
     item.stash[CELL] = cell
-    return item.config.stash[STATE].asker.prepared(ask(item))
+    return ask(item).prepared
 
 
 def assert_answered(item: pytest.Item) -> None:
     """Fail a Python benchmark before its test runs, if the model gave no usable answer."""
-    asked = item.stash.get(ASKED, None)
-    if asked is not None and not isinstance(item, CellItem):
-        assert_passed(item, judged_by_test(item, None))
+    result = item.stash.get(RESULT, None)
+    if result is not None and not isinstance(item, CellItem):
+        assert_passed(item, judged_by_test(result, None))
 
 
-def judged_by_test(item: pytest.Item, call: pytest.CallInfo[None] | None) -> Asked:
-    """Return a Python benchmark's cell with the verdict that its test reached.
+def judged_by_test(result: CellResult, call: pytest.CallInfo[None] | None) -> CellResult:
+    """Return a Python benchmark's result with the verdict that its test reached.
 
-    An `AssertionError` or `pytest.fail` is a verdict; any other exception is our kind of breakage. Before
-    the test has run (`call` is None) there is nothing against it.
+    An `AssertionError` or `pytest.fail` is a verdict; any other exception means that the benchmark broke.
+    Before the test has run (`call` is None) the cell has passed.
     """
-    from pytest_openclaw.judging.judge import conclude, prepare
-    from pytest_openclaw.types.replies import Reply, Verdict
-
-    asked = item.stash[ASKED]
-    result = asked.ending.result
-    if not isinstance(result, Reply):
-        return asked
+    if result.fault:
+        return result
     error = call.excinfo.value if call and call.excinfo else None
     if error is None:
-        verdict = Verdict(passed=True)
-    elif isinstance(error, pytest.skip.Exception):
-        verdict = Verdict(passed=None)
-    elif isinstance(error, AssertionError | pytest.fail.Exception) and call and call.when == "call":
-        verdict = Verdict(passed=False, violation=str(error) or "the test's assertion failed")
-    else:
-        return broken(asked, error)
-    prompt = asked.cell.prompt
-    return replace(asked, judgement=conclude(prompt, prepare(prompt, result), verdict))
+        return result.with_verdict(Verdict(passed=True))
+    if isinstance(error, pytest.skip.Exception):
+        return result.with_verdict(Verdict(passed=None))
+    if isinstance(error, AssertionError | pytest.fail.Exception) and call and call.when == "call":
+        violation = str(error) or "the test's assertion failed"
+        return result.with_verdict(Verdict(passed=False, violation=violation))
+    return result.broken(error)

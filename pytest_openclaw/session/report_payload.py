@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_openclaw.session.items import ASKED, CellItem, Missed, broken, cell_of, never_asked
-from pytest_openclaw.session.plugin_session import STATE
+from pytest_openclaw.session.items import RESULT, CellItem, Missed, cell_of
 from pytest_openclaw.session.python_benchmarks import judged_by_test
-from pytest_openclaw.session.repeat_threshold import expectation_of, passed_strictly
+from pytest_openclaw.session.repeat_threshold import passed_strictly
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytest_openclaw.asking.asker import Asked
     from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.judging.cell_result import CellResult
 
 
 def may_ask_ahead(item: pytest.Item) -> bool:
@@ -36,16 +34,14 @@ def benchmarks_of(collected: Iterable[pytest.Item]) -> JsonObject:
     return {nodeid: [cell.target.label, cell.repeat, cell.is_asked_anyway] for nodeid, cell in cells if cell}
 
 
-def in_hand(item: pytest.Item) -> Asked | None:
+def in_hand(item: pytest.Item) -> CellResult | None:
     """Return how an item's cell has ended, if that is known while its test is under way.
 
     One that is still to be judged may be what holds the session up.
     """
-    from pytest_openclaw.types.replies import Fault
-
-    asked = item.stash.get(ASKED, None)
-    ends = asked is not None and (asked.judgement is not None or isinstance(asked.ending.result, Fault))
-    return asked if ends and isinstance(item, CellItem) else None
+    result = item.stash.get(RESULT, None)
+    has_ended = result is not None and (result.judgement or result.fault)
+    return result if has_ended and isinstance(item, CellItem) else None
 
 
 def is_verdict(item: pytest.Item, report: pytest.TestReport, call: pytest.CallInfo[None]) -> bool:
@@ -58,38 +54,22 @@ def is_verdict(item: pytest.Item, report: pytest.TestReport, call: pytest.CallIn
     return isinstance(call.excinfo.value, verdicts)
 
 
-def asked_of(item: pytest.Item, call: pytest.CallInfo[None]) -> Asked | None:
-    """Return how a cell has ended; None if it was skipped before anybody was asked."""
-    asked = item.stash.get(ASKED, None)
-    if asked is None:
+def result_of(item: pytest.Item, call: pytest.CallInfo[None]) -> CellResult | None:
+    """Return how a cell has ended; None if it was skipped before it was sent."""
+    from pytest_openclaw.judging.cell_result import CellResult
+
+    result = item.stash.get(RESULT, None)
+    if result is None:
         error = call.excinfo.value if call.excinfo else None
         if error is None or isinstance(error, pytest.skip.Exception):
             return None
         cell = cell_of(item)
-        assert cell is not None, "only cells are asked"
-        return broken(never_asked(cell), error)
-    return asked if isinstance(item, CellItem) else judged_by_test(item, call)
-
-
-def payload(item: pytest.Item, asked: Asked, report: pytest.TestReport, *, last: bool) -> JsonObject:
-    """Return what the item's report carries to the recorder."""
-    from pytest_openclaw.suites import definition
-
-    state = item.config.stash[STATE]
-    record = state.asker.record(state.settings.run_id, asked)
-    if not isinstance(item, CellItem):
-        record = replace(record, known_failure=expectation_of(report))
-    carried = state.asker.payload(record, last_of_target=last)
-    if not isinstance(item, CellItem):
-        carried["prompt"] = definition(asked.cell.prompt)
-    if state.is_worker:
-        carried["n_out"] = state.n_out
-        if state.settings.budget_usd is not None:
-            carried["spent_usd"] = state.purse.here_usd
-    return carried
+        assert cell is not None, "only cells have results"
+        return CellResult.never_sent(cell, error)
+    return result if isinstance(item, CellItem) else judged_by_test(result, call)
 
 
 def forget(item: pytest.Item) -> None:
     """Drop the reply: pytest keeps every item to the end, and an answer may have megabytes."""
-    if ASKED in item.stash:
-        del item.stash[ASKED]
+    if RESULT in item.stash:
+        del item.stash[RESULT]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import warnings
@@ -89,7 +88,7 @@ class Recorder:
         show_repeat(report)
         # Taken off, because pytest keeps every report: ten thousand answers stay on disk alone.
         if payload := vars(report).pop(PAYLOAD, None):
-            self.ledger.take(report, json.loads(payload) if isinstance(payload, str) else payload)
+            self.ledger.take(report, payload)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_runtest_logreport")
     def keep_line_away(self) -> Generator[None, None, None]:

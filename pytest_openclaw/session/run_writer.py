@@ -12,6 +12,8 @@ import pytest
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.session.repeat_threshold import passed_strictly
 from pytest_openclaw.session.resuming import resume_command
+from pytest_openclaw.types.payloads import KeptVerdict, LeftOut
+from pytest_openclaw.types.records import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.recording.run_session import Plan, RunSession
     from pytest_openclaw.session.plugin_session import State
     from pytest_openclaw.stats.summary import Summary
+    from pytest_openclaw.types.payloads import ReportPayload
     from pytest_openclaw.types.prompts import Cell
-    from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.targets import CellKey, Target
 
 
@@ -153,32 +155,38 @@ class Ledger:
         with self.line.away() if self.line else nullcontext():
             yield
 
-    def take(self, report: pytest.TestReport, payload: JsonObject) -> None:
+    def take(self, report: pytest.TestReport, payload: ReportPayload) -> None:
         """Record what a report brought, and end the session if that is impossible."""
         if self._state.calls_nobody:
             return
         assert self.run is not None, "a run begins before its first report"
-        if "left_out" in payload:
-            self.run.leave_out(payload)
-            self._tell_decisions()
-            if self.progress:
-                self.progress.leave_out(payload["left_out"])
-            return
-        if verdict := payload.get("kept"):
-            self.n_verdicts_failed += report.failed and (verdict == "failed" or passed_strictly(report))
-            if self.progress:
-                self.progress.count_kept(payload["target"])
-        else:
-            try:
-                record = self._add(payload)
-            except OSError as error:
-                self._is_full = True
-                self._cannot_record(error)
-            if report.failed:
-                self._count_failure(report, record)
-            self._tell_decisions()
-            if self.progress:
-                self.progress.count(record.target.label, record.cost_usd)
+        match payload.outcome:
+            case LeftOut():
+                self.run.leave_out(payload)
+                self._tell_decisions()
+                if self.progress:
+                    self.progress.leave_out(payload.outcome.target)
+            case KeptVerdict():
+                self.n_verdicts_failed += report.failed and (
+                    not payload.outcome.passed or passed_strictly(report)
+                )
+                if self.progress:
+                    self.progress.count_kept(payload.outcome.target)
+            case Record():
+                self._take_row(report, payload, payload.outcome)
+
+    def _take_row(self, report: pytest.TestReport, payload: ReportPayload, record: Record) -> None:
+        assert self.run is not None, "a run begins before its first row"
+        try:
+            self.run.add(payload)
+        except OSError as error:
+            self._is_full = True
+            self._cannot_record(error)
+        if report.failed:
+            self._count_failure(report, record)
+        self._tell_decisions()
+        if self.progress:
+            self.progress.count(record.target.label, record.cost_usd)
 
     def _count_failure(self, report: pytest.TestReport, record: Record) -> None:
         if record.availability_status == "ok":
@@ -186,19 +194,18 @@ class Ledger:
         elif record.availability_status != "skipped_unavailable" and record.failure_type != "harness_error":
             self.n_faults_failed[record.target.label] += 1
 
-    def keep(self, payloads: Iterable[JsonObject]) -> None:
-        """Record what no test told of, at the session's end: of each cell that has no row yet."""
-        from pytest_openclaw.types.rows import from_row
-
+    def keep(self, payloads: Iterable[ReportPayload]) -> None:
+        """Record the rows that no report has brought, at the session's end: of each cell that has none."""
         if self.run is None:
             return
         known = {record.key for record in self.run.records}
         for payload in payloads:
-            if from_row(payload["row"]).key in known:
+            assert isinstance(payload.outcome, Record), "what was answered has a row"
+            if payload.outcome.key in known:
                 continue
             if not (self._is_full or self._late_error):
                 try:
-                    self._add(payload)
+                    self.run.add(payload)
                     continue
                 except OSError as error:
                     self._late_error = error
@@ -242,11 +249,6 @@ class Ledger:
         assert self.run is not None, "there is a run to go on with"
         command = resume_command(self._state.config.invocation_params.args, self.run.directory.run_id)
         return self._state.redactor.text(command)
-
-    def _add(self, payload: JsonObject) -> Record:
-        assert self.run is not None, "a run begins before its first row"
-        payload["row"]["run_id"] = self.run.directory.run_id
-        return self.run.add(payload)
 
     def _tell_decisions(self) -> None:
         assert self.run is not None, "a run decides on its repeats"

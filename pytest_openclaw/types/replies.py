@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from pytest_openclaw.core.clock import epoch_ms
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -190,6 +192,12 @@ class Ending:
     cold_start: bool | None = None
     in_flight: int | None = None
     cost_usd: float | None = None
+
+    @classmethod
+    def never_sent(cls, fault: Fault) -> Ending:
+        """Return the ending of a cell that was not sent: it started and ended when that was decided."""
+        now = epoch_ms()
+        return cls(result=fault, timing=Timing(started_at_ms=now, ended_at_ms=now, e2e_ms=0.0), attempts=0)
 
 
 @dataclass(frozen=True, kw_only=True)

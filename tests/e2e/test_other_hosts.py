@@ -226,6 +226,7 @@ def test_a_server_for_all_keeps_its_limit(lab: Lab) -> None:
     assert lab.leader.at_once == 3
 
 
+@pytest.mark.nightly
 def test_a_key_stays_where_it_is_set(lab: Lab) -> None:
     """A host uses the key of its own environment; the one of the leading machine is sent to nobody."""
     lab.leader.environ["OLLAMA_API_KEY"] = "leaders-secret"

@@ -45,6 +45,7 @@ def test_a_measure_runs_to_its_end(name: str, monkeypatch: pytest.MonkeyPatch) -
     assert f"| {says} | {figures[says].bound.side}" in render(page)  # type: ignore[union-attr]
 
 
+@pytest.mark.nightly
 def test_the_command_prints_the_page_and_writes_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -151,6 +151,7 @@ def test_show_tells_what_the_run_told(
     assert "compared with     before" in shown
 
 
+@pytest.mark.nightly
 @pytest.mark.newest
 def test_the_page_tells_what_the_run_told(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """So does the page, which is written without the baseline at hand."""

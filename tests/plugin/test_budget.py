@@ -152,6 +152,7 @@ def test_a_resumed_run_spends_anew(project: Any) -> None:
     assert last.summary["budget"] is None
 
 
+@pytest.mark.nightly
 @pytest.mark.workers
 @pytest.mark.skipif(sys.platform == "win32", reason="workers elsewhere are tried on POSIX")
 def test_other_machines_are_told(plain_project: Any) -> None:

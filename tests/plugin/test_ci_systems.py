@@ -28,7 +28,6 @@ def _properties(parent: ElementTree.Element | None) -> dict[str, str]:
     return {one.attrib["name"]: one.attrib["value"] for one in parent.iterfind("properties/property")}
 
 
-@pytest.mark.under_workers
 @pytest.mark.parametrize("family", [pytest.param("xunit1", marks=pytest.mark.nightly), "xunit2"])
 def test_junit_carries_cells_and_the_run(project: Any, family: str) -> None:
     """Each case has its row's figures, the suite has tiers, rates and gates; nothing is there twice."""

@@ -268,6 +268,7 @@ def test_an_end_at_the_first_failure_ends_the_asking(
     assert len({cell_of(row) for row in session.rows}) == len(session.rows) <= len(server.asked)
 
 
+@pytest.mark.nightly
 def test_what_a_resumed_run_asks_is_every_workers(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,6 +106,7 @@ def test_a_server_that_does_not_say_what_it_is_costs_no_answer(project: Any, bod
     assert session.row("P1")["objective_pass"] is True
 
 
+@pytest.mark.nightly
 @pytest.mark.workers
 def test_it_does_not_matter_who_is_loaded_first(plain_project: Any) -> None:
     """If pytest loads this plugin before xdist, the controller records all the same."""

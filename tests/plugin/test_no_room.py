@@ -111,6 +111,7 @@ cp -r runs/r runs/whole kept
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limits")
 @pytest.mark.parametrize("mode", MODES_BY_NIGHT)
 def test_a_file_that_may_not_grow(folder: Path, mode: tuple[str, ...]) -> None:

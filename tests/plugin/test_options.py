@@ -115,7 +115,6 @@ def test_runs_of_the_same_second_get_directories_of_their_own(plain_project: Any
     assert all(re.fullmatch(r"\d{8}_\d{6}(_\d)?", run.name) for run in runs)
 
 
-@pytest.mark.under_workers
 def test_ini_twins_and_the_command_line_above_them(project: Any) -> None:
     """Each ini key means what its option means; the command line goes first."""
     project.pytester.makeini(

@@ -338,6 +338,7 @@ def test_a_worker_that_comes_later_knows_what_was_decided(plain_project: Any, co
     assert session.summary["state"] == "finished"
 
 
+@pytest.mark.nightly
 @pytest.mark.workers
 def test_who_waits_for_a_repeat_stops_with_the_session(plain_project: Any) -> None:
     """A worker that waits for another one's row does not hold up a session that `-x` ends."""

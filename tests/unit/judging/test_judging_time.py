@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.asking.asker import Asked, Asker
 from pytest_openclaw.asking.clipping import bounded_reply
 from pytest_openclaw.core.bounded_regex import fullmatches
 from pytest_openclaw.core.deadline import left_s, within
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES
+from pytest_openclaw.judging.cell_result import CellResult
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.types.prompts import Cell, Prompt
@@ -193,12 +193,12 @@ def test_the_time_is_the_cells(own_s: float | None, run_s: float) -> None:
     """A prompt's own time goes before that of the run."""
     prompt = replace(make_prompt(OK), validator=Slow(), timeout_s=own_s)
     timing = Timing(started_at_ms=0, ended_at_ms=1, e2e_ms=1.0)
-    asked = Asked(
+    result = CellResult(
         cell=Cell(prompt=prompt, target=Target(provider="p", model="m")),
-        ending=Ending(result=Reply(text="OK"), timing=timing),
+        call=Ending(result=Reply(text="OK"), timing=timing),
     )
 
-    judged = Asker(None, None, run_s).judge_or_break(asked)  # type: ignore[arg-type]  # nothing is asked
+    judged = result.judged_or_broken(run_s)
 
     assert (judged.outcome.failure_type, judged.outcome.pytest) == ("harness_error", "error")
 

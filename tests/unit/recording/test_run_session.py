@@ -17,8 +17,8 @@ from pytest_openclaw.recording.run_directory import RunDirectory
 from pytest_openclaw.recording.run_session import Earlier, Plan, RunSession
 from pytest_openclaw.stored.resume import read_kept
 from pytest_openclaw.types.documents import load_schema
+from pytest_openclaw.types.payloads import LeftOut, ReportPayload
 from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.rows import to_row
 from pytest_openclaw.types.run_config import IDENTITY, OTHER, SETTINGS
 from pytest_openclaw.types.settings import Settings
 from pytest_openclaw.types.targets import Target
@@ -40,8 +40,12 @@ def _session(directory: RunDirectory, n_selected: Mapping[Target, int]) -> RunSe
     return RunSession(directory, Settings(), plan)
 
 
-def _payload(row: Record, **more: Any) -> dict[str, Any]:
-    return {"row": to_row(row), **more}
+def _payload(row: Record, **context: Any) -> ReportPayload:
+    return ReportPayload(outcome=row, **context)
+
+
+def _left_out(repeat: int = 1, *, is_fixed: bool = False, of: Target = A) -> ReportPayload:
+    return ReportPayload(outcome=LeftOut(target=of.label, repeat=repeat, is_fixed=is_fixed))
 
 
 def _load(directory: RunDirectory, name: str) -> Any:
@@ -84,7 +88,7 @@ def test_a_run_says_whether_it_is_whole(directory: RunDirectory) -> None:
     session = _session(directory, {A: 2, B: 1})
     session.add(_payload(record(A)))
     before = session.finish().state
-    session.leave_out({"left_out": B.label, "repeat": 1})
+    session.leave_out(_left_out(of=B))
     session.add(_payload(missed(A)))
 
     assert (before, session.finish().state) == ("interrupted", "finished")
@@ -271,7 +275,7 @@ def test_each_setting_has_a_rule(directory: RunDirectory) -> None:
 def test_the_config_counts_what_was_selected(directory: RunDirectory) -> None:
     """A cell that a mark left out was selected all the same; a resumed run compares with this."""
     session = _session(directory, {A: 2})
-    session.leave_out({"left_out": A.label, "repeat": 1})
+    session.leave_out(_left_out())
 
     session.add(_payload(record(A), prompt={"suite": "t.py", "id": "R1"}))
 
@@ -329,7 +333,7 @@ def test_a_settled_target_lacks_nothing(directory: RunDirectory) -> None:
     }
     assert [target.get("settled_after") for target in _load(directory, "config.json")["targets"]] == [1, None]
 
-    session.leave_out({"left_out": A.label, "repeat": 2})
+    session.leave_out(_left_out(2))
     session.add(_payload(record(A, prompt_id="T3", repeat=3, tool_outcome="no_call")))
 
     summary = session.finish()
@@ -347,8 +351,8 @@ def test_a_settled_target_owes_what_is_asked_anyway(directory: RunDirectory) -> 
         session.add(_payload(row))
     session.add(_payload(record(A, prompt_id="F1", repeat=2)))
 
-    session.leave_out({"left_out": A.label, "repeat": 4, "anyway": True})
-    session.leave_out({"left_out": A.label, "repeat": 2, "anyway": False})
+    session.leave_out(_left_out(4, is_fixed=True))
+    session.leave_out(_left_out(2))
 
     summary = session.finish()
     assert (summary.n_cells, summary.n_rows, summary.state) == (7, 6, "interrupted")

@@ -324,7 +324,7 @@ def test_everything_fits_and_nothing_steers_the_terminal(name: str) -> None:
         fault(targets[0], fault_message=name * 9),
         fault(targets[1], fault_message=name * 9),
         *tool_cells(1200, 0, targets[2]),
-        *tool_cells(9000, 900, targets[2], tools_offered=54),
+        *tool_cells(1000, 900, targets[2], tools_offered=54),
         *restraint_cells(1000, 999, targets[2], tools_offered=54),
         *(missed(targets[2], prompt_id=f"S{n}", probe="outside_workspace") for n in range(300)),
         *(
