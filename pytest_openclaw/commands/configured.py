@@ -108,7 +108,7 @@ def _ini_has(file: Path, section: str) -> bool | None:
     try:
         parser.read_string(file.read_text("utf-8"))
     except (Error, ValueError):
-        return False  # it is the user's to mend; nothing is written beside it
+        return False  # it is the user's to fix; nothing is written beside it
     return parser.has_option(section, "openclaw_models") if parser.has_section(section) else None
 
 

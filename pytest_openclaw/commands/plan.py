@@ -151,7 +151,7 @@ def _percent(rate: float) -> str:
     return f"{_points(rate)} %"
 
 
-def _checked(parse: Callable[[str], Any], fits: Callable[[Any], bool], mend: str) -> Callable[[str], Any]:
+def _checked(parse: Callable[[str], Any], fits: Callable[[Any], bool], hint: str) -> Callable[[str], Any]:
     import argparse
 
     def read(text: str) -> Any:
@@ -160,7 +160,7 @@ def _checked(parse: Callable[[str], Any], fits: Callable[[Any], bool], mend: str
         except ValueError:
             value = None
         if value is None or not fits(value):
-            raise argparse.ArgumentTypeError(f"{text}: {mend}")
+            raise argparse.ArgumentTypeError(f"{text}: {hint}")
         return value
 
     return read

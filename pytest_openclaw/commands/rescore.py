@@ -1,6 +1,6 @@
 """Judge a run anew: today's validators over yesterday's replies, without a call.
 
-The prompts are read from the suite files again, so mend a validator and see
+The prompts are read from the suite files again, so fix a validator and see
 what it changes. The result is a new run beside the old one, which stays as it
 is. A row keeps its verdict where its reply is not all there (cut at 64 KiB, a
 secret taken out) and where a test in Python had judged it; faults stay faults.
@@ -14,7 +14,7 @@ are written too, and rows that change are shown to pytest_openclaw_record.
 
 Example:
   python -m pytest_openclaw rescore 20260213_235930
-  python -m pytest_openclaw rescore last --rootdir ~/assistant --into mended
+  python -m pytest_openclaw rescore last --rootdir ~/assistant --into fixed
 """
 
 from __future__ import annotations

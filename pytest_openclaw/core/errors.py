@@ -2,7 +2,7 @@
 
 OpenClawError
  ├─ CallFailed      an attempt ended without a reply; in `types/faults.py`, because it carries a `Fault`
- ├─ SuiteError      a suite says something we cannot run: file, prompt, key, mend
+ ├─ SuiteError      a suite says something we cannot run: file, prompt, key, hint
  ├─ TargetError     `--openclaw-models` or an endpoint says something we cannot reach
  ├─ EngineError     the embedded engine is missing or does not start
  │   └─ EngineCrashError  it died again after it had been started anew
@@ -18,15 +18,15 @@ class OpenClawError(Exception):
 
 
 class SuiteError(OpenClawError):
-    """A suite file cannot be used; the text names file, prompt, key and the mend."""
+    """A suite file cannot be used; the text names file, prompt, key and a hint."""
 
 
 class TargetError(OpenClawError):
-    """A target spec or an endpoint cannot be used; the text names it and the mend."""
+    """A target spec or an endpoint cannot be used; the text names it and a hint."""
 
 
 class EngineError(OpenClawError):
-    """The embedded engine cannot serve; the text is one sentence with the mend."""
+    """The embedded engine cannot serve; the text is one sentence with the hint."""
 
 
 class EngineCrashError(EngineError):

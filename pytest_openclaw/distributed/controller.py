@@ -71,8 +71,8 @@ class Distributed:
         Where they did, the workers keep it together as they ask.
         """
         if distributes_freely(config):
-            mended = None if has_own_scheduler(config) else in_scopes(config.getvalue("dist"))
-            return mended(config, log) if mended else None
+            fixed = None if has_own_scheduler(config) else in_scopes(config.getvalue("dist"))
+            return fixed(config, log) if fixed else None
         for_cells = CellScheduling(config, log, self._deal, self._crew.number_of, self._told_by)
         return FittingScheduling(LoadScheduling(config, log), for_cells, self._is_cell)
 
@@ -265,8 +265,8 @@ class Distributed:
                 prompts = self._state.load_suite(path).prompts
             except SuiteError as error:
                 # The workers could read it: they see conftest files that a controller never loads.
-                mend = "Under xdist, validators and providers come from the root conftest.py or a plugin."
-                raise pytest.UsageError(f"{error}\n{mend}") from None
+                hint = "Under xdist, validators and providers come from the root conftest.py or a plugin."
+                raise pytest.UsageError(f"{error}\n{hint}") from None
             definitions += [definition(prompt) for prompt in prompts if (name, prompt.id) in wanted]
         return definitions
 

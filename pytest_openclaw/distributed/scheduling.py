@@ -173,7 +173,7 @@ class CellScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no
 
 
 def in_scopes(dist: str) -> type[LoadScopeScheduling] | None:
-    """Return xdist's scheduler for scopes, files or groups, mended; None where a user chose none of these.
+    """Return xdist's scheduler for scopes, files or groups, fixed; None where a user chose none of these.
 
     xdist 3.8 hangs when a worker has died: the one that comes in its place is given a unit of work, and if
     that is a single item waits for the next one, or for the word that there is none.

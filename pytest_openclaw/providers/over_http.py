@@ -190,10 +190,10 @@ class OverHttp(Provider):
         if basic := self.address.basic_authorization():
             return basic
         if self.needs_key and not self.address.is_loopback:
-            raise CallFailed(faults.auth_missing(self.setup.name, self._mend()))
+            raise CallFailed(faults.auth_missing(self.setup.name, self._hint()))
         return None
 
-    def _mend(self) -> str:
+    def _hint(self) -> str:
         if self.key_env is None:
             return "there is no key. Name its variable as the last word of its line in openclaw_endpoints."
         return f"there is no key. Set {self.key_env}."

@@ -94,7 +94,7 @@ def parse_gate_line(line: str) -> GateLine:
     """Return what a line of `openclaw_gates` says.
 
     Raises:
-        ValueError: names what is wrong and the mend.
+        ValueError: names what is wrong, with a hint.
     """
     target, colon, rest = (part.strip() for part in line.rpartition(":"))
     if not colon or not target or " " in target:

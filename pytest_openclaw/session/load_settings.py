@@ -52,7 +52,7 @@ def load_settings(
         targets: specs that the controller has already resolved, for a worker.
 
     Raises:
-        pytest.UsageError: names the option or ini key, the value and the mend.
+        pytest.UsageError: names the option or ini key and the value, with a hint.
     """
     endpoints = _endpoints(config, providers)
     names = [*providers, *(endpoint.name for endpoint in endpoints)]

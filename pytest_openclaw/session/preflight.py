@@ -99,8 +99,8 @@ def read_baseline(state: State) -> None:
         first = "--openclaw-baseline=off" + (
             " --openclaw-fail-on=off" if _fails_on_regression(settings) else ""
         )
-        mend = f"; a first run is measured with {first}" if name == LAST else ""
-        raise pytest.UsageError(f"--openclaw-baseline={name}: {error}{mend}") from None
+        hint = f"; a first run is measured with {first}" if name == LAST else ""
+        raise pytest.UsageError(f"--openclaw-baseline={name}: {error}{hint}") from None
 
 
 def _fails_on_regression(settings: Settings) -> bool:

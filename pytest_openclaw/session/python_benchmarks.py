@@ -50,7 +50,7 @@ def prompt_of(marker: pytest.Mark, definition: pytest.Function, state: State) ->
     """Return the prompt that `@pytest.mark.openclaw(…)` describes.
 
     Raises:
-        pytest.Collector.CollectError: the mark cannot be used; names the function, the key and the mend.
+        pytest.Collector.CollectError: the mark cannot be used; names the function and the key, with a hint.
     """
     collector = definition.parent
     assert collector is not None, "a function stands in a module"

@@ -33,13 +33,13 @@ def check_budget(state: State) -> None:
     if not unknown:
         return
     if any(map(prices.needs_list, unknown)) and not has_list():
-        mend = f"Install the list of prices ({EXTRA}), or give"
+        hint = f"Install the list of prices ({EXTRA}), or give"
     else:
-        mend = "Name a model as the list of prices names it, or give"
+        hint = "Name a model as the list of prices names it, or give"
     labels = ", ".join(target.label for target in unknown)
     raise pytest.UsageError(
         f"--openclaw-budget-usd={budget_usd:g}: what {labels} costs is "
-        f"not known, so the budget could not be kept. {mend} its price in the ini file, in USD per million "
+        f"not known, so the budget could not be kept. {hint} its price in the ini file, in USD per million "
         f"tokens: openclaw_prices = {unknown[0].label} = INPUT OUTPUT"
     )
 

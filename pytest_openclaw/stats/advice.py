@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """What an outcome means for OpenClaw, and what mends it.
+    """What an outcome means for OpenClaw, and what fixes it.
 
     Attributes:
-        short: the mend in one line of the terminal.
+        short: the hint in one line of the terminal.
     """
 
     short: str

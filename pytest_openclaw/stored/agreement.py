@@ -110,8 +110,8 @@ def _are_equal(values: Iterable[Any]) -> bool:
     return all(value == listed[0] for value in listed)
 
 
-def _refuse(problems: Sequence[str], mend: str) -> None:
+def _refuse(problems: Sequence[str], hint: str) -> None:
     if problems:
         rest = len(problems) - MOST_TOLD
         more = [f"and {rest} more"] if rest > 0 else []
-        raise OpenClawError(f"{'; '.join([*problems[:MOST_TOLD], *more])}. {mend}")
+        raise OpenClawError(f"{'; '.join([*problems[:MOST_TOLD], *more])}. {hint}")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SuiteFormat = Literal["toml", "json"]
 
 _TOML_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)\Z")
-_MEND: dict[SuiteFormat, str] = {
+_HINT: dict[SuiteFormat, str] = {
     "toml": "Mend the TOML there: texts stand in quotes, and a key stands once.",
     "json": "Mend the JSON there: no comments, and no comma after the last entry.",
 }
@@ -90,10 +90,10 @@ def _parse(text: str, form: SuiteFormat, name: str) -> Any:
             return tomllib.loads(text)
         return json.loads(text, object_pairs_hook=_object)
     except tomllib.TOMLDecodeError as error:
-        raise SuiteError(f"{name}: {_toml_place(error)}. {_MEND[form]}") from None
+        raise SuiteError(f"{name}: {_toml_place(error)}. {_HINT[form]}") from None
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}: {error.msg}"
-        raise SuiteError(f"{name}: {place}. {_MEND[form]}") from None
+        raise SuiteError(f"{name}: {place}. {_HINT[form]}") from None
     except RecursionError:
         raise SuiteError(f"{name}: is nested too deeply to be read. Flatten it.") from None
     except ValueError:

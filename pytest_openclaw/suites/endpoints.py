@@ -27,7 +27,7 @@ def parse_endpoint(line: str, *, kinds: Collection[str]) -> Endpoint:
         kinds: the providers whose API an endpoint can speak.
 
     Raises:
-        TargetError: the text names the line by its endpoint's name and the mend. It repeats neither an
+        TargetError: the text names the line by its endpoint's name, with a hint. It repeats neither an
             address, which may hold a password, nor anything that could be a key.
     """
     name, equals, rest = (part.strip() for part in line.partition("="))
@@ -61,16 +61,16 @@ def _check_kind(name: str, kind: str, kinds: Collection[str]) -> None:
 
 
 def _check_url(name: str, base_url: str) -> None:
-    mend = "Write for example http://127.0.0.1:8000/v1."
+    hint = "Write for example http://127.0.0.1:8000/v1."
     try:
         parts = urlsplit(base_url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:  # a port or an IPv6 address that is none
         usable = False
     if not usable or not is_plain(base_url):
-        raise TargetError(f"{name}: its address is no http:// or https:// URL. {mend}")
+        raise TargetError(f"{name}: its address is no http:// or https:// URL. {hint}")
     if "?" in base_url or "#" in base_url:
-        raise TargetError(f"{name}: its address goes on after the path, with ? or #. {mend}")
+        raise TargetError(f"{name}: its address goes on after the path, with ? or #. {hint}")
 
 
 def _check_variable(name: str, variable: str) -> None:

@@ -20,7 +20,7 @@ _LARGEST_BITS = 1024
 
 
 def find_flaws(value: Any, place: str = "", depth: int = 0) -> Iterator[str]:
-    """Yield a sentence, with its mend, for each value below `value` that cannot be used.
+    """Yield a sentence, with its hint, for each value below `value` that cannot be used.
 
     Args:
         value: a prompt as it was written, or a part of it.

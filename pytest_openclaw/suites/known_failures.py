@@ -27,7 +27,7 @@ def read_known_failures(value: Any) -> tuple[KnownFailure, ...]:
     """Return what stands under `xfail`: a table, or a list of them.
 
     Raises:
-        ValueError: names the key, and how to mend it.
+        ValueError: names the key, and how to fix it.
     """
     entries = [value] if isinstance(value, dict) else value
     if not isinstance(entries, list):
@@ -43,8 +43,8 @@ def _read_entry(entry: Any) -> KnownFailure:
             raise ValueError(f"has {shown(key)}.{closest(key, _KEYS)} Its keys are {', '.join(_KEYS)}.")
     target, strict = entry.get("target"), entry.get("strict")
     if target is not None and not (isinstance(target, str) and target.strip()):
-        mend = 'Write a target or a glob, such as "*smollm*", or leave it out for all.'
-        raise ValueError(f"has a target {shown(target)}. {mend}")
+        hint = 'Write a target or a glob, such as "*smollm*", or leave it out for all.'
+        raise ValueError(f"has a target {shown(target)}. {hint}")
     if not (isinstance(strict, bool) or strict is None):
         raise ValueError(f"has strict {shown(strict)}. Write true or false.")
     return KnownFailure(target=target or "*", reason=_reason(entry), strict=strict)

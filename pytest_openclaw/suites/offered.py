@@ -52,7 +52,7 @@ def read_tools(value: Any) -> tuple[Tool, ...]:
 
     Raises:
         ValueError: a name is unknown, stands twice, or an own tool has no usable schema, or a captured
-            catalogue is another one now; says the mend.
+            catalogue is another one now; gives a hint.
     """
     catalogue, value = catalogue_of(value) or load_catalogue(), said_tools(value)
     if isinstance(value, str):
@@ -124,8 +124,8 @@ def _tool(entry: Any, catalogue: Catalogue) -> Tool:
 def _named(name: str, catalogue: Catalogue) -> Tool:
     if name in catalogue.tools:
         return catalogue.tool(name)
-    mend = _near(name, catalogue.tools)
-    raise ValueError(f"names {shown(name)}, which {catalogue.source} has not.{mend}")
+    hint = _near(name, catalogue.tools)
+    raise ValueError(f"names {shown(name)}, which {catalogue.source} has not.{hint}")
 
 
 def _near(name: str, known: Iterable[str]) -> str:

@@ -45,7 +45,7 @@ def parse_suite(
         catalogue: a captured one, from which tools and surfaces are taken; None for the one that ships.
 
     Raises:
-        SuiteError: a line for each of the first 20 faults, with file, prompt, key and mend.
+        SuiteError: a line for each of the first 20 faults, with file, prompt, key and hint.
     """
     document = read_document(text, format=format, name=name)
     entries = under_pressure(document.entries, catalogue)
@@ -76,8 +76,8 @@ def _read_entry(
     """Read an entry, note its id in `positions`, and say which prompt each complaint is about."""
     label = f"prompt no. {position}"
     if not isinstance(raw, dict):
-        mend = "Write an object with id, prompt and validator."
-        return None, [f"{label}: is {kind_of(raw)}, not an object. {mend}"]
+        hint = "Write an object with id, prompt and validator."
+        return None, [f"{label}: is {kind_of(raw)}, not an object. {hint}"]
     prompt_id, complaints = "", []
     try:
         prompt_id = check_id(raw)

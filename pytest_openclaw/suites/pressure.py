@@ -43,7 +43,7 @@ def under_pressure(entries: list[Any], catalogue: Catalogue | None = None) -> li
 
 
 def flaws_of(entry: dict[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with an entry's `pressure`, with the mend."""
+    """Yield what is wrong with an entry's `pressure`, with the hint."""
     pressure = entry["pressure"]
     if not isinstance(pressure, dict) or not pressure:
         yield f"is {kind_of(pressure)}. Write {{ tools = [1, 11, 54], padding_tokens = [2000] }}."

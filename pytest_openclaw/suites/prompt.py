@@ -35,25 +35,25 @@ def check_id(raw: JsonObject) -> str:
     Raises:
         ValueError: there is none, or it cannot stand in a pytest node id; the text says why.
     """
-    mend = "Write letters, digits, _ or -, such as P1."
+    hint = "Write letters, digits, _ or -, such as P1."
     if "id" not in raw:
         raise ValueError('has no "id". Give it one of its own, such as "P1".')
     value = raw["id"]
     if not isinstance(value, str):
-        raise ValueError(f"id is {kind_of(value)}, not a string. {mend}")
+        raise ValueError(f"id is {kind_of(value)}, not a string. {hint}")
     if not value.strip():
-        raise ValueError(f"id is blank. {mend}")
+        raise ValueError(f"id is blank. {hint}")
     if not is_plain(value):
-        raise ValueError(f"id {shown(value)} holds a blank or an invisible character. {mend}")
+        raise ValueError(f"id {shown(value)} holds a blank or an invisible character. {hint}")
     if bad := next((part for part in ("[", "]", "::", "/") if part in value), None):
-        raise ValueError(f"id {shown(value)} holds {bad}, which pytest's node ids cannot carry. {mend}")
+        raise ValueError(f"id {shown(value)} holds {bad}, which pytest's node ids cannot carry. {hint}")
     return value
 
 
 def read_prompt(
     raw: JsonObject, prompt_id: str, *, suite: str, registry: Registry
 ) -> tuple[Prompt | None, list[str]]:
-    """Return the prompt, or None and what is wrong, a sentence with its mend for each fault.
+    """Return the prompt, or None and what is wrong, a sentence with its hint for each fault.
 
     Args:
         raw: the entry as it was written.

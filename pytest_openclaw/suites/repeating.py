@@ -22,7 +22,7 @@ def read_repeat(value: Any) -> int:
     """Return how often a prompt is asked.
 
     Raises:
-        ValueError: it is no such number; the text says what and how to mend it.
+        ValueError: it is no such number; the text says what and how to fix it.
     """
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     if not is_whole or not 1 <= value <= MOST_REPEATS:
@@ -34,7 +34,7 @@ def read_pass(value: Any) -> Share:
     """Return how many repeats of how many must pass.
 
     Raises:
-        ValueError: it is no such text; the text says what and how to mend it.
+        ValueError: it is no such text; the text says what and how to fix it.
     """
     if not isinstance(value, str):
         raise ValueError(f'is {kind_of(value)}, not a string. Write for example "4 of 5".')

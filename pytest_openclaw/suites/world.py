@@ -21,7 +21,7 @@ def read_world(value: Any) -> World:
     """Return the world that a suite describes.
 
     Raises:
-        ValueError: names the key and says the mend.
+        ValueError: names the key and gives a hint.
     """
     if not isinstance(value, Mapping):
         raise ValueError(f"is {kind_of(value)}, not a table. Write files, commands, memory, pages, answers.")

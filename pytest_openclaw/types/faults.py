@@ -94,8 +94,8 @@ def connection_lost(name: str, why: str) -> Fault:
 
 def timed_out(name: str, timeout_s: float, raw: str = "") -> Fault:
     """The whole attempt took longer than its time; what had come is kept."""
-    mend = "Raise --openclaw-timeout, or the prompt's timeout_s."
-    message = f"{name}: no complete answer within {timeout_s:g} s. {mend}"
+    hint = "Raise --openclaw-timeout, or the prompt's timeout_s."
+    message = f"{name}: no complete answer within {timeout_s:g} s. {hint}"
     return Fault(failure_type="timeout", status="error", message=message, raw=raw)
 
 
@@ -111,23 +111,23 @@ def malformed(name: str, why: str, raw: str = "") -> Fault:
     return Fault(failure_type="malformed_response", status="error", message=message, raw=raw)
 
 
-def auth_missing(name: str, mend: str) -> Fault:
+def auth_missing(name: str, hint: str) -> Fault:
     """There are no credentials, so nothing was sent."""
     return Fault(
         failure_type="auth_missing",
         status="auth_error",
-        message=f"{name}: {mend}",
+        message=f"{name}: {hint}",
         reach="target",
         sent=False,
     )
 
 
-def not_installed(name: str, mend: str) -> Fault:
+def not_installed(name: str, hint: str) -> Fault:
     """What would have to be asked is not on this machine."""
     return Fault(
         failure_type="not_installed",
         status="skipped_unavailable",
-        message=f"{name}: {mend}",
+        message=f"{name}: {hint}",
         reach="endpoint",
         sent=False,
     )
@@ -156,8 +156,8 @@ def engine_missing(name: str, why: str) -> Fault:
 
 def takes_no_tools(name: str) -> Fault:
     """A prompt offers tools, and the provider would ask without them, which is another question."""
-    mend = "Set takes_tools = True on the provider's class, and send request.tools and request.history."
-    message = f"{name}: not asked: the prompt offers tools, which this provider does not send. {mend}"
+    hint = "Set takes_tools = True on the provider's class, and send request.tools and request.history."
+    message = f"{name}: not asked: the prompt offers tools, which this provider does not send. {hint}"
     return Fault(failure_type="not_installed", status="skipped_unavailable", message=message, sent=False)
 
 
@@ -180,9 +180,9 @@ def context_too_small(
         exact: whether `prompt_tokens` was counted; else the prompt has so many or more.
     """
     size = f"{prompt_tokens} tokens" if exact else f"at least {prompt_tokens} tokens"
-    mend = "Shorten it, or ask a server with a longer context."
+    hint = "Shorten it, or ask a server with a longer context."
     message = (
-        f"{name}: not asked: the prompt has {size}, and {model}'s context holds {context_tokens}. {mend}"
+        f"{name}: not asked: the prompt has {size}, and {model}'s context holds {context_tokens}. {hint}"
     )
     return Fault(failure_type="context_overflow", status="error", message=message, sent=False)
 

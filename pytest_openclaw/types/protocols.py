@@ -17,7 +17,7 @@ class Validator(Protocol):
     """A rule for replies: a frozen dataclass whose fields are the keys a suite author writes.
 
     `{"type": "max_words", "value": 8}` *is* `MaxWords(value=8)`. Bad values raise `ValueError` in
-    `__post_init__`, with a text that names the key and the mend.
+    `__post_init__`, with a text that names the key and gives a hint.
     """
 
     type: ClassVar[str]

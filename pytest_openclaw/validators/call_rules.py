@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _KEYS = ("name", "arguments", "matching")
 _PATHS = ("path", "workdir")
-_MEND = 'Write for example {"name": "read", "arguments": {"path": "notes.md"}}.'
+_HINT = 'Write for example {"name": "read", "arguments": {"path": "notes.md"}}.'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ def read_calls(owner: str, value: object) -> tuple[WantedCall, ...]:
     """Return the calls that a suite demands.
 
     Raises:
-        ValueError: names the validator, the key and the mend.
+        ValueError: names the validator and the key, with a hint.
     """
     return tuple(_read_call(owner, entry) for entry in list_value(owner, "calls", value))
 
@@ -160,15 +160,15 @@ def _unmet(wanted: Sequence[WantedCall], able: list[list[int]]) -> tuple[WantedC
 
 def _read_call(owner: str, entry: object) -> WantedCall:
     if not isinstance(entry, Mapping):
-        raise ValueError(f'validator {owner}: "calls" holds {what(entry)}. {_MEND}')
+        raise ValueError(f'validator {owner}: "calls" holds {what(entry)}. {_HINT}')
     if unknown := [key for key in entry if key not in _KEYS]:
-        raise ValueError(f'validator {owner}: a call in "calls" has {shown(unknown[0])}. {_MEND}')
+        raise ValueError(f'validator {owner}: a call in "calls" has {shown(unknown[0])}. {_HINT}')
     if "name" not in entry:
-        raise ValueError(f'validator {owner}: a call in "calls" has no "name". {_MEND}')
+        raise ValueError(f'validator {owner}: a call in "calls" has no "name". {_HINT}')
     name = entry["name"]
     names = (name,) if isinstance(name, str) else texts_value(owner, "name", name)
     if not names:
-        raise ValueError(f'validator {owner}: a call in "calls" has an empty list of names. {_MEND}')
+        raise ValueError(f'validator {owner}: a call in "calls" has an empty list of names. {_HINT}')
     call = WantedCall(
         names=names,
         arguments=table_value(owner, "arguments", entry.get("arguments", {})),

@@ -10,12 +10,12 @@ from pytest_openclaw.core.quoting import shown
 from pytest_openclaw.types.protocols import Validator
 from pytest_openclaw.types.replies import Reply, Verdict
 from pytest_openclaw.validators.answer import judged
-from pytest_openclaw.validators.keys import list_value, mend, settle, what
+from pytest_openclaw.validators.keys import list_value, hint, settle, what
 
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
 
-_MEND = 'List validators, for example "validators": [{"type": "max_words", "value": 8}].'
+_HINT = 'List validators, for example "validators": [{"type": "max_words", "value": 8}].'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class AllOf:
 
     type: ClassVar[str] = "all_of"
     nested: ClassVar[tuple[str, ...]] = ("validators",)
-    validators: tuple[Validator, ...] = field(metadata=mend(_MEND))
+    validators: tuple[Validator, ...] = field(metadata=hint(_HINT))
 
     def __post_init__(self) -> None:
         settle(self, validators=_validators(self.type, self.validators))
@@ -44,7 +44,7 @@ class AnyOf:
 
     type: ClassVar[str] = "any_of"
     nested: ClassVar[tuple[str, ...]] = ("validators",)
-    validators: tuple[Validator, ...] = field(metadata=mend(_MEND))
+    validators: tuple[Validator, ...] = field(metadata=hint(_HINT))
 
     def __post_init__(self) -> None:
         settle(self, validators=_validators(self.type, self.validators))
@@ -67,7 +67,7 @@ class Not:
     type: ClassVar[str] = "not"
     nested: ClassVar[tuple[str, ...]] = ("validator",)
     validator: Validator = field(
-        metadata=mend(
+        metadata=hint(
             'Write the validator that must fail, for example "validator": {"type": "max_words", "value": 8}.'
         )
     )
@@ -91,11 +91,11 @@ class Not:
 
 def _validators(owner: str, value: object) -> tuple[Validator, ...]:
     if isinstance(value, Validator):
-        raise ValueError(f'validator {owner}: "validators" is an object. {_MEND}')
+        raise ValueError(f'validator {owner}: "validators" is an object. {_HINT}')
     validators = list_value(owner, "validators", value)
     for validator in validators:
         if not isinstance(validator, Validator):
-            raise ValueError(f"validator {owner}: {what(validator)} is no validator. {_MEND}")
+            raise ValueError(f"validator {owner}: {what(validator)} is no validator. {_HINT}")
     return validators
 
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.validators.answer import answer, judged
-from pytest_openclaw.validators.keys import limit_value, mend, settle
+from pytest_openclaw.validators.keys import limit_value, hint, settle
 from pytest_openclaw.validators.sentences import count_sentences
 
 if TYPE_CHECKING:
     from pytest_openclaw.types.replies import Reply, Verdict
 
-_MEND = 'Write a whole number, for example "value": 3.'
+_HINT = 'Write a whole number, for example "value": 3.'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +20,7 @@ class MaxWords:
     """At most `value` words, a word being a run of non-space characters."""
 
     type: ClassVar[str] = "max_words"
-    value: int = field(metadata=mend(_MEND))
+    value: int = field(metadata=hint(_HINT))
 
     def __post_init__(self) -> None:
         settle(self, value=limit_value(self.type, "value", self.value))
@@ -37,7 +37,7 @@ class MaxSentences:
     """At most `value` sentences, as `sentences.py` tells them apart."""
 
     type: ClassVar[str] = "max_sentences"
-    value: int = field(metadata=mend(_MEND))
+    value: int = field(metadata=hint(_HINT))
 
     def __post_init__(self) -> None:
         settle(self, value=limit_value(self.type, "value", self.value))
@@ -54,7 +54,7 @@ class ExactBullets:
     """Exactly `value` bullets, a bullet being a line that starts with `-` after blanks."""
 
     type: ClassVar[str] = "exact_bullets"
-    value: int = field(metadata=mend(_MEND))
+    value: int = field(metadata=hint(_HINT))
 
     def __post_init__(self) -> None:
         settle(self, value=limit_value(self.type, "value", self.value))

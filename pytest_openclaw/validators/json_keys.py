@@ -12,7 +12,7 @@ from pytest_openclaw.validators.answer import answer, judged
 from pytest_openclaw.validators.keys import (
     flag_value,
     list_value,
-    mend,
+    hint,
     settle,
     table_value,
     texts_value,
@@ -35,7 +35,7 @@ class JsonKeys:
 
     type: ClassVar[str] = "json_keys"
     required_keys: tuple[str, ...] = field(
-        metadata=mend('List the keys a reply must have, for example "required_keys": ["route"].')
+        metadata=hint('List the keys a reply must have, for example "required_keys": ["route"].')
     )
     key_rules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     strict: bool = False

@@ -11,7 +11,7 @@ from pytest_openclaw.core.json_schema import BoundedSchema
 from pytest_openclaw.core.json_text import find_json, same, to_text
 from pytest_openclaw.core.quoting import shown
 from pytest_openclaw.validators.answer import answer, judged
-from pytest_openclaw.validators.keys import flag_value, mend, table_value, what
+from pytest_openclaw.validators.keys import flag_value, hint, table_value, what
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,15 +29,15 @@ class JsonEquals:
 
     type: ClassVar[str] = "json_equals"
     value: Mapping[str, Any] | list[Any] = field(
-        metadata=mend('Write the object or array wanted, for example "value": {"route": "local"}.')
+        metadata=hint('Write the object or array wanted, for example "value": {"route": "local"}.')
     )
     strict: bool = False
 
     def __post_init__(self) -> None:
         flag_value(self.type, "strict", self.strict)
         if not isinstance(self.value, dict | list):
-            mend = "Write an object or an array, or use the validator exact."
-            raise ValueError(f'validator {self.type}: "value" is {what(self.value)}. {mend}')
+            hint = "Write an object or an array, or use the validator exact."
+            raise ValueError(f'validator {self.type}: "value" is {what(self.value)}. {hint}')
         try:
             json.dumps(self.value, allow_nan=False)
         except TypeError as error:
@@ -67,7 +67,7 @@ class JsonSchema:
 
     type: ClassVar[str] = "json_schema"
     schema: Mapping[str, Any] = field(
-        metadata=mend('Write a JSON Schema, for example "schema": {"type": "object", "required": ["route"]}.')
+        metadata=hint('Write a JSON Schema, for example "schema": {"type": "object", "required": ["route"]}.')
     )
     strict: bool = False
 

@@ -1,4 +1,4 @@
-"""Reading the values that a suite author wrote: each function returns a clean value or says the mend.
+"""Reading the values that a suite author wrote: each function returns a clean value or gives a hint.
 
 All raise `ValueError` whose text names validator, key, what is there and what to write.
 """
@@ -12,9 +12,9 @@ from pytest_openclaw.core.quoting import shown
 from pytest_openclaw.validators.answer import BLANKS
 
 
-def mend(text: str) -> dict[str, str]:
+def hint(text: str) -> dict[str, str]:
     """Return the metadata of a field that a suite must give: what to write if it is missing."""
-    return {"mend": text}
+    return {"hint": text}
 
 
 def settle(validator: object, **values: object) -> None:

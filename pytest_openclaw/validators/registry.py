@@ -100,8 +100,8 @@ def _check_keys(cls: type[Validator], spec: Mapping[str, Any], fields: list[data
             field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
         )
         if field.name not in spec and not optional:
-            mend = field.metadata.get("mend", "Add it.")
-            raise ValueError(f'validator {cls.type} has no "{field.name}". {mend}')
+            hint = field.metadata.get("hint", "Add it.")
+            raise ValueError(f'validator {cls.type} has no "{field.name}". {hint}')
 
 
 def _build_nested(owner: str, key: str, value: object, registry: Registry) -> object:

@@ -9,7 +9,7 @@ from pytest_openclaw.core.bounded_regex import compile_pattern, fullmatches
 from pytest_openclaw.core.quoting import listed, shown
 from pytest_openclaw.types.replies import Reply, Verdict
 from pytest_openclaw.validators.answer import BLANKS, answer, judged, kept
-from pytest_openclaw.validators.keys import choices_value, flag_value, mend, settle, text_value
+from pytest_openclaw.validators.keys import choices_value, flag_value, hint, settle, text_value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class Exact:
     """The answer is `value`, case and all; blanks around either do not count."""
 
     type: ClassVar[str] = "exact"
-    value: str = field(metadata=mend('Write the answer wanted, for example "value": "HEARTBEAT_OK".'))
+    value: str = field(metadata=hint('Write the answer wanted, for example "value": "HEARTBEAT_OK".'))
 
     def __post_init__(self) -> None:
         settle(self, value=text_value(self.type, "value", self.value).strip(BLANKS))
@@ -46,7 +46,7 @@ class OneOf:
 
     type: ClassVar[str] = "one_of"
     values: tuple[str | int | float, ...] = field(
-        metadata=mend('List the answers allowed, for example "values": ["yes", "no"].')
+        metadata=hint('List the answers allowed, for example "values": ["yes", "no"].')
     )
 
     def __post_init__(self) -> None:
@@ -64,7 +64,7 @@ class RegexFullmatch:
     """The whole answer matches `pattern`, a regular expression as Python's `re` reads it."""
 
     type: ClassVar[str] = "regex_fullmatch"
-    pattern: str = field(metadata=mend('Write a regular expression, for example "pattern": "[0-9]+".'))
+    pattern: str = field(metadata=hint('Write a regular expression, for example "pattern": "[0-9]+".'))
 
     def __post_init__(self) -> None:
         pattern = text_value(self.type, "pattern", self.pattern)
@@ -89,7 +89,7 @@ class Contains:
     """The answer contains `value` somewhere; `ignore_case` lets upper and lower case match."""
 
     type: ClassVar[str] = "contains"
-    value: str = field(metadata=mend('Write the text that must occur, for example "value": "nginx".'))
+    value: str = field(metadata=hint('Write the text that must occur, for example "value": "nginx".'))
     ignore_case: bool = False
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ from pytest_openclaw.core.quoting import listed
 from pytest_openclaw.tools.dispatch import same_tool
 from pytest_openclaw.validators.answer import judged
 from pytest_openclaw.validators.call_rules import WantedCall, find_calls, heard_calls, missing, read_calls
-from pytest_openclaw.validators.keys import flag_value, mend, settle, texts_value
+from pytest_openclaw.validators.keys import flag_value, hint, settle, texts_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ class ToolCalling:
 
     type: ClassVar[str] = "tool_call"
     calls: tuple[WantedCall, ...] = field(
-        metadata=mend('List the calls, for example "calls": [{"name": "read"}]; an empty list forbids any.')
+        metadata=hint('List the calls, for example "calls": [{"name": "read"}]; an empty list forbids any.')
     )
     ordered: bool = False
     forbidden: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pytest_openclaw.core.quoting import listed
 from pytest_openclaw.tools import invoked_tools
 from pytest_openclaw.validators.answer import judged
-from pytest_openclaw.validators.keys import mend, settle, texts_value
+from pytest_openclaw.validators.keys import hint, settle, texts_value
 
 if TYPE_CHECKING:
     from pytest_openclaw.types.replies import Reply, Verdict
@@ -23,7 +23,7 @@ class ToolInvocation:
 
     type: ClassVar[str] = "tool_invocation"
     expected_tools: tuple[str, ...] = field(
-        metadata=mend('List the tools of which one must be invoked, for example "expected_tools": ["free"].')
+        metadata=hint('List the tools of which one must be invoked, for example "expected_tools": ["free"].')
     )
 
     def __post_init__(self) -> None:

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.worlds import WorldState
 
 _FILE_KEYS = ("equals", "contains", "lacks", "pattern", "json", "absent", "unchanged")
-_FILE_MEND = (
+_FILE_HINT = (
     'Write a text, or for example {"contains": ["milk"]}; its keys are ' + ", ".join(_FILE_KEYS) + "."
 )
 _MESSAGE_KEYS = ("tool", "arguments", "contains")
-_MESSAGE_MEND = 'Write for example {"arguments": {"target": "anna"}, "contains": ["friday"]}.'
+_MESSAGE_HINT = 'Write for example {"arguments": {"target": "anna"}, "contains": ["friday"]}.'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +116,7 @@ def read_files(owner: str, value: object) -> dict[str, FileRule]:
     """Return the rules of `files`.
 
     Raises:
-        ValueError: names the validator, the key and the mend.
+        ValueError: names the validator and the key, with a hint.
     """
     rules: dict[str, FileRule] = {}
     for path, entry in table_value(owner, "files", value).items():
@@ -141,9 +141,9 @@ def _read_file(owner: str, path: str, entry: object) -> FileRule:
         return FileRule(equals=entry)
     where = f'validator {owner}: "files" has {shown(path)}'
     if not isinstance(entry, Mapping) or not entry:
-        raise ValueError(f"{where}, which is {what(entry)}. {_FILE_MEND}")
+        raise ValueError(f"{where}, which is {what(entry)}. {_FILE_HINT}")
     if unknown := [key for key in entry if key not in _FILE_KEYS]:
-        raise ValueError(f"{where} with {shown(str(unknown[0]))}. {_FILE_MEND}")
+        raise ValueError(f"{where} with {shown(str(unknown[0]))}. {_FILE_HINT}")
     for key in ("absent", "unchanged"):
         if entry.get(key, True) is not True:
             raise ValueError(f'{where} with "{key}" {what(entry[key])}. Write true, or leave it out.')
@@ -167,9 +167,9 @@ def _read_file(owner: str, path: str, entry: object) -> FileRule:
 
 def _read_message(owner: str, entry: object) -> MessageRule:
     if not isinstance(entry, Mapping):
-        raise ValueError(f'validator {owner}: "sent" holds {what(entry)}. {_MESSAGE_MEND}')
+        raise ValueError(f'validator {owner}: "sent" holds {what(entry)}. {_MESSAGE_HINT}')
     if unknown := [key for key in entry if key not in _MESSAGE_KEYS]:
-        raise ValueError(f'validator {owner}: "sent" has {shown(str(unknown[0]))}. {_MESSAGE_MEND}')
+        raise ValueError(f'validator {owner}: "sent" has {shown(str(unknown[0]))}. {_MESSAGE_HINT}')
     return MessageRule(
         tool=text_value(owner, "tool", entry.get("tool", "")),
         arguments=table_value(owner, "arguments", entry.get("arguments", {})),

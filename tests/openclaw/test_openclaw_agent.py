@@ -318,7 +318,7 @@ def test_what_cannot_be_played_is_not_asked(seen, request_, words):
 
 
 def test_where_no_program_can_be_started_no_command_is_asked_for(seen, scratch, monkeypatch):
-    """On a file system without programs a world of commands is told as unavailable, with the mend."""
+    """On a file system without programs a world of commands is told as unavailable, with the hint."""
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "shell")  # as where it is noexec
     fault = _fault(_provider(seen, "http://127.0.0.1:9/v1"), tools=(Tool(name="exec"),), world=World())
 
@@ -339,7 +339,7 @@ def test_without_an_address_it_says_what_to_set(seen):
 
 
 def test_without_openclaw_it_says_how_to_get_it(seen):
-    """A missing command is one sentence with the mend."""
+    """A missing command is one sentence with the hint."""
     fault = _fault(_provider(seen, "http://127.0.0.1:9/v1", OPENCLAW_AGENT_COMMAND="no-such-openclaw"))
 
     assert (fault.failure_type, fault.reach) == ("not_installed", "endpoint")

@@ -1,4 +1,4 @@
-"""Suites that cannot be used: told by file, prompt, key and mend, before anybody is asked."""
+"""Suites that cannot be used: told by file, prompt, key and hint, before anybody is asked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-JSON_MEND = "Mend the JSON there: no comments, and no comma after the last entry."
+JSON_HINT = "Mend the JSON there: no comments, and no comma after the last entry."
 
 
 def with_rule(rule: Any) -> str:
@@ -48,7 +48,7 @@ BAD = [
         id="utf-16",
     ),
     pytest.param("prompts_x.json", "\0" * 9, "line 1, column 1: Expecting value.", id="only-nul"),
-    pytest.param("prompts_x.json", '[{"id": "P1",]', f"Expecting property name enclosed in double quotes. {JSON_MEND}", id="json-cut-off"),
+    pytest.param("prompts_x.json", '[{"id": "P1",]', f"Expecting property name enclosed in double quotes. {JSON_HINT}", id="json-cut-off"),
     pytest.param("prompts_x.json", "[" * 100_000, "is nested too deeply to be read. Flatten it.", id="json-deep"),
     pytest.param("prompts_x.toml", '[[prompts]]\nid = P1\n', "line 2, column 6: Invalid value. Mend the TOML there:", id="toml-syntax"),
     pytest.param("prompts_x.toml", '[[prompts]]\nid = "\x1b[31m"\n', "line 2, column 7: Illegal character '\\x1b'.", id="toml-control-character"),

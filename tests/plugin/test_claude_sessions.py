@@ -228,7 +228,7 @@ def test_an_api_out_of_reach_ends_the_cli_s_endpoint(project: Any) -> None:
     ],
 )
 def test_not_installed(plain_project: Any, monkeypatch: pytest.MonkeyPatch, written: str, said: str) -> None:
-    """Without the CLI every cell is skipped with the mend, and nothing answered is a failure."""
+    """Without the CLI every cell is skipped with the hint, and nothing answered is a failure."""
     (plain_project.folder / "claude").write_text("no program")
     monkeypatch.setenv(
         "OPENCLAW_CLAUDE_COMMAND", written.replace("FILE", str(plain_project.folder / "claude"))

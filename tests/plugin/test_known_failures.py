@@ -267,7 +267,7 @@ def test_a_flaky_prompt_may_pass_now_and_then(project: Any, prompt: str, outcome
 
 
 def test_a_rescored_run_expects_what_the_suite_expects_today(plain_project: Any) -> None:
-    """A failure that has become known since is no surprise any more, and one that is mended was known."""
+    """A failure that has become known since is no surprise any more, and one that is fixed was known."""
     write(plain_project, {"prompt": "say no"}, {"prompt": "say yes", "xfail": {"reason": "too hard"}})
     plain_project.run("--openclaw-run-id=r")
     write(plain_project, {"prompt": "say no", "xfail": {"reason": "known now"}}, {"prompt": "say yes"})

@@ -164,7 +164,7 @@ def test_unchanged_validators_change_nothing(project: Any) -> None:
     assert {path.name: path.read_bytes() for path in (folder / "one").iterdir()} == before
 
 
-def test_a_mended_validator_shows_what_it_changes(plain_project: Any) -> None:
+def test_a_fixed_validator_shows_what_it_changes(plain_project: Any) -> None:
     """Cells that flipped are printed with target, prompt and reason; the new run has the new rule."""
     plain_project.suite({"P1": ("say yes", YES), "P2": ("say no", YES), "P3": ("say yes", YES)})
     plain_project.run("--openclaw-run-id=one", models="scripted/a")

@@ -130,9 +130,9 @@ def pytest_sessionfinish(session):
     ("given", "addopts", "scheduler"),
     [
         pytest.param([], "", "CellScheduling", id="none", marks=pytest.mark.nightly),
-        pytest.param(["--dist=loadfile"], "", "MendedLoadFileScheduling", id="option"),
+        pytest.param(["--dist=loadfile"], "", "CorrectedLoadFileScheduling", id="option"),
         pytest.param(
-            [], "--dist=loadfile", "MendedLoadFileScheduling", id="environment", marks=pytest.mark.nightly
+            [], "--dist=loadfile", "CorrectedLoadFileScheduling", id="environment", marks=pytest.mark.nightly
         ),
         pytest.param([], "--dist load", "CellScheduling", id="environment-load", marks=pytest.mark.nightly),
         pytest.param(["-d"], "", "CellScheduling", id="short", marks=pytest.mark.nightly),
@@ -142,7 +142,7 @@ def pytest_sessionfinish(session):
 def test_a_chosen_distribution_stays(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch, given: list[str], addopts: str, scheduler: str
 ) -> None:
-    """Who tells xdist how to distribute gets that, mended for dead workers; "load" is what `-n` means as well."""
+    """Who tells xdist how to distribute gets that, fixed for dead workers; "load" is what `-n` means as well."""
     monkeypatch.setenv("PYTEST_ADDOPTS", addopts)
     plain_project.suite({"P1": ("say yes", NOOP)})
     plain_project.extend_conftest(TELLS_ITS_SCHEDULER)

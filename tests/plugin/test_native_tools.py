@@ -156,7 +156,7 @@ def test_a_prompt_that_the_server_cuts_is_no_answer(
     assert session.status == 1
 
 
-def test_a_longer_context_mends_it(plain_project: Any, server: MisbehavingServer) -> None:
+def test_a_longer_context_fixes_it(plain_project: Any, server: MisbehavingServer) -> None:
     """The same prompt passes where the server reads all of it."""
     plain_project.suite({"P1": (LONG, ENDS)})
     server.on(CHAT.path, cuts_at(1024))

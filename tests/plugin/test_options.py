@@ -245,7 +245,7 @@ def test_endpoints_of_the_users_own(plain_project: Any) -> None:
     ],
 )
 def test_a_wrong_endpoint_is_a_usage_error(plain_project: Any, line: str, message: str) -> None:
-    """An endpoint line that cannot be used names the key and the mend."""
+    """An endpoint line that cannot be used names the key and gives a hint."""
     plain_project.pytester.makeini(f"[pytest]\nopenclaw_endpoints =\n    {line}\n")
     plain_project.suite({"P1": ("hello", NOOP)})
 

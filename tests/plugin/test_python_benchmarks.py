@@ -106,7 +106,7 @@ def test_without_models_a_python_benchmark_is_left_out(plain_project: Any) -> No
     ],
 )
 def test_a_wrong_mark_is_a_collection_error(plain_project: Any, mark: str, message: str) -> None:
-    """The error names the test, the key and the mend, without a traceback."""
+    """The error names the test and the key, with a hint, without a traceback."""
     _write(plain_project, f"import pytest\n@pytest.mark.openclaw({mark})\ndef test_x(reply): pass\n")
 
     session = plain_project.run()

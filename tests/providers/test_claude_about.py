@@ -78,13 +78,13 @@ def test_an_address_that_is_none_is_refused(environ, setup, source):
 
 
 @pytest.mark.parametrize(
-    ("key_env", "mend"),
+    ("key_env", "hint"),
     [
         pytest.param("LOCAL_KEY", "Set LOCAL_KEY.", id="named"),
         pytest.param(None, "Name its key's variable in openclaw_endpoints.", id="not-named"),
     ],
 )
-def test_an_endpoint_without_its_key_names_the_mend(key_env, mend):
+def test_an_endpoint_without_its_key_names_the_hint(key_env, hint):
     """The way to credentials is the endpoint's own, not a login with Anthropic."""
     told = json.dumps({"word": "authentication_failed", "text": "Not logged in"})
     provider = provider_of(
@@ -93,7 +93,7 @@ def test_an_endpoint_without_its_key_names_the_mend(key_env, mend):
     with pytest.raises(CallFailed) as failed:
         asyncio.run(provider.ask(Request(model="m", prompt="hi")))
 
-    assert str(failed.value) == f"mine: the Claude CLI says: Not logged in. {mend}"
+    assert str(failed.value) == f"mine: the Claude CLI says: Not logged in. {hint}"
 
 
 def test_secrets_are_named():
@@ -154,7 +154,7 @@ def test_the_fingerprint_is_the_clis_version(mode, told):
 
 
 def test_models_cannot_be_listed():
-    """A `*` in a spec is refused with the mend, as the CLI lists nothing."""
+    """A `*` in a spec is refused with the hint, as the CLI lists nothing."""
     with pytest.raises(CallFailed) as failed:
         asyncio.run(provider_of({}).models())
 

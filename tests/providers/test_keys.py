@@ -46,7 +46,7 @@ def test_a_key_goes_to_its_own_server(server, kind, name, key_env, sent):
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "key_env", "mend"),
+    ("kind", "name", "key_env", "hint"),
     [
         pytest.param(
             OpenAIResponses,
@@ -65,7 +65,7 @@ def test_a_key_goes_to_its_own_server(server, kind, name, key_env, sent):
         ),
     ],
 )
-def test_without_its_key_a_server_elsewhere_is_not_asked(monkeypatch, kind, name, key_env, mend):
+def test_without_its_key_a_server_elsewhere_is_not_asked(monkeypatch, kind, name, key_env, hint):
     """Nothing is sent, and the target is marked, because no later cell would fare better."""
     monkeypatch.setattr("socket.getaddrinfo", lambda *args, **kwargs: pytest.fail("the network was asked"))
     setup = ProviderSetup(
@@ -74,7 +74,7 @@ def test_without_its_key_a_server_elsewhere_is_not_asked(monkeypatch, kind, name
 
     fault = ask(kind(setup))
 
-    assert told(fault) == ("auth_missing", "auth_error", mend, "")
+    assert told(fault) == ("auth_missing", "auth_error", hint, "")
     assert (fault.reach, fault.retryable) == ("target", False)
 
 

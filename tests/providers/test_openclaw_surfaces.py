@@ -132,7 +132,7 @@ def test_one_agent_is_heard(
     ],
 )
 def test_what_is_missing_is_said(sections: Any, chosen: dict[str, str], said: str) -> None:
-    """With the mend."""
+    """With the hint."""
     with pytest.raises(ValueError, match=said):
         _surface(sections, **chosen)
 

@@ -198,11 +198,11 @@ def find_command(setup: ProviderSetup) -> tuple[str, ...]:
         command, rest = written, []
     found = shutil.which(command, path=environ.get("PATH", os.defpath))
     if found is None:
-        mend = (
+        hint = (
             f"there is no command {command!r}. Install the Claude CLI"
             f" (npm install -g @anthropic-ai/claude-code), or set {COMMAND_ENV}."
         )
-        raise CallFailed(faults.not_installed(setup.name, mend))
+        raise CallFailed(faults.not_installed(setup.name, hint))
     return (str(Path(found).absolute()), *rest)
 
 

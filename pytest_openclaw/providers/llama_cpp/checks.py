@@ -1,4 +1,4 @@
-"""Why the engine cannot run here, each reason one clear sentence with its mend."""
+"""Why the engine cannot run here, each reason one clear sentence with its hint."""
 
 from __future__ import annotations
 

@@ -146,8 +146,8 @@ def find_command(setup: ProviderSetup) -> tuple[str, ...]:
         command, rest = written, []
     found = shutil.which(command, path=setup.environ.get("PATH", os.defpath))
     if found is None:
-        mend = f"there is no command {command!r}. Install it (npm install -g openclaw), or set {COMMAND_ENV}."
-        raise CallFailed(faults.not_installed(setup.name, mend))
+        hint = f"there is no command {command!r}. Install it (npm install -g openclaw), or set {COMMAND_ENV}."
+        raise CallFailed(faults.not_installed(setup.name, hint))
     return (str(Path(found).absolute()), *rest)
 
 

@@ -51,7 +51,7 @@ def configured_surface(
         agent: id of the agent; None takes the one that OpenClaw itself speaks as.
 
     Raises:
-        ValueError: there is no such agent, or no model; the text says the mend.
+        ValueError: there is no such agent, or no model; the text gives a hint.
     """
     agents = object_in(sections.get("agents"))
     agent_id, entry = _agent(agents, agent)

@@ -116,7 +116,7 @@ def test_an_exchange_goes_on_until_an_answer(opened: Open) -> None:
     assert {request.prompt for request in provider.asked} == {"P1"}
 
 
-def test_an_error_is_told_and_can_be_mended(opened: Open) -> None:
+def test_an_error_is_told_and_can_be_fixed(opened: Open) -> None:
     """What OpenClaw refuses comes back as the call's result, and the exchange goes on."""
     provider = Script(
         calls(("read", {"file_path": "a.txt"}), ("frobnicate", {}), ("read", {"path": "nope"})),

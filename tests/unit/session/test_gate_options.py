@@ -58,7 +58,7 @@ def test_a_line(line: str, target: str, changes: dict[str, Any]) -> None:
     ],
 )  # fmt: skip
 def test_a_line_that_says_nothing(line: str, message: str) -> None:
-    """A mistake names the line, what is wrong in it and the mend."""
+    """A mistake names the line, what is wrong in it and a hint."""
     with pytest.raises(ValueError, match=re.escape(message)):
         parse_gate_line(line)
 

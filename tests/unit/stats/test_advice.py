@@ -10,7 +10,7 @@ from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, OUTCOMES
 
 
 def test_every_bad_outcome_has_its_advice() -> None:
-    """Nothing that can go wrong is left without a mend, and what is right needs none."""
+    """Nothing that can go wrong is left without a hint, and what is right needs none."""
     assert set(ADVICE) == set(OUTCOMES) - GOOD_OUTCOMES
 
 

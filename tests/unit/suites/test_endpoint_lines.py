@@ -13,9 +13,9 @@ from pytest_openclaw.types.settings import Endpoint
 KINDS = ("ollama_openai", "openai_responses")
 FORM = "Write name = kind base_url KEY_ENV_NAME, the last only if it needs a key."
 NAME_RULE = "A name has up to 40 letters, digits, _ . or -, and starts with a letter."
-URL_MEND = "Write for example http://127.0.0.1:8000/v1."
+URL_HINT = "Write for example http://127.0.0.1:8000/v1."
 SECRET = "sk-proj-4f9a81c2d7e64b30"
-KEY_MEND = (
+KEY_HINT = (
     "vllm: its last word is not the name of an environment variable in capitals; it may be a key. "
     "Put the key into a variable and write the variable's name, for example VLLM_API_KEY."
 )
@@ -108,49 +108,49 @@ def test_a_line(line, expected):
         ),
         pytest.param(
             "vllm = ollama_openai 127.0.0.1:8000",
-            f"vllm: its address is no http:// or https:// URL. {URL_MEND}",
+            f"vllm: its address is no http:// or https:// URL. {URL_HINT}",
             id="no-scheme",
         ),
         pytest.param(
             "vllm = ollama_openai ftp://h/v1",
-            f"vllm: its address is no http:// or https:// URL. {URL_MEND}",
+            f"vllm: its address is no http:// or https:// URL. {URL_HINT}",
             id="ftp",
         ),
         pytest.param(
             "vllm = ollama_openai http:///v1",
-            f"vllm: its address is no http:// or https:// URL. {URL_MEND}",
+            f"vllm: its address is no http:// or https:// URL. {URL_HINT}",
             id="no-host",
         ),
         pytest.param(
             "vllm = ollama_openai http://h:99999/v1",
-            f"vllm: its address is no http:// or https:// URL. {URL_MEND}",
+            f"vllm: its address is no http:// or https:// URL. {URL_HINT}",
             id="no-such-port",
         ),
         pytest.param(
             "vllm = ollama_openai http://[h/v1",
-            f"vllm: its address is no http:// or https:// URL. {URL_MEND}",
+            f"vllm: its address is no http:// or https:// URL. {URL_HINT}",
             id="half-a-bracket",
         ),
         pytest.param(
             "vllm = ollama_openai http://h/v1\u200b",
-            f"vllm: its address is no http:// or https:// URL. {URL_MEND}",
+            f"vllm: its address is no http:// or https:// URL. {URL_HINT}",
             id="invisible-character",
         ),
         pytest.param(
             f"vllm = ollama_openai http://h/v1?key={SECRET}",
-            f"vllm: its address goes on after the path, with ? or #. {URL_MEND}",
+            f"vllm: its address goes on after the path, with ? or #. {URL_HINT}",
             id="key-in-the-query",
         ),
-        pytest.param(f"vllm = ollama_openai http://h/v1 {SECRET}", KEY_MEND, id="openai-key"),
+        pytest.param(f"vllm = ollama_openai http://h/v1 {SECRET}", KEY_HINT, id="openai-key"),
         pytest.param(
-            "vllm = ollama_openai http://h/v1 gsk_4f9a81c2d7e6", KEY_MEND, id="key-with-an-underscore"
+            "vllm = ollama_openai http://h/v1 gsk_4f9a81c2d7e6", KEY_HINT, id="key-with-an-underscore"
         ),
-        pytest.param("vllm = ollama_openai http://h/v1 AKIA4F9A81C2D7E64B30", KEY_MEND, id="key-in-capitals"),
-        pytest.param("vllm = ollama_openai http://h/v1 $VLLM_KEY", KEY_MEND, id="dollar"),
+        pytest.param("vllm = ollama_openai http://h/v1 AKIA4F9A81C2D7E64B30", KEY_HINT, id="key-in-capitals"),
+        pytest.param("vllm = ollama_openai http://h/v1 $VLLM_KEY", KEY_HINT, id="dollar"),
     ],
 )
 def test_a_line_that_cannot_be_used(line, expected):
-    """The error names the endpoint and the mend, and repeats no key."""
+    """The error names the endpoint and a hint, and repeats no key."""
     with pytest.raises(TargetError) as caught:
         parse_endpoint(line, kinds=KINDS)
 

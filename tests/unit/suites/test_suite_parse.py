@@ -14,7 +14,7 @@ from pytest_openclaw.suites.prompt import read_prompt
 from pytest_openclaw.types.prompts import Prompt
 
 NAME = "benchmarks/prompts_x.json"
-ID_MEND = "Write letters, digits, _ or -, such as P1."
+ID_HINT = "Write letters, digits, _ or -, such as P1."
 JSON_FORM = 'Write a list of prompts: [{"id": "P1", "prompt": "…", "validator": {…}}].'
 TOML_FORM = "Write each prompt below a line [[prompts]], with id, prompt and validator."
 
@@ -130,40 +130,40 @@ def test_json_comes_in_these_forms(text, registry):
             {"prompt": "p"}, 'no. 1: has no "id". Give it one of its own, such as "P1".', id="no-id"
         ),
         pytest.param(
-            {"id": None, "prompt": "p"}, f"no. 1: id is null, not a string. {ID_MEND}", id="null-id"
+            {"id": None, "prompt": "p"}, f"no. 1: id is null, not a string. {ID_HINT}", id="null-id"
         ),
         pytest.param(
-            {"id": 7, "prompt": "p"}, f"no. 1: id is a number, not a string. {ID_MEND}", id="number-id"
+            {"id": 7, "prompt": "p"}, f"no. 1: id is a number, not a string. {ID_HINT}", id="number-id"
         ),
-        pytest.param({"id": " ", "prompt": "p"}, f"no. 1: id is blank. {ID_MEND}", id="blank-id"),
+        pytest.param({"id": " ", "prompt": "p"}, f"no. 1: id is blank. {ID_HINT}", id="blank-id"),
         pytest.param(
             {"id": "P 1", "prompt": "p"},
-            f'no. 1: id "P 1" holds a blank or an invisible character. {ID_MEND}',
+            f'no. 1: id "P 1" holds a blank or an invisible character. {ID_HINT}',
             id="blank-in-id",
         ),
         pytest.param(
             {"id": "P\x1b1", "prompt": "p"},
-            f'no. 1: id "P\\u001b1" holds a blank or an invisible character. {ID_MEND}',
+            f'no. 1: id "P\\u001b1" holds a blank or an invisible character. {ID_HINT}',
             id="control-character-in-id",
         ),
         pytest.param(
             {"id": "P[1", "prompt": "p"},
-            f'no. 1: id "P[1" holds [, which pytest\'s node ids cannot carry. {ID_MEND}',
+            f'no. 1: id "P[1" holds [, which pytest\'s node ids cannot carry. {ID_HINT}',
             id="bracket-in-id",
         ),
         pytest.param(
             {"id": "P1]", "prompt": "p"},
-            f'no. 1: id "P1]" holds ], which pytest\'s node ids cannot carry. {ID_MEND}',
+            f'no. 1: id "P1]" holds ], which pytest\'s node ids cannot carry. {ID_HINT}',
             id="closing-bracket-in-id",
         ),
         pytest.param(
             {"id": "a::b", "prompt": "p"},
-            f'no. 1: id "a::b" holds ::, which pytest\'s node ids cannot carry. {ID_MEND}',
+            f'no. 1: id "a::b" holds ::, which pytest\'s node ids cannot carry. {ID_HINT}',
             id="colons-in-id",
         ),
         pytest.param(
             {"id": "a/b", "prompt": "p"},
-            f'no. 1: id "a/b" holds /, which pytest\'s node ids cannot carry. {ID_MEND}',
+            f'no. 1: id "a/b" holds /, which pytest\'s node ids cannot carry. {ID_HINT}',
             id="slash-in-id",
         ),
         pytest.param(
@@ -328,8 +328,8 @@ def test_max_output_tokens_is_a_positive_whole_number(value, shown, registry):
     """`max_output_tokens` is a whole number greater than 0, and a boolean is no number."""
     text = complaint(json.dumps([{"id": "P1", "prompt": "Hi", "max_output_tokens": value}]), registry)
 
-    mend = "Write a whole number greater than 0, such as 256."
-    assert text == f"{NAME}: prompt P1: max_output_tokens is {shown}. {mend}"
+    hint = "Write a whole number greater than 0, such as 256."
+    assert text == f"{NAME}: prompt P1: max_output_tokens is {shown}. {hint}"
 
 
 @pytest.mark.parametrize(
@@ -423,7 +423,7 @@ def test_a_file_without_prompts(text, expected, registry):
     ],
 )
 def test_a_json_syntax_error_names_its_line(text, start, registry):
-    """Line and column come from the reader, the mend from us."""
+    """Line and column come from the reader, the hint from us."""
     said = complaint(text, registry)
 
     assert said.startswith(f"{NAME}: {start}")
@@ -443,7 +443,7 @@ def test_a_json_syntax_error_names_its_line(text, start, registry):
     ],
 )
 def test_a_toml_syntax_error_names_its_line(text, start, registry):
-    """Line and column come from the reader, the mend from us."""
+    """Line and column come from the reader, the hint from us."""
     said = complaint(text, registry, form="toml")
 
     assert said.startswith(f"{NAME}: {start}")
@@ -485,7 +485,7 @@ def test_a_toml_syntax_error_names_its_line(text, start, registry):
     ],
 )
 def test_a_toml_suite_that_is_refused(text, expected, registry):
-    """What TOML allows and a suite does not is told with its mend."""
+    """What TOML allows and a suite does not is told with its hint."""
     assert complaint(text, registry, form="toml") == f"{NAME}: {expected}"
 
 

@@ -66,7 +66,7 @@ def test_tools_of_a_suite_stand_among_those_of_the_surface():
     ],
 )  # fmt: skip
 def test_a_pressure_that_cannot_be_used(pressure, tools, complaint):
-    """A wrong `pressure` is an error of the suite that names prompt, key and mend."""
+    """A wrong `pressure` is an error of the suite that names prompt, key and hint."""
     with pytest.raises(SuiteError, match="prompt X1: pressure ") as caught:
         _suite(pressure, tools)
 

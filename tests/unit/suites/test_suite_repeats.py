@@ -88,7 +88,7 @@ def test_known_failures(registry, written, expected):
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_told(registry, keys, told):
-    """File, prompt, key and mend."""
+    """File, prompt, key and hint."""
     with pytest.raises(SuiteError) as caught:
         parse(registry, **keys)
 

@@ -62,7 +62,7 @@ def test_a_world_is_read() -> None:
     ],
 )  # fmt: skip
 def test_a_wrong_world_is_refused(world: Any, why: str) -> None:
-    """The message names the key and the mend."""
+    """The message names the key and gives a hint."""
     with pytest.raises(ValueError, match=r"Write|Mend") as caught:
         read_world(world)
 

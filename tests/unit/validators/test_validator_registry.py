@@ -1,4 +1,4 @@
-"""From a suite's description to a validator, or to an error that says the mend."""
+"""From a suite's description to a validator, or to an error that gives a hint."""
 
 from dataclasses import dataclass
 from datetime import date

@@ -182,7 +182,7 @@ def test_without_an_exchange_nothing_is_there() -> None:
     ],
 )  # fmt: skip
 def test_a_wrong_rule_is_refused(spec: dict[str, Any], why: str) -> None:
-    """The message names the key and the mend."""
+    """The message names the key and gives a hint."""
     with pytest.raises(ValueError, match="world") as caught:
         build_validator({"type": "world", **spec}, REGISTRY)
 

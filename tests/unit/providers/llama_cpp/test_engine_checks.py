@@ -1,4 +1,4 @@
-"""Why the engine cannot run here: each reason is one sentence with its mend."""
+"""Why the engine cannot run here: each reason is one sentence with its hint."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_missing_package_is_told_before_the_start(monkeypatch):
     ],
 )
 def test_why_it_ended(returncode, log, sentence):
-    """The end of the process and its words become one sentence with the mend."""
+    """The end of the process and its words become one sentence with the hint."""
     assert checks.why_it_ended(returncode, log, "a.gguf") == sentence
 
 

@@ -118,7 +118,7 @@ def test_released_engine_is_gone_and_comes_back(tmp_path):
 
 
 def test_crashed_engine_is_restarted_once(tmp_path):
-    """The first death is mended; after the second the engine is given up, with its last words."""
+    """The first death is fixed; after the second the engine is given up, with its last words."""
     first = take(tmp_path)
     end(first.pid)
     second = take(tmp_path)
