@@ -242,7 +242,7 @@ def _beginning_of_object(value: Mapping[str, Any], room: int) -> dict[str, Any]:
     spare = room - _size(_empty(value))
     kept = {}
     for key, item in value.items():
-        least = _size(_empty(item))
+        least = _size(_least(key, item))
         kept[key] = beginning(item, least + spare)
         spare -= _size(kept[key]) - least
     return kept
@@ -265,8 +265,13 @@ def _beginning_of_list(value: Sequence[Any], room: int) -> list[Any]:
 def _empty(value: Any) -> Any:
     """The least that can be left of a value."""
     if isinstance(value, dict):
-        return {key: _empty(item) for key, item in value.items()}
+        return {key: _least(key, item) for key, item in value.items()}
     return type(value)() if isinstance(value, str | list) else value
+
+
+def _least(key: str, item: Any) -> Any:
+    """The least that can be left under a key; a call's problem is one of few words, not a text to shorten."""
+    return item if key == "problem" else _empty(item)
 
 
 def _size(value: Any) -> int:

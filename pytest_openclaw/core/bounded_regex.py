@@ -87,7 +87,7 @@ def compile_pattern(pattern: str) -> regex.Pattern[str]:
             flags = re.compile(pattern).flags
             return regex.compile(_translated(pattern, flags), regex.V0)
         except (re.error, regex.error, RecursionError, OverflowError) as error:
-            why = f"is no regular expression ({error}): {shown(pattern)}. Mend it, or use another validator."
+            why = f"is no regular expression ({error}): {shown(pattern)}. Fix it, or use another validator."
             raise ValueError(why) from error
 
 

@@ -94,7 +94,7 @@ def _check_form(schema: Mapping[str, Any]) -> None:
             Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         why = f"is no JSON Schema: {error.json_path}: {_short(error.message)}."
-        raise ValueError(f"{why} Mend it by Draft 2020-12.") from error
+        raise ValueError(f"{why} Fix it by Draft 2020-12.") from error
     except (RecursionError, OverflowError) as error:
         raise ValueError(f"is no JSON Schema that can be judged: {error}.") from error
 

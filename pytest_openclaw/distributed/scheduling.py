@@ -183,7 +183,7 @@ def in_scopes(dist: str) -> type[LoadScopeScheduling] | None:
         "loadfile": LoadFileScheduling,
         "loadgroup": LoadGroupScheduling,
     }
-    return type(f"Mended{usual[dist].__name__}", (_Supplying, usual[dist]), {}) if dist in usual else None
+    return type(f"Corrected{usual[dist].__name__}", (_Supplying, usual[dist]), {}) if dist in usual else None
 
 
 class _Supplying(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types

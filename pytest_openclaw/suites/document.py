@@ -19,8 +19,8 @@ SuiteFormat = Literal["toml", "json"]
 
 _TOML_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)\Z")
 _HINT: dict[SuiteFormat, str] = {
-    "toml": "Mend the TOML there: texts stand in quotes, and a key stands once.",
-    "json": "Mend the JSON there: no comments, and no comma after the last entry.",
+    "toml": "Fix the TOML there: write texts in quotes, and each key once.",
+    "json": "Fix the JSON there: no comments, and no comma after the last entry.",
 }
 _EXAMPLE: dict[SuiteFormat, str] = {
     "toml": "Write each prompt below a line [[prompts]], with id, prompt and validator.",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-JSON_HINT = "Mend the JSON there: no comments, and no comma after the last entry."
+JSON_HINT = "Fix the JSON there: no comments, and no comma after the last entry."
 
 
 def with_rule(rule: Any) -> str:
@@ -50,7 +50,7 @@ BAD = [
     pytest.param("prompts_x.json", "\0" * 9, "line 1, column 1: Expecting value.", id="only-nul"),
     pytest.param("prompts_x.json", '[{"id": "P1",]', f"Expecting property name enclosed in double quotes. {JSON_HINT}", id="json-cut-off"),
     pytest.param("prompts_x.json", "[" * 100_000, "is nested too deeply to be read. Flatten it.", id="json-deep"),
-    pytest.param("prompts_x.toml", '[[prompts]]\nid = P1\n', "line 2, column 6: Invalid value. Mend the TOML there:", id="toml-syntax"),
+    pytest.param("prompts_x.toml", '[[prompts]]\nid = P1\n', "line 2, column 6: Invalid value. Fix the TOML there:", id="toml-syntax"),
     pytest.param("prompts_x.toml", '[[prompts]]\nid = "\x1b[31m"\n', "line 2, column 7: Illegal character '\\x1b'.", id="toml-control-character"),
     # the id
     pytest.param("prompts_x.json", '[{"prompt": "Hi"}]', 'prompt no. 1: has no "id". Give it one of its own,', id="no-id"),

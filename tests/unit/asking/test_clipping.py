@@ -236,6 +236,15 @@ def test_a_cell_says_what_its_row_lacks() -> None:
     assert "the answer was longer than 64 KiB" in "\n".join(render_cell("P1", old, {}, Opened()))
 
 
+def test_a_problem_is_whole() -> None:
+    """A call's problem is one of a few words, so it is never shortened; the texts beside it are."""
+    call = {"arguments": "a" * 100, "problem": "unknown_tool"}
+    least = len(line_of({"arguments": "", "problem": "unknown_tool"}))
+
+    assert beginning([call], least + 10)[0] == {"arguments": "a" * 6, "problem": "unknown_tool"}
+    assert beginning([call], least) == []
+
+
 # --- laws -----------------------------------------------------------------------------------------
 
 _UNITS = st.sampled_from(["a", "é", "😀", "\0", "\u2028", "\ud800", '"', "\\", "\n", "</script>"])

@@ -98,7 +98,7 @@ def test_invalid_pattern(pattern, why):
         compile_pattern(pattern)
 
     assert str(caught.value) == (
-        f'is no regular expression ({why}): "{pattern}". Mend it, or use another validator.'
+        f'is no regular expression ({why}): "{pattern}". Fix it, or use another validator.'
     )
 
 

@@ -427,7 +427,7 @@ def test_a_json_syntax_error_names_its_line(text, start, registry):
     said = complaint(text, registry)
 
     assert said.startswith(f"{NAME}: {start}")
-    assert said.endswith(". Mend the JSON there: no comments, and no comma after the last entry.")
+    assert said.endswith(". Fix the JSON there: no comments, and no comma after the last entry.")
 
 
 @pytest.mark.parametrize(
@@ -447,7 +447,7 @@ def test_a_toml_syntax_error_names_its_line(text, start, registry):
     said = complaint(text, registry, form="toml")
 
     assert said.startswith(f"{NAME}: {start}")
-    assert said.endswith(". Mend the TOML there: texts stand in quotes, and a key stands once.")
+    assert said.endswith(". Fix the TOML there: write texts in quotes, and each key once.")
 
 
 @pytest.mark.parametrize(

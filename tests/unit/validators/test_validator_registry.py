@@ -196,7 +196,7 @@ ERRORS = [
         "pattern",
         {"type": "regex_fullmatch", "pattern": "[0-9"},
         'validator regex_fullmatch: "pattern" is no regular expression'
-        ' (unterminated character set at position 0): "[0-9". Mend it, or use another validator.',
+        ' (unterminated character set at position 0): "[0-9". Fix it, or use another validator.',
     ),
     (
         "contains-empty",
@@ -267,7 +267,7 @@ ERRORS = [
         "schema-type",
         {"type": "json_schema", "schema": {"properties": {"a": {"type": "strin"}}}},
         'validator json_schema: "schema" is no JSON Schema: $.properties.a.type:'
-        " 'strin' is not valid under any of the given schemas. Mend it by Draft 2020-12.",
+        " 'strin' is not valid under any of the given schemas. Fix it by Draft 2020-12.",
     ),
     (
         "schema-remote",
@@ -304,7 +304,7 @@ ERRORS = [
         "schema-pattern",
         {"type": "json_schema", "schema": {"patternProperties": {"[": {}}}},
         'validator json_schema: "schema" is no JSON Schema: $.patternProperties:'
-        " '[' is not a 'regex'. Mend it by Draft 2020-12.",
+        " '[' is not a 'regex'. Fix it by Draft 2020-12.",
     ),
     (
         "schema-pattern-too-large",
