@@ -40,21 +40,21 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 def pytest_openclaw_providers() -> Sequence[Builtin]:
-    """Bring the built-in providers through the door for guests."""
+    """Bring the built-in providers through the door for plugins."""
     from pytest_openclaw.providers import BUILTIN
 
     return BUILTIN
 
 
 def pytest_openclaw_validators() -> Sequence[type[Validator]]:
-    """Bring the built-in validators through the door for guests."""
+    """Bring the built-in validators through the door for plugins."""
     from pytest_openclaw.validators import BUILTIN
 
     return BUILTIN
 
 
 def pytest_openclaw_reports() -> Sequence[type[Report]]:
-    """Bring the built-in reports through the door for guests."""
+    """Bring the built-in reports through the door for plugins."""
     from pytest_openclaw.reports.brought import BUILTIN
 
     return BUILTIN

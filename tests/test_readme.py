@@ -99,7 +99,7 @@ def test_the_table_of_hosts_is_computed_as_it_says() -> None:
 
 
 def test_the_validator_snippet_works(pytester: pytest.Pytester) -> None:
-    """The guest validator of the README judges a cell when it is pasted into a conftest."""
+    """The plugin validator of the README judges a cell when it is pasted into a conftest."""
     snippet = next(block for block in _blocks("python", README) if "MentionsTicket" in block)
     provider = (
         "\nfrom pytest_openclaw import Provider, Reply\n"

@@ -110,7 +110,7 @@ async def _give_up(task: asyncio.Task[Any]) -> None:
 
 
 def _tidy(reply: Reply) -> Reply:
-    """Make a guest's texts valid too, and all no longer than is judged: a lone surrogate would end a worker.
+    """Make a plugin's texts valid too, and all no longer than is judged: a lone surrogate would end a worker.
 
     Raises:
         TypeError: it is no reply, or a row could not hold it.

@@ -74,7 +74,7 @@ def record_of(
     else:
         assert judgement is not None, "a reply is always judged"
         specific = _of_reply(ending.result, judgement, timing)
-    # A guest's validator or a test's assertion may quote half a surrogate pair; no file or wire takes that.
+    # A plugin's validator or a test's assertion may quote half a surrogate pair; no file or wire takes that.
     return clipped(Record(**common, **redactor.value(valid_value(specific)), cut=ending.result.cut))
 
 

@@ -236,7 +236,7 @@ class Executor:
     def _hear(self, cell: Cell) -> None:
         """Wait for one message, and fail all that are out if none can come any more."""
         kind = self._kinds[cell.target.provider]
-        # A guest's provider may hold the loop up as long as an attempt may take.
+        # A plugin's provider may hold the loop up as long as an attempt may take.
         longest_s = max(self._settings.timeout_s, cell.prompt.timeout_s or 0.0)
         try:
             self._host_of(kind).receive(longest_s + SILENCE_S, self._note)

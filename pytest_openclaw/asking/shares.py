@@ -56,7 +56,7 @@ def _is_own(provider: Provider) -> bool:
     """Whether the endpoint is the asking machine's own: Ollama itself always counts as local."""
     try:
         host = urlsplit(provider.endpoint).hostname
-    except ValueError:  # a guest's endpoint has any name
+    except ValueError:  # a plugin's endpoint has any name
         host = None
     return provider.is_local and (host is None or is_loopback(host))
 

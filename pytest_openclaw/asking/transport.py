@@ -2,7 +2,7 @@
 
 The built-in providers are asked in a child process, because there the moment at which a token arrives is
 read while tests run: a validator that keeps the interpreter busy delays nothing. The child ends when its
-socket closes, however this process ends. A guest's provider lives in a conftest file of this process, so
+socket closes, however this process ends. A plugin's provider lives in a conftest file of this process, so
 it is asked in a thread.
 
 The test thread itself reads the child's socket when it waits for a reply; no thread stands in between.

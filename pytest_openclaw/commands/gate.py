@@ -146,12 +146,12 @@ def _set_in(gates: Gates) -> Iterator[Any]:
 
 def _write(part: Part, summary: Summary, root: Path) -> list[str]:
     """Write the run's files anew, and return what went wrong with the project's own."""
-    from pytest_openclaw.commands.guests import guests_of
+    from pytest_openclaw.commands.plugins import plugins_of
     from pytest_openclaw.stored.holding import write_held
 
-    guests, warnings = guests_of(root)
-    write_held(part, summary, guests)
-    return [*warnings, *guests.complaints]
+    plugins, warnings = plugins_of(root)
+    write_held(part, summary, plugins)
+    return [*warnings, *plugins.complaints]
 
 
 def _told(summary: Summary, wrote: Path | None) -> Iterator[str]:

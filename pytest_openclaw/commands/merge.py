@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Answer:
     """Merge, and show the whole."""
-    from pytest_openclaw.commands.guests import guests_of
+    from pytest_openclaw.commands.plugins import plugins_of
     from pytest_openclaw.reports.terminal import render_terminal
     from pytest_openclaw.stats.summary import summary_to_json
     from pytest_openclaw.stored.merging import merge_parts
@@ -59,8 +59,8 @@ def run(arguments: argparse.Namespace) -> Answer:
     parts = [read_part(run_path(name, arguments.runs_dir)) for name in arguments.runs]
     merged = merge_parts(parts, arguments.prefer)
     now_ms = time.time_ns() // 1_000_000
-    guests, warnings = guests_of(arguments.rootdir)
-    written = write_run(merged.new, into.parent, into.name, exactly=True, now_ms=now_ms, guests=guests)
+    plugins, warnings = plugins_of(arguments.rootdir)
+    written = write_run(merged.new, into.parent, into.name, exactly=True, now_ms=now_ms, plugins=plugins)
     summary = written.summary
     n_runs, n_targets = counted(len(parts), "run"), counted(len(summary.groups), "target")
     head = f"merged {n_runs}: {summary.n_rows} of {counted(summary.n_cells, 'cell')}, {n_targets}"
@@ -85,5 +85,5 @@ def run(arguments: argparse.Namespace) -> Answer:
             "notes": list(merged.notes),
             "summary": summary_to_json(summary),
         },
-        warnings=[*warnings, *guests.complaints],
+        warnings=[*warnings, *plugins.complaints],
     )

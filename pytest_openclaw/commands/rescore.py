@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> Answer:
     """Rescore, and show what has changed."""
     from pytest_openclaw import __version__
-    from pytest_openclaw.commands.guests import load_project
+    from pytest_openclaw.commands.plugins import load_project
     from pytest_openclaw.reports.terminal import render_terminal
     from pytest_openclaw.stats.summary import summary_to_json
     from pytest_openclaw.stored.parts import read_part
@@ -67,12 +67,12 @@ def run(arguments: argparse.Namespace) -> Answer:
     part = read_part(run_path(arguments.run, arguments.runs_dir))
     root = arguments.rootdir.resolve(strict=True)
     project = load_project(root, suite_files(part, root))
-    rules, guests = todays_rules(part, root, project.validators), project.guests
-    rescored = rescore_part(part, rules, version=__version__, guests=guests)
+    rules, plugins = todays_rules(part, root, project.validators), project.plugins
+    rescored = rescore_part(part, rules, version=__version__, plugins=plugins)
     beside = into or part.run.path.with_name(f"{part.run.run_id}-rescored")
     now_ms = time.time_ns() // 1_000_000
     written = write_run(
-        rescored.new, beside.parent, beside.name, exactly=into is not None, now_ms=now_ms, guests=guests
+        rescored.new, beside.parent, beside.name, exactly=into is not None, now_ms=now_ms, plugins=plugins
     )
     return Answer(
         lines=[
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> Answer:
             "notes": list(rescored.notes),
             "summary": summary_to_json(written.summary),
         },
-        warnings=guests.complaints,
+        warnings=plugins.complaints,
     )
 
 

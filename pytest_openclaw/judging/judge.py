@@ -160,7 +160,7 @@ def bears_on_tier(prompt: Prompt) -> bool:
 
 
 def _checked(verdict: object) -> Verdict:
-    """Return a guest's verdict, if a row can hold it.
+    """Return a plugin's verdict, if a row can hold it.
 
     Raises:
         TypeError, ValueError: it cannot.

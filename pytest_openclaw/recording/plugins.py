@@ -1,6 +1,6 @@
-"""What guests add to a run: keys of a row before it is written, files beside the summary.
+"""What plugins add to a run: keys of a row before it is written, files beside the summary.
 
-A guest that breaks is told at the end, and costs nothing but what it would have added.
+A plugin that breaks is told at the end, and costs nothing but what it would have added.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.summary import Summary
 
 KEY = re.compile(r"x_[a-z0-9_]{1,60}")
-"""What a guest may add to a row: no field of ours will ever begin so."""
-KEY_RULE = "a key of a guest's begins with x_, as x_lab, and has small letters, digits and _"
+"""What a plugin may add to a row: no field of ours will ever begin so."""
+KEY_RULE = "a key of a plugin's begins with x_, as x_lab, and has small letters, digits and _"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """A guest's last look at a row.
+    """A plugin's last look at a row.
 
     Attributes:
         claimant: who brings it, such as a plugin's name.
@@ -45,13 +45,13 @@ class Look:
 
 
 @dataclass(kw_only=True)
-class Guests:
-    """The guests of one run.
+class Plugins:
+    """The plugins of one run.
 
     Attributes:
         reports: to be written at its end.
         looks: at each row before it is written.
-        clean: takes secrets out of what a guest adds.
+        clean: takes secrets out of what a plugin adds.
     """
 
     reports: Sequence[Brought] = field(default_factory=built_in)
@@ -65,7 +65,7 @@ class Guests:
         return [text if n == 1 else f"{text} ({n} times)" for text, n in self._complaints.items()]
 
     def look_at(self, row: JsonObject) -> JsonObject:
-        """Return what the guests add to a row; the row itself stays as it is."""
+        """Return what the plugins add to a row; the row itself stays as it is."""
         added: JsonObject = {}
         holders: dict[str, str] = {}
         for look in self.looks:

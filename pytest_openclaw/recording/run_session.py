@@ -10,7 +10,7 @@ from pytest_openclaw.core.clock import epoch_ms
 from pytest_openclaw.core.signals import whole_step
 from pytest_openclaw.recording.early_stopping import Settling
 from pytest_openclaw.recording.environment import Surroundings
-from pytest_openclaw.recording.plugins import Guests
+from pytest_openclaw.recording.plugins import Plugins
 from pytest_openclaw.stats.budget import budget_of
 from pytest_openclaw.stats.run_comparison import Measured, compare_runs
 from pytest_openclaw.stats.summarising import summarise_run
@@ -104,7 +104,7 @@ class RunSession:
         plan: what is to be asked.
         earlier: what the sessions before have left, if the run is resumed.
         baseline: the run to compare with.
-        guests: what they add to rows and beside the summary; without any, the built-in reports are written.
+        plugins: what they add to rows and beside the summary; without any, the built-in reports are written.
 
     Attributes:
         decisions: on the targets' repeats, oldest first; whoever tells them takes them out.
@@ -120,12 +120,12 @@ class RunSession:
         plan: Plan,
         earlier: Earlier | None = None,
         baseline: Measured | None = None,
-        guests: Guests | None = None,
+        plugins: Plugins | None = None,
     ) -> None:
         self.directory = directory
         self.plan = plan
         self.records: list[Record] = []
-        self.guests = guests or Guests()
+        self.plugins = plugins or Plugins()
         self._settings = settings
         self._baseline = baseline
         self._n_selected = plan.n_selected
@@ -154,7 +154,7 @@ class RunSession:
             record, raw_output="", parsed_output=None, tool_call_details=(), turns=bare_turns(record.turns)
         )
         with whole_step:  # else the summary might not count a row that is there
-            self.directory.append(row | self.guests.look_at(row))
+            self.directory.append(row | self.plugins.look_at(row))
             self.records.append(bare)
         self._surroundings.take(record.target, payload)
         if (prompt := payload.prompt) and prompt not in self._prompts:
@@ -211,7 +211,7 @@ class RunSession:
         if (budget_usd := self._settings.budget_usd) is not None:
             summary = replace(summary, budget=budget_of(records, budget_usd, spent_usd))
         self.directory.write_json("summary.json", summary_to_json(summary))
-        self.guests.write_reports(self.directory, summary)
+        self.plugins.write_reports(self.directory, summary)
         return summary
 
     def _n_owed_anyway(self, target: Target) -> int:
@@ -237,7 +237,7 @@ class RunSession:
         if not earlier.kept.is_whole:
             self.directory.keep_rows(earlier.kept.lines)
         # They told of rows that may be asked again now.
-        self.directory.remove("summary.json", *(report.name for report in self.guests.reports))
+        self.directory.remove("summary.json", *(report.name for report in self.plugins.reports))
         self.records += earlier.kept.records
         for record in earlier.kept.records:
             self.decisions += self._settling.take(record)

@@ -1,4 +1,4 @@
-"""What a report is, and the built-in ones; guests' come in by the hook `pytest_openclaw_reports`."""
+"""What a report is, and the built-in ones; plugins' come in by the hook `pytest_openclaw_reports`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Report(Protocol):
-    """A file of the run directory that tells of the whole run: `summary.md`, and what guests bring."""
+    """A file of the run directory that tells of the whole run: `summary.md`, and what plugins bring."""
 
     @property
     def name(self) -> str:

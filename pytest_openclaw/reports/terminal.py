@@ -87,11 +87,11 @@ def markup_of(line: str) -> tuple[str, dict[str, bool]]:
 
 
 def render_complaints(complaints: Sequence[str]) -> list[str]:
-    """Return the lines that tell what guests did wrong, such as a report that broke."""
+    """Return the lines that tell what plugins did wrong, such as a report that broke."""
     lines = []
     for text in complaints:
         wrapped = textwrap.wrap(one_line(text, LONGEST_COMPLAINT), WIDTH - LABEL_WIDTH)
-        labels = chain(["guest broke"], repeat(""))
+        labels = chain(["plugin broke"], repeat(""))
         lines += [
             printable(f"{label:<{LABEL_WIDTH}}{line}") for label, line in zip(labels, wrapped, strict=False)
         ]

@@ -159,7 +159,7 @@ def ask(item: pytest.Item) -> CellResult:
     """Ask the item's cell; skip or fail the item if there is no reply.
 
     Raises:
-        Exception: our own code or a guest's provider broke; the item's row says so.
+        Exception: our own code or a plugin's provider broke; the item's row says so.
     """
     from pytest_openclaw.judging.cell_result import CellResult
 

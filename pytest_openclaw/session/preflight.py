@@ -31,7 +31,7 @@ def check_start(state: State) -> None:
         pytest.UsageError: says what is wrong and what to do.
     """
     if state.settings.dry_run:
-        check_guests(state)
+        check_plugins(state)
         check_prompt_ids(state)
         state.check_providers()
         check_budget(state)
@@ -39,7 +39,7 @@ def check_start(state: State) -> None:
         return
     check_workers(state)
     check_run_name(state)
-    check_guests(state)
+    check_plugins(state)
     check_prompt_ids(state)
     state.check_providers()
     state.reopen()
@@ -107,7 +107,7 @@ def _fails_on_regression(settings: Settings) -> bool:
     return any(gates.fail_on for gates in settings.gates.all_there_are)
 
 
-def check_guests(state: State) -> None:
+def check_plugins(state: State) -> None:
     """Refuse a wrong validator or report of the root conftest or of a plugin; others are read later."""
     from pytest_openclaw.session.registries import reports_of, validator_registry
 

@@ -111,7 +111,7 @@ def looks_of(config: pytest.Config) -> tuple[Look, ...]:
     """Return who has a last look at rows, in the order in which pytest calls hooks."""
     from pytest_openclaw.recording.plugins import Look
 
-    # One by one, because what one guest breaks must not cost what another adds.
+    # One by one, because what one plugin breaks must not cost what another adds.
     implementations = reversed(config.hook.pytest_openclaw_record.get_hookimpls())
     return tuple(Look(claimant=one.plugin_name, see=_looking(one, config)) for one in implementations)
 

@@ -156,7 +156,7 @@ class Recorder:
                 terminalreporter.write_line(line.removeprefix(label))
         for line in ci.annotate(summary, self.state.suite_files):
             terminalreporter.write_line(line)
-        for line in render_complaints(self.state.redactor.value(run.guests.complaints)):
+        for line in render_complaints(self.state.redactor.value(run.plugins.complaints)):
             terminalreporter.write_line(line)
 
 

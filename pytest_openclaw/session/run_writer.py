@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.recording.live_line import LiveLine
-    from pytest_openclaw.recording.plugins import Guests
+    from pytest_openclaw.recording.plugins import Plugins
     from pytest_openclaw.recording.progress import Progress
     from pytest_openclaw.recording.run_session import Plan, RunSession
     from pytest_openclaw.session.plugin_session import State
@@ -115,7 +115,7 @@ class Ledger:
                 RunDirectory.new(settings.runs_dir, settings.run_id, exactly=settings.run_id_given)
             )
             self.run = RunSession(
-                directory, settings, plan, state.resumption.earlier, state.baseline, self._guests()
+                directory, settings, plan, state.resumption.earlier, state.baseline, self._plugins()
             )
         except (OpenClawError, OSError) as error:
             raise pytest.UsageError(f"the run cannot be recorded: {error}") from None
@@ -123,12 +123,12 @@ class Ledger:
         state.interruptible()
         self._tell_decisions()
 
-    def _guests(self) -> Guests:
-        from pytest_openclaw.recording.plugins import Guests
+    def _plugins(self) -> Plugins:
+        from pytest_openclaw.recording.plugins import Plugins
         from pytest_openclaw.session.registries import looks_of, reports_of
 
         config = self._state.config
-        return Guests(reports=reports_of(config), looks=looks_of(config), clean=self._state.redactor.value)
+        return Plugins(reports=reports_of(config), looks=looks_of(config), clean=self._state.redactor.value)
 
     def _show_progress(self, plan: Plan) -> None:
         from pytest_openclaw.asking.waits import find_wait

@@ -16,7 +16,7 @@ from pytest_openclaw.stored.summaries import stored_summary
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from pytest_openclaw.recording.plugins import Guests
+    from pytest_openclaw.recording.plugins import Plugins
     from pytest_openclaw.stored.parts import Part
     from pytest_openclaw.types.settings import Gates
 
@@ -56,7 +56,7 @@ def hold(
     return replace(summary, budget=Budget(**written["budget"])) if written.get("budget") else summary
 
 
-def write_held(part: Part, summary: Summary, guests: Guests) -> None:
+def write_held(part: Part, summary: Summary, plugins: Plugins) -> None:
     """Write summary and reports of a run anew; its rows and its config stay as they are.
 
     Raises:
@@ -65,4 +65,4 @@ def write_held(part: Part, summary: Summary, guests: Guests) -> None:
     """
     with RunDirectory.reopen(part.run.path) as directory:
         directory.write_json("summary.json", summary_to_json(summary))
-        guests.write_reports(directory, summary)
+        plugins.write_reports(directory, summary)

@@ -56,7 +56,7 @@ def _tools_of(definition: JsonObject) -> tuple[Tool, ...] | None:
     """Return the tools that a prompt offered; None if there were none, or they are others today."""
     if "tools" not in definition:
         return None
-    # Its rule may be a guest's, who is not here; the tools are all that is wanted.
+    # Its rule may be a plugin's, who is not here; the tools are all that is wanted.
     raw = {key: value for key, value in definition.items() if key not in ("suite", "extra", "validator")}
     registry = build_registry(("built-in", validator) for validator in BUILTIN)
     prompt, _ = read_prompt(raw, definition["id"], suite=definition["suite"], registry=registry)

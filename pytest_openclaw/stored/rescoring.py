@@ -19,7 +19,7 @@ from pytest_openclaw.core.json_lines import line_of
 from pytest_openclaw.core.redact import HIDDEN
 from pytest_openclaw.core.text import valid_value
 from pytest_openclaw.judging.judge import JUDGED, conclude, judge, prepare, tool_demand_of
-from pytest_openclaw.recording.plugins import Guests
+from pytest_openclaw.recording.plugins import Plugins
 from pytest_openclaw.reports.cells import verdict_of
 from pytest_openclaw.stored.parts import is_python
 from pytest_openclaw.stored.reading import StoredRow
@@ -92,16 +92,16 @@ class Rescored:
     notes: tuple[str, ...]
 
 
-def rescore_part(part: Part, rules: Rules, *, version: str, guests: Guests | None = None) -> Rescored:
+def rescore_part(part: Part, rules: Rules, *, version: str, plugins: Plugins | None = None) -> Rescored:
     """Return the run with every reply judged anew.
 
     Args:
         part: the run.
         rules: today's, for its prompts.
         version: of this plugin, for `config.json`.
-        guests: have a last look at the rows that change.
+        plugins: have a last look at the rows that change.
     """
-    guests = guests or Guests()
+    plugins = plugins or Plugins()
     rows: list[StoredRow] = []
     changes: list[Change] = []
     kept: Counter[Kept] = Counter()
@@ -118,7 +118,7 @@ def rescore_part(part: Part, rules: Rules, *, version: str, guests: Guests | Non
             rows.append(row)
         else:
             new = to_row(result)
-            rows.append(StoredRow(line=line_of(new | guests.look_at(new)), record=result))
+            rows.append(StoredRow(line=line_of(new | plugins.look_at(new)), record=result))
             changes.append(Change(before=old, after=result))
     return Rescored(
         new=NewRun(

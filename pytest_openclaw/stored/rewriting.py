@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.asking.resources import render_snapshot
 from pytest_openclaw.recording.environment import file_names
-from pytest_openclaw.recording.plugins import Guests
+from pytest_openclaw.recording.plugins import Plugins
 from pytest_openclaw.recording.run_directory import RunDirectory
 from pytest_openclaw.stats.groups import Snapshots
 from pytest_openclaw.stats.summarising import summarise_run
@@ -53,7 +53,7 @@ class Written:
 
 
 def write_run(
-    new: NewRun, runs_dir: Path, run_id: str, *, exactly: bool, now_ms: int, guests: Guests | None = None
+    new: NewRun, runs_dir: Path, run_id: str, *, exactly: bool, now_ms: int, plugins: Plugins | None = None
 ) -> Written:
     """Write a run directory; one that cannot be written whole is removed.
 
@@ -63,7 +63,7 @@ def write_run(
         run_id: the wished name.
         exactly: refuse if that name is taken; else a number is added.
         now_ms: for the summary's `generated_at_ms`.
-        guests: whose reports are written; without any, the built-in ones are.
+        plugins: whose reports are written; without any, the built-in ones are.
 
     Raises:
         OpenClawError: the name is taken.
@@ -74,14 +74,14 @@ def write_run(
     try:
         with directory:
             is_ours = True
-            return Written(path=directory.path, summary=_fill(directory, new, now_ms, guests or Guests()))
+            return Written(path=directory.path, summary=_fill(directory, new, now_ms, plugins or Plugins()))
     except BaseException:
         if is_ours:  # and not another's, who began at the same moment
             shutil.rmtree(directory.path, ignore_errors=True)
         raise
 
 
-def _fill(directory: RunDirectory, new: NewRun, now_ms: int, guests: Guests) -> Summary:
+def _fill(directory: RunDirectory, new: NewRun, now_ms: int, plugins: Plugins) -> Summary:
     for row in new.rows:
         directory.append_line(row.line)
     directory.write_json("inventory.json", {"run_id": directory.run_id, **new.inventory})
@@ -102,7 +102,7 @@ def _fill(directory: RunDirectory, new: NewRun, now_ms: int, guests: Guests) -> 
         generated_at_ms=now_ms,
     )
     directory.write_json("summary.json", summary_to_json(summary))
-    guests.write_reports(directory, summary)
+    plugins.write_reports(directory, summary)
     # Last, because without it a directory is no run: a killed process leaves none that lacks something.
     directory.write_json(
         "config.json", {"schema_version": CONFIG_VERSION, "run_id": directory.run_id, **new.config}

@@ -33,7 +33,7 @@ FAILURE_TYPES: Mapping[str, str] = {
     "malformed_response": "the answer is not of the form that its API promises, or is too long",
     "context_overflow": "the prompt does not fit into the model's context, or was cut to fit",
     "cli_error": "a command line program ended without an answer",
-    "harness_error": "our own code, a validator or a guest's provider broke, or judging took too long",
+    "harness_error": "our own code, a validator or a plugin's provider broke, or judging took too long",
     "exception": "the original harness's word for anything that broke; only in rows that were read",
 }
 """The closed set of `failure_type`, and what each means; beside it stands `http_<status>`.
@@ -60,7 +60,7 @@ class CallFailed(OpenClawError):
 
 
 def checked(fault: Fault) -> Fault:
-    """Return a guest's fault, which may have been made without the functions below.
+    """Return a plugin's fault, which may have been made without the functions below.
 
     Raises:
         ValueError: its failure type or its status is none.
@@ -216,7 +216,7 @@ def cli_failed(name: str, why: str, raw: str = "") -> Fault:
 
 
 def broke(name: str, why: str) -> Fault:
-    """Our own code, a validator or a guest's provider broke; it says nothing about a model."""
+    """Our own code, a validator or a plugin's provider broke; it says nothing about a model."""
     return Fault(failure_type="harness_error", status="error", message=f"{name}: {why}")
 
 

@@ -1,4 +1,4 @@
-"""What a provider and a validator offer; guests implement these."""
+"""What a provider and a validator offer; plugins implement these."""
 
 from __future__ import annotations
 

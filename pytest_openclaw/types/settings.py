@@ -55,7 +55,7 @@ class Endpoint:
 
     Attributes:
         name: the provider's name in specs and rows.
-        kind: the built-in or guest provider that speaks its API.
+        kind: the built-in or plugin provider that speaks its API.
         base_url: such as `http://127.0.0.1:8000/v1`.
         key_env: the environment variable that holds its key; None sends no key.
     """

@@ -10,7 +10,7 @@ from pytest_openclaw.core.quoting import shown
 from pytest_openclaw.types.protocols import Validator
 from pytest_openclaw.types.replies import Reply, Verdict
 from pytest_openclaw.validators.answer import judged
-from pytest_openclaw.validators.keys import list_value, hint, settle, what
+from pytest_openclaw.validators.keys import hint, list_value, settle, what
 
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.validators.answer import answer, judged
-from pytest_openclaw.validators.keys import limit_value, hint, settle
+from pytest_openclaw.validators.keys import hint, limit_value, settle
 from pytest_openclaw.validators.sentences import count_sentences
 
 if TYPE_CHECKING:

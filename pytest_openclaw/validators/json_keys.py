@@ -11,8 +11,8 @@ from pytest_openclaw.core.quoting import listed, shown
 from pytest_openclaw.validators.answer import answer, judged
 from pytest_openclaw.validators.keys import (
     flag_value,
-    list_value,
     hint,
+    list_value,
     settle,
     table_value,
     texts_value,

@@ -50,7 +50,7 @@ def _exported(*words: str) -> list[dict[str, str]]:
 
 
 def test_every_field_is_a_column(runs: Path) -> None:
-    """In the order of a row, the seed's first; a guest's keys stand at the end."""
+    """In the order of a row, the seed's first; a plugin's keys stand at the end."""
     rows = _exported()
     (first, *_) = (json.loads(line) for line in (runs / "one/results.jsonl").read_text().splitlines()[:1])
 

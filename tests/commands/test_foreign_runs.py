@@ -13,8 +13,8 @@ from typing import NoReturn
 
 import pytest
 
-from pytest_openclaw.commands.guests import Project
-from pytest_openclaw.recording.plugins import Guests
+from pytest_openclaw.commands.plugins import Project
+from pytest_openclaw.recording.plugins import Plugins
 from pytest_openclaw.stored.parts import read_part
 from pytest_openclaw.stored.rules import suite_files
 from pytest_openclaw.validators import BUILTIN
@@ -37,8 +37,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Two runs and a file outside; the project has no conftest, so that none is loaded for each rescore."""
     registry = build_registry(("built-in", validator) for validator in BUILTIN)
     with pytest.MonkeyPatch.context() as patch:
-        project = Project(validators=registry, guests=Guests())
-        patch.setattr("pytest_openclaw.commands.guests.load_project", lambda root, suites: project)
+        project = Project(validators=registry, plugins=Plugins())
+        patch.setattr("pytest_openclaw.commands.plugins.load_project", lambda root, suites: project)
         # The charting library is no part of a run, and takes a second.
         patch.setattr("pytest_openclaw.reports.html.page.bundle", lambda: "")
         folder = tmp_path_factory.mktemp("foreign")

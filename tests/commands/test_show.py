@@ -307,11 +307,11 @@ def test_a_cell_without_a_definition(runs: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_the_row_is_whole_for_programs(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`row` is that of results.jsonl, keys of guests included."""
-    store(runs / "guests", [row(A, "P1", extra={"x_lab": {"a": 1}})])
-    data = _json(capsys, "guests", "P1")
+    """`row` is that of results.jsonl, keys of plugins included."""
+    store(runs / "plugins", [row(A, "P1", extra={"x_lab": {"a": 1}})])
+    data = _json(capsys, "plugins", "P1")
 
     assert list(data) == ["run", "cell", "prompt", "thinking", "answer", "calls", "row"]
-    assert data["row"] == json.loads((runs / "guests/results.jsonl").read_text())
-    assert data["prompt"] == load(runs / "guests", "config.json")["prompts"][0]
-    assert 'x_lab      {"a": 1}\n' in _shown(capsys, "guests", "P1")
+    assert data["row"] == json.loads((runs / "plugins/results.jsonl").read_text())
+    assert data["prompt"] == load(runs / "plugins", "config.json")["prompts"][0]
+    assert 'x_lab      {"a": 1}\n' in _shown(capsys, "plugins", "P1")

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.newest, pytest.mark.xdist_group("pages")]
 ROOT = DOCS.parent
 # Their commands are run in their order, those with the embedded engine in test_followed_pages.py.
 FOLLOWED = {ROOT / "README.md", DOCS / "tutorial.md"}
-GUESTS = {DOCS / "how-to/validator.md", DOCS / "how-to/provider.md"}
+PLUGINS = {DOCS / "how-to/validator.md", DOCS / "how-to/provider.md"}
 # What it shows is held against the commands in test_comparison_page.py.
 TESTED_APART = {DOCS / "comparison.md", DOCS / "how-to/route.md"}
 PAGES = sorted([ROOT / "README.md", ROOT / "SECURITY.md", *DOCS.rglob("*.md")])
@@ -73,7 +73,7 @@ NAMED = [
     pytest.param(words, id=f"{_name(page)}:{command.start}:{words[0]}")
     for page in PAGES
     for command in commands_of(page.read_text("utf-8"))
-    if command.elsewhere or page not in FOLLOWED | GUESTS
+    if command.elsewhere or page not in FOLLOWED | PLUGINS
     for words in _programs(command)
 ]
 
@@ -177,7 +177,7 @@ def test_the_ini_files_of_the_pages_are_accepted(name: str, accepted: dict[str, 
     assert "P1[parrot/any]" in shown
 
 
-@pytest.mark.parametrize("page", sorted(GUESTS), ids=_name)
+@pytest.mark.parametrize("page", sorted(PLUGINS), ids=_name)
 def test_a_page_that_needs_no_engine_prints_what_it_shows(page: Path, tmp_path: Path) -> None:
     """Files written and commands run in their order, in a fresh folder."""
     assert follow(read_page(page.read_text("utf-8")), Terminal(tmp_path)) == 1
@@ -189,7 +189,7 @@ def test_no_output_is_shown_that_is_not_tested(page: Path) -> None:
     shown = [command for command in commands_of(page.read_text("utf-8")) if any(command.shown)]
 
     assert not [command.line for command in shown if command.elsewhere]
-    assert not shown or page in FOLLOWED | GUESTS | TESTED_APART
+    assert not shown or page in FOLLOWED | PLUGINS | TESTED_APART
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)

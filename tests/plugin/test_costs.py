@@ -61,7 +61,7 @@ def test_rows_and_summary_tell_what_it_cost(project: Any, price: str, usd: float
     assert ("0.0044 USD, lab/m" in session.text) is (usd > 0)
 
 
-def test_a_guest_s_cost_is_not_known(project: Any) -> None:
+def test_a_plugin_s_cost_is_not_known(project: Any) -> None:
     """Nobody knows what a provider of one's own charges, until the ini says so."""
     project.suite({"P1": ("say one two", NOOP)})
 

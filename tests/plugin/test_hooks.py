@@ -1,4 +1,4 @@
-"""The hooks that we offer: guests in the root conftest and in installed plugins, and what a wrong guest is told."""
+"""The hooks that we offer: plugins in the root conftest and in installed plugins, and what a wrong plugin is told."""
 
 from __future__ import annotations
 
@@ -161,11 +161,11 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "message"), WRONG)
-def test_a_wrong_guest_is_told(
+def test_a_wrong_plugin_is_told(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch, text: str, message: str | None
 ) -> None:
     """What is no validator or provider, or has another's name, is one clear message that names who brought it."""
-    _install(plain_project, monkeypatch, "guestplugin", textwrap.dedent(text))
+    _install(plain_project, monkeypatch, "otherplugin", textwrap.dedent(text))
     plain_project.suite({"P1": ("say yes", NOOP)})
 
     session = _run(plain_project)
@@ -176,7 +176,7 @@ def test_a_wrong_guest_is_told(
         session.outcomes(passed=1)
     else:
         assert message in session.text
-        assert "guestplugin" in session.text
+        assert "otherplugin" in session.text
         assert session.status == pytest.ExitCode.USAGE_ERROR
         assert not session.has_run
 

@@ -193,7 +193,7 @@ def test_a_fixed_validator_shows_what_it_changes(plain_project: Any) -> None:
     assert [json.loads(line)["objective_pass"] for line in rows] == [False, True, True]
 
 
-GUEST = """
+PLUGIN = """
 from dataclasses import dataclass
 from typing import ClassVar
 from pytest_openclaw import Verdict
@@ -210,13 +210,13 @@ def pytest_openclaw_validators():
 """
 
 
-def test_a_guest_judges_anew_from_another_folder(plain_project: Any, tmp_path: Path) -> None:
+def test_a_plugin_judges_anew_from_another_folder(plain_project: Any, tmp_path: Path) -> None:
     """A validator of a conftest beside the suite is found by `--rootdir`, as it is today; no test runs."""
     plain_project.suite({"P1": ("say yes", {"type": "ends_with", "value": "s"})})
     conftest = plain_project.folder / "benchmarks" / "conftest.py"
-    conftest.write_text(GUEST)
+    conftest.write_text(PLUGIN)
     plain_project.run("--openclaw-run-id=one", models="scripted/a")
-    conftest.write_text(GUEST.replace("endswith", "startswith") + "\nprint('loaded')\n")
+    conftest.write_text(PLUGIN.replace("endswith", "startswith") + "\nprint('loaded')\n")
     (plain_project.folder / "benchmarks" / "test_never.py").write_text("raise RuntimeError('collected')")
     (plain_project.folder / "pytest.ini").write_text(
         "[pytest]\nopenclaw_models = scripted/*\naddopts = -n 2\n"

@@ -68,7 +68,7 @@ def test_a_summary_that_cannot_be_written_is_said(project: Any) -> None:
     "body", ["raise RuntimeError('cannot close')", "import sys; sys.exit(7)"], ids=["raises", "exits"]
 )
 def test_a_provider_that_cannot_close_costs_no_summary(project: Any, body: str) -> None:
-    """What a guest does at the end comes too late to matter."""
+    """What a plugin does at the end comes too late to matter."""
     conftest = project.folder / "conftest.py"
     conftest.write_text(
         conftest.read_text().replace(

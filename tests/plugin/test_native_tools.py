@@ -81,7 +81,7 @@ def test_a_prompts_tools_reach_the_provider(project: Any) -> None:
 
 
 def test_a_provider_that_sends_no_tools_skips_what_offers_them(project: Any) -> None:
-    """An old provider of a guest's answers its text prompts; the others say what it lacks."""
+    """An old provider of a plugin's answers its text prompts; the others say what it lacks."""
     project.extend_conftest(OLD)
     project.suite(OFFERS)
 

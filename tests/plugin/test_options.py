@@ -181,7 +181,7 @@ def test_prompts_select_by_id_and_glob(project: Any) -> None:
 
 
 def test_the_timeout_bounds_an_attempt(plain_project: Any) -> None:
-    """A guest's provider that does not watch the time is cut off all the same."""
+    """A plugin's provider that does not watch the time is cut off all the same."""
     plain_project.suite({"P1": ("wait 60", NOOP)})
 
     session = plain_project.run("--openclaw-timeout=0.2")

@@ -551,7 +551,7 @@ def test_a_living_run_is_refused(school: Any) -> None:
 
 
 def test_a_provider_that_is_gone_is_named(plain_school: Any) -> None:
-    """A run of a guest's provider cannot go on without the guest."""
+    """A run of a plugin's provider cannot go on without the plugin."""
     plain_school.suite({"P1": ("say yes", YES)})
     begin(plain_school)
     (plain_school.folder / "conftest.py").unlink()

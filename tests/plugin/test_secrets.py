@@ -115,7 +115,7 @@ class Crashing:
     def check(self, reply):
         said = {"text": reply.text, "reasoning": reply.reasoning}
         print("the reply was", reply)
-        logging.getLogger("guest").warning("the reply was %s", reply)
+        logging.getLogger("plugin").warning("the reply was %s", reply)
         warnings.warn(f"the reply was {reply.text}", stacklevel=1)
         raise ZeroDivisionError(f"cannot judge {said}")
 
@@ -156,7 +156,7 @@ def test_fails(reply):
 @pytest.mark.openclaw(id="R2", prompt="Hi")
 def test_crashes(reply):
     words = reply.text.split()
-    logging.getLogger("guest").error("got %s", words)
+    logging.getLogger("plugin").error("got %s", words)
     raise RuntimeError(reply.text)
 """
 
@@ -227,7 +227,7 @@ def every(*models: str) -> str:
 
 
 def prepare(project: Any, monkeypatch: pytest.MonkeyPatch, server: MisbehavingServer) -> None:
-    """Give the project the four ways, guests that break, and a suite."""
+    """Give the project the four ways, plugins that break, and a suite."""
     point_at(monkeypatch, server, **KEYS, **UNUSED)
     with_password = server.url.replace("//", f"//me:{quote(PASSWORD, safe='')}@")
     project.pytester.makeini(

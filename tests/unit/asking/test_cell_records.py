@@ -168,7 +168,7 @@ def test_secrets_are_taken_out_of_every_field() -> None:
     assert rows[0]["raw_output"] == "key [secret]"
 
 
-def test_half_surrogate_pairs_of_a_guests_validator_are_replaced() -> None:
+def test_half_surrogate_pairs_of_a_plugins_validator_are_replaced() -> None:
     """A violation or a parsed value that quotes broken text makes a row that can be written and sent."""
 
     class Quoting:

@@ -141,7 +141,7 @@ def test_repeats_differ_in_their_seed(opened: Open) -> None:
 
 
 def test_broken_texts_are_made_valid(opened: Open) -> None:
-    """A guest's half surrogate pairs become U+FFFD in every text, a fault's too."""
+    """A plugin's half surrogate pairs become U+FFFD in every text, a fault's too."""
 
     async def answer(request: Request) -> Reply:
         call = ToolCall(name="a\ud800", arguments="\ud800", id="\ud800")
@@ -609,11 +609,11 @@ def test_a_provider_that_never_ends_is_given_up(opened: Open) -> None:
 
 
 def test_a_timeout_of_the_providers_own_is_one(opened: Open) -> None:
-    """A guest that lets a `TimeoutError` escape has timed out."""
+    """A plugin that lets a `TimeoutError` escape has timed out."""
     assert fault_of(asked(opened(Fake(raises(TimeoutError()))))).failure_type == "timeout"
 
 
-# --- guests that break ---
+# --- plugins that break ---
 
 
 @pytest.mark.parametrize(
@@ -631,7 +631,7 @@ def test_a_timeout_of_the_providers_own_is_one(opened: Open) -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_a_guest_raises_is_raised_here_and_the_next_cell_is_asked(
+def test_what_a_plugin_raises_is_raised_here_and_the_next_cell_is_asked(
     opened: Open, error: BaseException, caught: type[Exception], message: str
 ) -> None:
     """Whatever breaks in a provider costs one cell."""
@@ -654,7 +654,7 @@ def test_what_a_guest_raises_is_raised_here_and_the_next_cell_is_asked(
     ids=["none", "text", "count-as-text", "negative"],
 )
 def test_what_is_no_reply_is_said(opened: Open, answer: Any, message: str) -> None:
-    """A guest that returns something else is told what a provider returns."""
+    """A plugin that returns something else is told what a provider returns."""
 
     async def ask(request: Request) -> Any:
         return answer

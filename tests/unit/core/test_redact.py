@@ -452,7 +452,7 @@ def test_no_text_takes_long(unit):
 
 def test_logs(caplog):
     """Messages, arguments and tracebacks of log records are searched while the redactor is over them."""
-    log = logging.getLogger("guest.http")
+    log = logging.getLogger("plugin.http")
     header = base64.b64encode(f"me:{KEY}".encode()).decode()
     before = logging.getLogRecordFactory()
 

@@ -301,13 +301,13 @@ print("genai_prices" in sys.modules)
     assert said.stdout.strip() == str(is_loaded)
 
 
-def test_a_guest_s_target_has_no_price() -> None:
+def test_a_plugin_s_target_has_no_price() -> None:
     """A provider that says nothing of itself costs nobody knows what."""
 
-    class Guest(Provider):
-        name = "guest"
+    class Plugin(Provider):
+        name = "plugin"
 
-    known = Prices({"p": Guest(ProviderSetup(name="p"))}, Settings())
+    known = Prices({"p": Plugin(ProviderSetup(name="p"))}, Settings())
 
     assert known.cost_usd(target_of("m"), Reply(input_tokens=1, output_tokens=1), AT_MS) is None
     assert not known.needs_list(target_of("m"))

@@ -43,5 +43,5 @@ def test_kinds(violation: str, kind: str) -> None:
 
 @given(st.text())
 def test_every_violation_has_a_kind(violation: str) -> None:
-    """Whatever a guest's validator writes, the kind is a bounded text."""
+    """Whatever a plugin's validator writes, the kind is a bounded text."""
     assert len(violation_kind(violation)) <= LONGEST + 10

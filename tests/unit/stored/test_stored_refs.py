@@ -80,7 +80,7 @@ def test_a_name_to_check_is_told(provider: str) -> None:
         pytest.param("claude_code_cli", {"kind": "claude_code_cli", "base_url": None}, False, id="claude"),
         pytest.param("acme", {"kind": "openai_responses"}, False, id="kind-elsewhere"),
         pytest.param("llama_cpp", {"kind": "llama_cpp"}, True, id="embedded"),
-        pytest.param("guest", {}, True, id="nobody-knows"),
+        pytest.param("plugin", {}, True, id="nobody-knows"),
         pytest.param("lab", {"base_url": "http://["}, True, id="no-address"),
     ],
 )

@@ -39,7 +39,7 @@ TIMING = Timing(started_at_ms=1000, ended_at_ms=1100, e2e_ms=99.6, ttft_ms=20.4,
 
 @dataclass(frozen=True)
 class Reasoned:
-    """A guest that sees all of a reply: thinking, blanks, tokens and times."""
+    """A plugin that sees all of a reply: thinking, blanks, tokens and times."""
 
     type: ClassVar[str] = "reasoned"
 
@@ -60,7 +60,7 @@ class Reasoned:
 
 @dataclass(frozen=True)
 class Broken:
-    """A guest with a fault of its own."""
+    """A plugin with a fault of its own."""
 
     type: ClassVar[str] = "broken"
     how: str = "raise"
@@ -73,7 +73,7 @@ class Broken:
 
 @dataclass(frozen=True)
 class Exchanged:
-    """A guest that sees all of a scripted exchange."""
+    """A plugin that sees all of a scripted exchange."""
 
     type: ClassVar[str] = "exchanged"
 

@@ -149,7 +149,7 @@ def test_a_suite_that_is_wrong_is_refused(part: Part, tmp_path: Path) -> None:
 
 
 def test_a_validator_that_nobody_brings_any_more_is_refused(tmp_path: Path) -> None:
-    """Without the suite, a guest's rule in `config.json` needs the guest."""
+    """Without the suite, a plugin's rule in `config.json` needs the plugin."""
     prompts = [definition("P1", validator={"type": "mentions_ticket"})]
     part = read_part(store(tmp_path / "one", [row(A, "P1")], prompts=prompts))
 

@@ -112,5 +112,5 @@ def test_a_fault_of_a_built_in_rule_names_the_prompt(tmp_path):
 
 
 def built_in():
-    """Return the registry that a run has without guests."""
+    """Return the registry that a run has without plugins."""
     return build_registry(("pytest-openclaw", validator) for validator in BUILTIN)

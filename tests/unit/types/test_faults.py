@@ -214,7 +214,7 @@ def test_cells_that_are_not_asked_say_whose_fault_it_was() -> None:
 @pytest.mark.parametrize(
     "failure_type", ["", "bad_luck", "http_", "http_4", "http_999", "http_4xx", "HTTP_429"]
 )
-def test_a_guests_own_failure_type_is_refused(failure_type: str) -> None:
-    """The set is closed for guests too."""
+def test_a_plugins_own_failure_type_is_refused(failure_type: str) -> None:
+    """The set is closed for plugins too."""
     with pytest.raises(ValueError, match="is no failure type; make faults by"):
         faults.checked(Fault(failure_type=failure_type, status="error", message="x"))

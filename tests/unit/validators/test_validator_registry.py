@@ -22,7 +22,7 @@ KNOWN = ", ".join(sorted(validator.type for validator in BUILTIN))
 
 @dataclass(frozen=True)
 class Ticket:
-    """A guest's rule, written as the hook's documentation shows."""
+    """A plugin's rule, written as the hook's documentation shows."""
 
     type: ClassVar[str] = "ticket"
     number: str
@@ -34,7 +34,7 @@ class Ticket:
 
 @dataclass(frozen=True)
 class Unless:
-    """A guest's composite."""
+    """A plugin's composite."""
 
     type: ClassVar[str] = "unless"
     nested: ClassVar[tuple[str, ...]] = ("condition", "others")
@@ -335,40 +335,40 @@ ERRORS = [
         {"type": "not", "validator": [{"type": "noop"}]},
         'validator not: "validator" is a list. Write one validator, for example {"type": "noop"}.',
     ),
-    ("guest-missing", {"type": "ticket"}, 'validator ticket has no "number". Add it.'),
+    ("plugin-missing", {"type": "ticket"}, 'validator ticket has no "number". Add it.'),
 ]
 
 
 @pytest.fixture(scope="session")
-def with_guests():
-    """The built-in validators and two guests."""
-    guests = [("conftest.py", Ticket), ("conftest.py", Unless)]
-    return build_registry([*(("pytest-openclaw", validator) for validator in BUILTIN), *guests])
+def with_plugins():
+    """The built-in validators and two plugins."""
+    plugins = [("conftest.py", Ticket), ("conftest.py", Unless)]
+    return build_registry([*(("pytest-openclaw", validator) for validator in BUILTIN), *plugins])
 
 
 @pytest.mark.parametrize(("spec", "text"), [pytest.param(*error[1:], id=error[0]) for error in ERRORS])
-def test_errors(spec, text, with_guests):
+def test_errors(spec, text, with_plugins):
     """A wrong description is a ValueError that says where and what to write."""
     known = ", ".join(sorted([*KNOWN.split(", "), "ticket", "unless"]))
     with pytest.raises(ValueError, match="validator") as caught:
-        build_validator(spec, with_guests)
+        build_validator(spec, with_plugins)
 
     assert str(caught.value) == text.replace(KNOWN, known)
 
 
-def test_guests(with_guests):
-    """Guests are built as the built-ins are, also within each other."""
+def test_plugins(with_plugins):
+    """Plugins are built as the built-ins are, also within each other."""
     spec = {
         "type": "unless",
         "condition": {"type": "ticket", "number": "OC-12"},
         "others": [{"type": "exact", "value": "a"}],
     }
 
-    assert build_validator(spec, with_guests) == Unless(Ticket("OC-12"), (Exact(value="a"),))
+    assert build_validator(spec, with_plugins) == Unless(Ticket("OC-12"), (Exact(value="a"),))
 
 
-def test_a_guest_that_refuses_its_keys():
-    """A TypeError from a guest's own checks is told as the suite's error."""
+def test_a_plugin_that_refuses_its_keys():
+    """A TypeError from a plugin's own checks is told as the suite's error."""
 
     @dataclass(frozen=True)
     class Sized(Ticket):
@@ -393,7 +393,7 @@ def test_a_type_claimed_twice():
 
 
 @pytest.mark.parametrize(
-    "guest",
+    "plugin",
     [
         pytest.param(
             type("Plain", (), {"type": "plain", "check": lambda self, reply: None}), id="no-dataclass"
@@ -402,10 +402,10 @@ def test_a_type_claimed_twice():
         pytest.param(dataclass(type("Plain", (), {"type": "plain"})), id="no-check"),
     ],
 )
-def test_a_guest_that_is_no_validator(guest):
+def test_a_plugin_that_is_no_validator(plugin):
     """A class that is no validator is refused with the form to write."""
     with pytest.raises(SuiteError) as caught:
-        build_registry([("conftest.py", guest)])
+        build_registry([("conftest.py", plugin)])
 
     assert str(caught.value) == (
         "conftest.py brings 'Plain' as a validator, which is none."

@@ -1,4 +1,4 @@
-"""Reports and last looks that guests bring: where they run, what they may do, and what a broken one costs."""
+"""Reports and last looks that plugins bring: where they run, what they may do, and what a broken one costs."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def pytest_openclaw_record(row):
     [
         pytest.param("1 / 0", "ZeroDivisionError: division by zero", id="raises"),
         pytest.param("7", "TypeError: it returned int, not a dict or None", id="no-dict"),
-        pytest.param("{'success': True}", "'success' cannot be added; a key of a guest's begins with x_", id="our-field"),
+        pytest.param("{'success': True}", "'success' cannot be added; a key of a plugin's begins with x_", id="our-field"),
         pytest.param("{'lab': 1}", "'lab' cannot be added", id="no-namespace"),
         pytest.param("{7: 1}", "7 cannot be added", id="no-text"),
         pytest.param("{'x_a': {1}}", "set is not JSON serializable", id="no-json"),
@@ -141,7 +141,7 @@ def pytest_openclaw_record(row):
     ],
 )  # fmt: skip
 def test_a_broken_look_costs_what_it_would_have_added(plain_project: Any, body: str, told: str) -> None:
-    """It is told once with its number; rows, other guests' keys, verdicts and exit status are there."""
+    """It is told once with its number; rows, other plugins' keys, verdicts and exit status are there."""
     plain_project.extend_conftest(LOOK.replace("{}", body))
     (plain_project.folder / "benchmarks").mkdir()
     (plain_project.folder / "benchmarks/conftest.py").write_text(LOOK.replace("{}", "{'x_other': 1}"))
@@ -156,7 +156,7 @@ def test_a_broken_look_costs_what_it_would_have_added(plain_project: Any, body: 
     ] * 2
     words = "".join(session.text.split())
     assert told.replace(" ", "") in words
-    assert words.count("guestbroke") == 1
+    assert words.count("pluginbroke") == 1
     assert "conftest.py:pytest_openclaw_record:" in words
     assert "(2times)" in words
     assert "INTERNALERROR" not in words
@@ -187,8 +187,8 @@ def test_a_look_with_foreign_words_is_a_usage_error(plain_project: Any) -> None:
     assert not session.has_run
 
 
-def test_a_secret_is_taken_out_of_what_guests_add(plain_project: Any) -> None:
-    """A key that a guest would write into a row or a report is hidden there as everywhere."""
+def test_a_secret_is_taken_out_of_what_plugins_add(plain_project: Any) -> None:
+    """A key that a plugin would write into a row or a report is hidden there as everywhere."""
     conftest = plain_project.folder / "conftest.py"
     text = conftest.read_text("utf-8").replace(
         "    takes_tools = True\n", '    takes_tools = True\n    secrets = ("sk-0123456789abcdef",)\n'
@@ -299,7 +299,7 @@ def test_a_report_may_be_an_object_and_hold_any_text(plain_project: Any) -> None
 
 @pytest.fixture
 def stored(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A project with a run, and guests that came after it."""
+    """A project with a run, and plugins that came after it."""
     plain_project.suite(SUITE)
     plain_project.run("--openclaw-run-id=one")
     plain_project.extend_conftest(
@@ -311,7 +311,7 @@ def stored(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_a_merge_writes_the_reports_and_leaves_the_rows(stored: Any) -> None:
-    """Rows stay byte for byte, so that no guest looks at them again."""
+    """Rows stay byte for byte, so that no plugin looks at them again."""
     assert main(["merge", "one", "--into", "two"]) == 0
 
     runs = stored.folder / "runs"
@@ -340,7 +340,7 @@ def test_a_merge_needs_no_project(stored: Any, text: str, capsys: pytest.Capture
     assert (stored.folder / "runs/two/summary.md").exists()
 
 
-def test_a_rescore_shows_guests_the_rows_that_it_changes(stored: Any) -> None:
+def test_a_rescore_shows_plugins_the_rows_that_it_changes(stored: Any) -> None:
     """A changed row is a new one; one that stays keeps its bytes."""
     stored.suite({**SUITE, "P2": ("say no", {"type": "exact", "value": "no"})})
 
@@ -365,7 +365,7 @@ def test_a_look_of_a_rescore_has_the_projects_config(stored: Any) -> None:
     assert json.loads(rows[1])["x_lab"]["team"] == "night"
 
 
-def test_a_broken_guest_does_not_stop_a_rescore(stored: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_plugin_does_not_stop_a_rescore(stored: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """It is told on stderr, and the new run is there."""
     stored.extend_conftest(REPORT.format("rows.txt", "1 / 0"))
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pytest_openclaw.recording.plugins import Guests
+    from pytest_openclaw.recording.plugins import Plugins
     from pytest_openclaw.validators.registry import Registry
 
 
@@ -24,20 +24,20 @@ class Project:
     """What a project and its plugins bring, the built-ins included."""
 
     validators: Registry
-    guests: Guests
+    plugins: Plugins
 
 
-def guests_of(root: Path) -> tuple[Guests, list[str]]:
-    """Return the guests of a project, and what to say if it cannot be loaded: the built-ins have to do then.
+def plugins_of(root: Path) -> tuple[Plugins, list[str]]:
+    """Return the plugins of a project, and what to say if it cannot be loaded: the built-ins have to do then.
 
     For what needs no project; a folder that holds none brings nothing of its own.
     """
-    from pytest_openclaw.recording.plugins import Guests
+    from pytest_openclaw.recording.plugins import Plugins
 
     try:
-        return load_project(root.resolve(strict=True), ()).guests, []
+        return load_project(root.resolve(strict=True), ()).plugins, []
     except OpenClawError as error:
-        return Guests(), [f"reports of your own are not written: {error}"]
+        return Plugins(), [f"reports of your own are not written: {error}"]
 
 
 def load_project(root: Path, suites: Sequence[Path]) -> Project:
@@ -83,7 +83,7 @@ class _StopWhenLoaded:
     @pytest.hookimpl(tryfirst=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> int:
         """Ask the hooks, and end pytest."""
-        from pytest_openclaw.recording.plugins import Guests
+        from pytest_openclaw.recording.plugins import Plugins
         from pytest_openclaw.session.registries import looks_of, reports_of, validator_registry
 
         try:
@@ -91,7 +91,7 @@ class _StopWhenLoaded:
                 raise pytest.UsageError("the plugin openclaw is switched off there; -p no:openclaw does so")
             self.project = Project(
                 validators=validator_registry(config),
-                guests=Guests(reports=reports_of(config), looks=looks_of(config)),
+                plugins=Plugins(reports=reports_of(config), looks=looks_of(config)),
             )
         except pytest.UsageError as error:
             self.error = error
