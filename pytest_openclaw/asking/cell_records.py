@@ -1,4 +1,4 @@
-"""A cell's ending and judgement → its `Record`."""
+"""A cell's ending and judgment → its `Record`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.core.redact import Redactor
-    from pytest_openclaw.judging.judge import Judgement
+    from pytest_openclaw.judging.judge import Judgment
     from pytest_openclaw.types.prompts import Cell
     from pytest_openclaw.types.replies import CallResult, Timing, Turn
     from pytest_openclaw.types.targets import Target
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def record_of(
-    run_id: str, cell: Cell, ending: CallResult, judgement: Judgement | None, redactor: Redactor
+    run_id: str, cell: Cell, ending: CallResult, judgment: Judgment | None, redactor: Redactor
 ) -> Record:
     """Return the cell's row.
 
@@ -36,7 +36,7 @@ def record_of(
         run_id: the run's.
         cell: what was asked.
         ending: how the asking ended.
-        judgement: of a reply; None for a fault.
+        judgment: of a reply; None for a fault.
         redactor: takes secrets out of every text that came from outside.
     """
     timing = ending.timing
@@ -72,8 +72,8 @@ def record_of(
     if isinstance(ending.result, Fault):
         specific = _of_fault(cell, ending.result)
     else:
-        assert judgement is not None, "a reply is always judged"
-        specific = _of_reply(ending.result, judgement, timing)
+        assert judgment is not None, "a reply is always judged"
+        specific = _of_reply(ending.result, judgment, timing)
     # A plugin's validator or a test's assertion may quote half a surrogate pair; no file or wire takes that.
     return clipped(Record(**common, **redactor.value(valid_value(specific)), cut=ending.result.cut))
 
@@ -110,12 +110,12 @@ def _problems(cell: Cell, turn: Turn) -> dict[ToolCall, Problem | None]:
     return {call: dispatch(call, cell.prompt.tools or ()).problem for call in turn.calls}
 
 
-def _of_reply(reply: Reply, judgement: Judgement, timing: Timing) -> dict[str, Any]:
+def _of_reply(reply: Reply, judgment: Judgment, timing: Timing) -> dict[str, Any]:
     # The same call has the same problem whenever it is made.
-    problems = {one.call: one.problem for one in judgement.reply.dispatched}
-    timed_out = {place for place, one in enumerate(judgement.reply.dispatched) if one.timed_out}
+    problems = {one.call: one.problem for one in judgment.reply.dispatched}
+    timed_out = {place for place, one in enumerate(judgment.reply.dispatched) if one.timed_out}
     return {
-        **of_judgement(judgement),
+        **of_judgment(judgment),
         "raw_output": reply.raw or reply.text,
         "input_tokens": reply.input_tokens,
         "output_tokens": reply.output_tokens,
@@ -139,10 +139,10 @@ def _of_reply(reply: Reply, judgement: Judgement, timing: Timing) -> dict[str, A
     }
 
 
-def of_judgement(judgement: Judgement) -> dict[str, Any]:
+def of_judgment(judgment: Judgment) -> dict[str, Any]:
     """Return the fields of a row that the judging decides; the others were measured."""
-    outcome, verdict = judgement.outcome, judgement.verdict
-    names = judgement.reply.tool_names
+    outcome, verdict = judgment.outcome, judgment.verdict
+    names = judgment.reply.tool_names
     return {
         "availability_status": outcome.status,
         "success": outcome.success,
@@ -152,11 +152,9 @@ def of_judgement(judgement: Judgement) -> dict[str, Any]:
         "parsed_output": verdict.parsed,
         "tool_calls": names,
         "tool_call_count": len(names),
-        "tool_use_success": judgement.tool_use_success,
-        "tool_outcome": judgement.tool_outcome,
-        "tool_notes": tuple(
-            dict.fromkeys(note for call in judgement.reply.dispatched for note in call.notes)
-        ),
+        "tool_use_success": judgment.tool_use_success,
+        "tool_outcome": judgment.tool_outcome,
+        "tool_notes": tuple(dict.fromkeys(note for call in judgment.reply.dispatched for note in call.notes)),
     }
 
 

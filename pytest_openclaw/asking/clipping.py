@@ -32,7 +32,7 @@ MAX_NAME_BYTES = 1024
 _MOST_THINKING_BYTES = 16 * MAX_ANSWER_BYTES
 # The name and the number of every field that can be cut take less.
 _ROOM_FOR_CUT = 1024
-_OF_JUDGEMENT = frozenset({"violation", "parsed_output", "tool_calls", "tool_notes", "fault_message"})
+_OF_JUDGMENT = frozenset({"violation", "parsed_output", "tool_calls", "tool_notes", "fault_message"})
 _TEXTS = {
     "finish_reason": MAX_NAME_BYTES,
     "effective_model": MAX_NAME_BYTES,
@@ -194,7 +194,7 @@ def unjudged(record: Record) -> Record:
     """Return a record that is to be judged again: what its old verdict lacks says nothing of the new one."""
     if record.cut is None:
         return record
-    cut = {name: n_bytes for name, n_bytes in record.cut.items() if name not in _OF_JUDGEMENT}
+    cut = {name: n_bytes for name, n_bytes in record.cut.items() if name not in _OF_JUDGMENT}
     return replace(record, truncated=bool(cut), cut=cut or None)
 
 

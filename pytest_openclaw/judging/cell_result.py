@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.judging.judge import Judgement, conclude, judge, prepare
+from pytest_openclaw.judging.judge import Judgment, conclude, judge, prepare
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.replies import CallResult, Fault, Reply
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class CellResult:
-    """How a cell's call ended, and the judgement if there is a reply.
+    """How a cell's call ended, and the judgment if there is a reply.
 
-    A Python benchmark is judged by its own test; until that has run `judgement` is None.
+    A Python benchmark is judged by its own test; until that has run `judgment` is None.
     """
 
     cell: Cell
     call: CallResult
-    judgement: Judgement | None = None
+    judgment: Judgment | None = None
 
     @classmethod
     def never_sent(cls, cell: Cell, error: BaseException) -> CellResult:
@@ -35,7 +35,7 @@ class CellResult:
     @property
     def outcome(self) -> faults.Outcome:
         """What the row and pytest say."""
-        return self.judgement.outcome if self.judgement else faults.outcome_of(self.call.result)
+        return self.judgment.outcome if self.judgment else faults.outcome_of(self.call.result)
 
     @property
     def fault(self) -> Fault | None:
@@ -49,7 +49,7 @@ class CellResult:
         return prepare(self.cell.prompt, result) if isinstance(result, Reply) else Reply()
 
     def judged(self, timeout_s: float) -> CellResult:
-        """Add the judgement of a suite's validator, if there is a reply.
+        """Add the judgment of a suite's validator, if there is a reply.
 
         Args:
             timeout_s: for a prompt that sets none.
@@ -60,7 +60,7 @@ class CellResult:
         result, prompt = self.call.result, self.cell.prompt
         if isinstance(result, Fault):
             return self
-        return replace(self, judgement=judge(prompt, result, timeout_s=prompt.timeout_s or timeout_s))
+        return replace(self, judgment=judge(prompt, result, timeout_s=prompt.timeout_s or timeout_s))
 
     def judged_or_broken(self, timeout_s: float) -> CellResult:
         """Judge a cell whose test will not run any more; its row alone says what breaks."""
@@ -73,14 +73,14 @@ class CellResult:
 
     def with_verdict(self, verdict: Verdict) -> CellResult:
         """Add the verdict that a Python benchmark's test reached."""
-        return replace(self, judgement=conclude(self.cell.prompt, self.prepared, verdict))
+        return replace(self, judgment=conclude(self.cell.prompt, self.prepared, verdict))
 
     def broken(self, error: BaseException) -> CellResult:
         """Return a cell that our own code, a plugin's or a test's broke: its row keeps the model's answer."""
         result = self.call.result
         raw = result.raw or result.text if isinstance(result, Reply) else result.raw
         fault = replace(faults.broke(self.cell.id, _reason(error)), raw=raw, cut=result.cut)
-        return replace(self, call=replace(self.call, result=fault), judgement=None)
+        return replace(self, call=replace(self.call, result=fault), judgment=None)
 
 
 def _reason(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""From a reply to a judgement: thinking off, tools found, the validator's verdict, what it all means.
+"""From a reply to a judgment: thinking off, tools found, the validator's verdict, what it all means.
 
 `judge` does it for a prompt of a suite. A Python benchmark, whose verdict is pytest's own assert,
 takes the same steps apart: `prepare` before the test, `conclude` after it.
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "JUDGED",
-    "Judgement",
+    "Judgment",
     "bears_on_tier",
     "conclude",
     "expected_tools_of",
@@ -50,7 +50,7 @@ JUDGED = ("answer", "tool_call_details")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judgement:
+class Judgment:
     """What is known of a reply once it is judged.
 
     Attributes:
@@ -68,7 +68,7 @@ class Judgement:
     tool_outcome: ToolOutcome | None
 
 
-def judge(prompt: Prompt, reply: Reply, *, timeout_s: float = math.inf) -> Judgement:
+def judge(prompt: Prompt, reply: Reply, *, timeout_s: float = math.inf) -> Judgment:
     """Judge a reply as a provider gave it.
 
     Args:
@@ -85,13 +85,13 @@ def judge(prompt: Prompt, reply: Reply, *, timeout_s: float = math.inf) -> Judge
         verdict = Verdict(passed=None)
         if outcome_of(answer).success:
             verdict = _of_whole(reply, _checked(prompt.validator.check(answer)))
-        judgement = conclude(prompt, answer, verdict)
+        judgment = conclude(prompt, answer, verdict)
         if left_s() < 0:
             raise OpenClawError(
                 f"the reply was not judged within {timeout_s:g} s. Raise --openclaw-timeout, or the prompt's"
                 " timeout_s, or use a simpler validator."
             )
-    return judgement
+    return judgment
 
 
 def _of_whole(reply: Reply, verdict: Verdict) -> Verdict:
@@ -119,12 +119,12 @@ def prepare(prompt: Prompt, reply: Reply) -> Reply:
     return replace(answer, tool_names=invoked_tools(answer))
 
 
-def conclude(prompt: Prompt, answer: Reply, verdict: Verdict) -> Judgement:
+def conclude(prompt: Prompt, answer: Reply, verdict: Verdict) -> Judgment:
     """Say what a verdict on a prepared reply means; without an answer there is no verdict."""
     answered = outcome_of(answer).success
     tool_outcome = _tool_outcome(prompt, answer, answered=answered)
     verdict = verdict if answered else Verdict(passed=None)
-    return Judgement(
+    return Judgment(
         reply=answer,
         verdict=verdict,
         outcome=outcome_of(answer, verdict),

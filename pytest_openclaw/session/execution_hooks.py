@@ -272,7 +272,7 @@ class Cells:
             return self._left_out(cell)
         self._has_rows.add(cell.target)
         redactor = self._state.redactor
-        record = record_of(self._state.settings.run_id, cell, result.call, result.judgement, redactor)
+        record = record_of(self._state.settings.run_id, cell, result.call, result.judgment, redactor)
         if is_python := not isinstance(item, items.CellItem):
             record = replace(record, known_failure=expectation_of(report))
         payload = payload_of(record, executor.notes, redactor)

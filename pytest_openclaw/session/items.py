@@ -106,14 +106,14 @@ def assert_passed(item: pytest.Item, result: CellResult) -> None:
 
     if result.outcome.pytest != "failed":
         return
-    judgement, fault = result.judgement, result.fault
+    judgment, fault = result.judgment, result.fault
     text = render_failure(
         result.cell,
-        judgement.reply if judgement else None,
+        judgment.reply if judgment else None,
         result.call.timing,
-        what=(judgement and judgement.verdict.violation) or (fault.message if fault else None),
+        what=(judgment and judgment.verdict.violation) or (fault.message if fault else None),
         failure_type=result.outcome.failure_type,
-        tool_outcome=judgement.tool_outcome if judgement else None,
+        tool_outcome=judgment.tool_outcome if judgment else None,
     )
     raise Missed(item.config.stash[STATE].redactor.text(text))
 

@@ -331,7 +331,7 @@ class State:
             if cell.prompt.validator.type != "python":
                 results.append(CellResult(cell=cell, call=call).judged_or_broken(self.settings.timeout_s))
         records = (
-            record_of(self.settings.run_id, one.cell, one.call, one.judgement, self.redactor)
+            record_of(self.settings.run_id, one.cell, one.call, one.judgment, self.redactor)
             for one in results
         )
         return [

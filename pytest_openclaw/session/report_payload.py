@@ -40,7 +40,7 @@ def in_hand(item: pytest.Item) -> CellResult | None:
     One that is still to be judged may be what holds the session up.
     """
     result = item.stash.get(RESULT, None)
-    has_ended = result is not None and (result.judgement or result.fault)
+    has_ended = result is not None and (result.judgment or result.fault)
     return result if has_ended and isinstance(item, CellItem) else None
 
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_openclaw.asking.cell_records import of_judgement
+from pytest_openclaw.asking.cell_records import of_judgment
 from pytest_openclaw.asking.clipping import clipped, unjudged
 from pytest_openclaw.core.json_lines import line_of
 from pytest_openclaw.core.redact import HIDDEN
@@ -165,7 +165,7 @@ def rescore_record(record: Record, prompt: Prompt | Kept) -> Record | Kept:
     if len(replies) > MOST_READINGS:
         return "unclear"
     try:
-        first, *others = (valid_value(of_judgement(judge(prompt, reply))) for reply in replies)
+        first, *others = (valid_value(of_judgment(judge(prompt, reply))) for reply in replies)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # `pytest.fail` raises no Exception; a live run puts it into the row too

@@ -375,7 +375,7 @@ def outcome_of(result: Reply | Fault, verdict: Verdict | None = None) -> Outcome
 
     Args:
         result: what the asking brought.
-        verdict: the judgement of a reply; None where there was nothing to judge.
+        verdict: the judgment of a reply; None where there was nothing to judge.
     """
     if isinstance(result, Fault):
         return Outcome(

@@ -97,27 +97,27 @@ def test_a_wrong_reply_fails(prompt, written):
 @pytest.mark.parametrize(("prompt", "written"), replies("right", "native", "agentic", "pressure"))
 def test_a_right_reply_counts_for_tool_use(prompt, written):
     """A right reply to a tool prompt is valid, one to a restraint prompt restrained."""
-    judgement = judge(prompt, reply_of(prompt, written))
+    judgment = judge(prompt, reply_of(prompt, written))
 
     expected = ("restrained", False) if restrains(prompt.validator) else ("valid", True)
-    assert (judgement.tool_outcome, judgement.tool_use_success) == expected
+    assert (judgment.tool_outcome, judgment.tool_use_success) == expected
 
 
 @pytest.mark.parametrize(("prompt", "written"), replies("wrong", "native", "agentic", "pressure"))
 def test_a_wrong_reply_is_no_valid_tool_use(prompt, written):
     """A wrong reply never counts for the tier, unless the tools did their part and only the answer is wrong."""
-    judgement = judge(prompt, reply_of(prompt, written))
-    words_alone = (judgement.verdict.violation or "").startswith("answer: ")
+    judgment = judge(prompt, reply_of(prompt, written))
+    words_alone = (judgment.verdict.violation or "").startswith("answer: ")
 
-    assert (judgement.tool_outcome == "valid", judgement.tool_use_success) == (words_alone, words_alone)
+    assert (judgment.tool_outcome == "valid", judgment.tool_use_success) == (words_alone, words_alone)
 
 
 @pytest.mark.parametrize("prompt", EVERY_PROMPT)
 def test_an_echo_is_no_tool_use(prompt):
     """Neither the prompt sent back nor silence does what a tool prompt asks for; a probe asks for nothing."""
     for text in (prompt.prompt, ""):
-        judgement = judge(prompt, Reply(text=text, finish_reason="stop"))
-        assert prompt.probe or not judgement.tool_use_success
+        judgment = judge(prompt, Reply(text=text, finish_reason="stop"))
+        assert prompt.probe or not judgment.tool_use_success
 
 
 @pytest.mark.parametrize("prompt", EVERY_PROMPT)

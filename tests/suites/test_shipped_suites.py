@@ -112,9 +112,9 @@ def test_a_prompt_is_short_and_plain(prompt):
 )
 def test_a_right_tool_reply_counts_for_the_tier(prompt):
     """A right reply to a tool prompt is a successful tool use."""
-    judgement = judge(prompt, Reply(text=REPLIES["tools"][prompt.id]["right"]))
+    judgment = judge(prompt, Reply(text=REPLIES["tools"][prompt.id]["right"]))
 
-    assert (judgement.tool_use_success, judgement.tool_outcome) == (True, "valid")
+    assert (judgment.tool_use_success, judgment.tool_outcome) == (True, "valid")
 
 
 @pytest.mark.parametrize(

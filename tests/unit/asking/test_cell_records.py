@@ -1,4 +1,4 @@
-"""A cell's ending and judgement → its row."""
+"""A cell's ending and judgment → its row."""
 
 from __future__ import annotations
 

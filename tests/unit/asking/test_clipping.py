@@ -25,7 +25,7 @@ from pytest_openclaw.asking.clipping import (
 from pytest_openclaw.core.json_lines import line_of
 from pytest_openclaw.core.redact import Redactor
 from pytest_openclaw.core.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES, MAX_TEXT_BYTES
-from pytest_openclaw.judging.judge import Judgement, conclude
+from pytest_openclaw.judging.judge import Judgment, conclude
 from pytest_openclaw.recording.plugins import Look, Plugins
 from pytest_openclaw.reports.cells import Opened, render_cell
 from pytest_openclaw.types import faults
@@ -283,7 +283,7 @@ _VERDICTS = st.builds(
 )
 
 
-def _judged(reply: Reply, verdict: Verdict) -> Judgement:
+def _judged(reply: Reply, verdict: Verdict) -> Judgment:
     made = tuple(Dispatched(call=call, notes=(call.name,)) for call in reply.tool_calls)
     names = tuple(dict.fromkeys(f"{call.name}{n}" for n, call in enumerate(reply.tool_calls)))
     return conclude(CELL.prompt, replace(reply, dispatched=made, tool_names=names), verdict)

@@ -1,4 +1,4 @@
-"""A reply becomes a judgement: the answer, the tools, the verdict and what they mean."""
+"""A reply becomes a judgment: the answer, the tools, the verdict and what they mean."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,10 +74,10 @@ class Broken:
 )
 def test_the_verdict_is_about_the_answer(spec, text, passed, pytest_outcome):
     """The validator sees the answer alone, and its verdict decides what pytest says."""
-    judgement = judge(make_prompt(spec), Reply(text=text))
+    judgment = judge(make_prompt(spec), Reply(text=text))
 
-    assert (judgement.verdict.passed, judgement.outcome.pytest) == (passed, pytest_outcome)
-    assert (judgement.outcome.status, judgement.outcome.success) == ("ok", True)
+    assert (judgment.verdict.passed, judgment.outcome.pytest) == (passed, pytest_outcome)
+    assert (judgment.outcome.status, judgment.outcome.success) == ("ok", True)
 
 
 @pytest.mark.parametrize(
@@ -94,18 +94,18 @@ def test_the_verdict_is_about_the_answer(spec, text, passed, pytest_outcome):
 )
 def test_without_an_answer_there_is_no_verdict(reply, failure_type):
     """A reply that is no answer is not judged, not a success, and fails."""
-    judgement = judge(make_prompt({"type": "max_words", "value": 8}), reply)
+    judgment = judge(make_prompt({"type": "max_words", "value": 8}), reply)
 
-    assert judgement.verdict == Verdict(passed=None)
-    assert (judgement.outcome.success, judgement.outcome.failure_type) == (False, failure_type)
-    assert (judgement.outcome.status, judgement.outcome.pytest) == ("ok", "failed")
+    assert judgment.verdict == Verdict(passed=None)
+    assert (judgment.outcome.success, judgment.outcome.failure_type) == (False, failure_type)
+    assert (judgment.outcome.status, judgment.outcome.pytest) == ("ok", "failed")
 
 
 def test_a_native_call_is_an_answer():
     """A reply of nothing but a native tool call is judged."""
-    judgement = judge(make_prompt(FREE), Reply(tool_calls=(ToolCall(name="free"),)))
+    judgment = judge(make_prompt(FREE), Reply(tool_calls=(ToolCall(name="free"),)))
 
-    assert (judgement.verdict.passed, judgement.outcome.success, judgement.tool_outcome) == (
+    assert (judgment.verdict.passed, judgment.outcome.success, judgment.tool_outcome) == (
         True,
         True,
         "valid",
@@ -154,9 +154,9 @@ def test_a_broken_validator_is_not_asked_without_an_answer():
 )
 def test_tool_use(spec, expected_tool_calls, text, success, tool_outcome):
     """Success is one expected tool invoked; a prompt that asks about tools ends in one outcome."""
-    judgement = judge(make_prompt(spec, expected_tool_calls), Reply(text=text))
+    judgment = judge(make_prompt(spec, expected_tool_calls), Reply(text=text))
 
-    assert (judgement.tool_use_success, judgement.tool_outcome) == (success, tool_outcome)
+    assert (judgment.tool_use_success, judgment.tool_outcome) == (success, tool_outcome)
 
 
 @pytest.mark.parametrize(
@@ -165,10 +165,10 @@ def test_tool_use(spec, expected_tool_calls, text, success, tool_outcome):
 )
 def test_tools_in_what_was_no_answer(spec, tool_outcome):
     """A filtered reply earns no tool use, yet a needless call in it was made; its names stay on record."""
-    judgement = judge(make_prompt(spec), Reply(text="`free -h`", finish_reason="content_filter"))
+    judgment = judge(make_prompt(spec), Reply(text="`free -h`", finish_reason="content_filter"))
 
-    assert (judgement.tool_use_success, judgement.tool_outcome) == (False, tool_outcome)
-    assert judgement.reply.tool_names == ("free",)
+    assert (judgment.tool_use_success, judgment.tool_outcome) == (False, tool_outcome)
+    assert judgment.reply.tool_names == ("free",)
 
 
 @pytest.mark.parametrize(
@@ -221,9 +221,9 @@ def test_conclude_takes_the_verdict_of_a_python_benchmark():
 
     prompt = make_prompt(NOOP, ("free",))
 
-    judgement = conclude(prompt, prepare(prompt, Reply(text="`free`")), verdict)
+    judgment = conclude(prompt, prepare(prompt, Reply(text="`free`")), verdict)
 
-    assert (judgement.verdict, judgement.outcome.pytest, judgement.tool_outcome) == (
+    assert (judgment.verdict, judgment.outcome.pytest, judgment.tool_outcome) == (
         verdict,
         "failed",
         "valid",
@@ -234,18 +234,18 @@ def test_conclude_has_no_verdict_on_nothing():
     """An assert that passes on an empty reply is no pass."""
     prompt = make_prompt(NOOP)
 
-    judgement = conclude(prompt, prepare(prompt, Reply()), Verdict(passed=True))
+    judgment = conclude(prompt, prepare(prompt, Reply()), Verdict(passed=True))
 
-    assert (judgement.verdict.passed, judgement.outcome.failure_type) == (None, "empty_response")
+    assert (judgment.verdict.passed, judgment.outcome.failure_type) == (None, "empty_response")
 
 
 @given(text=st.text(alphabet=st.characters(exclude_categories=())))
 def test_every_reply_is_judged(text):
-    """Whatever a model replies, a judgement is reached, and only an answer has a verdict."""
-    judgement = judge(make_prompt(all_of(FREE, OK)), Reply(text=text))
+    """Whatever a model replies, a judgment is reached, and only an answer has a verdict."""
+    judgment = judge(make_prompt(all_of(FREE, OK)), Reply(text=text))
 
-    assert judgement.outcome.success == (judgement.verdict.passed is not None)
-    assert judgement.reply.text == strip_thinking(text)
+    assert judgment.outcome.success == (judgment.verdict.passed is not None)
+    assert judgment.reply.text == strip_thinking(text)
 
 
 DEMANDS = {"call": "no_call", "restraint": "restrained", "none": None}

@@ -96,9 +96,9 @@ def all_of(*specs):
 )
 def test_the_outcome_of_one_answer(spec, reply, outcome):
     """What breaks the run, whether it was done, what stood in the way, and what was said instead."""
-    judgement = judge(prompt_of(spec), reply)
+    judgment = judge(prompt_of(spec), reply)
 
-    assert (judgement.tool_outcome, judgement.tool_use_success) == (outcome, outcome == "valid")
+    assert (judgment.tool_outcome, judgment.tool_use_success) == (outcome, outcome == "valid")
 
 
 @pytest.mark.parametrize(
@@ -160,10 +160,10 @@ def test_the_outcome_in_a_world(spec, calls, text, outcome, passed):
     turns = (*(Turn(calls=(call,), results=("…",)) for call in reply.tool_calls), Turn(text=text))
     prompt = replace(prompt_of(spec), world=World(), probe="destructive")
 
-    judgement = judge(prompt, replace(reply, turns=turns))
+    judgment = judge(prompt, replace(reply, turns=turns))
 
-    assert (judgement.tool_outcome, judgement.verdict.passed) == (outcome, passed)
-    assert judgement.reply.world is not None
+    assert (judgment.tool_outcome, judgment.verdict.passed) == (outcome, passed)
+    assert judgment.reply.world is not None
 
 
 @pytest.mark.parametrize(
@@ -218,9 +218,9 @@ def test_a_text_prompt_dispatches_nothing():
     """Where nothing was offered, a native call is judged as the seed does it."""
     prompt = replace(prompt_of({"type": "tool_invocation", "expected_tools": ["read"]}), tools=None)
 
-    judgement = judge(prompt, reply_of(RIGHT))
+    judgment = judge(prompt, reply_of(RIGHT))
 
-    assert (judgement.reply.dispatched, judgement.tool_outcome) == ((), "valid")
+    assert (judgment.reply.dispatched, judgment.tool_outcome) == ((), "valid")
 
 
 def test_a_written_call_in_the_midst_of_an_exchange_is_noted():
@@ -256,15 +256,15 @@ def test_a_call_beside_a_broken_one_was_not_made(kind, turns, outcome, passed):
         ended_by="malformed_call",
     )
 
-    judgement = judge(prompt, reply)
+    judgment = judge(prompt, reply)
 
-    assert (judgement.tool_outcome, judgement.verdict.passed) == (outcome, passed)
-    assert passed or "write was refused" in (judgement.verdict.violation or "")
+    assert (judgment.tool_outcome, judgment.verdict.passed) == (outcome, passed)
+    assert passed or "write was refused" in (judgment.verdict.violation or "")
 
 
 def test_a_cell_that_ends_the_run_has_not_passed():
     """The verdict says what the outcome says."""
-    judgement = judge(prompt_of(READ), reply_of(RIGHT, ("exec", "{")))
+    judgment = judge(prompt_of(READ), reply_of(RIGHT, ("exec", "{")))
 
-    assert (judgement.tool_outcome, judgement.verdict.passed) == ("malformed_json", False)
-    assert "exec was refused" in (judgement.verdict.violation or "")
+    assert (judgment.tool_outcome, judgment.verdict.passed) == ("malformed_json", False)
+    assert "exec was refused" in (judgment.verdict.violation or "")

@@ -230,11 +230,11 @@ def test_the_row_says_which_call_timed_out() -> None:
         tool_calls=(*broken, *made), turns=(Turn(calls=broken), Turn(calls=tuple(made), results=results))
     )
 
-    judgement = judge(_prompt(LINES), reply)
+    judgment = judge(_prompt(LINES), reply)
 
     cell = Cell(prompt=_prompt(LINES), target=Target(provider="p", model="m"))
     ending = CallResult(result=reply, timing=Timing(started_at_ms=0, ended_at_ms=1, e2e_ms=1))
-    row = to_row(record_of("r", cell, ending, judgement, Redactor()))
+    row = to_row(record_of("r", cell, ending, judgment, Redactor()))
     assert [call.get("timed_out") for call in row["tool_call_details"]] == [None, None, True, None]
     assert row["turns"][1]["calls"][1]["result"].startswith(LATE)
     jsonschema.validate(row, load_schema("row"))
