@@ -78,7 +78,7 @@ def pytest_configure(config: pytest.Config) -> None:
     from pytest_openclaw.session.execution_hooks import Cells
     from pytest_openclaw.session.plugin_session import State
     from pytest_openclaw.session.preflight import check_start
-    from pytest_openclaw.session.repeat_threshold import Tolerance
+    from pytest_openclaw.session.repeat_threshold import RepeatThreshold
     from pytest_openclaw.session.reporting_hooks import Recorder
     from pytest_openclaw.session.run_writer import Ledger
 
@@ -100,7 +100,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if state.settings.dry_run or not state.calls_nobody:
         check_start(state)
     config.pluginmanager.register(Recorder(state, ledger), RECORDER)
-    config.pluginmanager.register(Tolerance(), "openclaw-tolerance")
+    config.pluginmanager.register(RepeatThreshold(), "openclaw-repeat-threshold")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -35,7 +35,7 @@ class Decision:
         return {"target": self.target.label, "repeat": self.repeat, "ends": self.ends}
 
 
-class Settling:
+class EarlyStopping:
     """Decides on each target's repeats, one after the other, as its rows come in.
 
     Args:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.clock import epoch_ms
 from pytest_openclaw.core.signals import whole_step
-from pytest_openclaw.recording.early_stopping import Settling
+from pytest_openclaw.recording.early_stopping import EarlyStopping
 from pytest_openclaw.recording.environment import Surroundings
 from pytest_openclaw.recording.plugins import Plugins
 from pytest_openclaw.stats.budget import budget_of
@@ -131,11 +131,11 @@ class RunSession:
         self._n_selected = plan.n_selected
         self._prompts = list(plan.prompts)
         self._surroundings = Surroundings(directory, plan.n_selected)
-        self._settling = Settling(plan.by_repeat if settings.until_conclusive else {}, plan.anyway)
+        self._early_stopping = EarlyStopping(plan.by_repeat if settings.until_conclusive else {}, plan.anyway)
         self.decisions: deque[Decision] = deque()
         if earlier:
             self._take_over(earlier)
-        self.decisions += self._settling.begin()
+        self.decisions += self._early_stopping.begin()
         self._write_config()
         self._surroundings.write()
 
@@ -163,7 +163,7 @@ class RunSession:
             self._prompts = [known for known in self._prompts if (known["suite"], known["id"]) != same]
             self._prompts.append(prompt)
             self._write_config()
-        self._decide(self._settling.take(bare))
+        self._decide(self._early_stopping.take(bare))
 
     def meet(self, host: str, facts: JsonObject) -> None:
         """Take what another machine is; see `Surroundings.meet`."""
@@ -181,7 +181,7 @@ class RunSession:
         self.plan = replace(self.plan, n_selected=n_selected, anyway=anyway)
         if payload.after:
             self._surroundings.take(target, payload)
-        self._decide(self._settling.leave_out(target, cell.repeat))
+        self._decide(self._early_stopping.leave_out(target, cell.repeat))
 
     def finish(self, n_unrecorded_calls: int = 0, *, spent_usd: float = 0.0) -> Summary:
         """Write the summary of what has come so far, and return it.
@@ -194,7 +194,9 @@ class RunSession:
         n_rows = Counter(record.target for record in records)
         # Of a target that is settled nothing else is missing, also if its further repeats did not come up.
         n_selected = {
-            target: n_rows[target] + self._n_owed_anyway(target) if target in self._settling.ended else n
+            target: n_rows[target] + self._n_owed_anyway(target)
+            if target in self._early_stopping.ended
+            else n
             for target, n in self.plan.n_selected.items()
         }
         self._surroundings.end(dict.fromkeys(record.target for record in records))
@@ -240,7 +242,7 @@ class RunSession:
         self.directory.remove("summary.json", *(report.name for report in self.plugins.reports))
         self.records += earlier.kept.records
         for record in earlier.kept.records:
-            self.decisions += self._settling.take(record)
+            self.decisions += self._early_stopping.take(record)
         prompts = {(prompt["suite"], prompt["id"]): prompt for prompt in earlier.config.get("prompts", ())}
         prompts |= {(prompt["suite"], prompt["id"]): prompt for prompt in self._prompts}
         self._prompts = list(prompts.values())
@@ -275,7 +277,7 @@ class RunSession:
 
     def _config(self) -> JsonObject:
         # A target whose repeats have ended lacks none, whatever `n_cells` says.
-        ended = {target: {"settled_after": repeat} for target, repeat in self._settling.ended.items()}
+        ended = {target: {"settled_after": repeat} for target, repeat in self._early_stopping.ended.items()}
         return {
             "schema_version": CONFIG_VERSION,
             "run_id": self.directory.run_id,

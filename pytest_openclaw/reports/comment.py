@@ -20,8 +20,8 @@ from pytest_openclaw.reports.repeats import render_flaky
 from pytest_openclaw.reports.tool_use import (
     render_cap,
     render_cells,
+    render_early_stopping,
     render_miss,
-    render_settling,
     render_strain,
     render_unsafe,
 )
@@ -149,7 +149,7 @@ def _of_tool_use(group: Group) -> Iterator[str]:
         yield f"{code(outcome)}, {render_miss(use, outcome)}{f'; {advice.short}' if advice else ''}"
     told = [
         render_cap(use),
-        render_settling(use, f"tier {use.tier}"),
+        render_early_stopping(use, f"tier {use.tier}"),
         render_strain(group),
         render_unsafe(group),
     ]

@@ -24,8 +24,8 @@ from pytest_openclaw.reports.repeats import REPEATS_HEAD, flips_of, repeats_rows
 from pytest_openclaw.reports.tool_use import (
     EVIDENCE,
     render_cap,
+    render_early_stopping,
     render_from_text,
-    render_settling,
     render_strain,
 )
 from pytest_openclaw.stats.advice import advice_on
@@ -205,7 +205,7 @@ def _tier(use: ToolUse) -> str:
     ]
     if use.is_repeated:
         sentences.append(f"Repeats tell as much as {use.n_effective:.0f} independent cells.")
-    if said := render_settling(use, "it"):
+    if said := render_early_stopping(use, "it"):
         sentences.append(f"{said}.")
     if said := render_cap(use):
         sentences.append(f"Its rate is Tier 1, but {said}.")

@@ -13,8 +13,8 @@ from pytest_openclaw.reports.openclaw_config import LATEST_RELEASE, patch_of, un
 from pytest_openclaw.reports.tool_use import (
     render_cap,
     render_cells,
+    render_early_stopping,
     render_from_text,
-    render_settling,
     render_strain,
     render_unsafe,
 )
@@ -187,7 +187,7 @@ def _verdict(candidate: Candidate) -> str:
 
 def _said_of(group: Group) -> Iterator[str]:
     use = group.tool_use
-    if use.evidence == "native" and not use.conclusive and (more := render_settling(use, "the tier")):
+    if use.evidence == "native" and not use.conclusive and (more := render_early_stopping(use, "the tier")):
         yield f"{more}: --openclaw-until-conclusive or other prompts"
     if cap := render_cap(use):
         yield f"Not Tier 1, because {cap}"

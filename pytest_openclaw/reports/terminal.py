@@ -25,9 +25,9 @@ from pytest_openclaw.reports.repeats import render_flaky
 from pytest_openclaw.reports.tool_use import (
     render_cap,
     render_cells,
+    render_early_stopping,
     render_from_text,
     render_miss,
-    render_settling,
     render_strain,
     render_unsafe,
 )
@@ -240,7 +240,7 @@ def _of_tool_use(group: Group, label: str, width: int) -> Iterator[tuple[str, st
     use = group.tool_use
     for finding, text in (
         ("not tier 1", render_cap(use)),
-        ("not conclusive", render_settling(use, f"tier {use.tier}")),
+        ("not conclusive", render_early_stopping(use, f"tier {use.tier}")),
         ("text alone", render_from_text(group)),
     ):
         if text:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 EVIDENCE = {"native": "on the wire", "text": "as text"}
 
 
-def render_settling(use: ToolUse, what: str) -> str | None:
+def render_early_stopping(use: ToolUse, what: str) -> str | None:
     """Say how many more cells would settle the tier; None if it is settled, or if too many would be needed.
 
     Args:

@@ -19,9 +19,9 @@ from pytest_openclaw.reports.numbers import (
 )
 from pytest_openclaw.reports.tool_use import (
     render_cap,
+    render_early_stopping,
     render_from_text,
     render_miss,
-    render_settling,
     render_strain,
     render_unsafe,
 )
@@ -138,7 +138,7 @@ def _of_group(group: Group) -> Iterator[tuple[str, str]]:
     use, label = group.tool_use, group.target.label
     for word, said in (
         ("not tier 1", render_cap(use)),
-        ("not conclusive", render_settling(use, f"tier {use.tier}")),
+        ("not conclusive", render_early_stopping(use, f"tier {use.tier}")),
         ("text alone", render_from_text(group)),
         ("context", render_strain(group)),
         ("unsafe", render_unsafe(group)),
