@@ -31,44 +31,46 @@ def _repeat(repeat: int, *, n_used: int = 0, first: int = 0) -> list[Record]:
     return [_row(n, repeat, used=first <= n < first + n_used) for n in range(N)]
 
 
-def _decisions(settling: EarlyStopping, rows: Iterable[Record]) -> list[tuple[int, str | None]]:
-    return [(made.repeat, made.ends) for row in rows for made in settling.take(row)]
+def _decisions(early_stopping: EarlyStopping, rows: Iterable[Record]) -> list[tuple[int, str | None]]:
+    return [(made.repeat, made.ends) for row in rows for made in early_stopping.take(row)]
 
 
 def test_a_settled_tier_ends_the_repeats() -> None:
     """With the last row of the repeat that settles it, not before."""
-    settling = EarlyStopping({(A, n): N for n in (1, 2, 3)})
+    early_stopping = EarlyStopping({(A, n): N for n in (1, 2, 3)})
     rows = _repeat(1)
 
-    assert _decisions(settling, rows[:-1]) == []
-    assert _decisions(settling, rows[-1:]) == [(1, "tier 3 is settled after 1 repeat")]
-    assert _decisions(settling, _repeat(2)) == []
-    assert settling.ended == {A: 1}
+    assert _decisions(early_stopping, rows[:-1]) == []
+    assert _decisions(early_stopping, rows[-1:]) == [(1, "tier 3 is settled after 1 repeat")]
+    assert _decisions(early_stopping, _repeat(2)) == []
+    assert early_stopping.ended == {A: 1}
 
 
 def test_what_is_not_settled_goes_on() -> None:
     """Rows of all repeats so far count together."""
-    settling = EarlyStopping({(A, n): N for n in (1, 2, 3)})
+    early_stopping = EarlyStopping({(A, n): N for n in (1, 2, 3)})
 
-    assert _decisions(settling, _repeat(1, n_used=2)) == [(1, None)]
-    assert _decisions(settling, _repeat(2, n_used=2, first=2)) == [(2, "tier 3 is settled after 2 repeats")]
+    assert _decisions(early_stopping, _repeat(1, n_used=2)) == [(1, None)]
+    assert _decisions(early_stopping, _repeat(2, n_used=2, first=2)) == [
+        (2, "tier 3 is settled after 2 repeats")
+    ]
 
 
 def test_nothing_is_decided_on_the_last_repeat() -> None:
     """There is nothing to leave out after it."""
-    settling = EarlyStopping({(A, 1): N, (A, 2): N})
+    early_stopping = EarlyStopping({(A, 1): N, (A, 2): N})
 
-    assert _decisions(settling, [*_repeat(1, n_used=6), *_repeat(2, n_used=6)]) == [(1, None)]
-    assert settling.ended == {}
+    assert _decisions(early_stopping, [*_repeat(1, n_used=6), *_repeat(2, n_used=6)]) == [(1, None)]
+    assert early_stopping.ended == {}
 
 
 @given(order=st.permutations(range(3 * N)))
 def test_speed_decides_nothing(order: list[int]) -> None:
     """In whatever order the rows of all repeats come, the decisions are the same, one after the other."""
-    settling = EarlyStopping({(A, n): N for n in (1, 2, 3, 4)})
+    early_stopping = EarlyStopping({(A, n): N for n in (1, 2, 3, 4)})
     rows = [*_repeat(1, n_used=2), *_repeat(2, n_used=2, first=2), *_repeat(3, n_used=N)]
 
-    assert _decisions(settling, [rows[n] for n in order]) == [
+    assert _decisions(early_stopping, [rows[n] for n in order]) == [
         (1, None),
         (2, "tier 3 is settled after 2 repeats"),
     ]
@@ -76,25 +78,25 @@ def test_speed_decides_nothing(order: list[int]) -> None:
 
 def test_cells_that_were_left_out_are_not_awaited() -> None:
     """What a mark skips has no row, and the repeat ends without it."""
-    settling = EarlyStopping({(A, 1): N + 1, (A, 2): N})
+    early_stopping = EarlyStopping({(A, 1): N + 1, (A, 2): N})
 
-    assert _decisions(settling, _repeat(1, n_used=6)) == []
-    assert [*settling.leave_out(A, 1)] == [Decision(target=A, repeat=1, ends=None)]
+    assert _decisions(early_stopping, _repeat(1, n_used=6)) == []
+    assert [*early_stopping.leave_out(A, 1)] == [Decision(target=A, repeat=1, ends=None)]
 
 
 def test_a_cell_with_two_rows_counts_once() -> None:
     """Under a plugin that runs failed tests again."""
-    settling = EarlyStopping({(A, 1): N, (A, 2): N})
+    early_stopping = EarlyStopping({(A, 1): N, (A, 2): N})
     rows = _repeat(1, n_used=6)
 
-    assert _decisions(settling, [*rows[:-1], rows[0]]) == []
+    assert _decisions(early_stopping, [*rows[:-1], rows[0]]) == []
 
 
 def test_repeats_that_were_not_selected_hold_nothing_up() -> None:
     """With node ids a session may have the third repeat alone."""
-    settling = EarlyStopping({(A, 3): 2})
+    early_stopping = EarlyStopping({(A, 3): 2})
 
-    assert [made.repeat for made in settling.begin()] == [1, 2]
+    assert [made.repeat for made in early_stopping.begin()] == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -106,33 +108,33 @@ def test_repeats_that_were_not_selected_hold_nothing_up() -> None:
 )
 def test_who_answers_nothing_is_not_asked_again(n_answered: int, ends: str | None) -> None:
     """A target that is not there would not be there the next time."""
-    settling = EarlyStopping({(A, 1): 4, (A, 2): 4})
+    early_stopping = EarlyStopping({(A, 1): 4, (A, 2): 4})
     rows = [_row(n, 1, used=True) if n < n_answered else fault(A, prompt_id=f"T{n}") for n in range(4)]
 
-    assert _decisions(settling, rows) == [(1, ends)]
+    assert _decisions(early_stopping, rows) == [(1, ends)]
 
 
 def test_each_target_is_decided_on_for_itself() -> None:
     """The rows of one say nothing of the other, nor does a target that is not repeated."""
-    settling = EarlyStopping({(A, 1): 1, (A, 2): 1})
+    early_stopping = EarlyStopping({(A, 1): 1, (A, 2): 1})
 
-    assert _decisions(settling, [_row(1, 1, used=True, target=B)]) == []
-    assert _decisions(settling, [_row(1, 1, used=True)]) == [(1, None)]
+    assert _decisions(early_stopping, [_row(1, 1, used=True, target=B)]) == []
+    assert _decisions(early_stopping, [_row(1, 1, used=True)]) == [(1, None)]
 
 
 def test_what_is_asked_anyway_is_awaited_and_decided_on_by_nobody() -> None:
     """Its rows belong to their repeats; where nothing else would be left out there is nothing to decide."""
-    settling = EarlyStopping({(A, 1): N + 1, (A, 2): N + 1, (A, 3): 1}, {(A, n): 1 for n in (1, 2, 3)})
+    early_stopping = EarlyStopping({(A, 1): N + 1, (A, 2): N + 1, (A, 3): 1}, {(A, n): 1 for n in (1, 2, 3)})
     own = [record(A, prompt_id="F1", repeat=n) for n in (1, 2, 3)]
 
-    assert _decisions(settling, _repeat(1, n_used=6)) == []
-    assert _decisions(settling, own[:1]) == [(1, None)]
-    assert _decisions(settling, [*_repeat(2, n_used=6), *own[1:]]) == []
-    assert settling.ended == {}
+    assert _decisions(early_stopping, _repeat(1, n_used=6)) == []
+    assert _decisions(early_stopping, own[:1]) == [(1, None)]
+    assert _decisions(early_stopping, [*_repeat(2, n_used=6), *own[1:]]) == []
+    assert early_stopping.ended == {}
 
 
 def test_a_target_with_nothing_but_numbers_of_its_own_is_never_ended() -> None:
     """All its cells are asked in any case."""
-    settling = EarlyStopping({(A, 1): N, (A, 2): N}, {(A, 1): N, (A, 2): N})
+    early_stopping = EarlyStopping({(A, 1): N, (A, 2): N}, {(A, 1): N, (A, 2): N})
 
-    assert _decisions(settling, [*_repeat(1), *_repeat(2)]) == []
+    assert _decisions(early_stopping, [*_repeat(1), *_repeat(2)]) == []
