@@ -29,7 +29,7 @@ State = Literal["passes", "fails", "open"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class GateCheck:
     """The result of comparing figures with a gate.
 
     Attributes:
@@ -44,20 +44,20 @@ class Look:
     short: str = ""
 
 
-def look_at_rate(rate: Rate, what: str, wanted: float, *, conclusive: bool) -> Look:
+def check_rate(rate: Rate, what: str, wanted: float, *, conclusive: bool) -> GateCheck:
     """Compare a rate, or its whole interval, with the one that is wanted."""
     if rate.rate is None or rate.interval_95 is None:
-        return Look(state=None)
+        return GateCheck(state=None)
     counted, short = f"{rate.n_success} of {rate.n} {what}", f"{rate.n_success} of {rate.n}"
     if not conclusive:
-        return Look(
+        return GateCheck(
             state="passes" if rate.rate >= wanted else "fails",
             found=rate.rate,
             text=f"{counted} ({_cut(rate.rate)}), {_whole(wanted)} wanted",
             short=short,
         )
     state = _side(rate.interval_95, wanted)
-    return Look(
+    return GateCheck(
         state=state,
         found=rate.rate,
         text=_from_low(state, f"{counted} (95 % interval {_ends(rate.interval_95)})", rate, wanted),
@@ -65,10 +65,10 @@ def look_at_rate(rate: Rate, what: str, wanted: float, *, conclusive: bool) -> L
     )
 
 
-def look_at_tier(use: ToolUse, wanted: int) -> Look:
+def check_tier(use: ToolUse, wanted: int) -> GateCheck:
     """Compare tool use with a tier; the evidence must exclude every worse tier, or every better one."""
     if use.tier is None or use.interval_95 is None:
-        return Look(state=None)
+        return GateCheck(state=None)
     short = f"{use.n_success} of {use.n} (from {_cut(use.interval_95.low)})"
     counted = f"{use.n_success} of {use.n} {SUCCEEDED} (95 % interval {_ends(use.interval_95)})"
     state = _side(use.interval_95, TIER_FLOORS[wanted])
@@ -87,18 +87,18 @@ def look_at_tier(use: ToolUse, wanted: int) -> Look:
         text = _from_low(state, counted, use, TIER_FLOORS[wanted])
     else:
         text = f"tier {use.tier}: {counted}"
-    return Look(state=state, found=use.tier, text=text, short=short)
+    return GateCheck(state=state, found=use.tier, text=text, short=short)
 
 
-def look_at_p95(group: Group, wanted: float, *, conclusive: bool) -> Look:
+def check_p95(group: Group, wanted: float, *, conclusive: bool) -> GateCheck:
     """Compare the 95th percentile of the latencies, or its whole interval, with a limit."""
     p95, interval = group.latency_ms["p95"], group.latency_intervals_95["p95"]
     if p95 is None:
-        return Look(state=None)
+        return GateCheck(state=None)
     measured, limit = f"p95 {_ms(p95)} of {group.n_success} {TIMED}", f"{wanted:.10g} ms"
     if not conclusive:
         text = f"{measured}, at most {limit} wanted"
-        return Look(state="passes" if p95 <= wanted else "fails", found=p95, text=text, short=_ms(p95))
+        return GateCheck(state="passes" if p95 <= wanted else "fails", found=p95, text=text, short=_ms(p95))
     state: State = "open"
     if interval is None:
         between, high = group.interval_notes["latency_ms.p95"], "no interval"
@@ -110,7 +110,7 @@ def look_at_p95(group: Group, wanted: float, *, conclusive: bool) -> Look:
         elif interval.low > wanted:
             state = "fails"
     prefix = _NOT_CONCLUSIVE if state == "open" else ""
-    return Look(
+    return GateCheck(
         state=state,
         found=p95,
         text=f"{prefix}{measured} ({between}), an upper end of {limit} at most wanted",

@@ -15,9 +15,9 @@ from pytest_openclaw.stats.gate_checks import (
     PASSED,
     SUCCEEDED,
     TIMED,
-    look_at_p95,
-    look_at_rate,
-    look_at_tier,
+    check_p95,
+    check_rate,
+    check_tier,
 )
 from pytest_openclaw.stats.significance import LEVEL
 from pytest_openclaw.types.faults import BUDGET_SPENT
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.stats.bounds import Bounds
     from pytest_openclaw.stats.compare import ComparedRuns
-    from pytest_openclaw.stats.gate_checks import Look
+    from pytest_openclaw.stats.gate_checks import GateCheck
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.settings import Gates
@@ -115,7 +115,7 @@ class _Gate:
     name: str
     wanted: float
     conclusive: bool
-    look: Callable[[Group], Look]
+    check: Callable[[Group], GateCheck]
     what: str
     is_of_tools: bool = False
 
@@ -127,7 +127,7 @@ def _gates(gates: Gates) -> Iterator[_Gate]:
             name="min-pass-rate",
             wanted=pass_rate,
             conclusive=conclusive,
-            look=lambda group: look_at_rate(group.passed, PASSED, pass_rate, conclusive=conclusive),
+            check=lambda group: check_rate(group.passed, PASSED, pass_rate, conclusive=conclusive),
             what=PASSED,
         )
     if (tool_rate := gates.min_tool_rate) is not None:
@@ -135,7 +135,7 @@ def _gates(gates: Gates) -> Iterator[_Gate]:
             name="min-tool-rate",
             wanted=tool_rate,
             conclusive=conclusive,
-            look=lambda group: look_at_rate(group.tool_use, SUCCEEDED, tool_rate, conclusive=conclusive),
+            check=lambda group: check_rate(group.tool_use, SUCCEEDED, tool_rate, conclusive=conclusive),
             what=SUCCEEDED,
             is_of_tools=True,
         )
@@ -144,7 +144,7 @@ def _gates(gates: Gates) -> Iterator[_Gate]:
             name="require-tier",
             wanted=tier,
             conclusive=True,
-            look=lambda group: look_at_tier(group.tool_use, tier),
+            check=lambda group: check_tier(group.tool_use, tier),
             what=SUCCEEDED,
             is_of_tools=True,
         )
@@ -153,17 +153,17 @@ def _gates(gates: Gates) -> Iterator[_Gate]:
             name="max-p95-ms",
             wanted=limit,
             conclusive=conclusive,
-            look=lambda group: look_at_p95(group, limit, conclusive=conclusive),
+            check=lambda group: check_p95(group, limit, conclusive=conclusive),
             what=TIMED,
         )
 
 
 def _held(gate: _Gate, bounds: Bounds) -> GateResult:
     """Hold a gate against a target in every way that its cells without an answer allow."""
-    measured = gate.look(bounds.group)
-    best = [gate.look(group) for group in (bounds.tools_at_best if gate.is_of_tools else (bounds.at_best,))]
-    worst = gate.look(bounds.tools_at_worst if gate.is_of_tools else bounds.at_worst)
-    states = {look.state for look in (measured, *best, worst)}
+    measured = gate.check(bounds.group)
+    best = [gate.check(group) for group in (bounds.tools_at_best if gate.is_of_tools else (bounds.at_best,))]
+    worst = gate.check(bounds.tools_at_worst if gate.is_of_tools else bounds.at_worst)
+    states = {check.state for check in (measured, *best, worst)}
     never_a_pass = _gap(bounds)
     ruling: Ruling = "no_verdict"
     if measured.state is None:
@@ -233,7 +233,7 @@ def _nothing(group: Group, what: str) -> str:
     return f"no answered cell counts for it (0 {what.removesuffix(' passed').removesuffix(' succeeded')})"
 
 
-def _beside(measured: Look, other: Look, bounds: Bounds, how: str) -> str:
+def _beside(measured: GateCheck, other: GateCheck, bounds: Bounds, how: str) -> str:
     """What the cells without an answer would make of the figure, if they count for this gate at all."""
     if other.short == measured.short:
         return ""
