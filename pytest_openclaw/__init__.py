@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_openclaw.core.errors import OpenClawError
-    from pytest_openclaw.reports.brought import Report
+    from pytest_openclaw.reports.builtin import Report
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.summary import Summary
     from pytest_openclaw.types import faults
@@ -47,7 +47,7 @@ __all__ = [
 
 _HOMES = {
     "core.errors": ("OpenClawError",),
-    "reports.brought": ("Report",),
+    "reports.builtin": ("Report",),
     "stats.groups": ("Group",),
     "stats.summary": ("Summary",),
     "types.faults": ("CallFailed",),

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from pytest_openclaw.reports.brought import Report
+    from pytest_openclaw.reports.builtin import Report
     from pytest_openclaw.types.protocols import Provider, Validator
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_openclaw.providers import Builtin
-    from pytest_openclaw.reports.brought import Report
+    from pytest_openclaw.reports.builtin import Report
     from pytest_openclaw.session.reporting_hooks import Recorder
     from pytest_openclaw.types.protocols import Validator
     from pytest_openclaw.types.replies import Reply
@@ -55,7 +55,7 @@ def pytest_openclaw_validators() -> Sequence[type[Validator]]:
 
 def pytest_openclaw_reports() -> Sequence[type[Report]]:
     """Bring the built-in reports through the door for plugins."""
-    from pytest_openclaw.reports.brought import BUILTIN
+    from pytest_openclaw.reports.builtin import BUILTIN
 
     return BUILTIN
 

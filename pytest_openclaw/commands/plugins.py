@@ -84,14 +84,14 @@ class _StopWhenLoaded:
     def pytest_cmdline_main(self, config: pytest.Config) -> int:
         """Ask the hooks, and end pytest."""
         from pytest_openclaw.recording.plugins import Plugins
-        from pytest_openclaw.session.registries import looks_of, reports_of, validator_registry
+        from pytest_openclaw.session.registries import reports_of, row_hooks_of, validator_registry
 
         try:
             if not config.pluginmanager.hasplugin("openclaw"):
                 raise pytest.UsageError("the plugin openclaw is switched off there; -p no:openclaw does so")
             self.project = Project(
                 validators=validator_registry(config),
-                plugins=Plugins(reports=reports_of(config), looks=looks_of(config)),
+                plugins=Plugins(reports=reports_of(config), row_hooks=row_hooks_of(config)),
             )
         except pytest.UsageError as error:
             self.error = error

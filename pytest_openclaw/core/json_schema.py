@@ -52,7 +52,7 @@ class BoundedSchema:
         try:
             self.violation({})
         except OpenClawError as error:
-            raise ValueError("refers to itself without end. Look at its $ref.") from error
+            raise ValueError("refers to itself without end. RowHook at its $ref.") from error
 
     def violation(self, value: Any) -> str | None:
         """Return the first violation as path and reason, None for a valid value.
@@ -70,7 +70,7 @@ class BoundedSchema:
                 return tuple(islice(self._validator.iter_errors(value), limit))
             except RecursionError as error:
                 raise OpenClawError(
-                    "the schema of a json_schema validator refers to itself without end. Look at its $ref."
+                    "the schema of a json_schema validator refers to itself without end. RowHook at its $ref."
                 ) from error
 
 

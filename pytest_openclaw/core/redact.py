@@ -120,7 +120,7 @@ class Redactor:
                 yield from stretch.traced(inner)
 
     def _plain_pieces_in(self, text: str) -> Iterator[Span]:
-        """Look closely only at one of every few places: a piece holds one of them."""
+        """RowHook closely only at one of every few places: a piece holds one of them."""
         seeds, stride = self._seeds
         for place in [at for at in range(0, len(text), stride) if text[at : at + _SEED] in seeds]:
             for offset, length in seeds[text[place : place + _SEED]]:

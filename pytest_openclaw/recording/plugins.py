@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.asking.clipping import MAX_ROW_BYTES
 from pytest_openclaw.core.json_lines import line_of
 from pytest_openclaw.core.text import valid_text, valid_value
-from pytest_openclaw.reports.brought import Brought, built_in
+from pytest_openclaw.reports.builtin import NamedReport, built_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,8 +32,8 @@ KEY_RULE = "a key of a plugin's begins with x_, as x_lab, and has small letters,
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
-    """A plugin's last look at a row.
+class RowHook:
+    """A plugin's hook that sees each row last.
 
     Attributes:
         claimant: who brings it, such as a plugin's name.
@@ -50,12 +50,12 @@ class Plugins:
 
     Attributes:
         reports: to be written at its end.
-        looks: at each row before it is written.
+        row_hooks: at each row before it is written.
         clean: takes secrets out of what a plugin adds.
     """
 
-    reports: Sequence[Brought] = field(default_factory=built_in)
-    looks: Sequence[Look] = ()
+    reports: Sequence[NamedReport] = field(default_factory=built_in)
+    row_hooks: Sequence[RowHook] = ()
     clean: Callable[[Any], Any] = lambda value: value
     _complaints: Counter[str] = field(default_factory=Counter)
 
@@ -64,21 +64,21 @@ class Plugins:
         """What went wrong, in a sentence each; what happened again and again is said once."""
         return [text if n == 1 else f"{text} ({n} times)" for text, n in self._complaints.items()]
 
-    def look_at(self, row: JsonObject) -> JsonObject:
+    def added_keys(self, row: JsonObject) -> JsonObject:
         """Return what the plugins add to a row; the row itself stays as it is."""
         added: JsonObject = {}
         holders: dict[str, str] = {}
-        for look in self.looks:
+        for hook in self.row_hooks:
             try:
-                brought = _checked(look.see(copy.deepcopy(row)), holders)
-                _check_size(row | added | brought)
+                returned = _checked(hook.see(copy.deepcopy(row)), holders)
+                _check_size(row | added | returned)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # `pytest.fail` raises no Exception
-                self._complain(look.claimant, "pytest_openclaw_record", error)
+                self._complain(hook.claimant, "pytest_openclaw_record", error)
                 continue
-            added |= self.clean(brought)
-            holders |= dict.fromkeys(brought, look.claimant)
+            added |= self.clean(returned)
+            holders |= dict.fromkeys(returned, hook.claimant)
         return added
 
     def write_reports(self, directory: RunDirectory, summary: Summary) -> None:
@@ -110,22 +110,22 @@ class Plugins:
         self._complaints[f"{_shown(claimant)}: {what}: {said}{place}"] += 1
 
 
-def _checked(brought: Any, holders: dict[str, str]) -> JsonObject:
-    """Return what a look has brought, as plain JSON.
+def _checked(returned: Any, holders: dict[str, str]) -> JsonObject:
+    """Return what a hook returned, as plain JSON.
 
     Raises:
         TypeError, ValueError: it cannot be added to a row.
     """
-    if brought is None:
+    if returned is None:
         return {}
-    if not isinstance(brought, dict):
-        raise TypeError(f"it returned {type(brought).__name__}, not a dict or None")
-    for key in brought:
+    if not isinstance(returned, dict):
+        raise TypeError(f"it returned {type(returned).__name__}, not a dict or None")
+    for key in returned:
         if not isinstance(key, str) or not KEY.fullmatch(key):
             raise ValueError(f"{key!r} cannot be added; {KEY_RULE}")
         if key in holders:
             raise ValueError(f"{key} is added by {_shown(holders[key])} already")
-    plain: JsonObject = json.loads(json.dumps(brought, allow_nan=False))
+    plain: JsonObject = json.loads(json.dumps(returned, allow_nan=False))
     return valid_value(plain)  # type: ignore[no-any-return]
 
 

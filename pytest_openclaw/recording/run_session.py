@@ -154,7 +154,7 @@ class RunSession:
             record, raw_output="", parsed_output=None, tool_call_details=(), turns=bare_turns(record.turns)
         )
         with whole_step:  # else the summary might not count a row that is there
-            self.directory.append(row | self.plugins.look_at(row))
+            self.directory.append(row | self.plugins.added_keys(row))
             self.records.append(bare)
         self._surroundings.take(record.target, payload)
         if (prompt := payload.prompt) and prompt not in self._prompts:

@@ -1,4 +1,4 @@
-"""What the hooks brought: providers, validators and reports by name, a name claimed once; looks at rows."""
+"""What the hooks return: providers, validators and reports by name, each name claimed once; row hooks."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import pluggy
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.recording.plugins import Look
-    from pytest_openclaw.reports.brought import Brought
+    from pytest_openclaw.recording.plugins import RowHook
+    from pytest_openclaw.reports.builtin import NamedReport
     from pytest_openclaw.types.settings import Settings
     from pytest_openclaw.validators.registry import Registry
 
@@ -69,21 +69,21 @@ def validator_registry(config: pytest.Config) -> Registry:
         raise pytest.UsageError(str(error)) from None
 
 
-def reports_of(config: pytest.Config) -> tuple[Brought, ...]:
+def reports_of(config: pytest.Config) -> tuple[NamedReport, ...]:
     """Return every report, in the order in which they are written.
 
     Raises:
         pytest.UsageError: a name is claimed twice or is no file's, or something is no report.
     """
-    from pytest_openclaw.reports.brought import Brought
+    from pytest_openclaw.reports.builtin import NamedReport
 
-    claimed: dict[str, Brought] = {}
-    for claimant, brought in _claims(config.hook.pytest_openclaw_reports):
-        report = _made(claimant, brought) if isinstance(brought, type) else brought
+    claimed: dict[str, NamedReport] = {}
+    for claimant, returned in _claims(config.hook.pytest_openclaw_reports):
+        report = _made(claimant, returned) if isinstance(returned, type) else returned
         name = getattr(report, "name", None)
         if not isinstance(name, str) or not callable(getattr(report, "render", None)):
             raise pytest.UsageError(
-                f"{claimant}: {brought!r} is no report: it needs a name and a render(summary)."
+                f"{claimant}: {returned!r} is no report: it needs a name and a render(summary)."
             )
         if not REPORT_NAME.fullmatch(name) or TAKEN_NAMES.fullmatch(name):
             raise pytest.UsageError(
@@ -95,7 +95,7 @@ def reports_of(config: pytest.Config) -> tuple[Brought, ...]:
             raise pytest.UsageError(
                 f"the report {name!r} is claimed by {other.claimant} and by {claimant}; rename one."
             )
-        claimed[name.lower()] = Brought(claimant=claimant, name=name, render=report.render)
+        claimed[name.lower()] = NamedReport(claimant=claimant, name=name, render=report.render)
     return tuple(claimed.values())
 
 
@@ -107,16 +107,16 @@ def _made(claimant: str, report: type[Any]) -> Any:
         raise pytest.UsageError(f"{claimant}: the report {report.__name__} cannot be made: {what}") from error
 
 
-def looks_of(config: pytest.Config) -> tuple[Look, ...]:
-    """Return who has a last look at rows, in the order in which pytest calls hooks."""
-    from pytest_openclaw.recording.plugins import Look
+def row_hooks_of(config: pytest.Config) -> tuple[RowHook, ...]:
+    """Return the hooks that see each row last, in the order in which pytest calls them."""
+    from pytest_openclaw.recording.plugins import RowHook
 
     # One by one, because what one plugin breaks must not cost what another adds.
     implementations = reversed(config.hook.pytest_openclaw_record.get_hookimpls())
-    return tuple(Look(claimant=one.plugin_name, see=_looking(one, config)) for one in implementations)
+    return tuple(RowHook(claimant=one.plugin_name, see=_row_hook(one, config)) for one in implementations)
 
 
-def _looking(implementation: pluggy.HookImpl, config: pytest.Config) -> Callable[[JsonObject], Any]:
+def _row_hook(implementation: pluggy.HookImpl, config: pytest.Config) -> Callable[[JsonObject], Any]:
     def see(row: JsonObject) -> Any:
         given = {"row": row, "config": config}
         return implementation.function(*(given[name] for name in implementation.argnames))
@@ -152,12 +152,12 @@ def make_providers(
 
 
 def _claims(hook: pluggy.HookCaller) -> Iterable[tuple[str, Any]]:
-    """Each class with the name of the plugin that brought it, which a hook call would not tell."""
+    """Each class with the name of its plugin, which a hook call would not show."""
     for implementation in hook.get_hookimpls():
-        brought = implementation.function()
-        if not isinstance(brought, list | tuple | None):
+        returned = implementation.function()
+        if not isinstance(returned, list | tuple | None):
             raise pytest.UsageError(
-                f"{implementation.plugin_name}: {hook.name} returned {brought!r}, not a list of classes."
+                f"{implementation.plugin_name}: {hook.name} returned {returned!r}, not a list of classes."
             )
-        for item in brought or ():
+        for item in returned or ():
             yield implementation.plugin_name, item

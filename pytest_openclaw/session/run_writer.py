@@ -125,10 +125,12 @@ class Ledger:
 
     def _plugins(self) -> Plugins:
         from pytest_openclaw.recording.plugins import Plugins
-        from pytest_openclaw.session.registries import looks_of, reports_of
+        from pytest_openclaw.session.registries import reports_of, row_hooks_of
 
         config = self._state.config
-        return Plugins(reports=reports_of(config), looks=looks_of(config), clean=self._state.redactor.value)
+        return Plugins(
+            reports=reports_of(config), row_hooks=row_hooks_of(config), clean=self._state.redactor.value
+        )
 
     def _show_progress(self, plan: Plan) -> None:
         from pytest_openclaw.asking.waits import find_wait

@@ -118,7 +118,7 @@ def rescore_part(part: Part, rules: Rules, *, version: str, plugins: Plugins | N
             rows.append(row)
         else:
             new = to_row(result)
-            rows.append(StoredRow(line=line_of(new | plugins.look_at(new)), record=result))
+            rows.append(StoredRow(line=line_of(new | plugins.added_keys(new)), record=result))
             changes.append(Change(before=old, after=result))
     return Rescored(
         new=NewRun(

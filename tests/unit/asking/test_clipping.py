@@ -26,7 +26,7 @@ from pytest_openclaw.core.json_lines import line_of
 from pytest_openclaw.core.redact import Redactor
 from pytest_openclaw.core.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES, MAX_TEXT_BYTES
 from pytest_openclaw.judging.judge import Judgment, conclude
-from pytest_openclaw.recording.plugins import Look, Plugins
+from pytest_openclaw.recording.plugins import Plugins, RowHook
 from pytest_openclaw.reports.cells import Opened, render_cell
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.documents import load_schema
@@ -215,9 +215,9 @@ def test_a_new_verdict_forgets_what_the_old_one_lacked() -> None:
 def test_what_a_plugin_adds_finds_room_or_is_left_out(n: int, is_added: bool) -> None:
     """A row that is nearly as long as it may be does not grow beyond that, and the plugin is named."""
     row = {"turns": ["x" * (MAX_ROW_BYTES - 2000)]}
-    plugins = Plugins(looks=[Look(claimant="lab", see=lambda _: {"x_lab": "y" * n})])
+    plugins = Plugins(row_hooks=[RowHook(claimant="lab", see=lambda _: {"x_lab": "y" * n})])
 
-    added = plugins.look_at(row)
+    added = plugins.added_keys(row)
 
     assert added == ({"x_lab": "y" * n} if is_added else {})
     assert [text.partition(" (")[0] for text in plugins.complaints] == (

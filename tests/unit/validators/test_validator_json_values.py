@@ -202,7 +202,7 @@ def test_endless_reference_is_a_fault():
         validator.check(Reply(text='{"a": 1}'))
 
     assert str(caught.value) == (
-        "the schema of a json_schema validator refers to itself without end. Look at its $ref."
+        "the schema of a json_schema validator refers to itself without end. RowHook at its $ref."
     )
 
 

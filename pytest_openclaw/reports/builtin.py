@@ -57,7 +57,7 @@ BUILTIN: tuple[type[Report], ...] = (SummaryPage, CommentPage)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Brought:
+class NamedReport:
     """A report that is to be written.
 
     Attributes:
@@ -69,9 +69,9 @@ class Brought:
     render: Callable[[Summary], str]
 
 
-def built_in() -> tuple[Brought, ...]:
+def built_in() -> tuple[NamedReport, ...]:
     """Return the reports that every run has, whoever else brings some."""
     made = [report() for report in BUILTIN]
     return tuple(
-        Brought(claimant="pytest_openclaw", name=report.name, render=report.render) for report in made
+        NamedReport(claimant="pytest_openclaw", name=report.name, render=report.render) for report in made
     )
