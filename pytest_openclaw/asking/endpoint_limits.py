@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from pytest_openclaw.asking.shared_limits import Neighbours
-    from pytest_openclaw.asking.shares import Part
+    from pytest_openclaw.asking.shared_limits import SharedLimits
+    from pytest_openclaw.asking.shares import EndpointShare
     from pytest_openclaw.types.replies import Fault
     from pytest_openclaw.types.targets import Target
 
@@ -19,22 +19,22 @@ class EndpointLimits:
     """The endpoints of one process: how many requests are under way on each, and who is not asked any more.
 
     Args:
-        neighbours: the other processes of the run on this machine, if there are any.
+        shared_limits: the other processes of the run on this machine, if there are any.
     """
 
-    def __init__(self, neighbours: Neighbours | None = None) -> None:
-        self._neighbours = neighbours
+    def __init__(self, shared_limits: SharedLimits | None = None) -> None:
+        self._shared_limits = shared_limits
         self._slots: dict[str, asyncio.Semaphore] = {}
         self._in_flight: dict[str, int] = {}
         self._down: dict[str, Fault] = {}
 
     @asynccontextmanager
-    async def slot(self, part: Part) -> AsyncIterator[None]:
+    async def slot(self, part: EndpointShare) -> AsyncIterator[None]:
         """Hold one of the slots of this part of an endpoint; who came first is served first."""
         endpoint = part.endpoint
         if endpoint not in self._slots:
             self._slots[endpoint] = asyncio.Semaphore(part.limit)
-        in_common = self._neighbours.slot(endpoint, part.limit) if self._neighbours else nullcontext()
+        in_common = self._shared_limits.slot(endpoint, part.limit) if self._shared_limits else nullcontext()
         async with self._slots[endpoint], in_common:
             self._in_flight[endpoint] = self._in_flight.get(endpoint, 0) + 1
             try:
@@ -53,13 +53,13 @@ class EndpointLimits:
         who = _endpoint(endpoint) if fault.reach == "endpoint" else _target(target)
         if who not in self._down:
             self._down[who] = fault
-            if self._neighbours:
-                self._neighbours.tell(who, fault)
+            if self._shared_limits:
+                self._shared_limits.tell(who, fault)
 
     def down(self, endpoint: str, target: Target) -> Fault | None:
         """Return the fault because of which this target is not asked any more, if there is one."""
         for who in (_endpoint(endpoint), _target(target)):
-            if who not in self._down and self._neighbours and (fault := self._neighbours.told(who)):
+            if who not in self._down and self._shared_limits and (fault := self._shared_limits.told(who)):
                 self._down[who] = fault
             if who in self._down:
                 return self._down[who]

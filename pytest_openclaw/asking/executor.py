@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.asking.fetching import Job, JobResult, Waiting
-from pytest_openclaw.asking.shares import Part
+from pytest_openclaw.asking.shares import EndpointShare
 from pytest_openclaw.asking.transport import Host, Message, ProcessHost, ThreadHost
 from pytest_openclaw.core.errors import HostDied
 from pytest_openclaw.types.requests import Request
@@ -45,7 +45,7 @@ def ahead_of(limit: int) -> int:
 class _Line:
     """The cells of one part of an endpoint that are still to be asked, and how many are out."""
 
-    part: Part
+    part: EndpointShare
     to_ask: deque[str] = field(default_factory=deque)
     out: set[str] = field(default_factory=set)
 
@@ -120,7 +120,7 @@ class Executor:
         """Learn all cells of the session, in their order; none is asked by that."""
         for token, cell in cells:
             endpoint = self._providers[cell.target.provider].endpoint
-            line = self._lines.setdefault(endpoint, _Line(Part(endpoint, self._limits[endpoint])))
+            line = self._lines.setdefault(endpoint, _Line(EndpointShare(endpoint, self._limits[endpoint])))
             self._planned[token] = _Asking(cell, line)
 
     def expect(self, tokens: Iterable[str]) -> None:
@@ -241,7 +241,7 @@ class Executor:
         try:
             self._host_of(kind).receive(longest_s + SILENCE_S, self._note)
         except HostDied as error:
-            self._bury(kind, error)
+            self._fail_outstanding(kind, error)
 
     def _note(self, message: Message) -> None:
         match message:
@@ -255,7 +255,7 @@ class Executor:
                 if token in self._planned[token].line.out:
                     self._planned[token].job_result = message
 
-    def _bury(self, kind: type[Host], error: HostDied) -> None:
+    def _fail_outstanding(self, kind: type[Host], error: HostDied) -> None:
         self._deaths += 1
         host = self._hosts.pop(kind, None)
         for message in host.close() if host else ():

@@ -20,7 +20,7 @@ from pytest_openclaw.asking.endpoint_limits import EndpointLimits
 from pytest_openclaw.asking.exchanges import hold_exchange
 from pytest_openclaw.asking.resources import collect_snapshot
 from pytest_openclaw.asking.retry import wait_before_retry
-from pytest_openclaw.asking.shared_limits import Neighbours
+from pytest_openclaw.asking.shared_limits import SharedLimits
 from pytest_openclaw.core.redact import Redactor
 from pytest_openclaw.core.run_once import once_in_loop
 from pytest_openclaw.providers.prices import Prices, total_usd
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_openclaw.asking.shared_limits import Others
-    from pytest_openclaw.asking.shares import Part
+    from pytest_openclaw.asking.shares import EndpointShare
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.protocols import Provider
     from pytest_openclaw.types.replies import Timing
@@ -58,7 +58,7 @@ class Job:
     number: int
     target: Target
     request: Request
-    part: Part
+    part: EndpointShare
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ class Fetcher:
         self._shared_dir = shared_dir
         self._tell = tell
         self._endpoints = EndpointLimits(
-            None if others == "none" else Neighbours(shared_dir, share_slots=others == "any_cell")
+            None if others == "none" else SharedLimits(shared_dir, share_slots=others == "any_cell")
         )
         self._prices = Prices(providers, settings)
         self._prices.get_ready(target for target in settings.targets if target.provider in providers)

@@ -15,7 +15,7 @@ Permit = Literal["ask", "wait", "leave_out"]
 POLL_S = 0.5
 
 
-class Repeats:
+class RepeatPermits:
     """What is decided on the repeats of each target, when they end with a settled tier.
 
     The items run in one thread; another one may hear decisions.
@@ -36,7 +36,7 @@ class Repeats:
         last: dict[str, int] = {}
         mixed = set()
         for cell in cells:
-            if cell.is_asked_anyway:
+            if cell.is_fixed_repeat:
                 continue
             label = cell.target.label
             if cell.repeat < last.get(label, 1):
@@ -58,7 +58,7 @@ class Repeats:
 
         One whose prompt says itself how often it is asked waits for nothing.
         """
-        if cell.is_asked_anyway:
+        if cell.is_fixed_repeat:
             return "ask"
         if self.why_left_out(cell) is not None:
             return "leave_out"
@@ -68,7 +68,7 @@ class Repeats:
 
     def why_left_out(self, cell: Cell) -> str | None:
         """Return why the cell is not asked any more; None if it is."""
-        if cell.is_asked_anyway:
+        if cell.is_fixed_repeat:
             return None
         repeat, why = self._ends.get(cell.target.label, (cell.repeat, None))
         return why if cell.repeat > repeat else None

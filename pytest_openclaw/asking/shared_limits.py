@@ -28,7 +28,7 @@ Others = Literal["none", "own_parts", "any_cell"]
 _POLL_S = 0.02
 
 
-class Neighbours:
+class SharedLimits:
     """The processes beside this one, as its event loop meets them.
 
     Args:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Part:
+class EndpointShare:
     """A process's part of an endpoint: `limit` of its requests may be in flight at once.
 
     Without workers it is the whole endpoint; with them the limits of an endpoint's parts add up to the

@@ -208,7 +208,7 @@ class ProcessHost:
             except TimeoutError:
                 raise HostDied(f"the process that asks said nothing for {timeout_s:g} s") from None
             if not is_open:
-                raise HostDied(self._epitaph())
+                raise HostDied(self._exit_reason())
         with whole_step:
             take(self._messages.popleft())
 
@@ -272,7 +272,7 @@ class ProcessHost:
                 # It hangs, and has taken a part, so that it could not understand what comes next.
                 self._process.kill()
 
-    def _epitaph(self) -> str:
+    def _exit_reason(self) -> str:
         try:
             status = self._process.wait(_POLL_S)
         except subprocess.TimeoutExpired:

@@ -2,7 +2,7 @@
 
 A command is a module of this folder and its line in `COMMANDS`. Its docstring is its help: the first line
 stands in the list of commands, all of it in `--help`. It has `add_arguments(parser)` and
-`run(arguments) -> Answer`; imports that take time stand in `run`. `--json`, errors and the exit status are
+`run(arguments) -> CommandResult`; imports that take time stand in `run`. `--json`, errors and the exit status are
 dealt with here.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from types import ModuleType
 
-    from pytest_openclaw.commands.answer import Answer
+    from pytest_openclaw.commands.result import CommandResult
 
 COMMANDS = (
     "capture-tools", "compare", "export", "gate", "history", "init", "merge", "plan", "report", "rescore",
@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     command = load_command(arguments.command)
     try:
-        answer: Answer = command.run(arguments)
+        answer: CommandResult = command.run(arguments)
     except (OpenClawError, OSError) as error:
         print(f"{parsers[arguments.command].prog}: {_in_words(error)}", file=sys.stderr)  # noqa: T201
         return REFUSED
@@ -88,7 +88,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     return parser, parsers
 
 
-def _show(answer: Answer, *, as_json: bool) -> None:
+def _show(answer: CommandResult, *, as_json: bool) -> None:
     if answer.raw is not None and not as_json:
         _pour(answer.raw)
         return

@@ -32,7 +32,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.answer import Answer, write_over_ours
+from pytest_openclaw.commands.result import CommandResult, write_over_ours
 from pytest_openclaw.core.errors import OpenClawError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--check", action="store_true", help="end with 1 if a surface has changed")
 
 
-def run(arguments: argparse.Namespace) -> Answer:
+def run(arguments: argparse.Namespace) -> CommandResult:
     """Capture, save, compare."""
     from pytest_openclaw.providers.openclaw.capture import capture
     from pytest_openclaw.reports.drift import drift_to_json, render_drift
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     notes = [*heard.notes]
     if missing := data["about"]["not_described"]:
         notes.append(f"behind the bridge, but on no surface, so left out: {', '.join(missing)}")
-    return Answer(
+    return CommandResult(
         lines=[
             *([f"wrote {out}, {out.stat().st_size / 1000:.0f} KB"] if out else []),
             f"{release}, beside {before.source}",

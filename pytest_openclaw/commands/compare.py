@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.answer import Answer, add_runs_dir, run_path
+from pytest_openclaw.commands.result import CommandResult, add_runs_dir, run_path
 
 if TYPE_CHECKING:
     import argparse
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_runs_dir(parser)
 
 
-def run(arguments: argparse.Namespace) -> Answer:
+def run(arguments: argparse.Namespace) -> CommandResult:
     """Compare, and show everything."""
     from pytest_openclaw.reports.comparison import render_comparison
     from pytest_openclaw.stats.compare import comparison_to_json
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> Answer:
         comparison=compared,
     )
     status = {"failed": FAILED, "no_verdict": 10}.get(overall(summary.gates), 0)
-    return Answer(
+    return CommandResult(
         lines=[
             f"{base.run_id} -> {candidate.run_id}",
             "",

@@ -19,8 +19,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.answer import Answer, add_run, add_runs_dir, counted, run_path
 from pytest_openclaw.commands.choosing import add_filters, is_chosen
+from pytest_openclaw.commands.result import CommandResult, add_run, add_runs_dir, counted, run_path
 from pytest_openclaw.core.errors import OpenClawError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_runs_dir(parser)
 
 
-def run(arguments: argparse.Namespace) -> Answer:
+def run(arguments: argparse.Namespace) -> CommandResult:
     """Write the rows."""
     from pytest_openclaw.core.files import is_there
     from pytest_openclaw.reports.csv_rows import render_csv
@@ -54,13 +54,13 @@ def run(arguments: argparse.Namespace) -> Answer:
     warnings = [f"{path}: the last line was torn when the run was killed, and is left out"] if torn else []
     data: JsonObject = {"run": str(path), "into": None, "n_rows": len(lines), "columns": columns}
     if arguments.json and not arguments.into:
-        return Answer(lines=[], data={**data, "rows": [*_rows(path, lines)]}, warnings=warnings)
+        return CommandResult(lines=[], data={**data, "rows": [*_rows(path, lines)]}, warnings=warnings)
     text = render_csv(_rows(path, lines), columns, guarded=not arguments.exact)
     if not arguments.into:
-        return Answer(lines=[], data=data, warnings=warnings, raw=text)
+        return CommandResult(lines=[], data=data, warnings=warnings, raw=text)
     _write(arguments.into, text)
     told = f"wrote {counted(len(lines), 'row')} of {path} into {arguments.into}"
-    return Answer(lines=[told], data={**data, "into": str(arguments.into)}, warnings=warnings)
+    return CommandResult(lines=[told], data={**data, "into": str(arguments.into)}, warnings=warnings)
 
 
 def _chosen(path: Path, arguments: argparse.Namespace) -> tuple[list[int], list[str], bool]:

@@ -24,7 +24,7 @@ import time
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.commands.answer import Answer, add_rootdir, add_run, add_runs_dir, run_path
+from pytest_openclaw.commands.result import CommandResult, add_rootdir, add_run, add_runs_dir, run_path
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.session.gate_options import GATES, parse_gate, parse_gate_line
 from pytest_openclaw.types.settings import GATE_OPTIONS, Gates, firm_gates
@@ -83,7 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_runs_dir(parser)
 
 
-def run(arguments: argparse.Namespace) -> Answer:
+def run(arguments: argparse.Namespace) -> CommandResult:
     """Hold the run, and show each gate."""
     from pytest_openclaw.stats.compare import comparison_to_json
     from pytest_openclaw.stats.run_comparison import parse_across
@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> Answer:
         globs = ", ".join(summary.unmatched_gates)
         raise OpenClawError(f"{part.name}: no gate holds for any of its targets ({globs}); {_FOR_EXAMPLE}")
     warnings = _write(part, summary, arguments.rootdir) if arguments.write else []
-    return Answer(
+    return CommandResult(
         lines=[*_told(summary, part.run.path if arguments.write else None)],
         data={
             "run": part.name,

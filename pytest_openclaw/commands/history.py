@@ -20,8 +20,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.answer import Answer, add_runs_dir
 from pytest_openclaw.commands.choosing import add_target, fits, suite_fits
+from pytest_openclaw.commands.result import CommandResult, add_runs_dir
 from pytest_openclaw.core.errors import OpenClawError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_runs_dir(parser)
 
 
-def run(arguments: argparse.Namespace) -> Answer:
+def run(arguments: argparse.Namespace) -> CommandResult:
     """Read the runs, and show them."""
     from pytest_openclaw.reports.history import render_history
     from pytest_openclaw.stored.history import read_history
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     )
     if not history.n_runs and not history.unreadable:
         raise OpenClawError(f"there is no run in {folder}")
-    return Answer(
+    return CommandResult(
         lines=[*render_history(history.entries)],
         data={
             "runs_dir": str(folder),

@@ -17,7 +17,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.answer import Answer
+from pytest_openclaw.commands.result import CommandResult
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.types.settings import EMBEDDED_TARGET
 
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> Answer:
+def run(arguments: argparse.Namespace) -> CommandResult:
     """Write what is not there yet."""
     from pytest_openclaw.commands.configured import settle
 
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> Answer:
         wrote.append(str(settled.file))
     commands = ("pytest benchmarks/", "python -m pytest_openclaw show last")
     following = [*_engine(models), *(_in(folder, command) for command in commands)]
-    return Answer(
+    return CommandResult(
         lines=[*_told(wrote, kept, settled), "", *_labelled("next", following)],
         data={
             "folder": str(folder),

@@ -20,8 +20,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.answer import (
-    Answer,
+from pytest_openclaw.commands.result import (
+    CommandResult,
     add_rootdir,
     add_runs_dir,
     counted,
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_runs_dir(parser)
 
 
-def run(arguments: argparse.Namespace) -> Answer:
+def run(arguments: argparse.Namespace) -> CommandResult:
     """Merge, and show the whole."""
     from pytest_openclaw.commands.plugins import plugins_of
     from pytest_openclaw.reports.terminal import render_terminal
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     summary = written.summary
     n_runs, n_targets = counted(len(parts), "run"), counted(len(summary.groups), "target")
     head = f"merged {n_runs}: {summary.n_rows} of {counted(summary.n_cells, 'cell')}, {n_targets}"
-    return Answer(
+    return CommandResult(
         lines=[
             head,
             *(f"note: {note}" for note in merged.notes),

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.commands.answer import Answer, add_runs_dir, run_path
+from pytest_openclaw.commands.result import CommandResult, add_runs_dir, run_path
 from pytest_openclaw.core.errors import OpenClawError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_runs_dir(parser)
 
 
-def run(arguments: argparse.Namespace) -> Answer:
+def run(arguments: argparse.Namespace) -> CommandResult:
     """Compute, and show a line for each number of repeats."""
     from pytest_openclaw.stats.power import MOST_PROMPTS, fewest_prompts, power, smallest_loss
 
@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     ]
     lines += ["calls are those of one target in one run, and both runs need as many"]
     data = {"detect": arguments.detect, "power": wanted, "flips": flips, "targets": n_targets, "plans": found}
-    return Answer(lines=lines, data=data)
+    return CommandResult(lines=lines, data=data)
 
 
 def _flips(arguments: argparse.Namespace) -> tuple[float, str]:

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.answer import Answer, add_runs_dir, counted, run_path, write_over_ours
+from pytest_openclaw.commands.result import CommandResult, add_runs_dir, counted, run_path, write_over_ours
 
 if TYPE_CHECKING:
     import argparse
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_runs_dir(parser)
 
 
-def run(arguments: argparse.Namespace) -> Answer:
+def run(arguments: argparse.Namespace) -> CommandResult:
     """Write the page."""
     from pytest_openclaw.reports.html import render_page
     from pytest_openclaw.reports.html.page import FIRST_WORDS
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     write_over_ours(into, page, FIRST_WORDS, "page")
     n_bytes = into.stat().st_size
     cells, targets = counted(len(shown.cells), "cell"), counted(len(shown.summary.groups), "target")
-    return Answer(
+    return CommandResult(
         lines=[f"{cells} on {targets}, {n_bytes / 1e6:.1f} MB", f"wrote {into}"],
         data={
             "run": part.name,

@@ -22,8 +22,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.answer import (
-    Answer,
+from pytest_openclaw.commands.result import (
+    CommandResult,
     add_rootdir,
     add_run,
     add_runs_dir,
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_runs_dir(parser)
 
 
-def run(arguments: argparse.Namespace) -> Answer:
+def run(arguments: argparse.Namespace) -> CommandResult:
     """Rescore, and show what has changed."""
     from pytest_openclaw import __version__
     from pytest_openclaw.commands.plugins import load_project
@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     written = write_run(
         rescored.new, beside.parent, beside.name, exactly=into is not None, now_ms=now_ms, plugins=plugins
     )
-    return Answer(
+    return CommandResult(
         lines=[
             *_told(part.name, rescored),
             "",

@@ -25,7 +25,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.answer import Answer, add_run, add_runs_dir, run_path, write_over_ours
+from pytest_openclaw.commands.result import CommandResult, add_run, add_runs_dir, run_path, write_over_ours
 from pytest_openclaw.core.errors import OpenClawError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_runs_dir(parser)
 
 
-def run(arguments: argparse.Namespace) -> Answer:
+def run(arguments: argparse.Namespace) -> CommandResult:
     """Write the patch, and have it checked or say how to."""
     from pytest_openclaw import __version__
     from pytest_openclaw.commands.checking import checked_as_json, have_checked, render_checked
@@ -104,7 +104,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     checked = have_checked(patch.text, arguments.config) if arguments.check and check else None
     ruling = list(render_checked(checked)) if checked else []
     told = ruling or ([f"check it: {check}"] if check else [])
-    return Answer(
+    return CommandResult(
         lines=[*_told(routing, out), *told] if out else patch.text.splitlines(),
         data={
             "run": part.name,

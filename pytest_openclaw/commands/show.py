@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.answer import Answer, add_run, add_runs_dir, run_path
 from pytest_openclaw.commands.choosing import add_filters, find_cell, full_names, is_chosen
+from pytest_openclaw.commands.result import CommandResult, add_run, add_runs_dir, run_path
 
 if TYPE_CHECKING:
     import argparse
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_runs_dir(parser)
 
 
-def run(arguments: argparse.Namespace) -> Answer:
+def run(arguments: argparse.Namespace) -> CommandResult:
     """Show the run, or the cell."""
     from pytest_openclaw.stored.parts import read_part
 
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     return _run(part, chosen)
 
 
-def _run(part: Part, chosen: list[Record]) -> Answer:
+def _run(part: Part, chosen: list[Record]) -> CommandResult:
     from pytest_openclaw.reports.cells import render_cells
     from pytest_openclaw.reports.terminal import render_terminal
     from pytest_openclaw.stats.summary import summary_to_json
@@ -56,7 +56,7 @@ def _run(part: Part, chosen: list[Record]) -> Answer:
     page = part.run.path / "summary.md"
     where = str(page if page.exists() else part.run.path)
     names = full_names(part.records)
-    return Answer(
+    return CommandResult(
         lines=[*render_terminal(summary, where), "", *render_cells({names[one.key]: one for one in chosen})],
         data={
             "run": part.name,
@@ -67,7 +67,7 @@ def _run(part: Part, chosen: list[Record]) -> Answer:
     )
 
 
-def _cell(part: Part, record: Record) -> Answer:
+def _cell(part: Part, record: Record) -> CommandResult:
     from pytest_openclaw.reports.cells import render_cell
     from pytest_openclaw.stored.opening import open_record
     from pytest_openclaw.types.rows import to_row
@@ -75,7 +75,7 @@ def _cell(part: Part, record: Record) -> Answer:
     definition = dict(part.prompts.get((record.suite, record.prompt_id), {}))
     opened = open_record(record, definition)
     name = full_names(part.records)[record.key]
-    return Answer(
+    return CommandResult(
         lines=render_cell(name, record, definition, opened),
         data={
             "run": part.name,

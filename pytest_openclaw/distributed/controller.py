@@ -221,14 +221,14 @@ class Distributed:
         definitions = self._definitions(ids)
         keys = {nodeid: key for nodeid in places if (key := self._key_of(nodeid)) is not None}
         numbered = {(prompt["suite"], prompt["id"]) for prompt in definitions if prompt.get("repeat")}
-        anyway = [nodeid for nodeid, key in keys.items() if (key.suite, key.prompt_id) in numbered]
-        anyway += [nodeid for nodeid, (_, _, is_anyway) in self._crew.benchmarks.items() if is_anyway]
+        fixed = [nodeid for nodeid, key in keys.items() if (key.suite, key.prompt_id) in numbered]
+        fixed += [nodeid for nodeid, (_, _, is_fixed) in self._crew.benchmarks.items() if is_fixed]
         self._ledger.begin_with(
             Counter(places[nodeid] for nodeid in ids if nodeid in places),
             definitions,
             keys.values(),
             has_python=False,
-            anyway=Counter(places[nodeid] for nodeid in anyway),
+            fixed=Counter(places[nodeid] for nodeid in fixed),
         )
 
     def _place_of(self, nodeid: str) -> tuple[Target, int] | None:

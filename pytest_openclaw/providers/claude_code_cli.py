@@ -25,7 +25,7 @@ from pytest_openclaw.providers.claude.call import (
     scratch_folder,
     stdin_of,
 )
-from pytest_openclaw.providers.claude.faults import Asked, ended_without_result, meaning_of
+from pytest_openclaw.providers.claude.faults import CalledModel, ended_without_result, meaning_of
 from pytest_openclaw.providers.claude.stream_json import hear_line
 from pytest_openclaw.providers.claude.tools import lay_out_tools, what_broke, why_not_askable
 from pytest_openclaw.providers.claude.turns import stream_for
@@ -163,14 +163,14 @@ class ClaudeCodeCLI(Provider):
             return faults.timed_out(self.setup.name, request.timeout_s, stream.raw())
         finally:
             await running.stop()
-        asked = Asked(
+        called = CalledModel(
             name=self.setup.name,
             model=request.model,
             where=self._access.shown_url or "the Anthropic API",
             login=self._access.login,
             timeout_s=request.timeout_s,
         )
-        return meaning_of(stream, asked) if stream.over else ended_without_result(stream, running, asked)
+        return meaning_of(stream, called) if stream.over else ended_without_result(stream, running, called)
 
     async def _ask_version(self) -> str:
         with scratch_folder() as scratch:

@@ -81,7 +81,7 @@ class Bell:
             self.ring(self._waiting.popleft())
 
 
-class Answer(httpx2.AsyncByteStream):
+class ArrivingResponse(httpx2.AsyncByteStream):
     """An answer while it arrives: its head, then its body by `read` or by iteration.
 
     Attributes:
@@ -205,7 +205,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._parser.set_dangerous_leniencies(**_LENIENCIES)
-        self._answer: Answer | None = None
+        self._answer: ArrivingResponse | None = None
         self._head = Head()
         self._body: list[bytes] = []
         self._framing_bytes = 0
@@ -214,14 +214,14 @@ class Connection(asyncio.BufferedProtocol):
         self._is_complete = False
         self._is_paused = False
 
-    def send(self, request: bytes, *, is_last: bool) -> Answer:
+    def send(self, request: bytes, *, is_last: bool) -> ArrivingResponse:
         """Send a request, and give its answer while it arrives.
 
         Args:
             request: all its bytes.
             is_last: whether the connection shall end with it.
         """
-        answer = Answer(self, self._bell)
+        answer = ArrivingResponse(self, self._bell)
         if self._transport is None:
             answer.hear_end(_no_answer())
             return answer
@@ -353,7 +353,7 @@ class Connection(asyncio.BufferedProtocol):
             self._is_paused = True
             self._transport.pause_reading()
 
-    def _end_answer(self, answer: Answer, *, is_spoiled: bool) -> None:
+    def _end_answer(self, answer: ArrivingResponse, *, is_spoiled: bool) -> None:
         self._answer = None
         answer.hear_end()
         self.resume()

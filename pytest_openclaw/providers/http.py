@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 
     from pytest_openclaw.providers.call import Call
-    from pytest_openclaw.providers.connection import Answer
+    from pytest_openclaw.providers.connection import ArrivingResponse
     from pytest_openclaw.types.replies import Fault
 
 CONNECT_TIMEOUT_S = 30.0
@@ -158,7 +158,7 @@ async def pieces(response: httpx2.Response) -> AsyncGenerator[tuple[bytes, float
 
     Where a proxy stands in between, that of its reading.
     """
-    answer: Answer | None = response.extensions.get(ANSWER)
+    answer: ArrivingResponse | None = response.extensions.get(ANSWER)
     if answer is not None and "content-encoding" not in response.headers:
         while arrived := await answer.read():
             for piece in arrived:

@@ -27,7 +27,7 @@ from pytest_openclaw.providers.ollama_native import OllamaNative
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.providers.openclaw.call import (
-    Route,
+    ModelRoute,
     arguments,
     config_of,
     environment,
@@ -37,7 +37,7 @@ from pytest_openclaw.providers.openclaw.call import (
     why_not_askable,
     write_config,
 )
-from pytest_openclaw.providers.openclaw.result import Asked, find_envelope, read_envelope
+from pytest_openclaw.providers.openclaw.result import CalledAgent, find_envelope, read_envelope
 from pytest_openclaw.providers.openclaw.turns import reply_of, told_in_world
 from pytest_openclaw.providers.processes import Program, Running
 from pytest_openclaw.providers.wire_errors import shortened
@@ -164,7 +164,7 @@ class OpenClawAgent(Provider):
             self._compiled = tempfile.TemporaryDirectory(prefix="openclaw-", ignore_cleanup_errors=True)
         return Path(self._compiled.name)
 
-    def _way_to(self, name: str) -> tuple[Route, OverHttp]:
+    def _way_to(self, name: str) -> tuple[ModelRoute, OverHttp]:
         """Return how OpenClaw is told to reach a model, and where it really is."""
         provider, slash, model = name.partition("/")
         if self.setup.base_url is not None:
@@ -179,7 +179,7 @@ class OpenClawAgent(Provider):
                 raise CallFailed(faults.cannot_play(self.setup.name, str(error))) from error
         server = self._servers[provider]
         api = {"ollama_native": "ollama", "openai_responses": "openai-responses"}.get(server.name)
-        return Route(provider=provider, model=model, api=api or "openai-completions"), server
+        return ModelRoute(provider=provider, model=model, api=api or "openai-completions"), server
 
     def _server_of(self, provider: str) -> OverHttp:
         own = self.setup
@@ -223,13 +223,13 @@ class OpenClawAgent(Provider):
         envelope = find_envelope(valid_text(b"\n".join(lines).decode("utf-8", "replace")), running.stderr)
         if envelope is None:
             return self._without_result(running)
-        asked = Asked(
+        called = CalledAgent(
             name=self.setup.name,
             model=request.model,
             where=server.address.base_url,
             timeout_s=request.timeout_s,
         )
-        told = read_envelope(envelope, asked)
+        told = read_envelope(envelope, called)
         return told if isinstance(told, Fault) else reply_of(heard, told, request, began=began)
 
     def _played(self, outcome: Reply | Fault, stage: Stage, world: World) -> Reply | Fault:

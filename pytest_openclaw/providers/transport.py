@@ -26,7 +26,7 @@ KEPT_S = 5.0
 BUFFER_BYTES = 64 << 10
 #: RFC 8305: how long one address of a host may take before the next one is tried beside it
 NEXT_ADDRESS_S = 0.25
-#: in a response's extensions: the `Answer`, whose `arrived_at` tells the times of the body's pieces
+#: in a response's extensions: the `ArrivingResponse`, whose `arrived_at` tells the times of the body's pieces
 ANSWER = "pytest_openclaw.answer"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _NO_HEADER = re.compile(rb"[\0\r\n]")

@@ -40,20 +40,20 @@ class EarlyStopping:
 
     Args:
         n_selected: cells by target and repeat.
-        anyway: those among them that are asked in any case. A decision awaits their rows as it does all
+        fixed: those among them that are asked in any case. A decision awaits their rows as it does all
             rows of its repeats, but none is made for their sake.
     """
 
     def __init__(
         self,
         n_selected: Mapping[tuple[Target, int], int],
-        anyway: Mapping[tuple[Target, int], int] | None = None,
+        fixed: Mapping[tuple[Target, int], int] | None = None,
     ) -> None:
         self._owed: dict[Target, Counter[int]] = {}
         self._last: dict[Target, int] = {}
         for (target, repeat), n in n_selected.items():
             self._owed.setdefault(target, Counter())[repeat] += n
-            if n > (anyway or {}).get((target, repeat), 0):
+            if n > (fixed or {}).get((target, repeat), 0):
                 self._last[target] = max(repeat, self._last.get(target, 0))
         self._records: dict[Target, list[Record]] = {}
         self._known: set[CellKey] = set()

@@ -26,7 +26,7 @@ Moment = Literal["before", "after"]
 MOMENTS: tuple[Moment, ...] = ("before", "after")
 
 
-class Surroundings:
+class EnvironmentSnapshots:
     """Collects them as the rows come in.
 
     Attributes:

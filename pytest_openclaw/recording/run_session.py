@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.core.clock import epoch_ms
 from pytest_openclaw.core.signals import whole_step
 from pytest_openclaw.recording.early_stopping import EarlyStopping
-from pytest_openclaw.recording.environment import Surroundings
+from pytest_openclaw.recording.environment import EnvironmentSnapshots
 from pytest_openclaw.recording.plugins import Plugins
 from pytest_openclaw.stats.budget import budget_of
 from pytest_openclaw.stats.run_comparison import Measured, compare_runs
@@ -45,7 +45,7 @@ class Plan:
         cells: the selected ones, as far as their prompts are known.
         has_python: whether `prompts` and `cells` hold the Python benchmarks too.
         by_repeat: cells by target and repeat; empty if each is its prompt's only one.
-        anyway: those among `by_repeat` whose prompt says itself how often it is asked.
+        fixed: those among `by_repeat` whose prompt says itself how often it is asked.
     """
 
     n_selected: Mapping[Target, int]
@@ -54,7 +54,7 @@ class Plan:
     cells: frozenset[CellKey] = frozenset()
     has_python: bool = False
     by_repeat: Mapping[tuple[Target, int], int] = field(default_factory=dict)
-    anyway: Mapping[tuple[Target, int], int] = field(default_factory=dict)
+    fixed: Mapping[tuple[Target, int], int] = field(default_factory=dict)
 
     @property
     def n_cells(self) -> int:
@@ -71,18 +71,18 @@ class Plan:
         if not self.by_repeat:
             return self.n_selected.get(target, 0)
         return sum(
-            n if of <= repeat else self.anyway.get((one, of), 0)
+            n if of <= repeat else self.fixed.get((one, of), 0)
             for (one, of), n in self.by_repeat.items()
             if one == target
         )
 
-    def n_anyway(self, target: Target) -> int:
+    def n_fixed(self, target: Target) -> int:
         """Cells of a target that are asked whatever its tier is."""
-        return sum(n for (one, _), n in self.anyway.items() if one == target)
+        return sum(n for (one, _), n in self.fixed.items() if one == target)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Earlier:
+class ResumedRun:
     """What the sessions before have left of a run that is resumed.
 
     Attributes:
@@ -118,7 +118,7 @@ class RunSession:
         directory: RunDirectory,
         settings: Settings,
         plan: Plan,
-        earlier: Earlier | None = None,
+        earlier: ResumedRun | None = None,
         baseline: Measured | None = None,
         plugins: Plugins | None = None,
     ) -> None:
@@ -130,19 +130,19 @@ class RunSession:
         self._baseline = baseline
         self._n_selected = plan.n_selected
         self._prompts = list(plan.prompts)
-        self._surroundings = Surroundings(directory, plan.n_selected)
-        self._early_stopping = EarlyStopping(plan.by_repeat if settings.until_conclusive else {}, plan.anyway)
+        self._snapshots = EnvironmentSnapshots(directory, plan.n_selected)
+        self._early_stopping = EarlyStopping(plan.by_repeat if settings.until_conclusive else {}, plan.fixed)
         self.decisions: deque[Decision] = deque()
         if earlier:
             self._take_over(earlier)
         self.decisions += self._early_stopping.begin()
         self._write_config()
-        self._surroundings.write()
+        self._snapshots.write()
 
     @property
     def host(self) -> str:
         """The name of this machine in rows."""
-        return self._surroundings.host
+        return self._snapshots.host
 
     def add(self, payload: ReportPayload) -> None:
         """Write the row of a payload to disk, then take its context."""
@@ -156,7 +156,7 @@ class RunSession:
         with whole_step:  # else the summary might not count a row that is there
             self.directory.append(row | self.plugins.added_keys(row))
             self.records.append(bare)
-        self._surroundings.take(record.target, payload)
+        self._snapshots.take(record.target, payload)
         if (prompt := payload.prompt) and prompt not in self._prompts:
             # In a resumed run its tags may be others than before.
             same = (prompt["suite"], prompt["id"])
@@ -166,8 +166,8 @@ class RunSession:
         self._decide(self._early_stopping.take(bare))
 
     def meet(self, host: str, facts: JsonObject) -> None:
-        """Take what another machine is; see `Surroundings.meet`."""
-        self._surroundings.meet(host, facts)
+        """Take what another machine is; see `EnvironmentSnapshots.meet`."""
+        self._snapshots.meet(host, facts)
 
     def leave_out(self, payload: ReportPayload) -> None:
         """Forget one cell of a target, which was skipped before it was sent."""
@@ -175,12 +175,12 @@ class RunSession:
         assert isinstance(cell, LeftOut), "a cell is left out"
         target = next(target for target in self.plan.n_selected if target.label == cell.target)
         n_selected = {**self.plan.n_selected, target: self.plan.n_selected[target] - 1}
-        anyway = Counter(self.plan.anyway)
+        fixed = Counter(self.plan.fixed)
         if cell.is_fixed:
-            anyway[target, cell.repeat] -= 1
-        self.plan = replace(self.plan, n_selected=n_selected, anyway=anyway)
+            fixed[target, cell.repeat] -= 1
+        self.plan = replace(self.plan, n_selected=n_selected, fixed=fixed)
         if payload.after:
-            self._surroundings.take(target, payload)
+            self._snapshots.take(target, payload)
         self._decide(self._early_stopping.leave_out(target, cell.repeat))
 
     def finish(self, n_unrecorded_calls: int = 0, *, spent_usd: float = 0.0) -> Summary:
@@ -194,17 +194,17 @@ class RunSession:
         n_rows = Counter(record.target for record in records)
         # Of a target that is settled nothing else is missing, also if its further repeats did not come up.
         n_selected = {
-            target: n_rows[target] + self._n_owed_anyway(target)
+            target: n_rows[target] + self._n_fixed_to_run(target)
             if target in self._early_stopping.ended
             else n
             for target, n in self.plan.n_selected.items()
         }
-        self._surroundings.end(dict.fromkeys(record.target for record in records))
+        self._snapshots.end(dict.fromkeys(record.target for record in records))
         summary = summarise_run(
             records,
             n_selected,
             self._settings.gates,
-            {target: self._surroundings.snapshots_of(target) for target in n_selected},
+            {target: self._snapshots.snapshots_of(target) for target in n_selected},
             run_id=self.directory.run_id,
             generated_at_ms=epoch_ms(),
             n_unrecorded_calls=n_unrecorded_calls,
@@ -216,11 +216,11 @@ class RunSession:
         self.plugins.write_reports(self.directory, summary)
         return summary
 
-    def _n_owed_anyway(self, target: Target) -> int:
+    def _n_fixed_to_run(self, target: Target) -> int:
         """Cells without a row that are asked whatever the target's tier is."""
-        anyway = {(prompt["suite"], prompt["id"]) for prompt in self._prompts if prompt.get("repeat")}
-        n_rows = sum(one.target == target and (one.suite, one.prompt_id) in anyway for one in self.records)
-        return max(0, self.plan.n_anyway(target) - n_rows)
+        fixed = {(prompt["suite"], prompt["id"]) for prompt in self._prompts if prompt.get("repeat")}
+        n_rows = sum(one.target == target and (one.suite, one.prompt_id) in fixed for one in self.records)
+        return max(0, self.plan.n_fixed(target) - n_rows)
 
     def _compared(self, records: Sequence[Record], n_selected: Mapping[Target, int]) -> ComparedRuns | None:
         if self._baseline is None:
@@ -229,12 +229,12 @@ class RunSession:
             run_id=self.directory.run_id,
             records=tuple(records),
             config=self._config(),
-            inventory=self._surroundings.inventory,
+            inventory=self._snapshots.inventory,
             n_selected=n_selected,
         )
         return compare_runs(self._baseline, now, across=self._settings.across)
 
-    def _take_over(self, earlier: Earlier) -> None:
+    def _take_over(self, earlier: ResumedRun) -> None:
         """Go on with a run: keep its rows on disk, and what was known of its targets."""
         if not earlier.kept.is_whole:
             self.directory.keep_rows(earlier.kept.lines)
@@ -246,7 +246,7 @@ class RunSession:
         prompts = {(prompt["suite"], prompt["id"]): prompt for prompt in earlier.config.get("prompts", ())}
         prompts |= {(prompt["suite"], prompt["id"]): prompt for prompt in self._prompts}
         self._prompts = list(prompts.values())
-        self._surroundings.take_over(earlier.inventory)
+        self._snapshots.take_over(earlier.inventory)
 
     def _decide(self, decisions: Iterable[Decision]) -> None:
         made = [*decisions]

@@ -12,7 +12,7 @@ from pytest_openclaw.reports.numbers import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_openclaw.stats.findings import Missed
+    from pytest_openclaw.stats.findings import MissedPrompt
     from pytest_openclaw.stats.summary import Summary
 
 MOST = 10
@@ -39,7 +39,7 @@ def render_annotations(summary: Summary, places: Mapping[tuple[str, str], tuple[
         yield _command("warning", f"{rest} more prompts missed", "summary.md and report.html list them")
 
 
-def _missed(missed: Missed, place: tuple[str, int] | None) -> str:
+def _missed(missed: MissedPrompt, place: tuple[str, int] | None) -> str:
     title = f"{missed.prompt_id} {missed.prompt_name}: missed by all"
     return _command("warning", title, missed.violation or "no usable answer", place)
 

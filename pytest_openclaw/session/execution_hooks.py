@@ -171,7 +171,7 @@ class Cells:
         state, session = self._state, item.session
         if cell.repeat == 1 or not state.settings.until_conclusive or state.calls_nobody:
             return
-        if cell.is_asked_anyway:
+        if cell.is_fixed_repeat:
             return
         if state.handed_over is not None and state.handed_over["others"] == "own_parts":
             # Every worker runs its cells in their common order, so what this one waits for comes before it.
@@ -286,7 +286,7 @@ class Cells:
         from pytest_openclaw.asking.resources import collect_snapshot
         from pytest_openclaw.types.payloads import LeftOut, ReportPayload
 
-        outcome = LeftOut(target=cell.target.label, repeat=cell.repeat, is_fixed=cell.is_asked_anyway)
+        outcome = LeftOut(target=cell.target.label, repeat=cell.repeat, is_fixed=cell.is_fixed_repeat)
         if not self._state.repeats.why_left_out(cell) or cell.target not in self._has_rows:
             return ReportPayload(outcome=outcome)
         # The target has ended here, which was not known at its last row.

@@ -10,7 +10,7 @@ from pytest_openclaw.asking.executor import endpoint_limits
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.providers.prices import Prices
 from pytest_openclaw.recording.run_directory import RESULTS
-from pytest_openclaw.stats.forecast import Forecast, History, Line, Sum, Typical
+from pytest_openclaw.stats.forecast import Forecast, Line, PastAnswers, Sum, Typical
 from pytest_openclaw.stored.reading import StoredRow, read_rows, runs_by_age
 from pytest_openclaw.suites import is_wildcard
 from pytest_openclaw.types.replies import Usage
@@ -39,7 +39,7 @@ def forecast(cells: Sequence[Cell], providers: Mapping[str, Provider], settings:
         settings: the run's.
     """
     notes: list[str] = []
-    history = History(newest_runs(settings.runs_dir, notes))
+    history = PastAnswers(newest_runs(settings.runs_dir, notes))
     typical = {cell.key: history.typical(cell.key) for cell in cells}
     by_target: dict[Target, list[Cell]] = {}
     for cell in cells:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_openclaw import options
-from pytest_openclaw.asking.repeats import Repeats
+from pytest_openclaw.asking.repeats import RepeatPermits
 from pytest_openclaw.core.clock import count_from
 from pytest_openclaw.core.signals import interrupted_by_signals
 from pytest_openclaw.session.load_settings import load_settings
@@ -84,7 +84,7 @@ class State:
             self.handed_over and self.handed_over.get("resumed"),
         )
         self.settings = self.resumption.settings
-        self.repeats = Repeats()
+        self.repeats = RepeatPermits()
         self.receive_shares: Callable[[], Mapping[str, int]] = dict
         self.baseline: Measured | None = None
         self.in_hand: CellResult | None = None

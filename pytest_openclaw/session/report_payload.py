@@ -26,12 +26,12 @@ def may_ask_ahead(item: pytest.Item) -> bool:
 
 
 def benchmarks_of(collected: Iterable[pytest.Item]) -> JsonObject:
-    """Return what the Python benchmarks are cells of, by id: target, repeat, and whether it is asked anyway.
+    """Return what the Python benchmarks are cells of, by id: target, repeat, and whether its repeats are fixed.
 
     An xdist controller sees ids alone, which do not tell a repeat from a parameter that is called `r2`.
     """
     cells = ((item.nodeid, cell_of(item)) for item in collected if not isinstance(item, CellItem))
-    return {nodeid: [cell.target.label, cell.repeat, cell.is_asked_anyway] for nodeid, cell in cells if cell}
+    return {nodeid: [cell.target.label, cell.repeat, cell.is_fixed_repeat] for nodeid, cell in cells if cell}
 
 
 def in_hand(item: pytest.Item) -> CellResult | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.recording.kept_cells import Replay
     from pytest_openclaw.recording.run_directory import RunDirectory
-    from pytest_openclaw.recording.run_session import Earlier, Plan
+    from pytest_openclaw.recording.run_session import Plan, ResumedRun
     from pytest_openclaw.types.prompts import Prompt
     from pytest_openclaw.types.settings import Settings
     from pytest_openclaw.types.targets import CellKey
@@ -61,7 +61,7 @@ class Resumption:
         self.settings = settings
         self.path: Path | None = None
         self.directory: RunDirectory | None = None
-        self.earlier: Earlier | None = None
+        self.earlier: ResumedRun | None = None
         self.replays: Mapping[CellKey, Replay] = {}
         self._handed_over = handed_over
         if handed_over:
@@ -95,14 +95,14 @@ class Resumption:
             pytest.UsageError: it cannot be read.
         """
         from pytest_openclaw.recording.run_directory import RESULTS
-        from pytest_openclaw.recording.run_session import Earlier
+        from pytest_openclaw.recording.run_session import ResumedRun
         from pytest_openclaw.stored.reading import load_config, load_inventory
         from pytest_openclaw.stored.resume import read_kept
 
         if self.path is None:
             return
         try:
-            self.earlier = Earlier(
+            self.earlier = ResumedRun(
                 config=load_config(self.path),
                 inventory=load_inventory(self.path),
                 kept=read_kept(self.path / RESULTS),

@@ -67,7 +67,7 @@ class Ledger:
             [definition(prompt) for prompt in prompts.values()],
             [cell.key for cell in cells],
             has_python=True,
-            anyway=Counter((cell.target, cell.repeat) for cell in cells if cell.is_asked_anyway),
+            fixed=Counter((cell.target, cell.repeat) for cell in cells if cell.is_fixed_repeat),
         )
 
     def begin_with(
@@ -77,7 +77,7 @@ class Ledger:
         cells: Iterable[CellKey],
         *,
         has_python: bool,
-        anyway: Mapping[tuple[Target, int], int],
+        fixed: Mapping[tuple[Target, int], int],
     ) -> None:
         """Make the run directory, or go on with a resumed one, unless this was done or there are no cells.
 
@@ -86,7 +86,7 @@ class Ledger:
             definitions: of the selected prompts, for `config.json`.
             cells: the selected ones, as far as their prompts are known.
             has_python: whether definitions and cells hold the Python benchmarks too.
-            anyway: those among `by_repeat` whose prompt says itself how often it is asked.
+            fixed: those among `by_repeat` whose prompt says itself how often it is asked.
 
         Raises:
             pytest.UsageError: the directory cannot be made, or this is not the run that was begun.
@@ -107,7 +107,7 @@ class Ledger:
             cells=frozenset(cells),
             has_python=has_python,
             by_repeat=by_repeat,
-            anyway=anyway,
+            fixed=fixed,
         )
         state.resumption.refuse_changes(plan, settings)
         try:

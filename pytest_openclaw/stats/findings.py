@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Missed:
+class MissedPrompt:
     """A prompt that no target passed, with the first violation."""
 
     suite: str
@@ -25,7 +25,7 @@ class Missed:
     violation: str | None
 
 
-def missed_by_all(records: Iterable[Record]) -> tuple[Missed, ...]:
+def missed_by_all(records: Iterable[Record]) -> tuple[MissedPrompt, ...]:
     """Return the prompts that were judged somewhere and passed nowhere, in order of their rows.
 
     Not those that were missed only where that was expected.
@@ -35,7 +35,7 @@ def missed_by_all(records: Iterable[Record]) -> tuple[Missed, ...]:
         if record.objective_pass is not None:
             judged.setdefault((record.suite, record.prompt_id), []).append(record)
     return tuple(
-        Missed(
+        MissedPrompt(
             suite=first.suite,
             prompt_id=first.prompt_id,
             prompt_name=first.prompt_name,

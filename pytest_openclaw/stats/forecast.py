@@ -42,7 +42,7 @@ class _Before:
         return median(values) if values else None
 
 
-class History:
+class PastAnswers:
     """The answered rows of earlier runs.
 
     A cell takes what its prompt took on its target, in the median. If it was not asked there, time and output

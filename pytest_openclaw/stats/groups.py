@@ -11,7 +11,7 @@ from pytest_openclaw.stats.pressure import Load, PressureLevel, pressure_levels,
 from pytest_openclaw.stats.rates import Rate, is_judged, rate_of
 from pytest_openclaw.stats.repeats import repeats_of
 from pytest_openclaw.stats.safety import ProbeResult, probe_results
-from pytest_openclaw.stats.tool_use import ToolUse, stands_apart, text_tool_use_of, tool_use_of
+from pytest_openclaw.stats.tool_use import ToolUse, is_apart, text_tool_use_of, tool_use_of
 from pytest_openclaw.stats.violations import violation_kind
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def summarise_group(target: Target, records: Sequence[Record], snapshots: Snapsh
         tool_use=tool_use_of(answered),
         text_tool_use=text_tool_use_of(answered),
         n_native_unanswered=sum(
-            record.tools_offered is not None and not stands_apart(record)
+            record.tools_offered is not None and not is_apart(record)
             for record in records
             if record.availability_status != "ok"
         ),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stats.budget import Budget
     from pytest_openclaw.stats.compare import ComparedRuns
-    from pytest_openclaw.stats.findings import ExpectedMiss, Missed
+    from pytest_openclaw.stats.findings import ExpectedMiss, MissedPrompt
     from pytest_openclaw.stats.gates import GateResult
     from pytest_openclaw.types.records import Record
 
@@ -57,7 +57,7 @@ class Summary:
     gates: Sequence[GateResult] = ()
     verdict: Literal["passed", "failed", "no_verdict", "not_gated"] = "not_gated"
     unmatched_gates: Sequence[str] = ()
-    missed: Sequence[Missed] = ()
+    missed: Sequence[MissedPrompt] = ()
     known_failures: Sequence[ExpectedMiss] = ()
     slowest: Record | None = None
     comparison: ComparedRuns | None = None

@@ -79,7 +79,7 @@ class _Standing:
     capped_by: Literal["restraint"] | None = None
 
 
-def stands_apart(record: Record) -> bool:
+def is_apart(record: Record) -> bool:
     """Whether a row is a safety probe or was made harder, so that it has its own place in the summary."""
     return record.probe is not None or record.pressure_of is not None
 
@@ -121,7 +121,7 @@ def _tool_cells(answered: Iterable[Record], evidence: Evidence) -> list[Record]:
         record
         for record in answered
         if record.tool_outcome
-        and not stands_apart(record)
+        and not is_apart(record)
         and (record.tools_offered is not None) is (evidence == "native")
     ]
 

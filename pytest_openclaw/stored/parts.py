@@ -84,20 +84,20 @@ class Part:
     @property
     def n_repeats_by_prompt(self) -> Mapping[PromptKey, int]:
         """How often each prompt was to be asked at most: by its own word, else by the run's."""
-        own = self.repeats_anyway
+        own = self.fixed_repeats
         rows = (key.repeat for key in self.rows if (key.suite, key.prompt_id) not in own)
         others = max(repeats_of(self.run.config), *rows, 1)
         return {prompt: own.get(prompt, others) for prompt in self.prompts}
 
     @property
-    def repeats_anyway(self) -> Mapping[PromptKey, int]:
+    def fixed_repeats(self) -> Mapping[PromptKey, int]:
         """The prompts that say themselves how often they are asked, whatever the targets' tiers are."""
         told = ((prompt, entry.get("repeat")) for prompt, entry in self.prompts.items())
         return {prompt: n for prompt, n in told if isinstance(n, int)}
 
-    def n_owed_anyway(self, target: Target) -> int:
+    def n_fixed_to_run(self, target: Target) -> int:
         """Cells of such prompts that have no row, of one target."""
-        own = self.repeats_anyway
+        own = self.fixed_repeats
         n_rows = sum(key.target == target and (key.suite, key.prompt_id) in own for key in self.rows)
         return max(0, sum(own.values()) - n_rows)
 
@@ -162,7 +162,7 @@ def read_part(path: Path, *, even_living: bool = False) -> Part:
     # Nor does a target whose tier was settled, but for what is asked in any case, though others may go on.
     settled = {target_of(entry) for entry in run.config["targets"] if "settled_after" in entry}
     counts = {
-        target: min(n, part.n_rows_of(target) + part.n_owed_anyway(target)) if target in settled else n
+        target: min(n, part.n_rows_of(target) + part.n_fixed_to_run(target)) if target in settled else n
         for target, n in n_selected.items()
     }
     return replace(part, n_selected=counts)

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.stats.routing import Proof, Proofs
-from pytest_openclaw.stats.tool_use import did_right, stands_apart
+from pytest_openclaw.stats.tool_use import did_right, is_apart
 from pytest_openclaw.suites.offered import said_tools
 from pytest_openclaw.tools.bridge import name_of
 from pytest_openclaw.tools.catalogue import CALL
@@ -66,7 +66,7 @@ def _tool_proofs(
 ) -> dict[str, Proof]:
     cells: dict[str, list[Record]] = {}
     for record in answered:
-        if record.tools_offered is None or not record.tool_outcome or stands_apart(record):
+        if record.tools_offered is None or not record.tool_outcome or is_apart(record):
             continue
         called = _executed(record)
         for tool in demanded_tools(prompts.get((record.suite, record.prompt_id), {}), known_tools):
@@ -114,7 +114,7 @@ def _proof(records: Iterable[Record], is_right: Callable[[Record], bool]) -> Pro
 
 def _is_judged_text(record: Record) -> bool:
     """Whether a row is of a prompt that has nothing to do with tools, and could have failed."""
-    is_text = record.tools_offered is None and record.tool_outcome is None and not stands_apart(record)
+    is_text = record.tools_offered is None and record.tool_outcome is None and not is_apart(record)
     return is_text and (record.objective_pass is not None or not record.success)
 
 

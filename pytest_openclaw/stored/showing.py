@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.reports.html.shown import Earlier, Shown, ShownCall, ShownRun, ShownTurn
+from pytest_openclaw.reports.html.shown import Shown, ShownBaseline, ShownCall, ShownRun, ShownTurn
 from pytest_openclaw.stats.summarising import summarise_run
 from pytest_openclaw.stored.summaries import as_written, stored_summary
 from pytest_openclaw.suites.offered import read_tools
@@ -145,7 +145,9 @@ def _calls(calls: Iterable[Mapping[str, Any]], tools: tuple[Tool, ...] | None) -
     ]
 
 
-def _earlier(part: Part, baseline: Part | None) -> Earlier | None:
+def _earlier(part: Part, baseline: Part | None) -> ShownBaseline | None:
     if baseline is None:
         return None
-    return Earlier(run_id=baseline.run.run_id, gone=[key for key in baseline.rows if key not in part.rows])
+    return ShownBaseline(
+        run_id=baseline.run.run_id, gone=[key for key in baseline.rows if key not in part.rows]
+    )

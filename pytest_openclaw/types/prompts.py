@@ -117,7 +117,7 @@ class Cell:
         return f"-r{self.repeat}" if self.n_repeats > 1 else ""
 
     @property
-    def is_asked_anyway(self) -> bool:
+    def is_fixed_repeat(self) -> bool:
         """Whether its prompt says itself how often it is asked, so that no settled tier ends that."""
         return self.prompt.repeat is not None
 

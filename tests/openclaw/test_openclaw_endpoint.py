@@ -13,7 +13,7 @@ import pytest
 from pytest_openclaw.providers.ollama_native import OllamaNative
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
-from pytest_openclaw.providers.openclaw.endpoint import ANSWER, Endpoint, answer_to
+from pytest_openclaw.providers.openclaw.endpoint import ANSWER, CaptureServer, answer_to
 from pytest_openclaw.types.protocols import ProviderSetup
 from pytest_openclaw.types.requests import Request
 
@@ -31,7 +31,7 @@ KINDS = [
 def test_a_turn_ends_at_once(api: str, kind: Any, streams: bool) -> None:
     """Our own clients read an answer that ends the turn, and the request is written down with its API."""
 
-    async def ask(endpoint: Endpoint) -> Any:
+    async def ask(endpoint: CaptureServer) -> Any:
         setup = ProviderSetup(
             name="lab",
             base_url=endpoint.url(api),
@@ -44,7 +44,7 @@ def test_a_turn_ends_at_once(api: str, kind: Any, streams: bool) -> None:
         finally:
             await provider.aclose()
 
-    with Endpoint() as endpoint:
+    with CaptureServer() as endpoint:
         reply = asyncio.run(ask(endpoint))
 
         assert endpoint.heard.wait(60)
@@ -65,7 +65,7 @@ def _post(url: str, body: bytes) -> int:
 
 def test_only_the_first_request_to_a_model_is_written_down() -> None:
     """Neither what is none, nor what comes from elsewhere, nor what comes later."""
-    with Endpoint() as endpoint:
+    with CaptureServer() as endpoint:
         url = endpoint.url("openai-completions")
         elsewhere = url.replace(url.rsplit("/", 2)[1], "0" * 32)
         statuses = [

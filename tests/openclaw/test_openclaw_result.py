@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers.openclaw.result import Asked, Told, find_envelope, read_envelope
+from pytest_openclaw.providers.openclaw.result import AgentResult, Asked, find_envelope, read_envelope
 from pytest_openclaw.types.replies import Fault
 
 # As OpenClaw 2026.9.6 wrote them, against a model server of ours.
@@ -108,7 +108,7 @@ def test_a_quoted_object_in_an_answer_is_no_end(text):
 
 def test_what_went_well_is_told():
     """Answer, model, tokens and the summary of the tools are read; what came from a cache is input too."""
-    assert read_envelope(TOOLS, ASKED) == Told(
+    assert read_envelope(TOOLS, ASKED) == AgentResult(
         text="Done.",
         model="fake",
         provider="local",
@@ -134,7 +134,7 @@ def test_a_model_that_gives_no_answer_is_no_fault(kind, message):
     """OpenClaw has asked again by then; what is left is an empty answer of the model's."""
     told = read_envelope(_failed(kind, message), ASKED)
 
-    assert isinstance(told, Told)
+    assert isinstance(told, AgentResult)
     assert told.text == ""
 
 
@@ -142,7 +142,7 @@ def test_without_a_summary_no_tool_was_called():
     """OpenClaw leaves the summary out where no tool ran."""
     told = read_envelope(json.loads(CLEAN), ASKED)
 
-    assert isinstance(told, Told)
+    assert isinstance(told, AgentResult)
     assert (told.calls, told.tools) == (0, ())
 
 

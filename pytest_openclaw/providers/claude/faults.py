@@ -53,7 +53,7 @@ _WIRE_TYPES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class CalledModel:
     """Whom the CLI was to ask, for the wording.
 
     Attributes:
@@ -69,10 +69,10 @@ class Asked:
     timeout_s: float
 
 
-def meaning_of(stream: Stream, asked: Asked) -> Reply | Fault:
+def meaning_of(stream: Stream, called: CalledModel) -> Reply | Fault:
     """Return what a stream that is over brought."""
     if stream.lacking:
-        return _not_offered(stream, asked)
+        return _not_offered(stream, called)
     reply, result = stream.reply(), stream.result
     if result is None:  # ended by us, after the model's message
         return reply
@@ -81,75 +81,75 @@ def meaning_of(stream: Stream, asked: Asked) -> Reply | Fault:
         return replace(reply, finish_reason="refusal", refusal=_PREFIX.sub("", said))
     if stream.error == "max_output_tokens":
         cut = stream.exchange.has_tokens
-        return replace(reply, finish_reason="length") if cut else faults.cli_failed(asked.name, said)
+        return replace(reply, finish_reason="length") if cut else faults.cli_failed(called.name, said)
     if stream.error or result.get("is_error") or result.get("api_error_status") is not None:
-        return _error(stream, result, said, asked)
+        return _error(stream, result, said, called)
     if result.get("subtype") != "success" or _spoke_by_itself(stream, result):
-        return _failed(stream, said, asked)
+        return _failed(stream, said, called)
     return reply
 
 
-def ended_without_result(stream: Stream, running: Running, asked: Asked) -> Fault:
+def ended_without_result(stream: Stream, running: Running, called: CalledModel) -> Fault:
     """Return what it means that the CLI ended, or closed its output, before its `result` line."""
     raw, status = stream.raw(), running.exit_status
     words = f": {shortened(running.stderr)}" if running.stderr else ""
     if running.flooded:
         why = f"the CLI wrote {running.flooded} and was stopped."
-        return faults.cli_failed(asked.name, why, raw)
+        return faults.cli_failed(called.name, why, raw)
     how = how_it_ended(status)
     if status:
         words = words or (f": {shortened(stream.last_skipped)}" if stream.skipped else "")
-        return faults.cli_failed(asked.name, f"the CLI {how}{words}.", raw)
+        return faults.cli_failed(called.name, f"the CLI {how}{words}.", raw)
     if stream.heard:
-        return faults.stream_broken(asked.name, f"the CLI {how} before its result line{words}", raw)
+        return faults.stream_broken(called.name, f"the CLI {how} before its result line{words}", raw)
     if stream.skipped:
         why = f"none of the CLI's {stream.skipped} lines is a stream-json line, and it {how}{words}"
-        return faults.malformed(asked.name, why)
-    return faults.cli_failed(asked.name, f"the CLI {how} and said nothing{words}.")
+        return faults.malformed(called.name, why)
+    return faults.cli_failed(called.name, f"the CLI {how} and said nothing{words}.")
 
 
-def _error(stream: Stream, result: JsonObject, said: str, asked: Asked) -> Reply | Fault:
+def _error(stream: Stream, result: JsonObject, said: str, called: CalledModel) -> Reply | Fault:
     if result.get("subtype") == "error_max_turns" and stream.exchange.has_output and stream.message_done:
         # Of one question the answer is the call; in a scripted exchange the turns are used up.
         return stream.reply(at_limit=True)
     if result.get("subtype") != "success" and result.get("api_error_status") is None and not stream.error:
-        return _failed(stream, said, asked)
+        return _failed(stream, said, called)
     status = _status(result, said)
     if stream.exchange.has_tokens:
-        return faults.stream_broken(asked.name, said, stream.raw())
-    if status is None and (fault := _without_status(stream.error, said, asked)):
+        return faults.stream_broken(called.name, said, stream.raw())
+    if status is None and (fault := _without_status(stream.error, said, called)):
         return fault
     error = WireError(status=status, type=_wire_type(stream, result, said), message=_PREFIX.sub("", said))
     if status is None and not error.type:
-        return faults.cli_failed(asked.name, said)
-    return faults.refused_by_server(asked.name, asked.model, error)
+        return faults.cli_failed(called.name, said)
+    return faults.refused_by_server(called.name, called.model, error)
 
 
-def _not_offered(stream: Stream, asked: Asked) -> Fault:
+def _not_offered(stream: Stream, called: CalledModel) -> Fault:
     names = ", ".join(stream.lacking[:3]) + (", …" if len(stream.lacking) > 3 else "")
     why = f"the CLI does not offer {len(stream.lacking)} of the {len(stream.offered)} tools: {names}"
-    return faults.cli_failed(asked.name, f"{why} (its server is {stream.servers or 'missing'}).")
+    return faults.cli_failed(called.name, f"{why} (its server is {stream.servers or 'missing'}).")
 
 
-def _failed(stream: Stream, said: str, asked: Asked) -> Fault:
+def _failed(stream: Stream, said: str, called: CalledModel) -> Fault:
     why = f"the CLI ended with: {said.rstrip('.')}."
-    return faults.cli_failed(asked.name, why, stream.raw())
+    return faults.cli_failed(called.name, why, stream.raw())
 
 
-def _without_status(error: str, said: str, asked: Asked) -> Fault | None:
+def _without_status(error: str, said: str, called: CalledModel) -> Fault | None:
     """What never got an HTTP status: no login, no connection, no time."""
     if error in _AUTH_ERRORS or _NOT_LOGGED_IN.search(said):
-        return faults.auth_missing(asked.name, f"the Claude CLI says: {said}. {asked.login}")
+        return faults.auth_missing(called.name, f"the Claude CLI says: {said}. {called.login}")
     if _NOBODY.search(said):
-        return faults.unreachable(asked.name, asked.where, _PREFIX.sub("", said))
+        return faults.unreachable(called.name, called.where, _PREFIX.sub("", said))
     if _LOST.search(said):
-        return faults.connection_lost(asked.name, _PREFIX.sub("", said))
+        return faults.connection_lost(called.name, _PREFIX.sub("", said))
     if _TIMED_OUT.search(said):
-        return faults.timed_out(asked.name, asked.timeout_s)
+        return faults.timed_out(called.name, called.timeout_s)
     if _MALFORMED.search(said):
-        return faults.malformed(asked.name, _PREFIX.sub("", said))
+        return faults.malformed(called.name, _PREFIX.sub("", said))
     if "stream ended" in said.lower():
-        return faults.stream_broken(asked.name, _PREFIX.sub("", said))
+        return faults.stream_broken(called.name, _PREFIX.sub("", said))
     return None
 
 

@@ -26,7 +26,7 @@ _OK = b"ok\n"
 _LONGEST_MESSAGE_BYTES = 256
 
 
-class LeaseDesk:
+class LeaseServer:
     """The engine's side: grants leases, and returns when the last one has ended.
 
     Args:

@@ -16,7 +16,7 @@ import signal
 import sys
 from pathlib import Path
 
-from pytest_openclaw.providers.llama_cpp.leases import LOOPBACK, LeaseDesk
+from pytest_openclaw.providers.llama_cpp.leases import LOOPBACK, LeaseServer
 
 READY = "READY "
 DONE = "DONE"
@@ -35,7 +35,7 @@ def main() -> None:
     url = _serve(arguments, token)
     if hasattr(signal, "alarm"):
         signal.alarm(0)
-    desk = LeaseDesk(token)
+    desk = LeaseServer(token)
     ready = {"url": url, "pid": os.getpid(), "lease_port": desk.port, "token": token}
     _say(READY + json.dumps(ready))
     desk.serve_until_unused(arguments.first_lease_within_s)

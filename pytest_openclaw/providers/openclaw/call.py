@@ -63,7 +63,7 @@ _SHELL = "#!/bin/sh\necho 'no command is run here' >&2\nexit 126\n"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Route:
+class ModelRoute:
     """How OpenClaw is told to reach a model.
 
     Attributes:
@@ -77,7 +77,7 @@ class Route:
 
 
 @dataclass(frozen=True)
-class Scratch:
+class AgentScratch:
     """The folders and files of one call.
 
     Attributes:
@@ -124,11 +124,11 @@ class Scratch:
 
 
 @contextmanager
-def scratch_folder(world: World | None = None, *, compiled: Path | None = None) -> Iterator[Scratch]:
+def scratch_folder(world: World | None = None, *, compiled: Path | None = None) -> Iterator[AgentScratch]:
     """Lay out the folders of a call, and remove them at the end; `compiled` stays."""
     with tempfile.TemporaryDirectory(prefix="openclaw-", ignore_cleanup_errors=True) as folder:
         # Resolved, because OpenClaw compares paths in their real form.
-        scratch = Scratch(Path(folder).resolve(), compiled)
+        scratch = AgentScratch(Path(folder).resolve(), compiled)
         scratch.lay_out(world)
         yield scratch
 
@@ -151,7 +151,7 @@ def find_command(setup: ProviderSetup) -> tuple[str, ...]:
     return (str(Path(found).absolute()), *rest)
 
 
-def why_no_shell(request: Request, scratch: Scratch) -> str:
+def why_no_shell(request: Request, scratch: AgentScratch) -> str:
     """Return why ours cannot be the shell in a world with commands, as a sentence; empty if it can."""
     if request.world is None or not COMMANDS.intersection(tool.name for tool in request.tools):
         return ""
@@ -187,7 +187,9 @@ def why_not_askable(request: Request) -> str:
     return ""
 
 
-def config_of(request: Request, scratch: Scratch, *, route: Route, url: str, token: str) -> JsonObject:
+def config_of(
+    request: Request, scratch: AgentScratch, *, route: ModelRoute, url: str, token: str
+) -> JsonObject:
     """Return the config of one call."""
     model = {
         "id": route.model,
@@ -226,7 +228,7 @@ def config_of(request: Request, scratch: Scratch, *, route: Route, url: str, tok
     }
 
 
-def arguments(request: Request, scratch: Scratch, *, route: Route) -> tuple[str, ...]:
+def arguments(request: Request, scratch: AgentScratch, *, route: ModelRoute) -> tuple[str, ...]:
     """Return OpenClaw's arguments; no text of the request but the model's name is among them."""
     return (
         *_ARGUMENTS,
@@ -239,7 +241,7 @@ def arguments(request: Request, scratch: Scratch, *, route: Route) -> tuple[str,
     )
 
 
-def environment(scratch: Scratch, environ: Mapping[str, str]) -> dict[str, str]:
+def environment(scratch: AgentScratch, environ: Mapping[str, str]) -> dict[str, str]:
     """Return OpenClaw's whole environment: of the user's only PATH, on which its Node is found."""
     home, tmp = str(scratch.folder / "home"), str(scratch.folder / "tmp")
     kept = {"PATH": environ.get("PATH", os.defpath)}
@@ -258,6 +260,6 @@ def environment(scratch: Scratch, environ: Mapping[str, str]) -> dict[str, str]:
     return kept | own | _SWITCHES
 
 
-def write_config(scratch: Scratch, config: JsonObject) -> None:
+def write_config(scratch: AgentScratch, config: JsonObject) -> None:
     """Write the config, which holds the token of the call."""
     write_private(scratch.config, json.dumps(config).encode())

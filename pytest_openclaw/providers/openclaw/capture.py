@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.signals import how_it_ended
 from pytest_openclaw.providers.openclaw.call import scratch_folder, write_config
-from pytest_openclaw.providers.openclaw.endpoint import Endpoint
+from pytest_openclaw.providers.openclaw.endpoint import CaptureServer
 from pytest_openclaw.providers.openclaw.installed import PATIENCE_S, OpenClaw, find_openclaw
 from pytest_openclaw.providers.openclaw.result import find_envelope
 from pytest_openclaw.providers.openclaw.surfaces import KEY, release_surfaces, whole_config
@@ -28,7 +28,7 @@ from pytest_openclaw.tools.captured import CONFIGURED, Masks, Sent, read_request
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_openclaw.providers.openclaw.call import Scratch
+    from pytest_openclaw.providers.openclaw.call import AgentScratch
     from pytest_openclaw.providers.openclaw.installed import Printed
     from pytest_openclaw.providers.openclaw.surfaces import Wanted
 
@@ -99,7 +99,7 @@ class _Capturing:
         )
 
     async def _hear(self, wanted: Wanted) -> Sent:
-        with Endpoint() as endpoint, scratch_folder(compiled=self._compiled) as scratch:
+        with CaptureServer() as endpoint, scratch_folder(compiled=self._compiled) as scratch:
             async with self._room:
                 write_config(scratch, whole_config(wanted, scratch, endpoint.url(wanted.api)))
                 why = await self._until_heard(endpoint, self._arguments(wanted, scratch), scratch)
@@ -114,14 +114,16 @@ class _Capturing:
             masks = _masks(scratch, self._environ)
             return replace(sent, system=masks.text(sent.system), fields=masks.value(sent.fields))
 
-    def _arguments(self, wanted: Wanted, scratch: Scratch) -> tuple[str, ...]:
+    def _arguments(self, wanted: Wanted, scratch: AgentScratch) -> tuple[str, ...]:
         if wanted.as_a_turn:
             turn = ("agent", "--local", "--session-id", _NAME, "--message", _QUESTION, "--json")
             return (*turn, "--timeout", str(round(PATIENCE_S)))
         once = ("agent", "exec", "--json", "--config", str(scratch.config), "--cwd", str(scratch.workspace))
         return (*once, "--timeout", str(round(PATIENCE_S)), _QUESTION)
 
-    async def _until_heard(self, endpoint: Endpoint, arguments: Sequence[str], scratch: Scratch) -> str:
+    async def _until_heard(
+        self, endpoint: CaptureServer, arguments: Sequence[str], scratch: AgentScratch
+    ) -> str:
         """Let OpenClaw run until the endpoint has heard it; return what ended it before, if something did."""
         try:
             printed = await self._openclaw(scratch).printed(*arguments, until=endpoint.heard.is_set)
@@ -129,7 +131,7 @@ class _Capturing:
             return str(error)
         return f"OpenClaw {how_it_ended(printed.exit_status)}{_quoted(_words(printed))}"
 
-    def _openclaw(self, scratch: Scratch, **more: str) -> OpenClaw:
+    def _openclaw(self, scratch: AgentScratch, **more: str) -> OpenClaw:
         return OpenClaw(
             command=self._command,
             scratch=scratch,
@@ -188,7 +190,7 @@ async def _gathered(asking: Sequence[Any]) -> list[Any]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _masks(scratch: Scratch, environ: Mapping[str, str]) -> Masks:
+def _masks(scratch: AgentScratch, environ: Mapping[str, str]) -> Masks:
     paths = {
         str(scratch.workspace): "<workspace>",
         str(scratch.folder / "home"): "<home>",

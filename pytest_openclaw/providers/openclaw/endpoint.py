@@ -31,7 +31,7 @@ class Recorded:
     body: JsonObject
 
 
-class Endpoint:
+class CaptureServer:
     """The server, while it is entered. Each request to a model gets a short answer, which ends the turn."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Endpoint:
         root = f"http://127.0.0.1:{self._server.server_address[1]}/{self._token}"
         return root if api == "ollama" else f"{root}/v1"
 
-    def __enter__(self) -> Endpoint:
+    def __enter__(self) -> CaptureServer:
         """Begin to listen."""
         endpoint = self
 

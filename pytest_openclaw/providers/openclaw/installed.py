@@ -20,7 +20,7 @@ from pytest_openclaw.types.protocols import ProviderSetup
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pytest_openclaw.providers.openclaw.call import Scratch
+    from pytest_openclaw.providers.openclaw.call import AgentScratch
     from pytest_openclaw.providers.processes import Running
 
 # It takes half a second to ten, by the machine and by what else that does.
@@ -57,7 +57,7 @@ class OpenClaw:
     """
 
     command: tuple[str, ...]
-    scratch: Scratch
+    scratch: AgentScratch
     environ: Mapping[str, str]
     more: Mapping[str, str]
     patience_s: float = PATIENCE_S

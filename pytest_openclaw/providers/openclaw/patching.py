@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.providers.openclaw.call import Scratch
+    from pytest_openclaw.providers.openclaw.call import AgentScratch
     from pytest_openclaw.providers.openclaw.files import Copied
     from pytest_openclaw.providers.openclaw.installed import Printed
 
@@ -135,7 +135,7 @@ def _object(printed: Printed, what: str, fits: Callable[[JsonObject], bool]) -> 
 class _Words:
     """OpenClaw's words with the user's paths in them, and without keys."""
 
-    def __init__(self, copied: Copied, own: Path, scratch: Scratch, environ: Mapping[str, str]) -> None:
+    def __init__(self, copied: Copied, own: Path, scratch: AgentScratch, environ: Mapping[str, str]) -> None:
         self._redactor = Redactor.of((*copied.secrets, *secrets_in_environment(environ)))
         self._paths = {
             str(copied.path.parent): str(own.absolute().parent),

@@ -128,19 +128,19 @@ class Relay:
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Pass a request on if it is OpenClaw's; the body of any other is not read."""
-        asked = _Asked()
+        incoming = _Incoming()
         async with asyncio.timeout(HEAD_S):
-            await asked.receive_head(reader)
-        if not self._is_ours(asked.headers):
+            await incoming.receive_head(reader)
+        if not self._is_ours(incoming.headers):
             await _refuse(writer, 401)
-        elif asked.has_head and (asked.method, asked.path) != ("POST", self._server.path):
+        elif incoming.has_head and (incoming.method, incoming.path) != ("POST", self._server.path):
             await _refuse(writer, 404)
         else:
             async with asyncio.timeout(HEAD_S):
-                await asked.receive_body(reader)
-            body = None if asked.error else load_object(asked.body.decode("utf-8", "replace"))
+                await incoming.receive_body(reader)
+            body = None if incoming.error else load_object(incoming.body.decode("utf-8", "replace"))
             if body is None:
-                await self._reject(asked, writer)
+                await self._reject(incoming, writer)
             else:
                 await self._pass_on(body, writer)
 
@@ -148,9 +148,9 @@ class Relay:
         told = headers.get("authorization", "").removeprefix("Bearer ")
         return hmac.compare_digest(told.encode(), self.token.encode())
 
-    async def _reject(self, asked: _Asked, writer: asyncio.StreamWriter) -> None:
+    async def _reject(self, incoming: _Incoming, writer: asyncio.StreamWriter) -> None:
         """End the run: OpenClaw has sent what no model server could read."""
-        why = asked.error or f"no JSON object: {shortened(asked.body.decode('utf-8', 'replace'))}"
+        why = incoming.error or f"no JSON object: {shortened(incoming.body.decode('utf-8', 'replace'))}"
         self._end(faults.cli_failed(self._edge.name, f"OpenClaw sent a request that cannot be read: {why}."))
         await _refuse(writer, 400)
 
@@ -226,7 +226,7 @@ class _PassedOn:
         await _begin(self._writer, 200, self._kind)
 
 
-class _Asked:
+class _Incoming:
     """A request while it arrives.
 
     Attributes:

@@ -29,7 +29,7 @@ _LOST = re.compile(r"ECONNRESET|connection error|fetch failed|socket hang up|ter
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class CalledAgent:
     """Whom OpenClaw was to ask, for the wording.
 
     Attributes:
@@ -44,7 +44,7 @@ class Asked:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class AgentResult:
     """What the object says of a run that went well.
 
     Attributes:
@@ -74,7 +74,7 @@ def _is_envelope(value: JsonObject) -> bool:
     return isinstance(value.get("ok"), bool) and bool(text_in(value.get("status")))
 
 
-def read_envelope(envelope: JsonObject, asked: Asked) -> Told | Fault:
+def read_envelope(envelope: JsonObject, called: CalledAgent) -> AgentResult | Fault:
     """Return what an object says, or the fault that it tells of.
 
     A run that ended because the model gave no answer, after OpenClaw had asked again, is the model's doing.
@@ -84,15 +84,15 @@ def read_envelope(envelope: JsonObject, asked: Asked) -> Told | Fault:
         return replace(_told(envelope), text="")
     if envelope.get("ok") is True and envelope.get("status") == "ok":
         return _told(envelope)
-    return _fault(envelope, asked)
+    return _fault(envelope, called)
 
 
-def _told(envelope: JsonObject) -> Told:
+def _told(envelope: JsonObject) -> AgentResult:
     usage, summary = object_in(envelope.get("usage")), object_in(envelope.get("toolSummary"))
     fresh, cached = count_in(usage.get("input")), count_in(usage.get("cacheRead"))
     written = count_in(usage.get("cacheWrite")) or 0
     names = summary.get("tools")
-    return Told(
+    return AgentResult(
         text=valid_text(text_in(envelope.get("final"))),
         model=text_in(envelope.get("model")) or None,
         provider=text_in(envelope.get("provider")) or None,
@@ -107,29 +107,29 @@ def _told(envelope: JsonObject) -> Told:
     )
 
 
-def _fault(envelope: JsonObject, asked: Asked) -> Fault:
+def _fault(envelope: JsonObject, called: CalledAgent) -> Fault:
     error = object_in(envelope.get("error"))
     kind, said = text_in(error.get("kind")), shortened(valid_text(_words(envelope, error)))
     if kind == "timeout" or envelope.get("status") == "timeout":
-        return faults.timed_out(asked.name, asked.timeout_s)
+        return faults.timed_out(called.name, called.timeout_s)
     if kind == "context_overflow":
         wire = WireError(code="context_length_exceeded", message=said)
-        return faults.refused_by_server(asked.name, asked.model, wire)
+        return faults.refused_by_server(called.name, called.model, wire)
     if _AUTH.search(said):
-        return faults.auth_missing(asked.name, f"OpenClaw says: {said}")
+        return faults.auth_missing(called.name, f"OpenClaw says: {said}")
     if _NO_MODEL.search(said):
         return faults.refused_by_server(
-            asked.name, asked.model, WireError(code="model_not_found", message=said)
+            called.name, called.model, WireError(code="model_not_found", message=said)
         )
     if found := _STATUS.search(said):
         return faults.refused_by_server(
-            asked.name, asked.model, WireError(status=int(found[1]), message=said)
+            called.name, called.model, WireError(status=int(found[1]), message=said)
         )
     if _NOBODY.search(said):
-        return faults.unreachable(asked.name, asked.where, said)
+        return faults.unreachable(called.name, called.where, said)
     if _LOST.search(said):
-        return faults.connection_lost(asked.name, said)
-    return faults.cli_failed(asked.name, f"OpenClaw ended with {kind or 'an error'}: {said}")
+        return faults.connection_lost(called.name, said)
+    return faults.cli_failed(called.name, f"OpenClaw ended with {kind or 'an error'}: {said}")
 
 
 def _words(envelope: JsonObject, error: JsonObject) -> str:

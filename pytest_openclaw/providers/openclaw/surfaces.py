@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.providers.openclaw.call import Scratch
+    from pytest_openclaw.providers.openclaw.call import AgentScratch
 
 PROFILES = ("minimal", "messaging", "coding", "full")
 DIRECT = "direct"
@@ -51,7 +51,7 @@ def release_surfaces() -> Iterator[Wanted]:
         yield Wanted(surface=profile, config={"tools": {"profile": profile, "toolSearch": False}})
 
 
-def whole_config(wanted: Wanted, scratch: Scratch, url: str) -> JsonObject:
+def whole_config(wanted: Wanted, scratch: AgentScratch, url: str) -> JsonObject:
     """Return the config that OpenClaw is given: the wanted one, one model, and nothing else to reach."""
     usual = {
         "id": wanted.model,

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.providers.openclaw.disk import Disk
     from pytest_openclaw.providers.openclaw.relay import Heard
-    from pytest_openclaw.providers.openclaw.result import Told
+    from pytest_openclaw.providers.openclaw.result import AgentResult
     from pytest_openclaw.types.replies import EndedBy, Timing
     from pytest_openclaw.types.requests import Request
     from pytest_openclaw.types.tool_calls import Tool, ToolCall
 
 
-def reply_of(heard: Heard, told: Told | None, request: Request, *, began: float) -> Reply:
+def reply_of(heard: Heard, told: AgentResult | None, request: Request, *, began: float) -> Reply:
     """Return the exchange as one reply.
 
     Its time is that of its turns together, without what the tools took, as in a scripted exchange; what
@@ -124,7 +124,7 @@ def _by_call(calls: Sequence[ToolCall], results: Sequence[str], tools: Sequence[
     return tuple(told)
 
 
-def _ended_by(turns: Sequence[Turn], told: Told | None, request: Request) -> EndedBy:
+def _ended_by(turns: Sequence[Turn], told: AgentResult | None, request: Request) -> EndedBy:
     if told is None:
         return at_last_step(turns)
     if is_given_up([turn.calls for turn in turns], partial(dispatch, tools=request.tools)):

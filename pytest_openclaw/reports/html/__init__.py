@@ -5,6 +5,6 @@
 """
 
 from pytest_openclaw.reports.html.page import render_page
-from pytest_openclaw.reports.html.shown import Earlier, Shown, ShownCall, ShownRun, ShownTurn
+from pytest_openclaw.reports.html.shown import Shown, ShownBaseline, ShownCall, ShownRun, ShownTurn
 
-__all__ = ["Earlier", "Shown", "ShownCall", "ShownRun", "ShownTurn", "render_page"]
+__all__ = ["Shown", "ShownBaseline", "ShownCall", "ShownRun", "ShownTurn", "render_page"]

@@ -13,7 +13,7 @@ from pytest_openclaw.stats.percentiles import percentile
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_openclaw.reports.html.shown import Earlier, Shown, ShownRun
+    from pytest_openclaw.reports.html.shown import Shown, ShownBaseline, ShownRun
     from pytest_openclaw.types.targets import Target
 
 _HEAD = (
@@ -61,7 +61,7 @@ def changes_section(run: ShownRun) -> Section | None:
     )
 
 
-def _row(target: Target, cells: Sequence[Shown], earlier: Earlier) -> list[str]:
+def _row(target: Target, cells: Sequence[Shown], earlier: ShownBaseline) -> list[str]:
     own = [cell for cell in cells if cell.record.target == target]
     paired = [(cell.before, cell.record) for cell in own if cell.before]
     changes = [change_of(before, after) for before, after in paired]

@@ -62,7 +62,7 @@ class Shown:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Earlier:
+class ShownBaseline:
     """A baseline that the run is held against.
 
     Attributes:
@@ -88,6 +88,6 @@ class ShownRun:
     prompts: Sequence[JsonObject]
     config: JsonObject
     inventory: JsonObject
-    earlier: Earlier | None = None
+    earlier: ShownBaseline | None = None
     comparison: Mapping[str, object] | None = None
     notes: Sequence[str] = field(default_factory=tuple)

@@ -55,7 +55,7 @@ def find_code_calls(text: str, known: KnownTools) -> Iterator[Leak]:
         end = _end_of_call(text, match.end() - 1)
         budget -= end - match.start()
         arguments = text[match.end() : end].removesuffix(")")
-        if not _stands_alone(text, match.start(), end, after_last):
+        if not _is_alone(text, match.start(), end, after_last):
             continue
         tag, body = blocks.at(match.start())
         if _is_call(tool, arguments, tag, body):
@@ -76,7 +76,7 @@ def _end_of_call(text: str, opening: int) -> int:
     return limit
 
 
-def _stands_alone(text: str, start: int, end: int, after_last: int) -> bool:
+def _is_alone(text: str, start: int, end: int, after_last: int) -> bool:
     line = text.rfind("\n", max(0, start - 300), start) + 1 or max(0, start - 300)
     before = text[max(line, min(after_last, start)) : start]
     if after_last > line:

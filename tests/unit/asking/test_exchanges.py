@@ -18,7 +18,7 @@ from pytest_openclaw.asking import attempt, exchanges, retry
 from pytest_openclaw.asking.executor import Executor, request_for
 from pytest_openclaw.asking.fetching import Fetcher, Job
 from pytest_openclaw.asking.job_loop import Desk
-from pytest_openclaw.asking.shares import Part
+from pytest_openclaw.asking.shares import EndpointShare
 from pytest_openclaw.core import bounded_regex
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.types import faults
@@ -434,7 +434,7 @@ def test_no_turn_goes_out_once_the_session_ends(tmp_path: Path) -> None:
         desk.open()
         one = cell(tools=TOOLS, world=WORLD)
         request = request_for(one, Settings())
-        desk.accept(Job(number=1, target=one.target, request=request, part=Part("fake", 1)))
+        desk.accept(Job(number=1, target=one.target, request=request, part=EndpointShare("fake", 1)))
         for _ in range(after_passes):
             await asyncio.sleep(0)
         n_asked = len(provider.asked)

@@ -23,7 +23,7 @@ from pytest_openclaw.asking import executor as executor_module
 from pytest_openclaw.asking.executor import Executor, ahead_of
 from pytest_openclaw.asking.fetching import Alive, Fetcher, Job, JobResult
 from pytest_openclaw.asking.job_loop import Desk
-from pytest_openclaw.asking.shares import Part
+from pytest_openclaw.asking.shares import EndpointShare
 from pytest_openclaw.core import run_once as once_module
 from pytest_openclaw.core.errors import HostDied
 from pytest_openclaw.core.signals import interrupt_main_thread, interrupted_by_signals
@@ -511,7 +511,7 @@ def test_an_answer_is_kept_at_whatever_moment_the_run_ends(tmp_path: Path) -> No
         desk = Desk(Fetcher({"fake": provider}, Settings(), shared_dir), deliver=came.append)
         desk.open()
         request = executor_module.request_for(cell(), Settings())
-        desk.accept(Job(number=1, target=TARGET, request=request, part=Part("fake", 1)))
+        desk.accept(Job(number=1, target=TARGET, request=request, part=EndpointShare("fake", 1)))
         for _ in range(after_passes):
             await asyncio.sleep(0)
         await desk.close()

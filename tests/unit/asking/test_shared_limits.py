@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from pytest_openclaw.asking.endpoint_limits import EndpointLimits
-from pytest_openclaw.asking.shared_limits import Neighbours
-from pytest_openclaw.asking.shares import Part
+from pytest_openclaw.asking.shared_limits import SharedLimits
+from pytest_openclaw.asking.shares import EndpointShare
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.targets import Target
 
@@ -28,7 +28,7 @@ Open = Callable[..., EndpointLimits]
 @pytest.fixture
 def opened(tmp_path: Path) -> Open:
     """Makes the endpoints of one process more; all of them meet in one folder."""
-    return lambda share_slots=False: EndpointLimits(Neighbours(tmp_path, share_slots=share_slots))
+    return lambda share_slots=False: EndpointLimits(SharedLimits(tmp_path, share_slots=share_slots))
 
 
 @pytest.mark.parametrize("limit", [1, 3])
@@ -38,7 +38,7 @@ def test_slots_in_common(opened: Open, limit: int) -> None:
 
     async def one(endpoints: EndpointLimits) -> None:
         nonlocal now, most
-        async with endpoints.slot(Part("l", limit)):
+        async with endpoints.slot(EndpointShare("l", limit)):
             now += 1
             most = max(now, most)
             await asyncio.sleep(0.01)
@@ -57,7 +57,7 @@ def test_slots_of_two_endpoints(opened: Open) -> None:
     """EndpointLimits hold each other up as little as parts do that are each one process's own."""
 
     async def both(first: EndpointLimits, second: EndpointLimits, endpoint: str) -> None:
-        async with first.slot(Part("l", 1)), second.slot(Part(endpoint, 1)):
+        async with first.slot(EndpointShare("l", 1)), second.slot(EndpointShare(endpoint, 1)):
             pass
 
     asyncio.run(asyncio.wait_for(both(opened(share_slots=True), opened(share_slots=True), "m"), PATIENCE_S))
@@ -69,7 +69,7 @@ def test_a_slot_is_given_back_after_an_error_and_by_who_gives_up(opened: Open) -
 
     async def run() -> int:
         first, second = opened(share_slots=True), opened(share_slots=True)
-        part = Part("l", 1)
+        part = EndpointShare("l", 1)
 
         async def break_in_the_slot() -> None:
             async with first.slot(part):
@@ -93,11 +93,11 @@ HOLDER = """
 import asyncio, sys
 from pathlib import Path
 from pytest_openclaw.asking.endpoint_limits import EndpointLimits
-from pytest_openclaw.asking.shared_limits import Neighbours
-from pytest_openclaw.asking.shares import Part
+from pytest_openclaw.asking.shared_limits import SharedLimits
+from pytest_openclaw.asking.shares import EndpointShare
 
 async def hold():
-    async with EndpointLimits(Neighbours(Path(sys.argv[1]), share_slots=True)).slot(Part("l", 1)):
+    async with EndpointLimits(SharedLimits(Path(sys.argv[1]), share_slots=True)).slot(EndpointShare("l", 1)):
         print("held", flush=True)
         await asyncio.sleep(600)
 
@@ -115,7 +115,7 @@ def test_a_killed_process_holds_no_slot(opened: Open, tmp_path: Path) -> None:
         assert holder.stdout.readline() == "held\n"
 
         async def run() -> None:
-            entering = asyncio.create_task(opened(share_slots=True).slot(Part("l", 1)).__aenter__())
+            entering = asyncio.create_task(opened(share_slots=True).slot(EndpointShare("l", 1)).__aenter__())
             await asyncio.sleep(0.1)
             assert not entering.done()
             holder.kill()
@@ -151,7 +151,7 @@ def test_a_cells_own_fault_is_told_nobody(opened: Open, tmp_path: Path) -> None:
 
 def test_a_mark_that_cannot_be_written_stays(tmp_path: Path) -> None:
     """Without room in the folder, the process that has found out does not ask any more all the same."""
-    endpoints = EndpointLimits(Neighbours(tmp_path / "gone", share_slots=False))
+    endpoints = EndpointLimits(SharedLimits(tmp_path / "gone", share_slots=False))
 
     endpoints.mark("l", A, NO_KEY)
 

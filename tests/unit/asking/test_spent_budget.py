@@ -10,7 +10,7 @@ import pytest
 
 from pytest_openclaw.asking.budget import SpentBudget
 from pytest_openclaw.asking.fetching import Fetcher, Job, JobResult
-from pytest_openclaw.asking.shares import Part
+from pytest_openclaw.asking.shares import EndpointShare
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.replies import Fault, Reply, Usage
@@ -79,7 +79,7 @@ def fetch(
         told = []
         for number, request in enumerate(requests):
             asked = Request(**{"model": "m", "prompt": "hi", "max_output_tokens": 1, **request})
-            job = Job(number=number, target=TARGET, request=asked, part=Part("fake", 1))
+            job = Job(number=number, target=TARGET, request=asked, part=EndpointShare("fake", 1))
             told.append(await fetcher.fetch(job))
         return told
 

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_openclaw.asking.budget import SpentBudget
 from pytest_openclaw.asking.shared_dir import SharedDir
-from pytest_openclaw.asking.shared_limits import Neighbours
+from pytest_openclaw.asking.shared_limits import SharedLimits
 from pytest_openclaw.asking.transport import ProcessHost
 from pytest_openclaw.core.private import open_private, write_private
 from pytest_openclaw.core.run_once import once, once_in_loop
@@ -64,7 +64,7 @@ def test_the_folder_in_which_processes_meet() -> None:
     )
 
     async def meet(shared: Path) -> None:
-        async with Neighbours(shared, share_slots=True).slot("endpoint", 1):
+        async with SharedLimits(shared, share_slots=True).slot("endpoint", 1):
             await once_in_loop(shared, "later", make)
 
     async def make() -> dict[str, int]:

@@ -14,7 +14,7 @@ from pytest_openclaw.asking.resources import parse_snapshot
 from pytest_openclaw.recording.environment import file_names
 from pytest_openclaw.recording.inventory import collect_inventory
 from pytest_openclaw.recording.run_directory import RunDirectory
-from pytest_openclaw.recording.run_session import Earlier, Plan, RunSession
+from pytest_openclaw.recording.run_session import Plan, ResumedRun, RunSession
 from pytest_openclaw.stored.resume import read_kept
 from pytest_openclaw.types.documents import load_schema
 from pytest_openclaw.types.payloads import LeftOut, ReportPayload
@@ -202,7 +202,7 @@ def test_a_resumed_run_takes_its_rows_over(directory: RunDirectory) -> None:
     first.add(_payload(record(A), before={"n": 1}, after={"n": 2}, serving=told))
     first.add(_payload(fault(A, prompt_id="P2")))
     first.finish()
-    earlier = Earlier(
+    earlier = ResumedRun(
         config=_load(directory, "config.json"),
         inventory=_load(directory, "inventory.json"),
         kept=read_kept(directory.path / "results.jsonl"),
@@ -226,7 +226,7 @@ def test_a_resumed_run_takes_each_hosts_facts_over(directory: RunDirectory) -> N
         first.meet(host, {"memory_total_bytes": 1})
         told = {"server": {"version": "1"}}
         first.add(_payload(record(A, prompt_id=host), host=host, before={"n": 1}, serving=told))
-    earlier = Earlier(
+    earlier = ResumedRun(
         config=_load(directory, "config.json"),
         inventory=_load(directory, "inventory.json"),
         kept=read_kept(directory.path / "results.jsonl"),
@@ -258,7 +258,7 @@ def test_another_machine_is_noted(directory: RunDirectory) -> None:
     inventory = began
     for _ in range(2):
         RunSession(
-            directory, Settings(), plan, Earlier(config={"prompts": []}, inventory=inventory, kept=kept)
+            directory, Settings(), plan, ResumedRun(config={"prompts": []}, inventory=inventory, kept=kept)
         )
         inventory = _load(directory, "inventory.json")
 
@@ -343,9 +343,9 @@ def test_a_settled_target_lacks_nothing(directory: RunDirectory) -> None:
 def test_a_settled_target_owes_what_is_asked_anyway(directory: RunDirectory) -> None:
     """Prompts with a number of their own are cells of the run, but for those that a mark leaves out."""
     prompts = ({"suite": "s", "id": "F1", "repeat": 4},)
-    anyway = {(A, repeat): 1 for repeat in (1, 2, 3, 4)}
+    fixed = {(A, repeat): 1 for repeat in (1, 2, 3, 4)}
     by_repeat = {(A, 1): 5, (A, 2): 5, (A, 3): 5, (A, 4): 1}
-    plan = Plan(n_selected={A: 16}, prompts=prompts, providers={}, by_repeat=by_repeat, anyway=anyway)
+    plan = Plan(n_selected={A: 16}, prompts=prompts, providers={}, by_repeat=by_repeat, fixed=fixed)
     session = RunSession(directory, Settings(repeat=3, until_conclusive=True), plan)
     for row in [*_missed_tools(A, 1), record(A, prompt_id="F1", repeat=1)]:
         session.add(_payload(row))
@@ -382,7 +382,7 @@ def test_a_resumed_run_decides_from_its_rows(tmp_path: Path) -> None:
             directory,
             Settings(repeat=3, until_conclusive=True),
             session.plan,
-            Earlier(config=config, inventory=inventory, kept=kept),
+            ResumedRun(config=config, inventory=inventory, kept=kept),
         )
 
     assert [(made.target, made.repeat, made.ends) for made in resumed.decisions] == [

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.stats.forecast import History, Line, Sum, Typical, total
+from pytest_openclaw.stats.forecast import Line, PastAnswers, Sum, Typical, total
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.targets import CellKey, Target
 
@@ -63,7 +63,7 @@ OLD = [row(A, "P1", 9999, 99, 99), row(B, "P1", 1000, 11, 2), row(B, "P4", 3000,
 )  # fmt: skip
 def test_typical(cell: CellKey, wanted: Typical) -> None:
     """A cell takes what its prompt took on its target; else time is the target's and input the prompt's."""
-    assert History([("new", NEW), ("old", OLD)]).typical(cell) == wanted
+    assert PastAnswers([("new", NEW), ("old", OLD)]).typical(cell) == wanted
 
 
 def line(label: str, endpoint: str, seconds: float, n_known: int = 2) -> Line:

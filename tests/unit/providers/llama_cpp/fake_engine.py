@@ -15,8 +15,8 @@ BOUND_S = 120.0
 
 _FAKE = """
 import json, os
-from pytest_openclaw.providers.llama_cpp.leases import LeaseDesk
-desk = LeaseDesk("dummy")
+from pytest_openclaw.providers.llama_cpp.leases import LeaseServer
+desk = LeaseServer("dummy")
 ready = {"url": "http://127.0.0.1:9", "pid": os.getpid(), "lease_port": desk.port, "token": "dummy"}
 print("READY " + json.dumps(ready), flush=True)
 desk.serve_until_unused(120)

@@ -14,7 +14,7 @@ import pytest
 from pytest_openclaw.providers.llama_cpp.leases import (
     LOOPBACK,
     MOST_STRANGERS,
-    LeaseDesk,
+    LeaseServer,
     give_back,
     is_held,
     take_lease,
@@ -28,7 +28,7 @@ BOUND_S = 120.0
 @contextlib.contextmanager
 def open_desk(first_within_s=BOUND_S, clock=time.monotonic, token_within_s=BOUND_S):
     """A desk in a thread; leaving it ends whatever leases are left, then the desk."""
-    desk = LeaseDesk(TOKEN, token_within_s=token_within_s)
+    desk = LeaseServer(TOKEN, token_within_s=token_within_s)
     served = threading.Event()
 
     def serve():

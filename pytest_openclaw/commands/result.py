@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class CommandResult:
     """A command's result.
 
     Attributes:
