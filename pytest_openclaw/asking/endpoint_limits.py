@@ -48,9 +48,9 @@ class EndpointLimits:
 
     def mark(self, endpoint: str, target: Target, fault: Fault) -> None:
         """Remember a fault that reaches further than its own cell."""
-        if fault.reach == "cell":
+        if fault.scope == "cell":
             return
-        who = _endpoint(endpoint) if fault.reach == "endpoint" else _target(target)
+        who = _endpoint(endpoint) if fault.scope == "endpoint" else _target(target)
         if who not in self._down:
             self._down[who] = fault
             if self._shared_limits:

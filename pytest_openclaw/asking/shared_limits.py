@@ -68,7 +68,7 @@ class SharedLimits:
         """Tell the others why an endpoint or a target is not asked any more."""
         told = {"failure_type": fault.failure_type, "status": fault.status, "message": fault.message}
         with contextlib.suppress(OSError):  # they find out by themselves; a full disk is told by the rows
-            write_json(self._path(who), {**told, "reach": fault.reach})
+            write_json(self._path(who), {**told, "scope": fault.scope})
 
     def told(self, who: str) -> Fault | None:
         """Return the fault that stopped an endpoint or a target, if any process has published one."""

@@ -29,7 +29,7 @@ class EndpointShare:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reach:
+class WorkerEndpoint:
     """The endpoint on which a worker asks a provider.
 
     Attributes:
@@ -41,10 +41,10 @@ class Reach:
     limit: int
 
 
-def reaches(providers: Mapping[str, Provider], settings: Settings, machine: str) -> dict[str, Reach]:
+def reaches(providers: Mapping[str, Provider], settings: Settings, machine: str) -> dict[str, WorkerEndpoint]:
     """Return what a process on `machine` reaches, by provider."""
     return {
-        name: Reach(
+        name: WorkerEndpoint(
             endpoint=f"{machine} {provider.endpoint}" if _is_own(provider) else provider.endpoint,
             limit=settings.concurrency.limit(name, is_local=provider.is_local),
         )
@@ -61,7 +61,7 @@ def _is_own(provider: Provider) -> bool:
     return provider.is_local and (host is None or is_loopback(host))
 
 
-def whole_limits(reached: Sequence[Mapping[str, Reach]]) -> list[dict[str, int]]:
+def whole_limits(reached: Sequence[Mapping[str, WorkerEndpoint]]) -> list[dict[str, int]]:
     """Return the limit of each worker's endpoints, by provider, for workers that share the limits.
 
     Providers with equal endpoints have one limit, the smallest.
@@ -70,7 +70,7 @@ def whole_limits(reached: Sequence[Mapping[str, Reach]]) -> list[dict[str, int]]
     return [{provider: limits[reach.endpoint] for provider, reach in seen.items()} for seen in reached]
 
 
-def _limits(reached: Sequence[Mapping[str, Reach]]) -> dict[str, int]:
+def _limits(reached: Sequence[Mapping[str, WorkerEndpoint]]) -> dict[str, int]:
     limits: dict[str, int] = {}
     for seen in reached:
         for reach in seen.values():
@@ -97,7 +97,7 @@ class Division:
         ValueError: a provider is left without a worker, because two machines have swapped their addresses.
     """
 
-    def __init__(self, reaches: Sequence[Mapping[str, Reach]]) -> None:
+    def __init__(self, reaches: Sequence[Mapping[str, WorkerEndpoint]]) -> None:
         self._holders: dict[str, list[int]] = {}
         self._limits = _limits(reaches)
         self._dealt: Counter[str] = Counter()

@@ -1,9 +1,9 @@
 """Implements the command line: work on runs that are there already, and on OpenClaw's configuration.
 
 A command is a module of this folder and its line in `COMMANDS`. Its docstring is its help: the first line
-stands in the list of commands, all of it in `--help`. It has `add_arguments(parser)` and
-`run(arguments) -> CommandResult`; imports that take time stand in `run`. `--json`, errors and the exit status are
-dealt with here.
+is in the list of commands, all of it in `--help`. It has `add_arguments(parser)` and
+`run(arguments) -> CommandResult`; slow imports are inside `run`. This module handles `--json`, errors and the
+exit status.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_openclaw.asking.shares import Division, Reach, reaches, whole_limits
+from pytest_openclaw.asking.shares import Division, WorkerEndpoint, reaches, whole_limits
 from pytest_openclaw.core.clock import anchor_s
 from pytest_openclaw.core.run_once import once, path_of, read_json
 from pytest_openclaw.recording.inventory import collect_inventory, installed_version, machine_id
@@ -89,7 +89,9 @@ class Crew:
             self._answer(number)
         elif len(self._told) == len(node.nodemanager.specs):
             reached = [self._told[n]["reaches"] for n in sorted(self._told)]
-            self._divide([{name: Reach(**reach) for name, reach in seen.items()} for seen in reached])
+            self._divide(
+                [{name: WorkerEndpoint(**reach) for name, reach in seen.items()} for seen in reached]
+            )
             for n in self._lines:
                 self._answer(n)
 
@@ -109,7 +111,7 @@ class Crew:
         with contextlib.suppress(OSError):  # it has died since it told; another one will come in its place
             self._lines[number].send(json.dumps(self._shares[number]))
 
-    def _divide(self, reached: Sequence[Mapping[str, Reach]]) -> None:
+    def _divide(self, reached: Sequence[Mapping[str, WorkerEndpoint]]) -> None:
         """Decide what each worker may have in flight: a part of each endpoint, or what they keep together."""
         if distributes_freely(self._state.config):
             self._shares = whole_limits(reached)

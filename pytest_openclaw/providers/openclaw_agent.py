@@ -212,8 +212,8 @@ class OpenClawAgent(Provider):
         if heard.broke is not None:
             raise heard.broke
         if heard.fault is not None:  # models of another server may be there all the same
-            reach = "target" if heard.fault.reach == "endpoint" else heard.fault.reach
-            return replace(heard.fault, reach=reach)
+            scope = "target" if heard.fault.scope == "endpoint" else heard.fault.scope
+            return replace(heard.fault, scope=scope)
         lacking = [tool.name for tool in request.tools if tool.name not in heard.offered]
         if heard.exchanges and lacking:
             why = f"this OpenClaw does not offer {', '.join(lacking[:3])} without a gateway."

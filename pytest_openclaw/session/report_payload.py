@@ -26,7 +26,7 @@ def may_ask_ahead(item: pytest.Item) -> bool:
 
 
 def benchmarks_of(collected: Iterable[pytest.Item]) -> JsonObject:
-    """Return what the Python benchmarks are cells of, by id: target, repeat, and whether its repeats are fixed.
+    """Return the cells of Python benchmarks by id: target, repeat, and whether its repeats are fixed.
 
     An xdist controller sees ids alone, which do not tell a repeat from a parameter that is called `r2`.
     """

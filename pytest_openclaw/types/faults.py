@@ -82,7 +82,7 @@ def unreachable(name: str, where: str, why: str) -> Fault:
     """A refused connection or an unknown host: nobody is there, for this cell and the next ones."""
     message = f"{name}: nothing answers at {where} ({why})."
     return Fault(
-        failure_type="connect_error", status="skipped_unavailable", message=message, reach="endpoint"
+        failure_type="connect_error", status="skipped_unavailable", message=message, scope="endpoint"
     )
 
 
@@ -117,7 +117,7 @@ def auth_missing(name: str, hint: str) -> Fault:
         failure_type="auth_missing",
         status="auth_error",
         message=f"{name}: {hint}",
-        reach="target",
+        scope="target",
         sent=False,
     )
 
@@ -128,7 +128,7 @@ def not_installed(name: str, hint: str) -> Fault:
         failure_type="not_installed",
         status="skipped_unavailable",
         message=f"{name}: {hint}",
-        reach="endpoint",
+        scope="endpoint",
         sent=False,
     )
 
@@ -149,7 +149,7 @@ def engine_missing(name: str, why: str) -> Fault:
         failure_type="not_installed",
         status="skipped_unavailable",
         message=f"{name}: {why}",
-        reach="target",
+        scope="target",
         sent=False,
     )
 
@@ -205,7 +205,7 @@ def engine_died(name: str, why: str, raw: str = "", *, for_good: bool = False) -
         status="error",
         message=f"{name}: {why}",
         retryable=not (raw or for_good),
-        reach="target" if for_good else "cell",
+        scope="target" if for_good else "cell",
         raw=raw,
     )
 
@@ -223,7 +223,7 @@ def broke(name: str, why: str) -> Fault:
 def not_asked(first: Fault) -> Fault:
     """A cell is not asked because an earlier one met `first`, which reaches it too."""
     message = f"not asked: {first.message}"
-    return Fault(failure_type=first.failure_type, status=first.status, message=message, reach=first.reach)
+    return Fault(failure_type=first.failure_type, status=first.status, message=message, scope=first.scope)
 
 
 # --- what servers say ---------------------------------------------------------------------------
@@ -290,7 +290,7 @@ def refused_by_server(
     said = error.message or error.code or error.type or "no reason given"
     if any(word in words for word in _QUOTA) or status == 402:
         message = f"{name}: the quota or credit is used up: {said}"
-        return Fault(failure_type="quota_exhausted", status="rate_limited", message=message, reach="target")
+        return Fault(failure_type="quota_exhausted", status="rate_limited", message=message, scope="target")
     if any(word in words for word in _CONTEXT):
         message = f"{name}: the prompt is longer than {model}'s context: {said}"
         return Fault(failure_type="context_overflow", status="error", message=message)
@@ -300,14 +300,14 @@ def refused_by_server(
     if _lacks_model(status, words, model):
         message = f"{name}: the server has no model {model!r}: {said}"
         return Fault(
-            failure_type="model_not_found", status="skipped_unavailable", message=message, reach="target"
+            failure_type="model_not_found", status="skipped_unavailable", message=message, scope="target"
         )
     if "does not support tools" in words:
         message = f"{name}: {model} cannot be offered tools there: {said}"
         return Fault(failure_type="http_400", status="skipped_unavailable", message=message)
     if "does not support thinking" in words:
         message = f"{name}: {model} has no thinking levels, so name it without one: {said}"
-        return Fault(failure_type="http_400", status="skipped_unavailable", message=message, reach="target")
+        return Fault(failure_type="http_400", status="skipped_unavailable", message=message, scope="target")
     if status is None:
         return stream_broken(name, f"the server says: {said}")
     return _by_status(name, status, said, retry_after_s)
@@ -336,7 +336,7 @@ def _by_status(name: str, status: int, said: str, retry_after_s: float | None) -
     failure_type = f"http_{status}"
     message = f"{name}: HTTP {status}: {said}"
     if status == 401:
-        return Fault(failure_type=failure_type, status="auth_error", message=message, reach="target")
+        return Fault(failure_type=failure_type, status="auth_error", message=message, scope="target")
     if status == 403:
         return Fault(failure_type=failure_type, status="auth_error", message=message)
     return Fault(

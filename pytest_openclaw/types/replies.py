@@ -148,7 +148,7 @@ class Fault:
         message: a sentence for the user.
         retryable: another attempt may help.
         retry_after_s: how long the server asked us to wait.
-        reach: what it tells about the cells to come: nothing, the whole target, or everything at
+        scope: the cells to come that it affects: none, the whole target, or everything at
             this base URL.
         sent: False if it was found before anything was sent to the model.
         raw: what had come before it broke.
@@ -162,7 +162,7 @@ class Fault:
     message: str
     retryable: bool = False
     retry_after_s: float | None = None
-    reach: Literal["cell", "target", "endpoint"] = "cell"
+    scope: Literal["cell", "target", "endpoint"] = "cell"
     sent: bool = True
     raw: str = ""
     timing: Timing | None = None

@@ -171,7 +171,7 @@ def test_prompt_beyond_the_context_is_its_own_fault(lab, prompt, size, stream):
     """A prompt that leaves no token for an answer is not sent, and that says nothing about the next one."""
     fault = lab.fault(prompt, stream=stream)
 
-    assert (fault.failure_type, fault.status, fault.reach) == ("context_overflow", "error", "cell")
+    assert (fault.failure_type, fault.status, fault.scope) == ("context_overflow", "error", "cell")
     assert (fault.sent, fault.raw) == (False, "")
     assert fault.message == (
         f"llama_cpp: not asked: the prompt has {size}, and smollm2:135m's context holds 8192. "
@@ -261,7 +261,7 @@ def test_broken_weights_are_one_clear_sentence(content, reason, tmp_path, monkey
     with open_lab(tmp_path) as lab:
         fault = lab.fault(CAPITAL, model="bad.gguf")
 
-    assert (fault.failure_type, fault.status, fault.reach) == (
+    assert (fault.failure_type, fault.status, fault.scope) == (
         "not_installed",
         "skipped_unavailable",
         "target",
@@ -286,7 +286,7 @@ def test_killed_engine_is_restarted_once(tmp_path):
     assert fault.message == "llama_cpp: the embedded engine died while it was asked."
     assert "Paris" in text
     assert pids[0] != pids[1]
-    assert (given_up.failure_type, given_up.status, given_up.reach) == ("connect_error", "error", "target")
+    assert (given_up.failure_type, given_up.status, given_up.scope) == ("connect_error", "error", "target")
     assert given_up.message == (
         "llama_cpp: the embedded engine died twice while serving smollm2:135m. Last words: none"
     )

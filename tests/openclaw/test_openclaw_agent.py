@@ -194,7 +194,7 @@ def test_nobody_at_the_address(seen):
     with port_of_nobody() as port:
         fault = _fault(_provider(seen, f"http://127.0.0.1:{port}/v1"))
 
-    assert (fault.failure_type, fault.status, fault.reach) == (
+    assert (fault.failure_type, fault.status, fault.scope) == (
         "connect_error",
         "skipped_unavailable",
         "target",
@@ -342,7 +342,7 @@ def test_without_openclaw_it_says_how_to_get_it(seen):
     """A missing command is one sentence with the hint."""
     fault = _fault(_provider(seen, "http://127.0.0.1:9/v1", OPENCLAW_AGENT_COMMAND="no-such-openclaw"))
 
-    assert (fault.failure_type, fault.reach) == ("not_installed", "endpoint")
+    assert (fault.failure_type, fault.scope) == ("not_installed", "endpoint")
     assert "npm install -g openclaw" in fault.message
 
 

@@ -343,7 +343,7 @@ def test_a_dead_server_is_a_fault_there_too(tmp_path: Path) -> None:
 
     assert isinstance(first, Fault)
     assert isinstance(second, Fault)
-    assert (first.failure_type, first.reach) == ("connect_error", "endpoint")
+    assert (first.failure_type, first.scope) == ("connect_error", "endpoint")
     assert second.message.startswith("not asked: ")
 
 

@@ -282,7 +282,7 @@ def test_no_cli(tmp_path, environ, word):
     """A CLI that is not there is unavailable, for every cell, with the way to get it."""
     fault = ask(environ | {"PATH": str(tmp_path)})
 
-    assert (fault.failure_type, fault.status, fault.reach) == (
+    assert (fault.failure_type, fault.status, fault.scope) == (
         "not_installed",
         "skipped_unavailable",
         "endpoint",

@@ -258,7 +258,7 @@ def test_what_the_cli_reports(told, failure_type, status, reach, message):
     fault = ask(environ_of("error", json.dumps(told)))
 
     assert isinstance(fault, Fault)
-    assert (fault.failure_type, fault.status, fault.reach) == (failure_type, status, reach)
+    assert (fault.failure_type, fault.status, fault.scope) == (failure_type, status, reach)
     assert fault.message == f"claude_code_cli: {message}"
     assert fault.raw == "".join(told.get("pieces", ()))
     assert fault.retryable == (

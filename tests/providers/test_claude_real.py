@@ -298,7 +298,7 @@ def test_nobody_there(environ):
         url = f"http://127.0.0.1:{port}"
         fault = ask(environ | {"ANTHROPIC_BASE_URL": url})
 
-    assert (fault.failure_type, fault.status, fault.reach) == (
+    assert (fault.failure_type, fault.status, fault.scope) == (
         "connect_error",
         "skipped_unavailable",
         "endpoint",
@@ -314,7 +314,7 @@ def test_not_logged_in(environ, tmp_path):
     with MessagesServer("ok") as server:
         fault = ask(environ | {"HOME": str(empty), "ANTHROPIC_BASE_URL": server.url})
 
-    assert (fault.failure_type, fault.status, fault.reach) == ("auth_missing", "auth_error", "target")
+    assert (fault.failure_type, fault.status, fault.scope) == ("auth_missing", "auth_error", "target")
     assert fault.message == (
         "claude_code_cli: the Claude CLI says: Not logged in · Please run /login."
         " Run `claude /login`, or set ANTHROPIC_API_KEY."

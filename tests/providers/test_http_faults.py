@@ -61,7 +61,7 @@ def test_no_answer(api, stream, server, script, failure_type, why):
 
     assert told(fault) == (failure_type, "error", f"{api.kind.name}: {why}", "")
     assert fault.retryable is (failure_type == "connect_error")
-    assert fault.reach == "cell"
+    assert fault.scope == "cell"
     assert fault.timing.ttft_ms is None
 
 
@@ -73,7 +73,7 @@ def test_nobody_there(api, stream):
 
     why = f"{api.kind.name}: nothing answers at {url} (connection refused)."
     assert told(fault) == ("connect_error", "skipped_unavailable", why, "")
-    assert (fault.retryable, fault.reach) == (False, "endpoint")
+    assert (fault.retryable, fault.scope) == (False, "endpoint")
 
 
 def look_up(monkeypatch, work):
@@ -115,7 +115,7 @@ def test_no_connection(api, monkeypatch, error, status, why):
     fault = ask(api.provider("http://box.invalid/v1", **{api.key_env: "key"}))
 
     assert told(fault) == ("connect_error", status, f"{api.kind.name}: {why}", "")
-    assert fault.reach == ("endpoint" if status == "skipped_unavailable" else "cell")
+    assert fault.scope == ("endpoint" if status == "skipped_unavailable" else "cell")
 
 
 def test_a_host_that_swallows_connections(api, monkeypatch):
@@ -147,7 +147,7 @@ def test_no_tls(api):
         thread.join(60)
 
     assert "(no TLS: " in fault.message
-    assert (fault.failure_type, fault.status, fault.reach) == (
+    assert (fault.failure_type, fault.status, fault.scope) == (
         "connect_error",
         "skipped_unavailable",
         "endpoint",
@@ -263,7 +263,7 @@ def test_statuses(api, stream, server, status, expected):
 
     fault = ask(api.provider(server.url), stream=stream)
 
-    assert (fault.failure_type, fault.status, fault.retryable, fault.reach) == expected
+    assert (fault.failure_type, fault.status, fault.retryable, fault.scope) == expected
     assert "No." in fault.message
 
 
@@ -328,7 +328,7 @@ def test_error_bodies(api, stream, server, status, body, failure_type, availabil
 
     fault = ask(api.provider(server.url), stream=stream)
 
-    assert (fault.failure_type, fault.status, fault.reach) == (failure_type, availability, reach)
+    assert (fault.failure_type, fault.status, fault.scope) == (failure_type, availability, reach)
 
 
 @pytest.mark.parametrize(

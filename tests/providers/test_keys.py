@@ -75,7 +75,7 @@ def test_without_its_key_a_server_elsewhere_is_not_asked(monkeypatch, kind, name
     fault = ask(kind(setup))
 
     assert told(fault) == ("auth_missing", "auth_error", hint, "")
-    assert (fault.reach, fault.retryable) == ("target", False)
+    assert (fault.scope, fault.retryable) == ("target", False)
 
 
 @pytest.mark.parametrize("key", ["sk-with\nline", "sk-\x00nul", "sk-ümlaut"])

@@ -150,7 +150,7 @@ def test_engine_trouble_is_a_fault_of_the_target(error, failure_type, status, pr
 
     fault = fault_of(provider)
 
-    assert (fault.failure_type, fault.status, fault.reach) == (failure_type, status, "target")
+    assert (fault.failure_type, fault.status, fault.scope) == (failure_type, status, "target")
     assert fault.message == f"llama_cpp: {error}"
     assert not fault.retryable
 
@@ -181,7 +181,7 @@ def test_engine_that_dies_while_it_is_asked(says, failure_type, retryable, raw, 
 
     assert (fault.failure_type, fault.retryable, fault.raw) == (failure_type, retryable, raw)
     assert fault.message == "llama_cpp: the embedded engine died while it was asked."
-    assert (fault.status, fault.reach) == ("error", "cell")
+    assert (fault.status, fault.scope) == ("error", "cell")
     assert fault.timing is not None
 
 
@@ -255,7 +255,7 @@ def test_what_does_not_fit_is_not_asked(provider, engine, prompt, routes, size):
 
     fault = fault_of(provider, Request(model="smollm2:135m", prompt=prompt))
 
-    assert (fault.failure_type, fault.status, fault.reach, fault.sent) == (
+    assert (fault.failure_type, fault.status, fault.scope, fault.sent) == (
         "context_overflow",
         "error",
         "cell",

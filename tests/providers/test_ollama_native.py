@@ -673,7 +673,7 @@ def test_errors(server, stream, status, said_, failure_type, availability, why):
     reach = {"no_model": "target", "model_not_found": "target", "http_401": "target"}.get(
         failure_type, "cell"
     )
-    assert fault.reach == ("target" if "thinking levels" in why else reach)
+    assert fault.scope == ("target" if "thinking levels" in why else reach)
     assert fault.retryable is (status in (429, 500, 503))
 
 
@@ -735,7 +735,7 @@ def test_nobody_there():
 
     why = f"ollama_native: nothing answers at http://127.0.0.1:{port} (connection refused)."
     assert told(fault) == ("connect_error", "skipped_unavailable", why, "")
-    assert fault.reach == "endpoint"
+    assert fault.scope == "endpoint"
 
 
 def test_a_level_that_the_model_does_not_have():

@@ -251,7 +251,7 @@ def test_a_provider_without_tools_is_not_asked_what_needs_them(opened: Open) -> 
     fault = fault_of(handed := asked(executor, tools=(READ,)))
 
     assert (handed.attempts, handed.timing.e2e_ms, len(provider.asked)) == (0, 0.0, 0)
-    assert (fault.failure_type, fault.status, fault.reach) == ("not_installed", "skipped_unavailable", "cell")
+    assert (fault.failure_type, fault.status, fault.scope) == ("not_installed", "skipped_unavailable", "cell")
     assert fault.message == (
         "fake: not asked: the prompt offers tools, which this provider does not send. "
         "Set takes_tools = True on the provider's class, and send request.tools and request.history."

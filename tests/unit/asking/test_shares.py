@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw import Provider, ProviderSetup, Reply, Request
-from pytest_openclaw.asking.shares import Division, Reach, reaches
+from pytest_openclaw.asking.shares import Division, WorkerEndpoint, reaches
 from pytest_openclaw.types.settings import Settings
 
 # --- over hosts ---------------------------------------------------------------------------------
@@ -18,7 +18,7 @@ from pytest_openclaw.types.settings import Settings
 def _crew(*workers: dict[str, tuple[str, int]]) -> Division:
     return Division(
         [
-            {name: Reach(endpoint=endpoint, limit=limit) for name, (endpoint, limit) in seen.items()}
+            {name: WorkerEndpoint(endpoint=endpoint, limit=limit) for name, (endpoint, limit) in seen.items()}
             for seen in workers
         ]
     )

@@ -35,7 +35,7 @@ def test_a_cut_prompt_is_told_with_both_figures() -> None:
         "lab: the prompt was cut to fit qwen3:8b's context: 3000 words were sent, and the server counted "
         "2048 prompt tokens. Raise the server's context (num_ctx, in Ollama)."
     )
-    assert (fault.failure_type, fault.status, fault.reach) == ("context_overflow", "error", "cell")
+    assert (fault.failure_type, fault.status, fault.scope) == ("context_overflow", "error", "cell")
     assert (fault.retryable, fault.sent) == (False, True)
     assert (fault.raw, fault.timing) == ("<think>hm</think>Paris.", TIMING)
 

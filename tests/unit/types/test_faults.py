@@ -88,7 +88,7 @@ def test_whatever_a_server_says_is_in_the_set(status: int | None, code: str, kin
     assert not fault.retryable or fault.failure_type in {
         f"http_{retried}" for retried in faults.RETRYABLE_STATUSES
     }
-    assert not (fault.retryable and fault.reach != "cell")
+    assert not (fault.retryable and fault.scope != "cell")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_what_an_error_answer_means(
     """Code and type go before the HTTP status; a word or number in a stream stands for one."""
     fault = _refused(**words)
 
-    assert (fault.failure_type, fault.status, fault.reach) == (failure_type, status, reach)
+    assert (fault.failure_type, fault.status, fault.scope) == (failure_type, status, reach)
 
 
 PYTEST_OF = {
