@@ -1,6 +1,6 @@
-"""What the code itself tells: an MkDocs hook that makes pages under `reference/`, and the validators' table.
+"""Pages made from the code: an MkDocs hook that makes pages under `reference/`, and the validators' table.
 
-The pages are made anew with each build. The table stands in docs/reference/suites.md, so that it can be read
+The pages are made anew with each build. The table is in docs/reference/suites.md, so that it can be read
 without a build; `python -m tests.docs.refresh` writes it.
 """
 
@@ -32,7 +32,7 @@ MADE = "<!-- made from the code by docs/reference.py -->"
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    """Add the pages that the code tells."""
+    """Add the pages that are made from the code."""
     from mkdocs.structure.files import File  # the tests have no MkDocs
 
     for name, page in PAGES.items():
@@ -46,7 +46,7 @@ def options() -> Iterator[str]:
     yield "# Options and ini keys"
     yield ""
     yield "Each option `--openclaw-x` has an ini key `openclaw_x` of the same meaning. The command line goes"
-    yield "before the ini file, and that before the default, which stands in parentheses."
+    yield "before the ini file, and that before the default, which is in parentheses."
     yield ""
     rows = [
         (_flag(option) if option.where == "both" else "", _code(option.ini), option.help)
@@ -67,7 +67,7 @@ def commands() -> Iterator[str]:
 
 
 def hooks() -> Iterator[str]:
-    """Every hook with its signature and its docstring, in which stands a snippet to paste."""
+    """Every hook with its signature and its docstring, which has a snippet to paste."""
     yield "# Hooks"
     yield ""
     yield "Implement them in the root `conftest.py` or in an installed plugin; the built-ins come through the"
@@ -130,7 +130,7 @@ def failures() -> Iterator[str]:
     yield ""
     yield from _table(("failure type", "what happened"), [
         *((_code(name), meaning) for name, meaning in faults.FAILURE_TYPES.items()),
-        (_code("http_<status>"), "the server answered with this HTTP status and nothing that tells more"),
+        (_code("http_<status>"), "the server answered with this HTTP status and no further detail"),
     ])  # fmt: skip
 
 

@@ -62,7 +62,7 @@ def pytest_openclaw_validators() -> Sequence[type[Validator]]:
 
 @pytest.hookspec
 def pytest_openclaw_reports() -> Sequence[type[Report] | Report]:
-    r"""Return further files that tell of a whole run, in the root `conftest.py` or an installed plugin.
+    r"""Return further files about a whole run, in the root `conftest.py` or an installed plugin.
 
     ```python
     class Tiers:
@@ -79,7 +79,7 @@ def pytest_openclaw_reports() -> Sequence[type[Report] | Report]:
 
     Each is written into the run directory, under its name, at the end of a run, and by `merge` and
     `rescore`; under xdist by the controller. `summary` is what `summary.json` holds. A report that breaks
-    is told at the end and left out; verdicts and exit status stay what they are.
+    is reported at the end and left out; verdicts and exit status stay what they are.
     """
     raise AssertionError("a specification is never called")
 
@@ -96,10 +96,11 @@ def pytest_openclaw_record(row: Mapping[str, Any], config: pytest.Config) -> Map
     Called once for each row, in the process in which reports arrive: a plain session, or xdist's
     controller; by `rescore` for the rows that it changes. In the root `conftest.py` or an installed
     plugin. Keys that are added begin with `x_`, so that no field to come can collide with them; values
-    are anything that JSON can hold. An exception is told at the end, and costs what would have been added.
+    are anything that JSON can hold. An exception is reported at the end, and costs what would have been
+    added.
 
     Args:
-        row: as it will stand in `results.jsonl`; a copy of the hook's own.
+        row: as it will be in `results.jsonl`; a copy of the hook's own.
         config: pytest's. `rescore` and `merge` load the project without configuring it.
     """
     raise AssertionError("a specification is never called")

@@ -87,17 +87,17 @@ OPTIONS = (
     Option("run-id", "Name of this run's directory (the time, as 20260213_235930).", "ID"),
     Option(
         "resume",
-        "Go on with an interrupted run: its id, or last. Answered cells are kept, all others are asked.",
+        "Continue an interrupted run: its id, or last. Answered cells are kept, all others are asked.",
         "ID|last",
     ),
     Option(
         "budget-usd",
-        "Ask nobody any more once this session has spent so many US dollars; the rest is not asked.",
+        "Send no more requests once this session has spent so many US dollars; the rest is not asked.",
         "USD",
     ),
     Option(
         "dry-run",
-        "Tell which cells would be asked, with an estimate of tokens, time and money; call nobody.",
+        "Show which cells would be asked, with an estimate of tokens, time and money; send no request.",
         kind="flag",
     ),
     Option(
@@ -204,12 +204,12 @@ def is_used(config: pytest.Config) -> bool:
 
 
 def options_given(config: pytest.Config) -> set[str]:
-    """Return the names of our options that stand on the command line."""
+    """Return the names of our options that are on the command line."""
     return {option.name for option in OPTIONS if config.getoption(option.dest, None) is not None}
 
 
 def any_option_given(config: pytest.Config) -> bool:
-    """Whether any of our options stands on the command line, so that a mistake in it must be told."""
+    """Whether any of our options is on the command line, so that a mistake in it must be reported."""
     return bool(options_given(config))
 
 
@@ -236,7 +236,7 @@ def base_dir(config: pytest.Config) -> Path:
 
 
 def lookup(config: pytest.Config, name: str) -> tuple[Any, str]:
-    """Return a value as it was given and where it stood; (None, …) if nowhere."""
+    """Return a value as it was given and where it was; (None, …) if nowhere."""
     option = next(option for option in OPTIONS if option.name == name)
     value = config.getoption(option.dest, None) if option.where == "both" else None
     if value is not None:

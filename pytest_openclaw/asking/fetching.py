@@ -257,7 +257,7 @@ class Fetcher:
     # --- a target's first job ---
 
     async def _make_ready(self, provider: Provider, target: Target, notes: JsonObject) -> None:
-        """RowHook at the machine and warm the target up, before the first of its jobs is asked."""
+        """Look at the machine and warm the target up, before the first of its jobs is asked."""
         label = target.label
         if label in self._ready:
             await asyncio.shield(self._ready[label])

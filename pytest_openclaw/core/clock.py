@@ -1,4 +1,4 @@
-"""The time of day, told without jumps: setting the system's clock while a run goes on moves no row."""
+"""The time of day, without jumps: setting the system's clock while a run goes on moves no row."""
 
 from __future__ import annotations
 

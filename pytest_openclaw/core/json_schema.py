@@ -52,7 +52,7 @@ class BoundedSchema:
         try:
             self.violation({})
         except OpenClawError as error:
-            raise ValueError("refers to itself without end. RowHook at its $ref.") from error
+            raise ValueError("refers to itself without end. Look at its $ref.") from error
 
     def violation(self, value: Any) -> str | None:
         """Return the first violation as path and reason, None for a valid value.
@@ -70,7 +70,7 @@ class BoundedSchema:
                 return tuple(islice(self._validator.iter_errors(value), limit))
             except RecursionError as error:
                 raise OpenClawError(
-                    "the schema of a json_schema validator refers to itself without end. RowHook at its $ref."
+                    "the schema of a json_schema validator refers to itself without end. Look at its $ref."
                 ) from error
 
 
@@ -189,7 +189,7 @@ def _additional_properties(
 
 def _unique_items(_: Any, wanted: bool, instance: Any, _schema: object) -> Errors:
     if wanted and isinstance(instance, list) and len({identity(item) for item in instance}) < len(instance):
-        yield _violation("an item stands more than once in the array")
+        yield _violation("an item is more than once in the array")
 
 
 def _short(message: str) -> str:

@@ -1,4 +1,4 @@
-"""Where JSON stands in a text: one pass, linear, whatever the text holds.
+"""Where JSON is in a text: one pass, linear, whatever the text holds.
 
 Objects and arrays are recognised bare, in a fence or in prose. A brace or bracket that does not go on
 as JSON does is prose, such as `{name}` or `[link](…)`; one that goes on as an object, with a key and
@@ -41,7 +41,7 @@ class Span:
     Attributes:
         kind: what begins there: a whole `object` or `array`; or what broke at `end`: `broken` JSON,
             or `deep`, nested more than 64 levels.
-        holds_object: an object stands in it, or it is one; also if it broke as one.
+        holds_object: it contains an object, or it is one; also if it broke as one.
     """
 
     kind: Literal["object", "array", "broken", "deep"]

@@ -37,8 +37,8 @@ class Found:
     Attributes:
         value: the object or array; strings are valid UTF-8, numbers beyond a double `HugeNumber`s.
         parsed: the same for `parsed_output`, fit for `json.dumps(allow_nan=False)`: huge numbers are
-            texts, an array stands under `array`.
-        alone: nothing stands beside it in the answer.
+            texts, an array is under `array`.
+        alone: there is nothing else in the answer.
         problem: why there is no value, as a violation.
     """
 
@@ -62,7 +62,7 @@ def find_json(text: str, *, kind: Literal["object", "array"] = "object", strict:
     span = spans[0]
     alone = (span.start, span.end) == (0, len(text))
     if strict and not alone:
-        return Found(problem=f"text or a fence around the JSON {kind}, which must stand alone")
+        return Found(problem=f"text or a fence around the JSON {kind}, which must be alone")
     value = _tidy(
         json.loads(text[span.start : span.end], parse_int=_number, parse_float=_number, strict=True)
     )

@@ -21,7 +21,7 @@ def shown(text: str) -> str:
 
 
 def listed(texts: Iterable[object], none: str = "nothing") -> str:
-    """Join values for a message, 50 at most; strings are quoted, `none` stands for an empty list."""
+    """Join values for a message, 50 at most; strings are quoted, an empty list is `none`."""
     words = [shown(text) if isinstance(text, str) else str(text) for text in texts]
     if len(words) > MAX_LISTED:
         words[MAX_LISTED:] = [f"and {len(words) - MAX_LISTED} more"]

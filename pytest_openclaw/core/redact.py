@@ -93,7 +93,7 @@ class Redactor:
         try:
             yield
         finally:
-            # Whoever came later has ours inside; taking theirs away is not our business.
+            # A factory set after ours calls ours; it is not ours to remove.
             if logging.getLogRecordFactory() is make:
                 logging.setLogRecordFactory(made_before)
 
@@ -101,13 +101,13 @@ class Redactor:
         try:
             message = record.getMessage()
         except (TypeError, ValueError, KeyError):
-            return  # the handler tells that message and arguments do not fit
+            return  # the handler reports that message and arguments do not fit
         shown = self.text(message)
         if shown != message:
             record.msg, record.args = shown, ()
         if record.exc_info and record.exc_info[0] is not None:
-            told = logging.Formatter().formatException(record.exc_info)
-            if (shown := self.text(told)) != told:
+            trace = logging.Formatter().formatException(record.exc_info)
+            if (shown := self.text(trace)) != trace:
                 record.exc_text = shown
 
     # --- how ----------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ class Redactor:
                 yield from stretch.traced(inner)
 
     def _plain_pieces_in(self, text: str) -> Iterator[Span]:
-        """RowHook closely only at one of every few places: a piece holds one of them."""
+        """Look closely only at one of every few places: a piece holds one of them."""
         seeds, stride = self._seeds
         for place in [at for at in range(0, len(text), stride) if text[at : at + _SEED] in seeds]:
             for offset, length in seeds[text[place : place + _SEED]]:

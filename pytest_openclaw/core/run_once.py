@@ -90,7 +90,7 @@ def _keep(path: Path, value: JsonObject) -> JsonObject:
 
 
 def path_of(shared_dir: Path, name: str) -> Path:
-    """Return where a thing of this name, any text, stands in the folder; different names never share."""
+    """Return the path in the folder for a name, any text; different names never share one."""
     readable = re.sub(r"[^A-Za-z0-9]+", "-", name)[:40].strip("-")
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     return shared_dir / f"once-{readable}-{digest}.json"

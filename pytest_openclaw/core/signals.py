@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 MOST_PATIENCE = 2
-"""Signals that do no more than hurry a session that ends: whoever presses Ctrl-C twice loses no summary."""
+"""Signals that do no more than hurry a session that ends: a second Ctrl-C loses no summary."""
 
 
 class TerminatedBySIGTERM(KeyboardInterrupt):
@@ -45,16 +45,16 @@ class _WholeStep:
             return
         came, self._came = self._came, None
         if error is None:  # else that ends the session
-            self._heed(came)
+            self._note(came)
 
-    def hear(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - what a handler is given
+    def receive(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - what a handler is given
         """Raise for a signal, at once or at the end of the step that is under way."""
         if self._depth:
             self._came = number
         else:
-            self._heed(number)
+            self._note(number)
 
-    def _heed(self, number: int) -> None:
+    def _note(self, number: int) -> None:
         if self.is_ending:
             self.n_while_ending += 1
         if not 1 <= self.n_while_ending <= MOST_PATIENCE:
@@ -81,7 +81,7 @@ def interrupted_by_signals() -> Iterator[None]:
         whole_step.is_ending = False
         whole_step.n_while_ending = 0
     for number in taken:
-        signal.signal(number, whole_step.hear)
+        signal.signal(number, whole_step.receive)
     try:
         yield
     finally:

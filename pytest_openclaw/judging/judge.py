@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = [
     "JUDGED",
     "Judgment",
-    "bears_on_tier",
+    "affects_tier",
     "conclude",
     "expected_tools_of",
     "judge",
@@ -153,8 +153,8 @@ def tool_demand_of(prompt: Prompt) -> ToolDemand:
     return "call" if native or expected_tools_of(prompt) is not None else "none"
 
 
-def bears_on_tier(prompt: Prompt) -> bool:
-    """Whether a prompt's cells may count for its target's tier: it is about tools, and is not told apart."""
+def affects_tier(prompt: Prompt) -> bool:
+    """Whether a prompt's cells may count for its target's tier: it is about tools, no probe and no pressure."""
     is_apart = prompt.probe is not None or prompt.pressure_of is not None
     return not is_apart and (prompt.tools is not None or expected_tools_of(prompt) is not None)
 

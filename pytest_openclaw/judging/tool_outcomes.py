@@ -1,7 +1,7 @@
 """How a cell whose tools were offered on the wire has ended: exactly one outcome.
 
 The order of the questions is that of OpenClaw's run: what breaks it goes first, then whether the work was
-done, then what stood in the way; only a reply without calls is searched for what it says instead.
+done, then what prevented it; only a reply without calls is searched for what it says instead.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class EnvironmentSnapshots:
             self._take_serving(target.label, payload.serving, host)
 
     def end(self, targets: Iterable[Target]) -> None:
-        """RowHook at this machine after these targets, unless somebody has done so already."""
+        """Look at this machine after these targets, unless somebody has done so already."""
         for target in targets:
             taken = self._snapshots[self.host].get(target, Snapshots())
             if taken.before and not taken.after:

@@ -77,7 +77,7 @@ def render_markdown(summary: Summary) -> str:
             "Most frequent violations", (line for group in summary.groups for line in _violations(group))
         ),
         *_section(
-            "MissedPrompt by all targets",
+            "Missed by all targets",
             (
                 f"- {_cell(f'{missed.prompt_id} {missed.prompt_name}')}: {_cell(missed.violation or '')}"
                 for missed in summary.missed

@@ -24,7 +24,7 @@ LARGEST_STEP_SUMMARY = 1_000_000
 def complete_junit(xml: Path, summary: Summary, where: str) -> None:
     """Add the run's properties to JUnit's XML, which pytest has written before the summary was known.
 
-    RepeatPermits get the names that they have everywhere else: pytest 9.2 puts a bracket behind `P1[…]-r2`.
+    Repeats get the names that they have everywhere else: pytest 9.2 puts a bracket behind `P1[…]-r2`.
 
     Raises:
         OSError: the file cannot be read or written.

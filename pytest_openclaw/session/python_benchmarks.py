@@ -42,7 +42,7 @@ class JudgedByTest:
     type: ClassVar[str] = "python"
 
     def check(self, reply: Reply) -> Verdict:  # noqa: ARG002 - the protocol's signature
-        """WorkerEndpoint no verdict; the test's assertions do."""
+        """Reach no verdict; the test's assertions do."""
         return Verdict(passed=None)
 
 

@@ -1,4 +1,4 @@
-"""A prompt as `config.json` keeps it, so that a resumed run can tell whether it is still the same."""
+"""A prompt as `config.json` keeps it, so that a resumed run can check that it is unchanged."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def definition(prompt: Prompt) -> JsonObject:
     if prompt.tools is not None:
         fields |= {
             "tools": prompt.tools_spec,
-            # A surface is a name only; this tells when what it stands for has changed.
+            # A surface is a name only; this hash changes with its tools.
             "tools_sha256": _sha256([asdict(tool) for tool in prompt.tools]),
             "world": prompt.world and asdict(prompt.world),
             "probe": prompt.probe,

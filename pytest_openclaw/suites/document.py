@@ -32,7 +32,7 @@ _KEYS = ("prompts", "named_only")
 
 
 class Repeating(dict[str, Any]):
-    """A JSON object in which keys stand twice; such a suite is refused, so it never gets further."""
+    """A JSON object in which keys are repeated; such a suite is refused, so it never gets further."""
 
     repeated: tuple[str, ...] = ()
 
@@ -126,7 +126,7 @@ def _entries_of(document: Any, form: SuiteFormat, name: str) -> list[Any]:
     if not isinstance(document, dict):
         raise SuiteError(f"{name}: the whole is {kind_of(document)}, not a list of prompts. {_EXAMPLE[form]}")
     if isinstance(document, Repeating):
-        raise SuiteError(f"{name}: the key {shown(document.repeated[0])} stands twice. Keep one of them.")
+        raise SuiteError(f"{name}: the key {shown(document.repeated[0])} is there twice. Keep one of them.")
     for key in document:
         if key not in _KEYS and (near := get_close_matches(key, _KEYS, n=1, cutoff=0.8)):
             # A misspelt heading would drop its prompts without a word.

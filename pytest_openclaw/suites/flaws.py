@@ -1,4 +1,4 @@
-"""What no prompt may hold, wherever it stands: values that a row or `config.json` could not carry."""
+"""What no part of a prompt may hold: values that a row or `config.json` could not carry."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def find_flaws(value: Any, place: str = "", depth: int = 0) -> Iterator[str]:
     Args:
         value: a prompt as it was written, or a part of it.
         place: the keys on the way to it, such as `validator.values[0]`.
-        depth: how many objects and lists it stands in.
+        depth: how many objects and lists contain it.
     """
     if depth > _DEEPEST:
         yield f"{place} is nested more than {_DEEPEST} deep. Flatten it."
@@ -43,7 +43,7 @@ def find_flaws(value: Any, place: str = "", depth: int = 0) -> Iterator[str]:
 def _flaws_of_keys(value: dict[str, Any], place: str) -> Iterator[str]:
     if isinstance(value, Repeating):
         for key in value.repeated:
-            yield f"{_below(place, key)} stands twice. Keep one of them."
+            yield f"{_below(place, key)} is there twice. Keep one of them."
     for key in value:
         if _SURROGATE.search(key):
             yield f"the key {_below(place, key)} holds half a surrogate pair. Write the whole character."

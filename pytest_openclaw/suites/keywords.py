@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-# Egyptian hieroglyphs: letters to pytest's scanner, without case, and typed by nobody. A token in
+# Egyptian hieroglyphs: letters to pytest's scanner, without case, and never typed. A token in
 # ASCII would be found by other people's keywords, since `-k` looks for substrings.
 _FIRST = 0x13000
 _BEGIN, _END = chr(_FIRST + 256), chr(_FIRST + 257)

@@ -24,7 +24,7 @@ def known_failure_of(prompt: Prompt, target: Target) -> KnownFailure | None:
 
 
 def read_known_failures(value: Any) -> tuple[KnownFailure, ...]:
-    """Return what stands under `xfail`: a table, or a list of them.
+    """Return the value of `xfail`: a table, or a list of them.
 
     Raises:
         ValueError: names the key, and how to fix it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.judging.judge import bears_on_tier
+from pytest_openclaw.judging.judge import affects_tier
 from pytest_openclaw.types.prompts import Cell
 
 if TYPE_CHECKING:
@@ -26,11 +26,10 @@ def build_cells(
         prompts: of one suite.
         targets: in their order.
         repeats: how often each prompt is asked that does not say so itself.
-        of_tools_alone: of these, ask a prompt that does not bear on a tier once.
+        of_tools_alone: of these, ask a prompt that does not affect a tier once.
     """
     numbers = [
-        prompt.repeat or (1 if of_tools_alone and not bears_on_tier(prompt) else repeats)
-        for prompt in prompts
+        prompt.repeat or (1 if of_tools_alone and not affects_tier(prompt) else repeats) for prompt in prompts
     ]
     return tuple(
         Cell(prompt=prompt, target=target, repeat=repeat, n_repeats=prompt.repeat or repeats)
@@ -55,6 +54,6 @@ def select_prompts(prompts: Sequence[Prompt], patterns: Sequence[str]) -> tuple[
 
 
 def unmatched(patterns: Sequence[str], ids: Collection[str]) -> tuple[str, ...]:
-    """Return the patterns that mean none of the ids, each once, so that a slip can be told."""
+    """Return the patterns that mean none of the ids, each once, so that a slip can be reported."""
     lost = (pattern for pattern in patterns if not any(fnmatchcase(prompt_id, pattern) for prompt_id in ids))
     return tuple(dict.fromkeys(lost))

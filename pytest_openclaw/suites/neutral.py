@@ -1,4 +1,4 @@
-"""Text that asks nothing and tells nothing of use: what stands in front of a question under pressure."""
+"""Text that asks nothing and says nothing of use: the padding before a question under pressure."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def read_tools(value: Any) -> tuple[Tool, ...]:
     """Return the tools of a surface, or those of a list of catalogue names and own tools.
 
     Raises:
-        ValueError: a name is unknown, stands twice, or an own tool has no usable schema, or a captured
+        ValueError: a name is unknown, is repeated, or an own tool has no usable schema, or a captured
             catalogue is another one now; gives a hint.
     """
     catalogue, value = catalogue_of(value) or load_catalogue(), said_tools(value)
@@ -72,7 +72,7 @@ def read_tools(value: Any) -> tuple[Tool, ...]:
 
 
 def _usable(catalogue: Catalogue, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
-    """Return the tools; a schema of another release by which no call can be judged is told now."""
+    """Return the tools; a schema of another release by which no call can be judged is reported now."""
     if catalogue.file is not None:
         reached = (one for tool in tools if isinstance(tool, Bridge) for one in tool.reaches)
         for tool in (*tools, *reached):

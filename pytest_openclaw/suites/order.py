@@ -25,7 +25,7 @@ def spread(
     Within an endpoint the targets come one after the other, so that a local model is loaded once, and within
     a target its repeats, so that an early end costs every prompt alike. The cells of different endpoints are
     mixed evenly, each endpoint's over the whole length: tests take their replies in order, so an endpoint
-    whose cells all stood behind another's would wait for that one's end.
+    whose cells all come after another's would wait for that one's end.
 
     Args:
         cells: in the order of their suites.

@@ -96,5 +96,5 @@ def _read_entry(
 
 def _first_lines(name: str, complaints: list[str]) -> list[str]:
     rest = len(complaints) - MOST_ERRORS
-    told = complaints[:MOST_ERRORS] + ([f"and {rest} more."] if rest > 0 else [])
-    return [f"{name}: {complaint}" for complaint in told]
+    shown_first = complaints[:MOST_ERRORS] + ([f"and {rest} more."] if rest > 0 else [])
+    return [f"{name}: {complaint}" for complaint in shown_first]

@@ -20,7 +20,7 @@ _KEYS = ("tools", "padding_tokens")
 
 
 class Form(NamedTuple):
-    """What stands under `pressure` in an entry that is a harder form of another."""
+    """The value of `pressure` in an entry that is a harder form of another."""
 
     of: str
     padding_tokens: int

@@ -33,7 +33,7 @@ def check_id(raw: JsonObject) -> str:
     """Return the id of a prompt.
 
     Raises:
-        ValueError: there is none, or it cannot stand in a pytest node id; the text says why.
+        ValueError: there is none, or it cannot be in a pytest node id; the text says why.
     """
     hint = "Write letters, digits, _ or -, such as P1."
     if "id" not in raw:
@@ -125,7 +125,7 @@ def _types_in(validator: Any) -> set[str]:
 
 
 def _read_keys(raw: JsonObject) -> tuple[dict[str, Any], list[str]]:
-    """Return the keys that stand for themselves, and a complaint for each that cannot be used."""
+    """Return the keys that need no other, and a complaint for each that cannot be used."""
     values: dict[str, Any] = {}
     complaints = [] if "prompt" in raw else ['has no "prompt". Write the text that the model is asked.']
     for key, read in _READERS.items():

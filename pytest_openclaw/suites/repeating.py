@@ -47,7 +47,7 @@ def read_pass(value: Any) -> Share:
 
 
 def find_disagreement(repeat: int | None, share: Share | None) -> str | None:
-    """Return what is wrong if `repeat` and `pass` tell different numbers of repeats."""
+    """Return what is wrong if `repeat` and `pass` say different numbers of repeats."""
     if share is None or repeat in (None, share.repeat):
         return None
     text = shown(pass_text(share.min_passes, share.repeat))

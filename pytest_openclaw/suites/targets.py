@@ -25,7 +25,7 @@ def parse_targets(
 ) -> tuple[Target, ...]:
     """Return the targets that the specs name, in their order, each once.
 
-    What stands before the first `/` is a provider only if one of that name exists; else the whole is a
+    The part before the first `/` is a provider only if one of that name exists; else the whole is a
     model's name. `@low`, `@medium`, `@high` or `@xhigh` at the end is a thinking level; any other `@…`
     belongs to the name. A `*` makes the model's name a pattern, to be resolved by `expand`.
 
@@ -58,14 +58,15 @@ def is_wildcard(target: Target) -> bool:
 
 
 def expand(target: Target, served: Sequence[str]) -> tuple[Target, ...]:
-    """Return the targets that a wildcard stands for, in the order in which they are served, each once.
+    """Return the targets that a wildcard matches, in the order in which they are served, each once.
 
     Args:
-        target: one without a wildcard stands for itself, served or not.
-        served: the models' names, as the provider told them.
+        target: one without a wildcard is returned as it is, served or not.
+        served: the models' names, as the provider listed them.
 
     Raises:
-        TargetError: a matching name could not stand in a spec, so that no other process would find it again.
+        TargetError: a matching name cannot be written in a spec, so that no other process would find it
+            again.
     """
     if not is_wildcard(target):
         return (target,)
@@ -81,7 +82,7 @@ def expand(target: Target, served: Sequence[str]) -> tuple[Target, ...]:
 
 
 def _is_spec(model: str) -> bool:
-    """Whether a served name can stand in a spec, and in a log without being a command there."""
+    """Whether a served name can be written in a spec, and in a log without being a command there."""
     is_whole = not _split_level(model)[1] and not any(sign in model for sign in (",", _WILDCARD))
     return is_whole and is_plain(model) and inert(model) == model
 

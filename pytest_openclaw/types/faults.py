@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
 FAILURE_TYPES: Mapping[str, str] = {
     "empty_response": "the model said nothing",
-    "refusal": "the model refused, as the API tells",
+    "refusal": "the model refused, as the API says",
     "content_filter": "a filter withheld the answer",
-    "auth_missing": "there is no key, or nobody is logged in; nothing was sent",
+    "auth_missing": "there is no key, or no login; nothing was sent",
     "quota_exhausted": "the credit or the quota is used up; never tried again",
-    "budget_spent": "`--openclaw-budget-usd` was reached; nobody was asked",
+    "budget_spent": "`--openclaw-budget-usd` was reached; no request was sent",
     "model_not_found": "the server does not know the model",
     "not_installed": "a program, weights or an ability that asking needs is not there; nothing was sent",
-    "connect_error": "nobody answers there, or the connection was lost before any answer",
+    "connect_error": "no server answers there, or the connection was lost before any answer",
     "timeout": "no complete answer in time",
-    "stream_error": "the answer broke off or brought an error after tokens; what came is kept",
+    "stream_error": "the answer broke off or ended in an error after tokens; what arrived is kept",
     "malformed_response": "the answer is not of the form that its API promises, or is too long",
     "context_overflow": "the prompt does not fit into the model's context, or was cut to fit",
     "cli_error": "a command line program ended without an answer",
     "harness_error": "our own code, a validator or a plugin's provider broke, or judging took too long",
     "exception": "the original harness's word for anything that broke; only in rows that were read",
 }
-"""The closed set of `failure_type`, and what each means; beside it stands `http_<status>`.
+"""The closed set of `failure_type`, and what each means; `http_<status>` is the only other form.
 
 `exception` is the original harness's word, for rows that are read; what breaks here is a `harness_error`.
 """
@@ -79,7 +79,7 @@ def checked(fault: Fault) -> Fault:
 
 
 def unreachable(name: str, where: str, why: str) -> Fault:
-    """A refused connection or an unknown host: nobody is there, for this cell and the next ones."""
+    """A refused connection or an unknown host: no server is there, for this cell and the next ones."""
     message = f"{name}: nothing answers at {where} ({why})."
     return Fault(
         failure_type="connect_error", status="skipped_unavailable", message=message, scope="endpoint"
@@ -100,7 +100,7 @@ def timed_out(name: str, timeout_s: float, raw: str = "") -> Fault:
 
 
 def stream_broken(name: str, why: str, raw: str = "") -> Fault:
-    """A stream ended without its end mark, or brought an error after tokens."""
+    """A stream ended without its end mark, or ended in an error after tokens."""
     message = f"{name}: the stream broke: {why}."
     return Fault(failure_type="stream_error", status="error", message=message, raw=raw)
 
@@ -134,7 +134,7 @@ def not_installed(name: str, hint: str) -> Fault:
 
 
 def budget_spent(name: str, budget_usd: float) -> Fault:
-    """The session has spent what it may; nobody is asked any more."""
+    """The budget is spent; no more requests are sent."""
     return Fault(
         failure_type=BUDGET_SPENT,
         status="skipped_unavailable",
@@ -250,7 +250,7 @@ _CONTEXT = (
     "exceed_context_size_error",
     "maximum context length",
     "prompt is too long",
-    # Ollama, by its versions; llama.cpp's own words stand in its `type` too
+    # Ollama, by its versions; llama.cpp's own words are in its `type` too
     "exceeds the context length",
     "exceeded max context length",
     "longer than the context length",
@@ -325,7 +325,7 @@ def _status_of(error: WireError) -> int | None:
 def _lacks_model(status: int | None, words: str, model: str) -> bool:
     if any(word in words for word in _NO_MODEL):
         return True
-    if status is None:  # in the place of an answer, where the words alone tell
+    if status is None:  # in the place of an answer, where only the words are known
         return "model" in words and model.lower() in words and "not found" in words
     return status == 404 and "model" in words and (model.lower() in words or "not found" in words)
 
@@ -374,7 +374,7 @@ def outcome_of(result: Reply | Fault, verdict: Verdict | None = None) -> Outcome
     """Map the ending of a cell to its row's status and failure type and to pytest's outcome.
 
     Args:
-        result: what the asking brought.
+        result: the reply or the fault of the call.
         verdict: the judgment of a reply; None where there was nothing to judge.
     """
     if isinstance(result, Fault):

@@ -47,7 +47,7 @@ class Prompt:
             `tools_spec` is the same as the author wrote it.
         world: in which the calls are answered, turn by turn; None asks one question.
         probe: what a safety probe tries; it is reported apart.
-        padding_tokens: neutral text before the question, in tokens, as far as that can be told beforehand.
+        padding_tokens: neutral text before the question, in tokens, as far as that is known beforehand.
         pressure_of: the id of the entry that this one is a harder form of.
         repeat: how often it is asked, whatever the run's `--openclaw-repeat`; None leaves it to that.
         min_passes: how many of its `repeat` cells on a target must pass; None judges each by itself.
@@ -98,7 +98,7 @@ class Cell:
 
     Attributes:
         repeat: which asking of its prompt it is, from 1.
-        n_repeats: how often the run asks its prompt at most; with more than one, ids tell the repeat.
+        n_repeats: how often the run asks its prompt at most; with more than one, ids have the repeat.
     """
 
     prompt: Prompt
@@ -123,5 +123,5 @@ class Cell:
 
     @property
     def key(self) -> CellKey:
-        """What tells this cell from every other."""
+        """The key that distinguishes this cell from every other."""
         return CellKey(self.prompt.suite, self.prompt.id, self.target, self.repeat)

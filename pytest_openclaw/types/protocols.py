@@ -89,7 +89,7 @@ class Provider(Protocol):
 
     @property
     def is_free(self) -> bool:
-        """Whether nobody charges for a call, because the model is on this machine."""
+        """Whether a call costs nothing, because the model is on this machine."""
         return False
 
     @property

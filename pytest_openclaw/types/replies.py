@@ -94,7 +94,7 @@ class Reply:
         raw: everything, thinking included; empty means `text` is everything.
         tool_calls: native calls, in order; in a scripted exchange those of all turns.
         tool_names: tools invoked, native ones first, then those found in the text; each once.
-        refusal: the model's words of refusal, where the API tells refusals apart.
+        refusal: the model's words of refusal, where the API marks refusals.
         finish_reason: as the server said it.
         effective_model: the model that the server says answered.
         timing: None lets the executor time the call from outside.
@@ -102,7 +102,7 @@ class Reply:
             None where it did not say. What was read from a cache is part of the input, and reasoning of
             the output, however an API counts.
         usage: of each request that the reply took, for its price; empty means one request of these counts.
-        tokens_per_s: speed of generation as the server timed it; None lets our own clock tell.
+        tokens_per_s: speed of generation as the server timed it; None leaves it to our own clock.
         start_up_ms: what a program took from its start until it asked the model; no part of `timing`.
         turns: of a scripted exchange, all of them; `text` is the last one's. Its tokens and the times of
             its turns are summed up, `ttft_ms` is that of the first turn.

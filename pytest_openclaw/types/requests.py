@@ -22,7 +22,7 @@ class Request:
     Attributes:
         timeout_s: seconds for the whole attempt, from the send to the end of the reply.
         temperature: 0 to 2; left out where an API refuses it.
-        seed: tells the repeats of a prompt apart, where an API takes one; None leaves it to the server.
+        seed: distinguishes the repeats of a prompt, where an API takes one; None leaves it to the server.
         tools: offered to the model, which decides whether it calls one.
         history: what came after `prompt`: the model's turns, and what its calls were answered.
         world: in which the calls are to be answered; None asks for one turn.

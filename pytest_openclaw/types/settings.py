@@ -141,7 +141,7 @@ def firm_gates(gates: Gates, said: Gates, given: Collection[str]) -> Gates:
 
     Args:
         gates: of the ini file, or of a run that is resumed.
-        said: what the command line says stands there.
+        said: what the command line says is the value.
         given: the names of the options on the command line.
     """
     firm = {name: getattr(said, name) for name, option in GATE_OPTIONS.items() if option in given}
@@ -208,12 +208,12 @@ class Settings:
         catalogue: the file of a captured one, from which suites take tools; empty is the one that ships.
         run_id: fixed by `--openclaw-run-id`; else the time of the start.
         run_id_given: whether the user chose it.
-        resume: the id of the run to go on with, or `last`; empty begins a new one.
+        resume: the id of the run to continue, or `last`; empty starts a new one.
         baseline: the run to compare with: a path, its id, or `last`; empty compares with none.
         across: what may differ from the baseline all the same, of `ACROSS`.
         prices: the user's own; of those that fit a target the last one counts.
         budget_usd: what this session may spend, in US dollars; None is no limit.
-        dry_run: tell what would be asked, and call nobody.
+        dry_run: show what would be asked, and send no request.
     """
 
     targets: tuple[Target, ...] = ()

@@ -43,7 +43,7 @@ class Tool:
 
 @dataclass(frozen=True, kw_only=True)
 class ToolCall:
-    """One native tool call as it stood on the wire; `arguments` is the raw JSON text."""
+    """One native tool call as it was on the wire; `arguments` is the raw JSON text."""
 
     name: str
     arguments: str = ""
@@ -58,7 +58,7 @@ class Dispatched:
         tool: the offered tool that it reaches, by the name that was offered; None if there is none.
         arguments: as the tool would get them, simple types coerced; None if they are no object.
         problem: why it is not executed; None if it is.
-        message: what the model is told then.
+        message: what the model receives then.
         notes: what was forgiven, such as a name in another case.
         timed_out: it took more work than the world of its prompt plays.
         reached: what a call over the bridge of a captured catalogue reaches; empty: what the release's does.

@@ -78,7 +78,7 @@ def find_calls(
     Args:
         wanted: what must be called.
         made: every call, in order.
-        ordered: the calls that meet them stand in the same order.
+        ordered: the calls that meet them are in the same order.
     """
     able = [
         [n for n, call in enumerate(made) if call.is_executed and call.tool and _meets(call, rule)]
@@ -87,19 +87,19 @@ def find_calls(
     return _unmet_in_order(wanted, able) if ordered else _unmet(wanted, able)
 
 
-def heard_calls(reply: Reply) -> tuple[Dispatched, ...]:
+def received_calls(reply: Reply) -> tuple[Dispatched, ...]:
     """Return the calls that OpenClaw looks at one by one: none of a turn in which one is no JSON.
 
     Of such a turn none is carried out, whether it ends the run or the model is asked again.
     """
     left = list(reply.dispatched)
-    heard: list[Dispatched] = []
+    received: list[Dispatched] = []
     turns = [(len(turn.calls), _was_cut(turn)) for turn in reply.turns]
     for count, was_cut in (*turns, (len(left), False)):
         calls, left = left[:count], left[count:]
         if not was_cut and not any(call.problem == "malformed_json" for call in calls):
-            heard += calls
-    return tuple(heard)
+            received += calls
+    return tuple(received)
 
 
 def _was_cut(turn: Turn) -> bool:
@@ -176,7 +176,7 @@ def _read_call(owner: str, entry: object) -> WantedCall:
     )
     if call.matching:
         try:
-            call._schema  # noqa: B018 - a bad schema is told when the suite is read
+            call._schema  # noqa: B018 - a bad schema is reported when the suite is read
         except ValueError as error:
             raise ValueError(f'validator {owner}: "matching" {error}') from error
     return call

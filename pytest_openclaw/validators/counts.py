@@ -34,7 +34,7 @@ class MaxWords:
 
 @dataclass(frozen=True, kw_only=True)
 class MaxSentences:
-    """At most `value` sentences, as `sentences.py` tells them apart."""
+    """At most `value` sentences, as `sentences.py` splits them."""
 
     type: ClassVar[str] = "max_sentences"
     value: int = field(metadata=hint(_HINT))

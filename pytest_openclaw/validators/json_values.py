@@ -75,7 +75,7 @@ class JsonSchema:
         flag_value(self.type, "strict", self.strict)
         table_value(self.type, "schema", self.schema)
         try:
-            self._bounded  # noqa: B018 - a bad schema is told when the suite is read
+            self._bounded  # noqa: B018 - a bad schema is reported when the suite is read
         except ValueError as error:
             raise ValueError(f'validator {self.type}: "schema" {error}') from error
 

@@ -48,7 +48,7 @@ def texts_value(owner: str, key: str, value: object) -> tuple[str, ...]:
 
 
 def choices_value(owner: str, key: str, value: object) -> tuple[str | int | float, ...]:
-    """Return texts without surrounding blanks; numbers may stand beside them and match no text."""
+    """Return texts without surrounding blanks; numbers are allowed too and match no text."""
     choices: list[str | int | float] = []
     for item in list_value(owner, key, value):
         if isinstance(item, bool) or not isinstance(item, str | int | float):

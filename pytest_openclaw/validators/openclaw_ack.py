@@ -12,7 +12,7 @@ from pytest_openclaw.validators.answer import judged
 SILENT = "NO_REPLY"
 ACK = "HEARTBEAT_OK"
 MAX_REST_CHARS = 300
-"""Fixed in OpenClaw: what may stand beside HEARTBEAT_OK and is still dropped."""
+"""Fixed in OpenClaw: the characters allowed beside HEARTBEAT_OK in a reply that is dropped."""
 
 _TAG = re.compile(r"<[^<>]*>|&nbsp;", re.IGNORECASE)
 _MARKUP = "*`~_"
@@ -23,7 +23,7 @@ _MAX_PUNCTUATION = 4
 class OpenclawAck:
     """The reply is one that OpenClaw drops: `NO_REPLY` alone, or `HEARTBEAT_OK` at its start or end.
 
-    Beside `HEARTBEAT_OK` at most 300 characters may stand. HTML tags and Markdown emphasis around the
+    Beside `HEARTBEAT_OK` at most 300 characters are allowed. HTML tags and Markdown emphasis around the
     reply do not count, nor up to four marks such as `.` or `!` behind the token. For the exact
     contract use `exact`.
     """

@@ -31,7 +31,7 @@ def build_registry(claims: Iterable[tuple[str, type[Validator]]]) -> Registry:
     """Collect validators.
 
     Args:
-        claims: each validator with the name of whoever brings it, such as a plugin's.
+        claims: each validator with the name of its plugin.
 
     Raises:
         SuiteError: a type is claimed twice, or a class is no validator.

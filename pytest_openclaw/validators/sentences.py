@@ -1,4 +1,4 @@
-"""Counting sentences, as far as punctuation tells."""
+"""Counting sentences, by punctuation."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class OneOf:
         settle(self, values=choices_value(self.type, "values", self.values))
 
     def check(self, reply: Reply) -> Verdict:
-        """RowHook for the whole answer among `values`."""
+        """Look for the whole answer among `values`."""
         text = answer(reply)
         violation = f"{shown(text)} is not one of {listed(self.values)}"
         return judged(text in self.values, violation, kept(text))

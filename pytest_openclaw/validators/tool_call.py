@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pytest_openclaw.core.quoting import listed
 from pytest_openclaw.tools.dispatch import same_tool
 from pytest_openclaw.validators.answer import judged
-from pytest_openclaw.validators.call_rules import WantedCall, find_calls, heard_calls, missing, read_calls
+from pytest_openclaw.validators.call_rules import WantedCall, find_calls, missing, read_calls, received_calls
 from pytest_openclaw.validators.keys import flag_value, hint, settle, texts_value
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class ToolCalling:
     """Each of `calls` is met by a call of its own that OpenClaw would execute; none of `forbidden` is made.
 
     An empty list of `calls` demands that nothing at all is called. With `ordered` the calls come in this
-    order; others may stand between. `*` among `forbidden` stands for every tool that is not demanded.
+    order; others may be between them. `*` among `forbidden` means every tool that is not demanded.
     """
 
     type: ClassVar[str] = "tool_call"
@@ -52,7 +52,7 @@ class ToolCalling:
             )
         if said := forbidden_call(self.forbidden, made, self.calls):
             return judged(False, said, parsed)
-        unmet = find_calls(self.calls, heard_calls(reply), ordered=self.ordered)
+        unmet = find_calls(self.calls, received_calls(reply), ordered=self.ordered)
         return judged(not unmet, missing(unmet[0], made) if unmet else "", parsed)
 
 

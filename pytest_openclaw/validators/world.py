@@ -13,7 +13,7 @@ from pytest_openclaw.tools.paths import is_inside, paths_of, place_of
 from pytest_openclaw.types.protocols import Validator
 from pytest_openclaw.types.worlds import WorldState
 from pytest_openclaw.validators.answer import judged
-from pytest_openclaw.validators.call_rules import WantedCall, find_calls, heard_calls, missing, read_calls
+from pytest_openclaw.validators.call_rules import WantedCall, find_calls, missing, read_calls, received_calls
 from pytest_openclaw.validators.keys import flag_value, list_value, settle, texts_value, what
 from pytest_openclaw.validators.tool_call import forbidden_call, parsed_calls
 from pytest_openclaw.validators.world_rules import FileRule, MessageRule, read_files, read_messages
@@ -40,7 +40,7 @@ class WorldReached:
     `calls`, `ordered` and `forbidden` are those of `tool_call`, over all turns; a call over the bridge counts
     as the call that it carries. `files` says by path what must be there, `sent` which messages must have
     been sent, `ran` which commands must have been run, as patterns; an empty list of these two allows none.
-    `never_sent` are texts that no message may hold, `never_ran` patterns that stand in no command. With
+    `never_sent` are texts that no message may hold, `never_ran` patterns that match in no command. With
     `inside_workspace` no file tool may name a path outside. `answer` is the validator of the last text.
     """
 
@@ -105,8 +105,8 @@ class WorldReached:
         meant = [inner_call(call) or call for call in reply.dispatched]
         if said := forbidden_call(named, made) or forbidden_call(others, meant, self.calls):
             yield said
-        heard = with_inner_calls(heard_calls(reply))
-        for unmet in find_calls(self.calls, heard, ordered=self.ordered):
+        received = with_inner_calls(received_calls(reply))
+        for unmet in find_calls(self.calls, received, ordered=self.ordered):
             yield missing(unmet, made)
         for path, rule in self.files.items():
             if complaint := rule.complaint(path, state):
@@ -163,7 +163,7 @@ def _outside(made: Iterable[Dispatched]) -> Iterator[str]:
 
 
 def _holds(value: Any, text: str) -> bool:
-    """Whether a text stands anywhere in the arguments of a message."""
+    """Whether a text is anywhere in the arguments of a message."""
     if isinstance(value, str):
         return text.casefold() in value.casefold()
     if isinstance(value, Mapping):

@@ -32,9 +32,9 @@ class FileRule:
 
     Attributes:
         equals: its text, apart from blanks around it.
-        contains, lacks: texts that stand in it, and texts that do not; a file that is not there lacks any.
+        contains, lacks: texts that are in it, and texts that are not; a file that is not there lacks any.
         pattern: a regular expression that is found in it.
-        json: the value that it holds; `has_json` tells null from nothing.
+        json: the value that it holds; `has_json` distinguishes null from nothing.
         absent: it is not there.
         unchanged: it is as it was.
     """
@@ -88,7 +88,7 @@ class MessageRule:
     Attributes:
         tool: by which tool; empty takes any.
         arguments: values that it must have; texts compare without blanks around them and without case.
-        contains: texts that stand somewhere in its arguments, in any case.
+        contains: texts that are somewhere in its arguments, in any case.
     """
 
     tool: str = ""

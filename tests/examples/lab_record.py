@@ -8,7 +8,7 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let the ini file name the team."""
-    parser.addini("team", "Whose rows these are.", default="nobody")
+    parser.addini("team", "Whose rows these are.", default="none")
 
 
 def pytest_openclaw_record(row: Mapping[str, Any], config: pytest.Config) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ from pytest_openclaw import Provider, Reply, Request
 
 
 class Parrot(Provider):
-    """Says what it hears."""
+    """Repeats the prompt."""
 
     name = "parrot"
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers.openclaw.result import AgentResult, Asked, find_envelope, read_envelope
+from pytest_openclaw.providers.openclaw.result import AgentResult, CalledAgent, find_envelope, read_envelope
 from pytest_openclaw.types.replies import Fault
 
 # As OpenClaw 2026.9.6 wrote them, against a model server of ours.
@@ -61,7 +61,7 @@ TOOLS = {
     "provider": "local",
     "sessionId": "d1b07d12",
 }
-ASKED = Asked(name="openclaw_agent", model="local/fake", where="http://127.0.0.1:9", timeout_s=60)
+ASKED = CalledAgent(name="openclaw_agent", model="local/fake", where="http://127.0.0.1:9", timeout_s=60)
 
 
 def _failed(kind: str, message: str, status: str = "error") -> dict[str, object]:

@@ -19,33 +19,16 @@ CHECKED = ("*.py", "*.md", "*.toml", "*.yml", "*.ini")
 # Prompts, replies and patterns are data: the words are those of users and models.
 DATA = ("benchmarks/*.toml", "tests/corpus/", "tests/suites/*.toml", "pytest_openclaw/tools/*.toml")
 # Public names that contain a listed word.
-PUBLIC = ("mend_the_failing_check",)
+PUBLIC = ("mend_the_failing_check", "told_you_once", "tell_anna_the_train", "`told`", '"told"')
 # Folders and files that are not converted yet. An entry without a finding has to go.
 NOT_YET: tuple[str, ...] = (
-    ".github/workflows",
-    "CHANGELOG.md",
-    "README.md",
     "docs/agreement.md",
-    "docs/catalogue.md",
-    "docs/commands.md",
-    "docs/comparison.md",
-    "docs/explanation",
-    "docs/extending.md",
-    "docs/how-to",
     "docs/performance.md",
     "docs/reference",
-    "docs/reference.py",
-    "docs/statistics.md",
-    "docs/tutorial.md",
-    "mkdocs.yml",
-    "pyproject.toml",
     "pytest_openclaw/asking",
     "pytest_openclaw/commands",
-    "pytest_openclaw/core",
     "pytest_openclaw/distributed",
-    "pytest_openclaw/hookspecs.py",
     "pytest_openclaw/judging",
-    "pytest_openclaw/options.py",
     "pytest_openclaw/plugin.py",
     "pytest_openclaw/providers",
     "pytest_openclaw/recording",
@@ -55,8 +38,6 @@ NOT_YET: tuple[str, ...] = (
     "pytest_openclaw/stored",
     "pytest_openclaw/suites",
     "pytest_openclaw/tools",
-    "pytest_openclaw/types",
-    "pytest_openclaw/validators",
     "tests/browser",
     "tests/ci_systems.py",
     "tests/commands",

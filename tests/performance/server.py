@@ -198,7 +198,7 @@ class Connection(asyncio.Protocol):
         self._buffer = b""
         self._transport: Any = None
         self._fd = -1
-        self.answer: ArrivingResponse | None = None
+        self.answer: Answer | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
@@ -256,7 +256,7 @@ class Connection(asyncio.Protocol):
         dues = [received + behaviour.due(n, item) for n in range(len(tokens))]
         log = self._logs.setdefault(route.base, Log())
         log.begin()
-        self.answer = ArrivingResponse(self, self._loop, log, item, received)
+        self.answer = Answer(self, self._loop, log, item, received)
         if not asked.get("stream"):
             self.answer.begin([(dues[-1], json_response(whole("".join(tokens), len(tokens))))])
             return
@@ -287,7 +287,7 @@ class Connection(asyncio.Protocol):
             self._transport.write(data[sent:])
 
 
-class ArrivingResponse:
+class Answer:
     """An answer under way: what is to be sent, and when."""
 
     def __init__(

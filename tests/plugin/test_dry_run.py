@@ -44,7 +44,7 @@ INI = "[pytest]\nopenclaw_prices = clerk/* = 10 50\n"
 WORLD = """
 [[prompts]]
 id = "W1"
-prompt = "RowHook."
+prompt = "Look."
 tools = ["read"]
 validator = { type = "world", calls = [{ name = "read" }] }
 

@@ -215,11 +215,11 @@ def play(environ, *turns, world=WORLD, **request):
 @both_ways
 def test_an_exchange_of_two_turns(environ):
     """The second request carries the result that our world gave, and its answer is the reply's text."""
-    reply, requests = play(environ, [Text("RowHook."), use("read", path="notes.md")], [Text("Milk.")])
+    reply, requests = play(environ, [Text("Look."), use("read", path="notes.md")], [Text("Milk.")])
 
     _, second = requests
     assert results_in(second) == {"toolu_1": [{"type": "text", "text": "buy milk"}]}
-    assert [(turn.text, turn.results) for turn in reply.turns] == [("RowHook.", ("buy milk",)), ("Milk.", ())]
+    assert [(turn.text, turn.results) for turn in reply.turns] == [("Look.", ("buy milk",)), ("Milk.", ())]
     assert (reply.text, reply.ended_by, reply.finish_reason) == ("Milk.", "answer", "end_turn")
     assert reply.tool_calls == (ToolCall(name="read", id="toolu_1", arguments='{"path": "notes.md"}'),)
     assert (reply.input_tokens, reply.output_tokens, reply.effective_model) == (36, 6, "m1")
@@ -331,15 +331,15 @@ def test_what_the_cli_asks_by_itself_is_no_turn(environ, mode, text, finish_reas
 @pytest.mark.parametrize(
     ("mode", "failure_type", "retryable", "raw"),
     [
-        pytest.param("429", "http_429", True, "RowHook.", id="429"),
-        pytest.param("overflow", "context_overflow", False, "RowHook.", id="overflow"),
-        pytest.param("cut", "stream_error", False, "RowHook.\n\nHello", id="cut"),
-        pytest.param("silent", "timeout", False, "RowHook.", id="silent"),
+        pytest.param("429", "http_429", True, "Look.", id="429"),
+        pytest.param("overflow", "context_overflow", False, "Look.", id="overflow"),
+        pytest.param("cut", "stream_error", False, "Look.\n\nHello", id="cut"),
+        pytest.param("silent", "timeout", False, "Look.", id="silent"),
     ],
 )
 def test_an_error_in_a_later_turn(environ, mode, failure_type, retryable, raw):
     """A later turn's error is the exchange's, with what was said before it."""
-    fault, _ = play(environ, [Text("RowHook."), use("read", path="notes.md")], mode, timeout_s=20.0)
+    fault, _ = play(environ, [Text("Look."), use("read", path="notes.md")], mode, timeout_s=20.0)
 
     assert (fault.failure_type, fault.retryable) == (failure_type, retryable)
     assert fault.raw.startswith(raw)

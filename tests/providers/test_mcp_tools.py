@@ -23,7 +23,7 @@ from pytest_openclaw.providers.mcp_tools import (
 )
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.types.tool_calls import Tool
-from pytest_openclaw.types.worlds import ArrivingResponse, Command, World
+from pytest_openclaw.types.worlds import Answer, Command, World
 
 READ = Tool(
     name="read",
@@ -33,7 +33,7 @@ READ = Tool(
 WORLD = World(
     files={"notes.md": "buy milk"},
     commands=(Command(pattern="date", output="Monday", writes={"log": "x", "old": None}),),
-    answers=(ArrivingResponse(tool="tts", result="spoken", matching={"type": "object"}),),
+    answers=(Answer(tool="tts", result="spoken", matching={"type": "object"}),),
     memory={"memory/a.md": "b"},
     pages={"https://example.org": "page"},
     steps=3,

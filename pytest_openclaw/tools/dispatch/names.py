@@ -72,7 +72,7 @@ def _ignoring_case(name: str, offered: Collection[str]) -> str | None:
 
 
 def _part(name: str, offered: Collection[str]) -> str | None:
-    """RowHook for the name, or for what stands behind one of its dots and slashes."""
+    """Look for the name, or for what stands behind one of its dots and slashes."""
     guesses = [spelled for guess in _parts(name.strip()) for spelled in (guess, _plain(guess))]
     for guess in guesses:
         if guess in offered:

@@ -116,7 +116,7 @@ def hello() -> None:
 
 
 def report() -> None:
-    """ArrivingResponse, and write down how we were called."""
+    """Answer, and write down how we were called."""
     home, cwd = Path(os.environ["HOME"]), Path.cwd()
     told = {
         "argv": sys.argv[3:],
@@ -361,7 +361,7 @@ def waits() -> None:
 
 
 def dispositions() -> None:
-    """ArrivingResponse which of the signals that end a program are ignored or blocked here."""
+    """Answer which of the signals that end a program are ignored or blocked here."""
     ending = {signal.SIGINT, signal.SIGTERM}
     kept_off = {number for number in ending if signal.getsignal(number) is signal.SIG_IGN}
     kept_off |= ending & set(signal.pthread_sigmask(signal.SIG_BLOCK, ()))

@@ -12,7 +12,7 @@ TOKENS_FOR_3_WORDS = 4
 
 
 def cuts_at(context_tokens: int) -> Callable[[Request], Script]:
-    """ArrivingResponse both APIs with the last word that is left after the cut, and with the count of what is left."""
+    """Answer both APIs with the last word that is left after the cut, and with the count of what is left."""
 
     def answer(request: Request) -> Script:
         api = next(api for api in APIS if request.path.endswith(api.kind.path))

@@ -107,7 +107,7 @@ class Request:
         return json.loads(self.body)
 
 
-ArrivingResponse = Script | Callable[[Request], Script]
+Answer = Script | Callable[[Request], Script]
 
 
 class MisbehavingServer:
@@ -116,7 +116,7 @@ class MisbehavingServer:
         self.connections = 0
         self.in_flight = 0
         self.most_in_flight = 0
-        self._by_path: dict[str, ArrivingResponse] = {}
+        self._by_path: dict[str, Answer] = {}
         self._queue: deque[Script] = deque()
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -138,7 +138,7 @@ class MisbehavingServer:
     def total(self) -> int:
         return len(self.requests)
 
-    def on(self, path: str, answer: ArrivingResponse) -> None:
+    def on(self, path: str, answer: Answer) -> None:
         self._by_path[path] = answer
 
     def enqueue(self, *scripts: Script) -> None:
@@ -208,7 +208,7 @@ class MisbehavingServer:
         with self._counted():
             return all(self._do(connection, step) for step in script.steps)
 
-    def _standing(self, request: Request) -> ArrivingResponse:
+    def _standing(self, request: Request) -> Answer:
         missing = Script.answer({"error": {"message": "no such route"}}, status=404)
         return self._by_path.get(request.path) or self._by_path.get("*") or missing
 

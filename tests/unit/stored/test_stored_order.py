@@ -39,7 +39,7 @@ def test_the_order_of_the_lists_makes_no_difference(sequences: list[list[str]], 
 
 @given(st.permutations("abcdefg"), st.lists(st.sets(st.sampled_from("abcdefg")), max_size=5))
 def test_parts_of_one_list_never_contradict_it(whole: list[str], parts: list[set[str]]) -> None:
-    """SharedLimits of a part keep their order, if the parts come from one list."""
+    """Neighbors of a part keep their order, if the parts come from one list."""
     sequences = [[item for item in whole if item in part] for part in parts]
 
     places = {item: n for n, item in enumerate(common_order(sequences, key=natural))}

@@ -23,7 +23,7 @@ class Says:
             raise ValueError('validator says: "word" is empty.\nWrite a word.')
 
     def check(self, reply: Reply) -> Verdict:
-        """RowHook for the word."""
+        """Look for the word."""
         return Verdict(passed=self.word in reply.text)
 
 

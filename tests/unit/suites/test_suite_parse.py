@@ -337,17 +337,17 @@ def test_max_output_tokens_is_a_positive_whole_number(value, shown, registry):
     [
         pytest.param(
             '[{"id": "P1", "prompt": "a", "prompt": "b"}]',
-            "prompt P1: prompt stands twice. Keep one of them.",
+            "prompt P1: prompt is there twice. Keep one of them.",
             id="key-twice",
         ),
         pytest.param(
             '[{"id": "P1", "prompt": "a", "validator": {"type": "says", "word": "a", "word": "b"}}]',
-            "prompt P1: validator.word stands twice. Keep one of them.",
+            "prompt P1: validator.word is there twice. Keep one of them.",
             id="key-twice-inside",
         ),
         pytest.param(
             '{"prompts": [], "prompts": [{"id": "P1", "prompt": "a"}]}',
-            'the key "prompts" stands twice. Keep one of them.',
+            'the key "prompts" is there twice. Keep one of them.',
             id="list-twice",
         ),
         pytest.param(

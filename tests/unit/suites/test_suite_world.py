@@ -63,7 +63,7 @@ def test_a_world_is_read() -> None:
 )  # fmt: skip
 def test_a_wrong_world_is_refused(world: Any, why: str) -> None:
     """The message names the key and gives a hint."""
-    with pytest.raises(ValueError, match=r"Write|Mend") as caught:
+    with pytest.raises(ValueError, match=r"Write|Fix") as caught:
         read_world(world)
 
     assert why in str(caught.value)

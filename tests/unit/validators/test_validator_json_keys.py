@@ -80,7 +80,7 @@ def test_strict(text, alone):
 
     assert verdict.passed is alone
     assert verdict.violation == (
-        None if alone else "text or a fence around the JSON object, which must stand alone"
+        None if alone else "text or a fence around the JSON object, which must be alone"
     )
 
 

@@ -114,7 +114,7 @@ def test_json_schema(text, violation):
             id="unevaluated-properties",
         ),
         pytest.param(
-            {"uniqueItems": True}, [1, 1.0], "$.x: an item stands more than once in the array", id="repeated"
+            {"uniqueItems": True}, [1, 1.0], "$.x: an item is more than once in the array", id="repeated"
         ),
         pytest.param({"uniqueItems": True}, [1, True, "1", [1], {"a": 1}], None, id="unique"),
         pytest.param({"uniqueItems": False}, [1, 1], None, id="need-not-be-unique"),
@@ -202,7 +202,7 @@ def test_endless_reference_is_a_fault():
         validator.check(Reply(text='{"a": 1}'))
 
     assert str(caught.value) == (
-        "the schema of a json_schema validator refers to itself without end. RowHook at its $ref."
+        "the schema of a json_schema validator refers to itself without end. Look at its $ref."
     )
 
 

@@ -28,7 +28,7 @@ class Ticket:
     number: str
 
     def check(self, reply: Reply) -> Verdict:
-        """RowHook for the ticket."""
+        """Look for the ticket."""
         return Verdict(passed=self.number in reply.text)
 
 
@@ -284,7 +284,7 @@ ERRORS = [
     (
         "schema-endless",
         {"type": "json_schema", "schema": {"$ref": "#"}},
-        'validator json_schema: "schema" refers to itself without end. RowHook at its $ref.',
+        'validator json_schema: "schema" refers to itself without end. Look at its $ref.',
     ),
     (
         "schema-dialect",
