@@ -66,7 +66,7 @@ class Distributed:
         }
 
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Producer) -> Scheduling | None:
-        """Keep a lane within its limit over all workers, unless the user chose how to distribute.
+        """Keep an endpoint within its limit over all workers, unless the user chose how to distribute.
 
         Where they did, the workers keep it together as they ask.
         """
@@ -122,17 +122,17 @@ class Distributed:
         """Take what a worker's machine has spent so far, and tell it to all other machines."""
         if usd is None:
             return
-        machine, purse = self._crew.elsewhere(node), self._state.purse
+        machine, budget = self._crew.elsewhere(node), self._state.budget
         if machine is not None:
             if usd <= self._spent_usd.get(machine, 0.0):
                 return
             self._spent_usd[machine] = usd
             # Whoever asks on this machine reads it there.
-            purse.hear(sum(self._spent_usd.values()))
+            budget.hear(sum(self._spent_usd.values()))
         for other in self._nodes:
             place = self._crew.elsewhere(other)
             if place is not None and place != machine:
-                elsewhere_usd = purse.spent_usd - self._spent_usd.get(place, 0.0)
+                elsewhere_usd = budget.spent_usd - self._spent_usd.get(place, 0.0)
                 self._command(other, SPENT, elsewhere_usd=elsewhere_usd)
 
     def _command(self, node: WorkerController, name: str, **told: Any) -> None:
@@ -178,8 +178,8 @@ class Distributed:
         from pytest_openclaw.asking.executor import ahead_of
 
         shares = self._crew.shares_of(node).items()
-        lanes = {self._state.providers[name].lane: share for name, share in shares if share}
-        return sum(map(ahead_of, lanes.values()))
+        endpoints = {self._state.providers[name].endpoint: share for name, share in shares if share}
+        return sum(map(ahead_of, endpoints.values()))
 
     @property
     def _dsession(self) -> Any:

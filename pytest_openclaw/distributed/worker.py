@@ -49,4 +49,4 @@ class Worker:
 
     @property
     def _spent_usd(self) -> float | None:
-        return self._state.purse.here_usd if self._state.settings.budget_usd is not None else None
+        return self._state.budget.here_usd if self._state.settings.budget_usd is not None else None

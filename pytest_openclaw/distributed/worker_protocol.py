@@ -110,7 +110,7 @@ class Crew:
             self._lines[number].send(json.dumps(self._shares[number]))
 
     def _divide(self, reached: Sequence[Mapping[str, Reach]]) -> None:
-        """Decide what each worker may have in flight: a part of each lane, or what they keep together."""
+        """Decide what each worker may have in flight: a part of each endpoint, or what they keep together."""
         if distributes_freely(self._state.config):
             self._shares = whole_limits(reached)
             return
@@ -229,7 +229,7 @@ def tell(state: State, benchmarks: JsonObject) -> None:
                 "inventory": once(state.shared_path, "inventory", collect_inventory),
                 "providers": state.described,
                 "reaches": {
-                    name: {"lane": reach.lane, "limit": reach.limit}
+                    name: {"endpoint": reach.endpoint, "limit": reach.limit}
                     for name, reach in reaches(state.providers, state.settings, machine).items()
                 },
                 "suites": {name: _digest(path) for name, path in state.suite_files.items()},

@@ -64,8 +64,8 @@ class Cells:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None, object, object]:
-        """Put cells lane by lane, and let an id in `-k` mean its prompt alone."""
-        order_by_lane(self._state, items)
+        """Put cells endpoint by endpoint, and let an id in `-k` mean its prompt alone."""
+        order_by_endpoint(self._state, items)
         name_prompts(items)
         with exact_ids(config, items):
             return (yield)
@@ -115,7 +115,7 @@ class Cells:
                 self._state.repeats.hear(told)
                 return
             if name == SPENT:
-                self._state.purse.hear(told["elsewhere_usd"])
+                self._state.budget.hear(told["elsewhere_usd"])
                 return
             if name == "runtests" and asks_ahead:
                 self._given.extend(told["indices"])
@@ -307,16 +307,19 @@ class Cells:
             self._ledger.end_asking()
 
 
-def order_by_lane(state: State, collected: list[pytest.Item]) -> None:
+def order_by_endpoint(state: State, collected: list[pytest.Item]) -> None:
     """Put the cells, on the places that cells have, in the order in which they are best asked."""
     from pytest_openclaw.suites import spread
 
     cells = [(item, cell) for item in collected if (cell := items.cell_of(item)) is not None]
     targets = {cell.target for _, cell in cells}
-    lanes = {t: state.providers[t.provider].lane for t in state.settings.targets if t in targets}
+    endpoints = {t: state.providers[t.provider].endpoint for t in state.settings.targets if t in targets}
     ordered = iter(
         spread(
-            cells, target_of=lambda pair: pair[1].target, lanes=lanes, repeat_of=lambda pair: pair[1].repeat
+            cells,
+            target_of=lambda pair: pair[1].target,
+            endpoints=endpoints,
+            repeat_of=lambda pair: pair[1].repeat,
         )
     )
     collected[:] = [next(ordered)[0] if items.cell_of(item) is not None else item for item in collected]

@@ -21,7 +21,7 @@ from pytest_openclaw.session.resuming import Resumption
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pytest_openclaw.asking.budget import Purse
+    from pytest_openclaw.asking.budget import SpentBudget
     from pytest_openclaw.asking.executor import Executor
     from pytest_openclaw.asking.shared_dir import SharedDir
     from pytest_openclaw.asking.shared_limits import Others
@@ -154,11 +154,11 @@ class State:
         return self._shared.path
 
     @cached_property
-    def purse(self) -> Purse:
+    def budget(self) -> SpentBudget:
         """What the run has spent, by every process on this machine."""
-        from pytest_openclaw.asking.budget import Purse
+        from pytest_openclaw.asking.budget import SpentBudget
 
-        return Purse(self.shared_path, self.settings.budget_usd)
+        return SpentBudget(self.shared_path, self.settings.budget_usd)
 
     @cached_property
     def redactor(self) -> Redactor:
@@ -309,7 +309,7 @@ class State:
         return (self._executor.n_out if self._executor else 0) + (self.in_hand is not None)
 
     def awaited(self) -> dict[str, str] | None:
-        """Return each lane's longest awaited item, if this process asks; any thread may call it."""
+        """Return each endpoint's longest awaited item, if this process asks; any thread may call it."""
         return self._executor.awaited() if self._executor else None
 
     def stop_asking_ahead(self) -> None:

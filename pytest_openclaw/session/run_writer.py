@@ -138,9 +138,9 @@ class Ledger:
         state = self._state
         if (terminal := terminal_of(state.config)) is None:
             return
-        lanes = {target.label: state.providers[target.provider].lane for target in plan.n_selected}
+        endpoints = {target.label: state.providers[target.provider].endpoint for target in plan.n_selected}
         n_selected = {target.label: n for target, n in plan.n_selected.items()}
-        progress = Progress(n_selected, lanes, time.monotonic)
+        progress = Progress(n_selected, endpoints, time.monotonic)
         self.progress = progress
         self.line = LiveLine(
             terminal,
@@ -220,7 +220,7 @@ class Ledger:
         assert self.run is not None, "there is something to sum up"
         try:
             self.summary = self.run.finish(
-                n_unrecorded_calls + self._n_lost, spent_usd=self._state.purse.spent_usd
+                n_unrecorded_calls + self._n_lost, spent_usd=self._state.budget.spent_usd
             )
         except OSError as error:
             self._cannot_record(error)

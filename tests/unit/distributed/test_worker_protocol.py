@@ -40,7 +40,7 @@ def worker_told(machine: str, host: str, base_url: str, limit: int) -> str:
             "machine": machine,
             "inventory": {"host": {"name": host}, "packages": {OURS: installed_version(OURS)}},
             "providers": {"fake": {"base_url": base_url}},
-            "reaches": {"fake": {"lane": f"{machine} {base_url}", "limit": limit}},
+            "reaches": {"fake": {"endpoint": f"{machine} {base_url}", "limit": limit}},
             "suites": {},
         }
     )
@@ -49,13 +49,13 @@ def worker_told(machine: str, host: str, base_url: str, limit: int) -> str:
 def crew_of(
     *, dist: str = "load", hosts_before: Mapping[str, Any] | None = None, **providers: tuple[str, int]
 ) -> Crew:
-    """A crew whose run has these providers, each with its lane and limit here."""
+    """A crew whose run has these providers, each with its endpoint and limit here."""
     limits = {name: limit for name, (_, limit) in providers.items()}
     earlier = SimpleNamespace(inventory={"hosts": hosts_before}) if hosts_before else None
     hooks = SimpleNamespace(pytest_xdist_make_scheduler=SimpleNamespace(get_hookimpls=list))
     state: Any = SimpleNamespace(
         config=SimpleNamespace(getvalue=lambda name: dist, hook=hooks, rootpath=None),
-        providers={name: Fake(says("hi"), lane=lane) for name, (lane, _) in providers.items()},
+        providers={name: Fake(says("hi"), endpoint=endpoint) for name, (endpoint, _) in providers.items()},
         settings=Settings(concurrency=Concurrency(by_provider=limits)),
         described={},
         resumption=SimpleNamespace(earlier=earlier),
@@ -85,8 +85,8 @@ def worker(manager: Any, spec: Any, line: Line | None) -> Any:
     ],
 )
 def test_what_a_worker_may_have_in_flight(dist: str, shares: list[dict[str, int]]) -> None:
-    """A part of each lane, or all of it where any worker may be given any cell; its providers have one limit."""
-    crew = crew_of(dist=dist, a=("lane", 3), b=("lane", 5))
+    """A part of each endpoint, or all of it where any worker may be given any cell; its providers have one limit."""
+    crew = crew_of(dist=dist, a=("endpoint", 3), b=("endpoint", 5))
     nodes = workers([None, None])
 
     assert [crew.hand_over(node)["shares"] for node in nodes] == shares
@@ -94,7 +94,7 @@ def test_what_a_worker_may_have_in_flight(dist: str, shares: list[dict[str, int]
 
 
 def test_workers_elsewhere_are_answered_the_whole_where_any_may_be_given_any_cell() -> None:
-    """Each machine keeps its own lanes."""
+    """Each machine keeps its own endpoints."""
     lines = [Line(worker_told(name, name, "http://127.0.0.1/v1", 2)) for name in ("north", "south")]
     crew = crew_of(dist="loadfile", fake=("x", 1))
     for node in (nodes := workers(lines)):
