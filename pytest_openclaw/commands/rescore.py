@@ -14,7 +14,7 @@ are written too, and rows that change are shown to pytest_openclaw_record.
 
 Example:
   python -m pytest_openclaw rescore 20260213_235930
-  python -m pytest_openclaw rescore last --rootdir ~/assistant --into fixed
+  python -m pytest_openclaw rescore last --rootdir ~/assistant --into mended
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ from pytest_openclaw.commands.result import (
     CommandResult,
     add_rootdir,
     add_run,
-    add_runs_dir,
     counted,
     new_run_path,
-    run_path,
+    read_run,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +48,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_rootdir(
         parser, "the project's root folder, to which the rows' suites are relative (the current folder)"
     )
-    add_runs_dir(parser)
 
 
 def run(arguments: argparse.Namespace) -> CommandResult:
@@ -58,13 +56,12 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     from pytest_openclaw.commands.plugins import load_project
     from pytest_openclaw.reports.terminal import render_terminal
     from pytest_openclaw.stats.summary import summary_to_json
-    from pytest_openclaw.stored.parts import read_part
     from pytest_openclaw.stored.rescoring import rescore_part
     from pytest_openclaw.stored.rewriting import write_run
     from pytest_openclaw.stored.rules import suite_files, todays_rules
 
     into = new_run_path(arguments.into, arguments.runs_dir) if arguments.into else None
-    part = read_part(run_path(arguments.run, arguments.runs_dir))
+    part = read_run(arguments)
     root = arguments.rootdir.resolve(strict=True)
     project = load_project(root, suite_files(part, root))
     rules, plugins = todays_rules(part, root, project.validators), project.plugins

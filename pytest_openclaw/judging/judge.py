@@ -154,7 +154,7 @@ def tool_demand_of(prompt: Prompt) -> ToolDemand:
 
 
 def affects_tier(prompt: Prompt) -> bool:
-    """Whether a prompt's cells may count for its target's tier: it is about tools, no probe and no pressure."""
+    """Whether a prompt's cells may count for its target's tier: it offers tools, without pressure."""
     is_apart = prompt.probe is not None or prompt.pressure_of is not None
     return not is_apart and (prompt.tools is not None or expected_tools_of(prompt) is not None)
 
