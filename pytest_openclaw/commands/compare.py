@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     from pytest_openclaw.stats.compare import comparison_to_json
     from pytest_openclaw.stats.gates import overall
     from pytest_openclaw.stats.run_comparison import compare_runs, named_targets, parse_across
-    from pytest_openclaw.stats.summarising import summarise_run
+    from pytest_openclaw.stats.summarizing import summarize_run
     from pytest_openclaw.stored.baseline import read_measured
     from pytest_openclaw.types.settings import Gates
 
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     )
     targets = named_targets(base, candidate, arguments.target) if arguments.target else None
     compared = compare_runs(base, candidate, across=across, targets=targets)
-    summary = summarise_run(
+    summary = summarize_run(
         candidate.records,
         candidate.n_selected,
         Gates(fail_on=arguments.fail_on),

@@ -123,7 +123,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
 def _candidates(part: Part, release: str, overrides: Mapping[str, str]) -> list[Candidate]:
     from pytest_openclaw.stats.groups import group_records
     from pytest_openclaw.stats.routing import Candidate
-    from pytest_openclaw.stats.summarising import summarise_run
+    from pytest_openclaw.stats.summarizing import summarize_run
     from pytest_openclaw.stored.proofs import proofs_of
     from pytest_openclaw.stored.refs import check_overrides, ref_of
     from pytest_openclaw.tools.catalogue import load_catalogue
@@ -131,7 +131,7 @@ def _candidates(part: Part, release: str, overrides: Mapping[str, str]) -> list[
 
     check_overrides(overrides, part.n_selected)
     records = [row.record for row in part.rows_in_order]
-    summary = summarise_run(records, part.n_selected, Gates(), {}, run_id=part.run.run_id, generated_at_ms=0)
+    summary = summarize_run(records, part.n_selected, Gates(), {}, run_id=part.run.run_id, generated_at_ms=0)
     if not any(group.tool_use.evidence == "native" for group in summary.groups):
         raise OpenClawError(
             f"{part.name} has no native tool evidence: no answered cell offered tools on the wire, and what "

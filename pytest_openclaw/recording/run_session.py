@@ -13,7 +13,7 @@ from pytest_openclaw.recording.environment import EnvironmentSnapshots
 from pytest_openclaw.recording.plugins import Plugins
 from pytest_openclaw.stats.budget import budget_of
 from pytest_openclaw.stats.run_comparison import Measured, compare_runs
-from pytest_openclaw.stats.summarising import summarise_run
+from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.stats.summary import Summary, summary_to_json
 from pytest_openclaw.stats.tool_use import bare_turns
 from pytest_openclaw.types.payloads import LeftOut
@@ -200,7 +200,7 @@ class RunSession:
             for target, n in self.plan.n_selected.items()
         }
         self._snapshots.end(dict.fromkeys(record.target for record in records))
-        summary = summarise_run(
+        summary = summarize_run(
             records,
             n_selected,
             self._settings.gates,

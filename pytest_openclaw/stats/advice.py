@@ -38,7 +38,7 @@ ADVICE: Mapping[ToolOutcome, Advice] = {
     ),
     "unknown_tool": Advice(
         short="take old tool names out of its instructions; offer fewer",
-        full="The model called a tool that nobody offered. Take the names of other agents and older "
+        full="The model called a tool that was not offered. Take the names of other agents and older "
         "releases out of its instructions, and check that the prompt with all its schemas fits the context: "
         "a server that cuts it cuts the tools first.",
     ),
@@ -66,7 +66,7 @@ ADVICE: Mapping[ToolOutcome, Advice] = {
         "is not cut; then it is the model.",
     ),
     "called_needlessly": Advice(
-        short="offer fewer tools; tell it in the prompt when none is needed",
+        short="offer fewer tools; say in the prompt when none is needed",
         full="The model called a tool where none was needed or allowed. Offer fewer tools, say in its "
         "instructions when to answer without one, and keep tools that write, send or run from it.",
     ),

@@ -1,7 +1,7 @@
 """What a target's figures would be if the cells without an answer had been answered: all well, or all wrong.
 
-A fault is nobody's miss, and no success either. What a gate says must hold whatever those cells would have
-been, so it is held against both ends.
+A fault is neither a miss nor a success. A gate must hold whatever those cells would have been, so it is
+checked at both ends.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.stats.groups import Group, Snapshots, summarise_group
+from pytest_openclaw.stats.groups import Group, Snapshots, summarize_group
 from pytest_openclaw.types.records import Record
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Bounds:
     Attributes:
         group: as measured.
         n_cells: those that were to be asked.
-        n_unavailable, n_missing: those that nobody was there to answer, and those without a row.
+        n_unavailable, n_missing: those whose target was unavailable, and those without a row.
         n_unanswered: all without an answer, with a row and without.
         at_best, at_worst: with every one of them answered well, or wrong; `group` itself if there is none.
         tools_at_best, tools_at_worst: the same for tool use. Where it is not known what a cell wants of
@@ -68,7 +68,7 @@ def bounds_of(group: Group, records: Sequence[Record], n_selected: int) -> Bound
 
     def with_(others: Iterable[Record]) -> Group:
         return (
-            summarise_group(
+            summarize_group(
                 group.target, [*answered, *others], Snapshots(), n_targets=group.tool_use.n_targets
             )
             if lost
@@ -116,7 +116,7 @@ def _never_asked(group: Group, n: int) -> Iterator[Record]:
 
 
 def _as_anything(record: Record, tools_offered: int | None = None) -> tuple[Record, ...]:
-    """A cell as one that wants a call, and as one that forbids it, if nothing tells which it is."""
+    """A cell as one that wants a call, and as one that forbids it, if it is not known which it is."""
     if record.tool_demand is not None:
         return (record,)
     if not record.suite:

@@ -30,7 +30,7 @@ class Comparison:
 
     Attributes:
         target: its label in the candidate; `base_target` that in the baseline.
-        notes: conditions that differ, and make ratios tell of them as well.
+        notes: conditions that differ, and change the ratios too.
     """
 
     target: str
@@ -119,28 +119,28 @@ def comparison_to_json(compared: ComparedRuns | None) -> JsonObject | None:
     }
 
 
-def comparison_from_json(told: Mapping[str, Any]) -> ComparedRuns:
+def comparison_from_json(data: Mapping[str, Any]) -> ComparedRuns:
     """Return the comparison that `summary.json` holds.
 
     Raises:
         KeyError, TypeError: it is not as a run writes it.
     """
     return ComparedRuns(
-        baseline=told["baseline"],
-        targets=tuple(_target_from_json(one) for one in told["targets"]),
-        set_aside=tuple(SetAside(**{**one, "prompts": tuple(one["prompts"])}) for one in told["set_aside"]),
-        notes=tuple(told["notes"]),
+        baseline=data["baseline"],
+        targets=tuple(_target_from_json(one) for one in data["targets"]),
+        set_aside=tuple(SetAside(**{**one, "prompts": tuple(one["prompts"])}) for one in data["set_aside"]),
+        notes=tuple(data["notes"]),
     )
 
 
-def _target_from_json(told: Mapping[str, Any]) -> Comparison:
-    ratios = {name: told[name] and RatioChange(**_with_interval(told[name])) for name in MEASURES}
-    verdicts = VerdictChange(**_with_interval(told["verdicts"]))
-    return Comparison(**{**told, **ratios, "verdicts": verdicts, "notes": tuple(told["notes"])})
+def _target_from_json(data: Mapping[str, Any]) -> Comparison:
+    ratios = {name: data[name] and RatioChange(**_with_interval(data[name])) for name in MEASURES}
+    verdicts = VerdictChange(**_with_interval(data["verdicts"]))
+    return Comparison(**{**data, **ratios, "verdicts": verdicts, "notes": tuple(data["notes"])})
 
 
-def _with_interval(told: Mapping[str, Any]) -> dict[str, Any]:
-    return {**told, "interval_95": told["interval_95"] and Interval(**told["interval_95"])}
+def _with_interval(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {**data, "interval_95": data["interval_95"] and Interval(**data["interval_95"])}
 
 
 def _conditions(pairs: Sequence[Pair]) -> Iterator[str]:

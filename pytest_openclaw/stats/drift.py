@@ -69,10 +69,10 @@ class Drift:
 
     Attributes:
         surface: its name now.
-        beside: the name of the one that it is held against.
+        beside: the name of the one that it is compared with.
         added, removed: names of tools.
         changed: those in both.
-        reordered: the tools in both stand in another order.
+        reordered: the tools in both are in another order.
         fields: field of the request → its value before and now, as JSON; None where it was not there.
         n_bytes: before and now; None where it is not known.
         n_prompt_bytes: of the system prompt, likewise.
@@ -101,7 +101,7 @@ def compare_surfaces(before: Surface, now: Surface, *, surface: str, beside: str
     """Return what has changed; descriptions only where both have the release's own."""
     old, new = ({tool.name: tool for tool in one.tools} for one in (before, now))
     same_words = before.words == now.words
-    changes = (compare_tools(old[name], new[name], heeds_words=same_words) for name in new if name in old)
+    changes = (compare_tools(old[name], new[name], with_words=same_words) for name in new if name in old)
     return Drift(
         surface=surface,
         beside=beside,
@@ -117,7 +117,7 @@ def compare_surfaces(before: Surface, now: Surface, *, surface: str, beside: str
     )
 
 
-def compare_tools(before: Tool, now: Tool, *, heeds_words: bool) -> ToolChange | None:
+def compare_tools(before: Tool, now: Tool, *, with_words: bool) -> ToolChange | None:
     """Return what has changed in a tool; None if nothing has."""
     old, new = ({part.path: part for part in parameters_of(tool)} for tool in (before, now))
     both = [path for path in new if path in old]
@@ -129,7 +129,7 @@ def compare_tools(before: Tool, now: Tool, *, heeds_words: bool) -> ToolChange |
         retyped={path: (old[path].form, new[path].form) for path in both if old[path].form != new[path].form},
         required=tuple(path for path in both if new[path].is_required > old[path].is_required),
         optional=tuple(path for path in both if new[path].is_required < old[path].is_required),
-        reworded=heeds_words and words,
+        reworded=with_words and words,
     )
     return change if change.takes_other_calls or change.reworded else None
 
@@ -154,7 +154,7 @@ def _changed_sections(before: str | None, now: str | None) -> Iterator[str]:
 
 
 def _sections(system: str) -> dict[str, str]:
-    """Return the texts below the headings; what stands before the first one is the beginning."""
+    """Return the texts below the headings; the text before the first one is the beginning."""
     texts = {"(beginning)": ""}
     heading = "(beginning)"
     for line in system.splitlines():

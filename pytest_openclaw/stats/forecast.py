@@ -20,7 +20,7 @@ class Typical:
     Attributes:
         e2e_ms: of all its turns.
         input_tokens, cached_tokens, output_tokens: as in rows.
-        run_id: of the newest run that tells something of it; None if none does.
+        run_id: of the newest run that has rows of it; None if none has.
     """
 
     e2e_ms: float | None = None
@@ -32,7 +32,7 @@ class Typical:
 
 @dataclass
 class _Before:
-    """The rows that tell of something, all of the newest run that has any."""
+    """The rows of something, all of the newest run that has any."""
 
     run_id: str
     records: list[Record] = field(default_factory=list)
@@ -66,13 +66,13 @@ class PastAnswers:
         cell = self._cells.get((key.suite, key.prompt_id, key.target))
         target = self._targets.get(key.target)
         prompt = self._prompts.get((key.suite, key.prompt_id))
-        told = [before for before in (cell, target, prompt) if before is not None]
+        known = [before for before in (cell, target, prompt) if before is not None]
         return Typical(
             e2e_ms=_first("e2e_ms", cell, target),
             input_tokens=_whole(_first("input_tokens", cell, prompt, target)),
             cached_tokens=_whole(_first("cached_tokens", cell)),
             output_tokens=_whole(_first("output_tokens", cell, target, prompt)),
-            run_id=told[0].run_id if told else None,
+            run_id=known[0].run_id if known else None,
         )
 
     def _take(self, run_id: str, record: Record) -> None:
@@ -121,9 +121,9 @@ class Sum:
     @classmethod
     def of(cls, values: Iterable[float | None]) -> Sum:
         """Add up what is known."""
-        told = [*values]
-        known = [value for value in told if value is not None]
-        return cls(value=sum(known), n_known=len(known), n=len(told))
+        given = [*values]
+        known = [value for value in given if value is not None]
+        return cls(value=sum(known), n_known=len(known), n=len(given))
 
     @property
     def is_whole(self) -> bool:
@@ -188,7 +188,7 @@ class Forecast:
 
     Attributes:
         lines: one a target, in their order.
-        based_on: cells by the run that tells of them, runs in their order; the others are in none.
+        based_on: cells by the run that has rows of them, runs in their order; the others are in none.
         budget_usd: at which it would stop.
         notes: what else is to be known of it.
     """

@@ -173,11 +173,11 @@ def _held(gate: _Gate, bounds: Bounds) -> GateResult:
     elif states == {"passes"} and not never_a_pass:
         ruling, reason = "passed", measured.text + _beside(measured, worst, bounds, "with {} against it")
     else:
-        doubt = never_a_pass or _text_alone(gate, bounds.group)
-        if not doubt and bounds.n_unanswered:
+        reason_against = never_a_pass or _text_alone(gate, bounds.group)
+        if not reason_against and bounds.n_unanswered:
             span = f"{worst.short} to {best[0].short}"
-            doubt = f"{bounds.n_unanswered} of {bounds.n_cells} cells have no answer: {span}"
-        reason = f"{measured.text}, but {doubt}" if doubt else measured.text
+            reason_against = f"{bounds.n_unanswered} of {bounds.n_cells} cells have no answer: {span}"
+        reason = f"{measured.text}, but {reason_against}" if reason_against else measured.text
     return GateResult(
         gate=gate.name,
         target=bounds.group.target.label,
@@ -189,7 +189,7 @@ def _held(gate: _Gate, bounds: Bounds) -> GateResult:
     )
 
 
-def _regression_gate(group: Group, comparison: ComparedRuns | None, doubt: str | None) -> GateResult:
+def _regression_gate(group: Group, comparison: ComparedRuns | None, reason_against: str | None) -> GateResult:
     """Fail a target whose verdicts are worse than the baseline's, whatever the unanswered cells had been."""
     compared = comparison.of(group.target.label) if comparison else None
     verdicts = compared.verdicts if compared else None
@@ -208,8 +208,8 @@ def _regression_gate(group: Group, comparison: ComparedRuns | None, doubt: str |
         elif verdicts.could_see is None:
             prompts = "1 prompt is" if verdicts.n_prompts == 1 else f"{verdicts.n_prompts} prompts are"
             reason = f"{counted}, but {prompts} too few to see any loss"
-        elif doubt:
-            reason = f"{counted}, but {doubt}"
+        elif reason_against:
+            reason = f"{counted}, but {reason_against}"
         elif verdicts.if_ill == "worse":
             reason = f"{counted}, but {open_cells} might have made it worse"
         else:

@@ -42,7 +42,8 @@ class Group:
             not any more, by tools and by text; None if nothing was made harder.
         safety: the probes.
         latency_ms, ttft_ms: p50, p95, p99 and mean over rows that are `ok` and `success`.
-        latency_intervals_95, ttft_intervals_95: where p50, p95 and p99 lie; None where too few cells tell.
+        latency_intervals_95, ttft_intervals_95: where p50, p95 and p99 lie; None where there are too few
+            cells.
         tokens_per_s: median speed of generation; see the rows' `tokens_per_s`.
         interval_notes: why a percentile has no interval: `latency_ms.p95`, `tokens_per_s.p50` → reason.
         repeats: what repeats of prompts say; None without.
@@ -109,7 +110,7 @@ def group_records(records: Iterable[Record]) -> dict[Target, list[Record]]:
     return groups
 
 
-def summarise_group(
+def summarize_group(
     target: Target, records: Sequence[Record], snapshots: Snapshots, *, n_targets: int
 ) -> Group:
     """Return the figures of one target; what has no data is None, never 0.

@@ -66,11 +66,11 @@ def wilson_95(successes: float, n: float, *, z: float = Z_95) -> Interval | None
 
 
 def effective_n(clusters: Sequence[Cluster], *, z: float = Z_95) -> float:
-    """Return how many independent cells tell as much as these: the repeats of a prompt resemble each other.
+    """Return the equivalent number of independent cells: the repeats of a prompt resemble each other.
 
     The cells divided by the design effect `1 + (size - 1) * resemblance` (Kish 1965, "Survey Sampling"),
     where size is the mean number of repeats a cell finds itself among. Where all went well, or all went
-    wrong, these are the prompts, because nothing tells then whether repeats differ; and of so many prompts
+    wrong, these are the prompts, because it is not known then whether repeats differ; and of so many prompts
     no share proves more than all of them going well would: a kind of prompt that is none of these may be
     as frequent as the interval of a flawless sample leaves open, whatever repeats say of the others.
 

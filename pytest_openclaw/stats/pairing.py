@@ -42,12 +42,12 @@ class Obstacles:
     Attributes:
         of_targets: by the candidate's target.
         of_prompts: by suite and id.
-        heeds_answering_model: whether a server that says that another model answered is one.
+        with_answering_model: whether a server that says that another model answered is one.
     """
 
     of_targets: Mapping[Target, Obstacle] = field(default_factory=dict)
     of_prompts: Mapping[PromptKey, Obstacle] = field(default_factory=dict)
-    heeds_answering_model: bool = True
+    with_answering_model: bool = True
 
 
 class Pair(NamedTuple):
@@ -184,7 +184,7 @@ def _obstacle(base: Record, candidate: Record, obstacles: Obstacles) -> Obstacle
     if not _is_answered(candidate):
         return Obstacle("not_answered_in_candidate")
     models = base.effective_model, candidate.effective_model
-    if obstacles.heeds_answering_model and all(models) and models[0] != models[1]:
+    if obstacles.with_answering_model and all(models) and models[0] != models[1]:
         return Obstacle("served_differently", f"answered by {models[0]} -> {models[1]}")
     return None
 

@@ -58,7 +58,7 @@ def _parts(schema: Any, path: str, *, is_required: bool) -> Iterator[Parameter]:
 
 
 def _form(schema: Mapping[str, Any]) -> str:
-    """Return type, values and limits: all that stands here and is none of the parts."""
+    """Return type, values and limits: everything here that is none of the parts."""
     types = schema.get("type")
     said = "/".join(map(str, types)) if isinstance(types, list) else str(types or "")
     for way in ("anyOf", "oneOf", "allOf"):

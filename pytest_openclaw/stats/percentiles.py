@@ -99,7 +99,7 @@ def fewest_values(share: float) -> int:
 
 
 def _effective_n(prompts: Sequence[Sequence[float]], ordered: Sequence[float], share: float) -> int:
-    """How many independent values tell as much of where that share of them ends."""
+    """How many independent values say as much about where that share of them ends."""
     if len(prompts) == len(ordered):
         return len(ordered)
     at = ordered[ceil(len(ordered) * share) - 1]

@@ -1,4 +1,4 @@
-"""How tool use bears more tools in front and more text before it, and where it breaks."""
+"""How tool use holds up under more tools and more text before the question, and where it breaks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Load:
 
 
 class Strain(NamedTuple):
-    """What a target bears.
+    """The pressure that a target withstands.
 
     Attributes:
         holds_to: the last level at which it calls right, all before it included.
@@ -76,7 +76,7 @@ def pressure_levels(records: Iterable[Record]) -> list[PressureLevel]:
 
 
 def strain_of(levels: Sequence[PressureLevel]) -> Strain | None:
-    """Return what a target bears; None if nothing was made harder.
+    """Return the pressure that a target withstands; None if nothing was made harder.
 
     A level breaks at which everything overflows, or whose rate is less than half of that of the lightest
     level, or under the floor of Tier 2 where that one was not.
@@ -86,11 +86,11 @@ def strain_of(levels: Sequence[PressureLevel]) -> Strain | None:
     plain = [level for level in levels if not level.padding_tokens]
     tools = _steps((level.tools_offered or 0, level) for level in plain)
     padding = _steps((level.padding_tokens, level) for level in levels if level.padding_tokens)
-    # Text is held against the same tools without it.
+    # Text is compared with the same tools without it.
     padded_tools = {level.tools_offered for level in levels if level.padding_tokens}
     bases = _steps((0, level) for level in plain if level.tools_offered in padded_tools)
-    by_tools = _bearing(tools, tools[:1])
-    by_padding = _bearing(padding, bases or padding[:1])
+    by_tools = _withstood(tools, tools[:1])
+    by_padding = _withstood(padding, bases or padding[:1])
     return Strain(
         holds_to=Load(tools_offered=by_tools[0], padding_tokens=by_padding[0]),
         breaks_at=Load(tools_offered=by_tools[1], padding_tokens=by_padding[1]),
@@ -112,7 +112,7 @@ def _is_right(record: Record) -> bool:
 
 
 def _steps(levels: Iterable[tuple[int, PressureLevel]]) -> list[_Step]:
-    """Join what stands at the same place of an axis; what nobody answered tells nothing."""
+    """Join what is at the same place of an axis; unanswered cells do not count."""
     steps: dict[int, _Step] = {}
     for at, level in levels:
         seen = steps.get(at, _Step(at, 0, 0, 0))
@@ -122,7 +122,7 @@ def _steps(levels: Iterable[tuple[int, PressureLevel]]) -> list[_Step]:
     return [steps[at] for at in sorted(steps) if steps[at].n or steps[at].n_overflow]
 
 
-def _bearing(steps: Sequence[_Step], bases: Sequence[_Step]) -> tuple[int | None, int | None]:
+def _withstood(steps: Sequence[_Step], bases: Sequence[_Step]) -> tuple[int | None, int | None]:
     """Return the last level of an axis that holds, and the first that breaks."""
     if not steps:
         return None, None

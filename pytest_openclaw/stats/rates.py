@@ -18,7 +18,7 @@ class Rate:
     """A share of `n` cells, with its 95 % interval; None where `n` is 0.
 
     Attributes:
-        n_effective: how many independent cells tell as much; fewer than `n` under repeats.
+        n_effective: how many independent cells are worth as much; fewer than `n` under repeats.
     """
 
     n: int
@@ -29,12 +29,12 @@ class Rate:
 
     @property
     def is_repeated(self) -> bool:
-        """Whether some of its cells tell what others have told already."""
+        """Whether repeats make the effective sample smaller than n."""
         return self.n_effective is not None and self.n_effective < self.n
 
     @property
     def effective(self) -> tuple[float, float]:
-        """Successes and cells of the sample that tells as much without repeats."""
+        """Successes and cells of the equivalent sample without repeats."""
         if self.n_effective is None:
             return 0.0, 0.0
         return share(self.n_success, self.n, self.n_effective), self.n_effective

@@ -145,7 +145,7 @@ def _pass_at(prompts: Sequence[RepeatedPrompt], k: int) -> PassAt:
     every = [prompt.pass_hat_k[k - 1] for prompt in enough]
     intervals = [_interval_of_mean(at_least_one), _interval_of_mean(every)]
     if k == 1 and len({prompt.n for prompt in enough}) == 1:
-        # The plain rate, whose interval heeds how much repeats resemble each other.
+        # The plain rate, whose interval accounts for how much repeats resemble each other.
         intervals = 2 * [clustered_95([Cluster(prompt.n_success, prompt.n) for prompt in enough])]
     return PassAt(
         k=k,
@@ -164,6 +164,6 @@ def _interval_of_mean(shares: Sequence[float]) -> Interval | None:
 
 def _check(n: int, n_success: int, k: int) -> None:
     if not 1 <= k <= n:
-        raise ValueError(f"{n} repeats tell nothing of {k}")
+        raise ValueError(f"{n} repeats say nothing about {k}")
     if not 0 <= n_success <= n:
         raise ValueError(f"{n_success} successes of {n} are impossible")

@@ -38,7 +38,7 @@ class Proof:
 
     Attributes:
         n_right: those in which it was done.
-        n_prompts: how many prompts they are of; repeats of one tell less than their number.
+        n_prompts: how many prompts they are of; repeats of one count for less than their number.
     """
 
     n: int = 0
@@ -71,7 +71,7 @@ class Candidate:
 
     Attributes:
         ref: `provider/model` as OpenClaw calls it; None if it has no name there.
-        is_local: it is served on this machine or network, as far as the run tells.
+        is_local: it is served on this machine or network, as far as the run shows.
         rank: of several ways to one model, OpenClaw's own is 0, another one 1.
         remarks: what to check about the name.
     """

@@ -86,7 +86,7 @@ def compare_runs(
         Obstacles(
             of_targets=dict(_target_obstacles(base, candidate, paired, across)),
             of_prompts=dict(_prompt_obstacles(base, candidate, across)),
-            heeds_answering_model="serving" not in across and all(one == other for one, other in paired),
+            with_answering_model="serving" not in across and all(one == other for one, other in paired),
         ),
         baseline=base.run_id,
         unfinished=candidate.unfinished,
@@ -95,7 +95,7 @@ def compare_runs(
 
 
 def common_targets(base: Measured, candidate: Measured) -> list[tuple[Target, Target]]:
-    """Return the targets that are compared if nobody says which."""
+    """Return the targets that are compared unless the user names some."""
     theirs, ours = base.targets, candidate.targets
     if common := [(target, target) for target in ours if target in theirs]:
         return common
@@ -140,9 +140,9 @@ def _target_obstacles(
     base: Measured, candidate: Measured, paired: Sequence[tuple[Target, Target]], across: Collection[str]
 ) -> Iterator[tuple[Target, Obstacle]]:
     for one, other in paired:
-        told = [] if "settings" in across else [*_settings(base, candidate, one, other)]
-        if told:
-            yield other, Obstacle("asked_differently", "; ".join(told))
+        differences = [] if "settings" in across else [*_settings(base, candidate, one, other)]
+        if differences:
+            yield other, Obstacle("asked_differently", "; ".join(differences))
         elif one == other and "serving" not in across:
             served = [*_serving(base.inventory, candidate.inventory, one.label)]
             if served:
@@ -166,7 +166,7 @@ def _differing(rules: Mapping[str, Rule], need: str, before: JsonObject, after: 
 
 
 def _serving(before: JsonObject, after: JsonObject, label: str) -> Iterator[str]:
-    """Say which of the values differ that both servers tell: version, digest, quantisation and others."""
+    """Say which of the values differ that both servers report: version, digest, quantisation and others."""
     then, now = _served(before, label), _served(after, label)
     for key in sorted((then.keys() & now.keys()) - NOT_SERVING):
         if then[key] != now[key]:
@@ -174,7 +174,7 @@ def _serving(before: JsonObject, after: JsonObject, label: str) -> Iterator[str]
 
 
 def _served(inventory: JsonObject, label: str) -> dict[str, dict[str, object]]:
-    """Return every value that a server told of a target, on any machine and in any part of a merged run."""
+    """Return every value that a server reported, on any machine and in any part of a merged run."""
     found: dict[str, dict[str, object]] = {}
     parts = [inventory, *inventory.get("parts", ())]
     for place in [*parts, *(host for part in parts for host in (part.get("hosts") or {}).values())]:

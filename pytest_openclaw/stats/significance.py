@@ -30,7 +30,8 @@ def sign_flip(totals: Sequence[int]) -> Difference:
     the other sign (Fisher 1935, "The Design of Experiments", section 21; Pitman 1937, "Significance tests
     which may be applied to samples from any populations", Suppl. J. Royal Stat. Soc. 4). With one cell a
     prompt every difference is -1, 0 or 1, and this is the exact McNemar test (1947, Psychometrika 12). With
-    several it heeds that cells of one prompt resemble each other, because a prompt's sign is flipped whole.
+    several it accounts for cells of one prompt resembling each other, because a prompt's sign is flipped
+    whole.
 
     Args:
         totals: of each prompt, how many more of its cells passed in the candidate than in the baseline.
@@ -67,7 +68,7 @@ def _share_at_least(weights: Sequence[int], least: int) -> float:
 
 
 def sign_test(n_up: int, n_down: int) -> Difference:
-    """Test whether as many prompts went up as down; those that stayed tell nothing.
+    """Test whether as many prompts went up as down; those that stayed do not count.
 
     Exact, by the binomial distribution: Dixon & Mood (1946), "The statistical sign test", JASA 41.
     """

@@ -16,7 +16,7 @@ TIER_FLOORS = {1: 0.80, 2: 0.50, 3: 0.0}
 MOST_NEEDLESS = 0.20
 """The largest share of needless calls of a Tier 1 target, over the cells that forbid tools."""
 MOST_CELLS = 10_000
-"""More cells than these are promised to nobody."""
+"""The highest number of cells that is promised."""
 
 
 def classify_tier(n_success: int, n: int) -> int | None:

@@ -1,7 +1,7 @@
 """What a target's tool use is worth: the tier, from which evidence, and what would settle it.
 
 Calls on the wire are what OpenClaw lives on, so a tier is theirs where there are any; what the text
-detector finds stands beside it under its own name. The two are never added up.
+detector finds has its own name. The two are never added up.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class ToolUse(Rate):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Standing:
+class _Rated:
     tier_interval: Interval | None = None
     tier: int | None = None
     conclusive: bool | None = None
@@ -151,9 +151,7 @@ def _judged(evidence: Evidence | None, cells: Sequence[Record], n_targets: int) 
     return ToolUse(
         **vars(rate_of(calling, did_right)),
         **vars(
-            _standing(
-                clusters_of(calling, did_right), clusters_of(forbidding, had_a_call), joint_z(n_targets)
-            )
+            _rated(clusters_of(calling, did_right), clusters_of(forbidding, had_a_call), joint_z(n_targets))
         ),
         evidence=evidence,
         n_targets=n_targets,
@@ -167,11 +165,11 @@ def _judged(evidence: Evidence | None, cells: Sequence[Record], n_targets: int) 
     )
 
 
-def _standing(calls: Sequence[Cluster], needless: Sequence[Cluster], z: float) -> _Standing:
+def _rated(calls: Sequence[Cluster], needless: Sequence[Cluster], z: float) -> _Rated:
     n_success, n = (sum(counts) for counts in zip(*calls, strict=True)) if calls else (0, 0)
     tier = classify_tier(n_success, n)
     if tier is None:
-        return _Standing()
+        return _Rated()
     sample = _effective(calls, z)
     interval = wilson_95(*sample, z=z)
     assert interval is not None, "cells without number have no tier"
@@ -180,10 +178,10 @@ def _standing(calls: Sequence[Cluster], needless: Sequence[Cluster], z: float) -
         not_worse = cells_until(lambda found: excludes_worse(2, found), *sample, z=z)
         not_better = cells_until(lambda found: found.low > MOST_NEEDLESS, *_effective(needless, z), z=z)
         more = None if not_worse is None or not_better is None else not_worse + not_better
-        return _Standing(
+        return _Rated(
             tier_interval=interval, tier=2, conclusive=more == 0, cells_to_settle=more, capped_by="restraint"
         )
-    return _Standing(
+    return _Rated(
         tier_interval=interval,
         tier=tier,
         conclusive=is_conclusive(tier, interval),
@@ -192,7 +190,7 @@ def _standing(calls: Sequence[Cluster], needless: Sequence[Cluster], z: float) -
 
 
 def _effective(clusters: Sequence[Cluster], z: float) -> tuple[float, float]:
-    """Return successes and cells of the sample that tells as much without repeats."""
+    """Return successes and cells of the equivalent sample without repeats."""
     n, n_success = sum(one.n for one in clusters), sum(one.n_success for one in clusters)
     n_effective = effective_n(clusters, z=z)
     return share(n_success, n, n_effective), n_effective

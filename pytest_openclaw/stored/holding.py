@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.recording.run_directory import RunDirectory
 from pytest_openclaw.stats.budget import Budget
 from pytest_openclaw.stats.run_comparison import Measured, compare_runs
-from pytest_openclaw.stats.summarising import summarise_run
+from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.stats.summary import Summary, summary_to_json
 from pytest_openclaw.stored.rewriting import snapshots_of
 from pytest_openclaw.stored.summaries import stored_summary
@@ -42,7 +42,7 @@ def hold(
         inventory=part.run.inventory,
         n_selected=part.n_selected,
     )
-    summary = summarise_run(
+    summary = summarize_run(
         records,
         part.n_selected,
         gates,

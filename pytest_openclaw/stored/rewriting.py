@@ -11,7 +11,7 @@ from pytest_openclaw.recording.environment import file_names
 from pytest_openclaw.recording.plugins import Plugins
 from pytest_openclaw.recording.run_directory import RunDirectory
 from pytest_openclaw.stats.groups import Snapshots
-from pytest_openclaw.stats.summarising import summarise_run
+from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.stats.summary import Summary, summary_to_json
 from pytest_openclaw.types.run_config import CONFIG_VERSION
 
@@ -93,7 +93,7 @@ def _fill(directory: RunDirectory, new: NewRun, now_ms: int, plugins: Plugins) -
             file = f"resources_{name}_{snapshot.moment}{'' if number == 1 else f'_{number}'}.txt"
             directory.write_text(file, render_snapshot(target.label, snapshot.moment, snapshot.values))
         snapshots[target] = snapshots_of(new.snapshots, target)
-    summary = summarise_run(
+    summary = summarize_run(
         _in_order(new),
         new.n_selected,
         new.gates,

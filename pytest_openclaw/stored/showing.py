@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.reports.html.shown import Shown, ShownBaseline, ShownCall, ShownRun, ShownTurn
-from pytest_openclaw.stats.summarising import summarise_run
+from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.stored.summaries import as_written, stored_summary
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.tools.dispatch import dispatch
@@ -42,7 +42,7 @@ def show_run(
     """
     rows = part.rows_in_order
     written = stored_summary(part.run.path) or {}
-    summary = summarise_run(
+    summary = summarize_run(
         [row.record for row in rows],
         part.n_selected,
         part.gates or Gates(),

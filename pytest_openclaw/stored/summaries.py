@@ -10,8 +10,8 @@ from pytest_openclaw.recording.run_directory import RESULTS
 from pytest_openclaw.stats.budget import Budget
 from pytest_openclaw.stats.compare import comparison_from_json
 from pytest_openclaw.stats.gates import GateResult
-from pytest_openclaw.stats.groups import Snapshots, group_records, group_to_json, summarise_group
-from pytest_openclaw.stats.summarising import summarise_run
+from pytest_openclaw.stats.groups import Snapshots, group_records, group_to_json, summarize_group
+from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.stats.summary import SUMMARY_VERSION, Summary
 from pytest_openclaw.stats.tool_use import bare_turns
 from pytest_openclaw.stored.reading import StoredRow, read_rows
@@ -52,7 +52,7 @@ def stored_summary(path: Path) -> JsonObject | None:
 def summary_of(part: Part) -> Summary:
     """Return a run's figures from its rows; the machine's snapshots are left out."""
     records = part.records
-    summary = summarise_run(
+    summary = summarize_run(
         records,
         part.n_selected,
         part.gates or Gates(),
@@ -104,6 +104,6 @@ def groups_of(records: Iterable[Record]) -> list[JsonObject]:
     """Return the figures of rows by target, as `summary.json` has them."""
     by_target = group_records(records)
     return [
-        group_to_json(summarise_group(target, rows, Snapshots(), n_targets=len(by_target)))
+        group_to_json(summarize_group(target, rows, Snapshots(), n_targets=len(by_target)))
         for target, rows in by_target.items()
     ]

@@ -57,7 +57,7 @@ class Catalogue:
             reaches them by `tool_search`, `tool_describe` and `tool_call`.
         variants: surface, or `deferred` → the tools that take less there than elsewhere, by name.
         file: where a captured one is; None for one that ships.
-        sha256: tells a captured one from any other.
+        sha256: identifies a captured one.
         requests: of each surface the API, the other fields of the request, and the system prompt.
         sizes: of each surface, in the release's own words.
     """
@@ -150,9 +150,9 @@ def catalogue_in(data: Mapping[str, Any]) -> Catalogue:
 
 
 def fingerprint(data: Mapping[str, Any]) -> str:
-    """Return what tells catalogues apart: a hash of the tools and of the surfaces, whatever else is told."""
-    told = {key: data[key] for key in ("surfaces", "deferred", "tools", "variants")}
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    """Return a hash of the tools and of the surfaces, which identifies a catalogue."""
+    hashed = {key: data[key] for key in ("surfaces", "deferred", "tools", "variants")}
+    return hashlib.sha256(json.dumps(hashed, sort_keys=True).encode()).hexdigest()
 
 
 def _catalogue(data: Mapping[str, Any]) -> Catalogue:

@@ -1,4 +1,4 @@
-"""Tells whether a text says that something was done: "I've saved it", "Done.", "has been sent".
+"""Whether a text says that something was done: "I've saved it", "Done.", "has been sent".
 
 What matters is the claim, not its truth: a model that has called nothing and says this has made it up.
 Promises, offers, questions, conditions, denials and the words of others are no claims.
@@ -41,12 +41,12 @@ _MARKUP = re.compile(r"\*{1,3}|__|~~|^[ \t]*(?:#{1,6}|[-+\u2022]|\d{1,3}[.)])[ \
 def claims_done(text: str) -> bool:
     """Whether `text` says that something was done; linear, and bounded for long texts.
 
-    A terminal session with an output says so too: nobody has run it.
+    A terminal session with an output says so too: it was not run.
     """
-    told = _ends_of(without_thinking(text))
-    if any(_SESSION.search(fence[0]) for fence in _FENCE.finditer(told)):
+    ends = _ends_of(without_thinking(text))
+    if any(_SESSION.search(fence[0]) for fence in _FENCE.finditer(ends)):
         return True
-    for sentence in _sentences(told):
+    for sentence in _sentences(ends):
         if sentence.endswith(("?", "？")):
             continue
         if _claims_in_english(sentence) or _claims_otherwise(sentence):
@@ -94,7 +94,7 @@ def _ends_of(text: str) -> str:
 
 
 def _unquoted(text: str) -> str:
-    """A reply that stands in quotation marks as a whole is the author's own."""
+    """A reply that is in quotation marks as a whole is the author's own."""
     bare = text.strip()
     if len(bare) > 1 and bare[0] == bare[-1] == '"' and bare.count('"') == 2:
         return bare[1:-1]

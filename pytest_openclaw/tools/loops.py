@@ -22,7 +22,7 @@ PING_PONG_ROUNDS = 4
 LONGEST_COMPARED = 16_000
 """Longer arguments, in characters, are the same only if they are written the same."""
 MOST_UNKNOWN = 10
-"""So many turns in a row OpenClaw tells a model that there is no such tool; the next one ends its run."""
+"""So many turns in a row OpenClaw answers that there is no such tool; the next one ends its run."""
 
 
 def at_last_step(turns: Sequence[Turn]) -> EndedBy:
@@ -36,8 +36,8 @@ def is_looping(turns: Sequence[Turn]) -> bool:
     A call of the last one got the same result a fourth time, or two calls have taken turns for four rounds.
     """
     steps = [_steps(turn) for turn in turns]
-    told = Counter(step for turn in steps for step in turn)
-    if steps and any(told[step] >= SAME_CALLS for step in steps[-1]):
+    counts = Counter(step for turn in steps for step in turn)
+    if steps and any(counts[step] >= SAME_CALLS for step in steps[-1]):
         return True
     last = [call for turn in steps for call, _ in turn][-2 * PING_PONG_ROUNDS :]
     evens, odds = set(last[::2]), set(last[1::2])

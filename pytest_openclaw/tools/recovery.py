@@ -49,7 +49,7 @@ _WRITTEN = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Nudge:
-    """What a model is told that gave no answer.
+    """What a model receives that gave no answer.
 
     Attributes:
         words: as the user's.
@@ -79,7 +79,7 @@ def is_asked_again(turns: Sequence[Turn], dispatched: Dispatch) -> bool:
 
 
 def nudge(turns: Sequence[Turn], dispatched: Dispatch) -> Nudge | None:
-    """Return what the model is told after the last of these turns, an answer; None if the run ends there."""
+    """Return what the model receives after the last of these turns, an answer; None if the run ends there."""
     *before, last = turns
     if _is_visible(last) or last.finish_reason == "length":
         return None
@@ -102,8 +102,8 @@ def _are_harmless(turns: Sequence[Turn], dispatched: Dispatch) -> bool:
 
 
 def _ends_in_error(turns: Sequence[Turn]) -> bool:
-    told = [result for turn in turns for result in turn.results]
-    return bool(told) and _is_error(told[-1])
+    received = [result for turn in turns for result in turn.results]
+    return bool(received) and _is_error(received[-1])
 
 
 def _is_visible(turn: Turn) -> bool:
@@ -111,12 +111,12 @@ def _is_visible(turn: Turn) -> bool:
     return bool(text if turn.calls else _WRITTEN.sub("", text).strip())
 
 
-def _is_error(told: str) -> bool:
-    """Whether what a model was told of a call is an error of the tool, or that there was no such call."""
-    if told.startswith("Validation failed for tool ") or re.fullmatch(r"Tool \S+ not found|", told):
+def _is_error(result: str) -> bool:
+    """Whether what a model received for a call is an error of the tool, or that there was no such call."""
+    if result.startswith("Validation failed for tool ") or re.fullmatch(r"Tool \S+ not found|", result):
         return True
     try:
-        value = json.loads(told)
+        value = json.loads(result)
     except (ValueError, RecursionError):
         return False
     return isinstance(value, dict) and value.get("status") == "error"

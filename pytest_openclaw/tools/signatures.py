@@ -41,7 +41,7 @@ def _object(schema: Mapping[str, Any], depth: int) -> str:
     if not known:
         return "object" if depth else "{}"
     required = schema.get("required", ())
-    # What must be given stands first.
+    # What must be given comes first.
     names = sorted(known, key=lambda name: name not in required)
     parts = [
         f"{name}{'' if name in required else '?'}: {signature(known[name], depth + 1)}" for name in names

@@ -1,4 +1,4 @@
-"""Tells an answer from the thinking that a model wrote into the same text.
+"""Separates an answer from the thinking that a model wrote into the same text.
 
 A provider with a separate reasoning channel needs none of this. The tags are those that OpenClaw
 itself hides from its users: `<think>`, `<thinking>`, `<thought>` and `<antthinking>`, in any case.
@@ -25,7 +25,7 @@ def strip_thinking(text: str) -> str:
     - A closing tag that nothing opened ends thinking too: chat templates that write `<think>` into
       the prompt leave only the closing tag in the reply. After a closed block this holds only for a
       tag that follows at once; any later one is a part of the answer.
-    - A block that is never closed stays: nobody can say where it ends.
+    - A block that is never closed stays: its end is not known.
     - A tag in backticks is a word about tags, not a tag.
     """
     start = _end_of_blocks(text)
@@ -37,7 +37,7 @@ def strip_thinking(text: str) -> str:
 
 
 def without_thinking(text: str) -> str:
-    """Return `text` without anything that stands in a thinking block, wherever the block stands.
+    """Return `text` without anything that is in a thinking block, wherever the block is.
 
     Stricter than `strip_thinking`, because a tool named in a thought is not invoked: blocks inside
     the answer go as well, and a reply that never came out of its thinking leaves nothing.

@@ -27,7 +27,7 @@ def _at(day: int, target: Target, prompt_id: str, **changes: Any) -> Record:
     return row(target, prompt_id, **{**times, **changes})
 
 
-def _summarise(path: Path) -> Path:
+def _summarize(path: Path) -> Path:
     """Give a stored run the summary that a session would have written."""
     from pytest_openclaw.stats.summary import summary_to_json
     from pytest_openclaw.stored.parts import read_part
@@ -42,11 +42,11 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Three runs whose names are not in the order of their days."""
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "runs"
-    _summarise(
+    _summarize(
         store(folder / "zero", [_at(20000, A, "P1"), _at(20000, A, "P2", **MISS), _at(20000, B, "P1")])
     )
-    _summarise(store(folder / "later", [_at(20020, A, "P1"), _at(20020, A, "P2")]))
-    _summarise(store(folder / "middle", [_at(20010, A, "P1", **MISS), _at(20010, A, "P2", **MISS)]))
+    _summarize(store(folder / "later", [_at(20020, A, "P1"), _at(20020, A, "P2")]))
+    _summarize(store(folder / "middle", [_at(20010, A, "P1", **MISS), _at(20010, A, "P2", **MISS)]))
     return folder
 
 
@@ -75,7 +75,7 @@ def test_a_block_a_target_oldest_first(runs: Path, capsys: pytest.CaptureFixture
 def test_figures_have_their_intervals(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Below the run's line, as in the terminal's table; a figure without one has a question mark."""
     rows = [_at(20030, A, f"P{n}", e2e_ms=100 * n, output_tokens=9, tokens_per_s=n) for n in range(1, 7)]
-    _summarise(store(runs / "six", rows))
+    _summarize(store(runs / "six", rows))
 
     assert main(["history", "--target", "lab/a"]) == 0
 
@@ -153,7 +153,7 @@ def test_a_suite_alone_is_counted(runs: Path, capsys: pytest.CaptureFixture[str]
     """By path or by file name; the state stays that of the whole run."""
     records = [_at(20030, A, "P1"), _at(20030, A, "T1", suite=TOOLS, **MISS)]
     prompts = [definition("P1"), definition("T1", suite=TOOLS)]
-    _summarise(store(runs / "both", records, prompts=prompts))
+    _summarize(store(runs / "both", records, prompts=prompts))
 
     for glob in ("*tools*", "prompts_TOOLS.toml", TOOLS):
         (target,) = _json(capsys, "--suite", glob)["targets"]
@@ -171,8 +171,8 @@ def test_a_suite_alone_is_counted(runs: Path, capsys: pytest.CaptureFixture[str]
 def test_another_selection_of_prompts_is_marked(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Rates of different prompts, or of one prompt under another rule, are not the same thing."""
     rules = [definition("P1"), definition("P2", validator={"type": "exact", "value": "x"})]
-    _summarise(store(runs / "ruled", [_at(20030, A, "P1"), _at(20030, A, "P2")], prompts=rules))
-    _summarise(store(runs / "same", [_at(20040, A, "P1"), _at(20040, A, "P2")], prompts=rules))
+    _summarize(store(runs / "ruled", [_at(20030, A, "P1"), _at(20030, A, "P2")], prompts=rules))
+    _summarize(store(runs / "same", [_at(20040, A, "P1"), _at(20040, A, "P2")], prompts=rules))
 
     (target, _) = _json(capsys)["targets"]
     assert main(["history"]) == 0
@@ -216,7 +216,7 @@ def test_what_kind_of_run_it_is(
 
 def test_a_run_under_way_is_counted_so_far(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Its old summary, if it is a resumed one, is not believed."""
-    path = _summarise(store(runs / "now", [_at(20030, A, "P1")], n_selected={A: 1}))
+    path = _summarize(store(runs / "now", [_at(20030, A, "P1")], n_selected={A: 1}))
     os.utime(path / "summary.json", ns=(2**62, 2**62))
     with RunDirectory.reopen(path) as directory:
         directory.append_line((path / "results.jsonl").read_bytes().replace(b'"P1"', b'"P2"').rstrip())

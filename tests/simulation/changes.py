@@ -14,7 +14,7 @@ from functools import cache
 from pytest_openclaw.stats.compare import compare_records
 from pytest_openclaw.stats.pairing import Obstacles
 from pytest_openclaw.stats.power import power
-from pytest_openclaw.stats.summarising import summarise_run
+from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.settings import Gates
 from pytest_openclaw.types.targets import Target
@@ -97,7 +97,7 @@ def simulate(
         compared = compare_records(
             base, candidate, [(target, target) for target in targets], Obstacles(), baseline="base"
         )
-        summary = summarise_run(
+        summary = summarize_run(
             candidate,
             dict.fromkeys(targets, n_prompts * repeats),
             GATES,

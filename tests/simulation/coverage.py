@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from pytest_openclaw.stats.distributions import PERCENTILES
-from pytest_openclaw.stats.groups import Group, Snapshots, summarise_group
+from pytest_openclaw.stats.groups import Group, Snapshots, summarize_group
 from pytest_openclaw.stats.intervals import Cluster, Interval, clustered_95
 from pytest_openclaw.stats.percentiles import percentile_interval
 from pytest_openclaw.types.records import Record
@@ -21,7 +21,7 @@ from tests.unit.reports.summaries import TARGET, cell
 RATES = tuple(round(0.05 * step, 2) for step in range(1, 20))
 FINE_RATES = tuple(round(0.05 + 0.005 * step, 3) for step in range(181))
 CHECKED = 50
-"""Every so many-th run is summarised from its rows; of the others the function that a summary calls is enough."""
+"""Every so many-th run is summarized from its rows; of the others the function that a summary calls is enough."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,9 +74,9 @@ def _row(prompt: int, repeat: int, passed: bool, forms: bool) -> Record:
     return cell(f"P{prompt}", outcome, repeat=repeat, **given)
 
 
-def summarise(rows: Sequence[Record]) -> Group:
+def summarize(rows: Sequence[Record]) -> Group:
     """The shipped summary of one target."""
-    return summarise_group(TARGET, rows, Snapshots(), n_targets=1)
+    return summarize_group(TARGET, rows, Snapshots(), n_targets=1)
 
 
 def coverage_of_rates(
@@ -113,7 +113,7 @@ def _interval(counts: Sequence[int], design: Design, *, whole: bool) -> Interval
     interval = clustered_95([*map(Cluster, counts, sizes)])
     assert interval is not None
     if whole:
-        group, as_forms = (summarise(rows_of(counts, sizes, forms=forms)) for forms in (False, True))
+        group, as_forms = (summarize(rows_of(counts, sizes, forms=forms)) for forms in (False, True))
         assert group.passed.interval_95 == group.tool_use.interval_95 == interval
         assert as_forms.passed.interval_95 == interval
     return interval
@@ -132,7 +132,7 @@ def coverage_of_percentiles(
     for run in range(n_runs):
         times = latencies.draw(source, design)
         given = {f"p{q}": percentile_interval(times, q).interval for q in PERCENTILES}
-        assert run % CHECKED or summarise(timed_rows(times)).latency_intervals_95 == given
+        assert run % CHECKED or summarize(timed_rows(times)).latency_intervals_95 == given
         for name, truth in truths.items():
             if interval := given[name]:
                 held[name].append(_holds(interval, truth))

@@ -18,7 +18,7 @@ from tests.simulation.coverage import (
     coverage_of_percentiles,
     coverage_of_rates,
     rows_of,
-    summarise,
+    summarize,
 )
 from tests.simulation.models import REPEATS, Design, Latencies, draw_counts
 from tests.simulation.tables import PROMPTS, SEED
@@ -85,7 +85,7 @@ def test_the_models_are_what_they_are_said_to_be() -> None:
     """Simulated rows have the rate, and repeats of a prompt the correlation, that the truth is taken from."""
     design = Design(n_prompts=2000, repeats="5", resemblance=0.5)
     (counts,) = draw_counts(np.random.default_rng(SEED), design, 0.3, 1).tolist()
-    rate = summarise(rows_of(counts, design.sizes.tolist())).passed
+    rate = summarize(rows_of(counts, design.sizes.tolist())).passed
 
     assert rate.rate == pytest.approx(0.3, abs=0.03)
     # 10,000 cells by a design effect of 1 + 4 * 0.5.

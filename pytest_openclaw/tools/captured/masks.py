@@ -22,7 +22,7 @@ _PATTERNS = (
     (re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.-]+\w"), "<address>"),
 )
 _DOCS = re.compile(r"^Docs: (.+?)[/\\]docs$", re.MULTILINE)
-# As words they stand in any prompt, and name nobody.
+# As words they are in any prompt, and identify no user.
 _COMMON = frozenset({"root", "user", "admin", "agent", "host", "system", "localhost", "openclaw", "runner"})
 
 
@@ -31,7 +31,7 @@ class Masks:
     """What is known to be personal.
 
     Attributes:
-        paths: a path → what stands for it, such as `<workspace>`.
+        paths: a path → its placeholder, such as `<workspace>`.
         host: the machine's name, with or without its domain.
         user: the user's name.
         secrets: texts that must not be seen at all.
@@ -43,7 +43,7 @@ class Masks:
     secrets: tuple[str, ...] = ()
 
     def text(self, text: str) -> str:
-        """Return a text in which placeholders stand for all of it."""
+        """Return a text with placeholders for all of it."""
         for secret in self.secrets:
             text = text.replace(secret, "<key>") if secret else text
         if package := _DOCS.search(text):

@@ -91,13 +91,13 @@ def deferred_in(system: str) -> tuple[str, ...]:
 
 
 def _tool(entry: Mapping[str, Any]) -> Tool:
-    told = entry.get("function", entry)  # Responses has no object within the object
-    if not isinstance(told, dict) or not isinstance(name := told.get("name"), str) or not name:
+    described = entry.get("function", entry)  # Responses has no object within the object
+    if not isinstance(described, dict) or not isinstance(name := described.get("name"), str) or not name:
         raise ValueError("a tool of it has no name")
-    parameters = told.get("parameters")
+    parameters = described.get("parameters")
     if not isinstance(parameters, dict):
         parameters = {"type": "object", "properties": {}}
-    description = told.get("description")
+    description = described.get("description")
     return Tool(
         name=name,
         description=description if isinstance(description, str) else "",

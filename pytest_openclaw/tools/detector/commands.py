@@ -1,6 +1,6 @@
 """Names that the text detector knows, and what looks like the arguments of a command.
 
-The detector needs them only where a text leaves doubt: `"ps aux"` is a command and `"free will"` is
+The detector needs them only where a text is ambiguous: `"ps aux"` is a command and `"free will"` is
 not, though both are two plain words in quotes.
 """
 

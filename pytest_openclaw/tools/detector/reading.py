@@ -107,7 +107,7 @@ def _in_quotes(text: str) -> Iterator[Found]:
 
 
 def _up_to(mark: str, text: str) -> str:
-    """What stands before `mark` on the first line of `text`."""
+    """The text before `mark` on the first line of `text`."""
     return text.partition("\n")[0].partition(mark)[0]
 
 

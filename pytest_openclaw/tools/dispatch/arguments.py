@@ -39,7 +39,7 @@ _BROKEN = object()
 
 
 class _Undefined:
-    """Stands for a key that JavaScript has without a value: it is there, and of no type."""
+    """Marks a key that JavaScript has without a value: it is there, and of no type."""
 
     def __deepcopy__(self, memo: object) -> _Undefined:
         return self

@@ -1,4 +1,4 @@
-"""What OpenClaw 2026.9.6 makes of a tool call: which tool it reaches, and what the model is told if none.
+"""What OpenClaw 2026.9.6 makes of a tool call: which tool it reaches, and what the model receives if none.
 
 Observed on the released program, over the chat completions API: names need not be exact (`names.py`),
 simple types are converted (`coercion.py`) before the arguments are checked (`complaints.py`). Where
@@ -41,7 +41,7 @@ PATTERNS_S = 0.25
 """For the patterns of a schema, whose steps cannot be counted."""
 MAX_SHOWN_CHARS = 16_000
 MAX_ERRORS = 256
-"""Several may be worded as one complaint; the release tells eight complaints."""
+"""Several may be worded as one complaint; the release sends eight complaints."""
 _MALFORMED = "Provider returned an incomplete or malformed tool call"
 _TOO_LONG = "Exceeded tool-call argument buffer limit"
 
@@ -72,7 +72,7 @@ def dispatch(call: ToolCall, tools: Sequence[Tool]) -> Dispatched:
 
 
 def is_forgotten(made: Dispatched) -> bool:
-    """Whether the model never hears of a call again, nor what was wrong with it: no tool has such a name."""
+    """Whether the model never sees a call again, nor what was wrong with it: no tool has such a name."""
     return made.problem == "unknown_tool" and not is_repeated(made.call.name)
 
 

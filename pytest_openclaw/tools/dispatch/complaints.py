@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
 MAX_COMPLAINTS = 8
-"""The release tells no more of them."""
+"""The release sends no more of them."""
 
 _ORDER = """
     type required additionalProperties dependentRequired dependentSchemas patternProperties properties
@@ -70,14 +70,14 @@ def worded(errors: Iterable[ValidationError]) -> list[str]:
 
 
 def _lines(errors: Iterable[ValidationError]) -> Iterator[str]:
-    told = set()
+    sent = set()
     for error in errors:
         yield from _lines(error.context or ())
         if error.validator in ("required", "additionalProperties"):
             whole = (tuple(error.absolute_path), tuple(error.absolute_schema_path))
-            if whole in told:
+            if whole in sent:
                 continue
-            told.add(whole)
+            sent.add(whole)
         if error.validator == "additionalProperties":
             yield from (f"{_place(error, name)}: schema is false" for name in _unknown(error))
         yield _line(error)

@@ -1,6 +1,6 @@
 """Which of the offered tools OpenClaw 2026.9.6 takes a name for.
 
-A name need not be exact: case and blanks are free, three old names still work, what stands before a
+A name need not be exact: case and blanks are free, three old names still work, the part before a
 dot or a slash is left out (`functions.read`, `tools/exec`), and so are a counter at the end (`read_1`,
 `functions.read:0`) and what a broken tag left behind (`read"`, `read<path`).
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 ALIASES = {"bash": "exec", "apply-patch": "apply_patch", "cron": "automations"}
 MAX_NAME_CHARS = 128
-"""Longer names are taken for nothing, and nobody has to look at all their parts."""
+"""Longer names are taken for nothing, so that not all their parts have to be tried."""
 
 _NAMESPACE = re.compile(r"^(?:functions?|tools?)[./]", re.IGNORECASE)
 _WRAPPER = re.compile(r"^(?:functions?|tools?)[._-]?", re.IGNORECASE)
@@ -40,7 +40,7 @@ def find_name(name: str, offered: Collection[str]) -> str | None:
 
 
 def is_repeated(name: str) -> bool:
-    """Whether an unknown name is told to the model again, with what its call was answered.
+    """Whether an unknown name is sent to the model again, with what its call was answered.
 
     OpenClaw 2026.9.6 leaves a call with any other name out of the next request, as if it had not been made.
     """
@@ -72,7 +72,7 @@ def _ignoring_case(name: str, offered: Collection[str]) -> str | None:
 
 
 def _part(name: str, offered: Collection[str]) -> str | None:
-    """Look for the name, or for what stands behind one of its dots and slashes."""
+    """Look for the name, or for the part behind one of its dots and slashes."""
     guesses = [spelled for guess in _parts(name.strip()) for spelled in (guess, _plain(guess))]
     for guess in guesses:
         if guess in offered:

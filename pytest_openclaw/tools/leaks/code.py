@@ -44,7 +44,7 @@ _WORK_FACTOR = 4
 
 
 def find_code_calls(text: str, known: KnownTools) -> Iterator[Leak]:
-    """Yield the calls that stand on a line of their own, or in a list of calls."""
+    """Yield the calls that are on a line of their own, or in a list of calls."""
     blocks = _Blocks(text)
     budget = _WORK_FACTOR * len(text) + 10_000
     after_last = 0

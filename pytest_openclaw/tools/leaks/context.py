@@ -1,4 +1,4 @@
-"""Tells a written call that a reply makes from one that it only shows: an example, a format, a quotation."""
+"""Separates a call that a reply makes from one that it only shows: an example, a format, a quotation."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _paragraph_before(text: str, leak: Leak) -> str:
 
 
 def _is_inline(text: str, leak: Leak) -> bool:
-    """Whether the call stands in backticks within a line of prose."""
+    """Whether the call is in backticks within a line of prose."""
     before = text[max(0, leak.start - _NEAR) : leak.start].rpartition("\n")[2]
     return before.count("`") % 2 == 1 and "```" not in before and any(char.isalpha() for char in before)
 

@@ -1,7 +1,7 @@
 """Finds the calls that a reply writes into its text, in the form of whatever family trained the model.
 
 Nothing executes such a call: the server's chat template has not turned it into a real one. An
-explanation that shows how a call looks is none; `leak_context` tells the two apart.
+explanation that shows how a call looks is none; `leak_context` distinguishes the two.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _found(answer: str, known: KnownTools) -> list[Leak]:
 
 
 def _outermost(found: list[Leak]) -> list[Leak]:
-    """Drop what stands within another find: the JSON of a tagged call is the same call."""
+    """Drop what is within another find: the JSON of a tagged call is the same call."""
     kept: list[Leak] = []
     for leak in sorted(found, key=lambda leak: (leak.start, -leak.end)):
         if not kept or leak.start >= kept[-1].end:

@@ -22,13 +22,13 @@ _NUMBER = re.compile(r":\d{1,4}$")
 
 @dataclass(frozen=True, kw_only=True)
 class Leak:
-    """A call that stands in a text.
+    """A call that is in a text.
 
     Attributes:
         name: of the tool, as it was offered.
         arguments: as they were written; empty if there are none.
         form: the dialect, such as `hermes`.
-        start, end: where it stands.
+        start, end: where it is.
     """
 
     name: str

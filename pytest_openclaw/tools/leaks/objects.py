@@ -184,7 +184,7 @@ def _keyed_by_tool(value: dict[str, Any], known: KnownTools) -> tuple[Tool, str]
 def _named_before(
     value: dict[str, Any], written: str, before: str, known: KnownTools
 ) -> Iterator[tuple[Tool, str]]:
-    """Read a tool's name that stands directly before its arguments."""
+    """Read a tool's name that is directly before its arguments."""
     named = _ONLY_NAME.search(before)
     if named and (tool := known.find(named[1])) and value and _fits(value, tool):
         yield tool, written

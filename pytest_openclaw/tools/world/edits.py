@@ -1,6 +1,6 @@
 r"""The edits of a world: pieces of a file found, with some tolerance, and replaced.
 
-As in OpenClaw 2026.9.6: line ends are compared as `\n`. A piece that is not there as it stands is looked for
+As in OpenClaw 2026.9.6: line ends are compared as `\n`. A piece that is not found is looked for
 once more without the blanks at the ends of lines, and with quotes, dashes and blanks of every kind alike.
 What is not replaced stays as it was.
 """
@@ -55,7 +55,7 @@ def replace_pieces(path: str, text: str, pairs: Sequence[tuple[str, str]], work:
 
     Raises:
         NotFoundError: a piece is not there.
-        ToolError: it stands there more than once, or two of them overlap.
+        ToolError: it is there more than once, or two of them overlap.
     """
     work.spend(line_steps(text) + text.count("\r"))
     plain = same_ends(text)
@@ -80,7 +80,7 @@ def _spliced(text: str, spans: Sequence[tuple[int, int, str]]) -> str:
 
 
 def _span(path: str, plain: str, folded: _Folded | None, olds: Sequence[str], n: int) -> tuple[int, int, int]:
-    """Where an old text stands, and the number of its edit."""
+    """Where an old text is, and the number of its edit."""
     old = olds[n]
     is_exact = old in plain
     wanted = old if is_exact or folded is None else folded.fold(old)
@@ -128,7 +128,7 @@ class _Folded:
         return _Folded(wanted, self._work).text
 
     def source(self, start: int, end: int) -> tuple[int, int] | None:
-        """Return the span in the source; None if it cannot be told."""
+        """Return the span in the source; None if it is not known."""
         first, last = self._place(start, at_end=False), self._place(end, at_end=True)
         return None if first is None or last is None else (first, last)
 

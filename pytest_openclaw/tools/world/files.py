@@ -120,7 +120,7 @@ def write(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
 
 
 def edit(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
-    """Replace pieces of a file; each must stand there once, and none is replaced unless all are found."""
+    """Replace pieces of a file; each must be there once, and none is replaced unless all are found."""
     place = _place(arguments)
     path = absolute(place)
     text = workspace.text(place)

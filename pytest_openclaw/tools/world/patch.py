@@ -1,8 +1,8 @@
 """The patch format of apply_patch, which OpenClaw has in common with Codex.
 
-A patch stands between `*** Begin Patch` and `*** End Patch` and has sections: `*** Add File:`,
+A patch is between `*** Begin Patch` and `*** End Patch` and has sections: `*** Add File:`,
 `*** Delete File:`, and `*** Update File:` with an optional `*** Move to:` and pieces. A piece may begin with
-`@@`, or with `@@` and a line that stands somewhere before it; its lines begin with a blank (kept), `-` (gone)
+`@@`, or with `@@` and a line that is somewhere before it; its lines begin with a blank (kept), `-` (gone)
 or `+` (new). Lines are looked for as they are, then without blanks behind them, then without blanks around,
 then with quotes, dashes and blanks of every kind alike; they must be there once (OpenClaw 2026.9.6).
 """
@@ -36,7 +36,7 @@ _MOVE, _END_OF_FILE = "*** Move to: ", "*** End of File"
 
 @dataclass
 class _Piece:
-    """Lines that stand together, and what comes in their place."""
+    """Lines that are together, and what comes in their place."""
 
     context: str | None = None
     old: list[str] = field(default_factory=list)
@@ -71,7 +71,7 @@ def patch_files(workspace: Workspace, patch: str) -> str:
     summary = _Summary()
     for section in sections:
         _apply(workspace, section, summary)
-    return summary.told()
+    return summary.text()
 
 
 # --- reading -------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ def _no_header(line: str, number: int) -> str:
 
 
 def _read_line(section: _Section, line: str, number: int) -> int:
-    """Add a line to a section; returns how many pieces it has begun."""
+    """Add a line to a section; returns how many pieces it has started."""
     if section.kind == _ADD and line.startswith("+"):
         section.added.append(line[1:])
         return 0
@@ -129,13 +129,13 @@ def _read_line(section: _Section, line: str, number: int) -> int:
 
 
 def _read_piece_line(section: _Section, line: str, number: int) -> int:
-    begun = 0
+    started = 0
     if line.rstrip() == "@@" or line.startswith("@@ "):
         section.pieces.append(_Piece(context=line[3:].strip() or None))
         return 1
     if not section.pieces or (section.pieces[-1].at_end and line.strip()):
         section.pieces.append(_Piece())
-        begun = 1
+        started = 1
     piece = section.pieces[-1]
     if line.strip() == _END_OF_FILE:
         piece.at_end = True
@@ -152,7 +152,7 @@ def _read_piece_line(section: _Section, line: str, number: int) -> int:
             f"Invalid patch hunk at line {number}: Unexpected line found in update hunk: '{line[:200]}'."
             " Every line should start with ' ' (context line), '+' (added line), or '-' (removed line)"
         )
-    return begun
+    return started
 
 
 # --- applying ------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ class _Summary:
     deleted: dict[str, None] = field(default_factory=dict)
     unchanged: dict[str, None] = field(default_factory=dict)
 
-    def told(self) -> str:
+    def text(self) -> str:
         marks = (("A", self.added), ("M", self.modified), ("D", self.deleted))
         lines = [f"{mark} {path}" for mark, paths in marks for path in paths]
         if self.unchanged and not lines:

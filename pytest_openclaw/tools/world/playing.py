@@ -26,7 +26,7 @@ from pytest_openclaw.tools.world.shell import Exec
 from pytest_openclaw.tools.world.timeouts import timeout_text
 from pytest_openclaw.tools.world.words import rank
 from pytest_openclaw.tools.world.work import MOST_CALLS, OutOfWorkError, n_read, weight_of
-from pytest_openclaw.tools.world.workspace import ToolError, Workspace, pretty, text_of, told, whole_of
+from pytest_openclaw.tools.world.workspace import ToolError, Workspace, error_text, pretty, text_of, whole_of
 from pytest_openclaw.types.tool_calls import Dispatched
 from pytest_openclaw.types.worlds import WorldState
 
@@ -119,9 +119,9 @@ class Playing:
         return self._made.get(call) or Dispatched(call=call)
 
     def answer(self, call: ToolCall) -> str:
-        """Return what the model is told of a call, and do in the world what the call does.
+        """Return what the model receives for a call, and do in the world what the call does.
 
-        The empty text stands for nothing at all; see `dispatch.is_forgotten`.
+        The empty text means nothing at all; see `dispatch.is_forgotten`.
 
         Raises:
             OpenClawError: a pattern or schema of the suite cannot be decided in its time.
@@ -156,13 +156,13 @@ class Playing:
             return _TOO_MANY
         self._workspace.work.begin_call()
         try:
-            text = self._told(made)
+            text = self._result(made)
         except OutOfWorkError:
             self._timed_out.append(self._n_calls - 1)
             text = timeout_text(made)
         return _bounded(valid_text(text))
 
-    def _told(self, made: Dispatched) -> str:
+    def _result(self, made: Dispatched) -> str:
         if not made.is_executed or made.tool is None or made.arguments is None:
             return "" if is_forgotten(made) else made.message
         try:
@@ -172,10 +172,10 @@ class Playing:
                     return self._carry(made, inner)
             return self._play(made.tool, valid_value(dict(made.arguments)))
         except ToolError as error:
-            return told(made.tool, str(error))
+            return error_text(made.tool, str(error))
 
     def _carry(self, made: Dispatched, inner: Dispatched) -> str:
-        """Return what the bridge tells of the call that it carries."""
+        """Return what the bridge answers for the call that it carries."""
         if inner.tool is None:
             raise ToolError(_unknown(made))
         name = id_of(inner.tool)
@@ -196,8 +196,8 @@ class Playing:
         scripted = self._scripted(tool, arguments)
         if tool in _SENDS:
             n_sent = len(self._sent)
-            told_of_it = self._send(tool, arguments)
-            return told_of_it if scripted is None or len(self._sent) == n_sent else scripted
+            answer_to_send = self._send(tool, arguments)
+            return answer_to_send if scripted is None or len(self._sent) == n_sent else scripted
         if scripted is not None:
             return scripted
         if tool in self._played:

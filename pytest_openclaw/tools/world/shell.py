@@ -55,7 +55,7 @@ class Exec:
         self._commands = commands
 
     def answer(self, arguments: Mapping[str, Any]) -> str:
-        """Return what OpenClaw tells of a command.
+        """Return what OpenClaw answers for a command.
 
         Raises:
             OpenClawError: a suite's pattern cannot be decided.

@@ -33,7 +33,7 @@ class Simple:
     Attributes:
         source: as it was written, up to the first redirection.
         output: where its output goes; None leaves it.
-        input: what it reads instead of the pipe; a file is told by `input_file`.
+        input: what it reads instead of the pipe; `input_file` names a file.
         is_quiet: its complaints are thrown away.
     """
 

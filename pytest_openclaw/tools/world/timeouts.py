@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.tools.world.workspace import told
+from pytest_openclaw.tools.world.workspace import error_text
 
 if TYPE_CHECKING:
     from pytest_openclaw.types.tool_calls import Dispatched
@@ -26,7 +26,7 @@ def timeout_text(made: Dispatched) -> str:
     The words for commands are those in `formatExecFailureReason` of its `bash-tools.exec-runtime`.
     """
     if made.tool != "exec":
-        return told(made.tool or made.call.name, f"{made.tool} timed out")
+        return error_text(made.tool or made.call.name, f"{made.tool} timed out")
     seconds = (made.arguments or {}).get("timeoutSeconds", _COMMAND_S)
     after = f" after {seconds} seconds" if isinstance(seconds, int | float) and seconds > 0 else ""
     return f"Command timed out{after}.\n\n{_GUIDANCE}"

@@ -24,10 +24,10 @@ _SCRATCH = (
 
 
 class ToolError(Exception):
-    """A tool cannot do what it was asked; its text is told to the model."""
+    """A tool cannot do what it was asked; its text is sent to the model."""
 
 
-def told(tool: str, error: str) -> str:
+def error_text(tool: str, error: str) -> str:
     """Return an error of a tool in the form in which OpenClaw hands it to the model."""
     return pretty({"status": "error", "tool": tool, "error": error})
 
@@ -95,7 +95,7 @@ class Workspace:
         """Write a file.
 
         Raises:
-            ToolError: it is a folder, stands below a file, or there is no room for it.
+            ToolError: it is a folder, is below a file, or there is no room for it.
         """
         if self.is_folder(place):
             raise ToolError("not a file")

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_openclaw.stats.compare import ComparedRuns
 from pytest_openclaw.stats.groups import group_records
-from pytest_openclaw.stats.summarising import summarise_run
+from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.stats.summary import Summary
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.settings import Gates
@@ -122,6 +122,6 @@ def summary_of(
     """The summary of a run that selected as many cells as there are rows, unless it says otherwise."""
     groups_of = group_records(records)
     n_selected = n_selected or {target: len(rows) for target, rows in groups_of.items()}
-    return summarise_run(
+    return summarize_run(
         records, n_selected, gates, {}, run_id="20261121_233059", generated_at_ms=0, comparison=comparison
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_openclaw.stats.groups import Snapshots, summarise_group
+from pytest_openclaw.stats.groups import Snapshots, summarize_group
 from pytest_openclaw.stats.routing import Candidate, Proof, Proofs
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.targets import Target
@@ -28,7 +28,7 @@ def rows_of(tier: int, one: Target, **changes: Any) -> list[Record]:
 def candidate(model: str, rows: list[Record], one: Target | None = None, **changes: Any) -> Candidate:
     """A candidate with these rows, called `ollama/<model>` and served near by."""
     given = {
-        "group": summarise_group(one or target(model), rows, Snapshots(), n_targets=1),
+        "group": summarize_group(one or target(model), rows, Snapshots(), n_targets=1),
         "ref": f"ollama/{model}",
         "is_local": True,
         "proofs": Proofs(tools={}),

@@ -219,7 +219,7 @@ def test_another_model_that_answers_is_another_serving(heeds: bool, n: int) -> N
     base = [*cells("+", effective_model="m-1"), *cells("+", repeat=2)]
     candidate = [*cells("+", effective_model="m-2"), *cells("+", repeat=2, effective_model="m-2")]
 
-    compared = compare(base, candidate, obstacles=Obstacles(heeds_answering_model=heeds))
+    compared = compare(base, candidate, obstacles=Obstacles(with_answering_model=heeds))
 
     assert compared.targets[0].verdicts.n_cells == n
     assert [(one.reason, one.detail) for one in compared.set_aside] == (

@@ -78,7 +78,7 @@ NESTED = {"edits": {"type": "array", "items": {"type": "object", "properties": {
 )
 def test_a_change_is_found(before: Tool, now: Tool, found: dict[str, Any]) -> None:
     """Each kind of change stands in its own field, and nothing else is said."""
-    change = compare_tools(before, now, heeds_words=True)
+    change = compare_tools(before, now, with_words=True)
 
     assert change is not None
     fields = ("added", "removed", "retyped", "required", "optional", "reworded")
@@ -89,8 +89,8 @@ def test_without_the_releases_words_only_what_calls_take_counts() -> None:
     """The catalogue that ships has descriptions of its own."""
     before, now = _tool({"a": STRING}), _tool({"a": {**STRING, "description": "New."}}, words="New.")
 
-    assert compare_tools(before, now, heeds_words=False) is None
-    assert compare_tools(now, now, heeds_words=True) is None
+    assert compare_tools(before, now, with_words=False) is None
+    assert compare_tools(now, now, with_words=True) is None
 
 
 def test_a_surface_is_compared() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_openclaw.stats.gates import GateResult
-from pytest_openclaw.stats.summarising import summarise_run
+from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.types.settings import Gates
 from pytest_openclaw.types.targets import Target
 from tests.unit.reports.summaries import TARGET
@@ -23,7 +23,7 @@ def _gate(
     selected = {TARGET: n_selected or len(rows)}
     unfinished: frozenset[Target] = frozenset(selected if selected[TARGET] > len(rows) else ())
     comparison = compare(cells(base), rows, unfinished=unfinished) if with_baseline else None
-    (result,) = summarise_run(
+    (result,) = summarize_run(
         rows, selected, GATES, {}, run_id="r", generated_at_ms=0, comparison=comparison
     ).gates
     return result
@@ -61,7 +61,7 @@ def test_a_fault_is_counted_both_ways() -> None:
             replace(one, availability_status="error") if one.failure_type else one for one in cells(candidate)
         ]
         comparison = compare(cells("+" * len(candidate)), rows)
-        return summarise_run(
+        return summarize_run(
             rows, {TARGET: len(rows)}, GATES, {}, run_id="r", generated_at_ms=0, comparison=comparison
         ).gates[0]
 

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_openclaw.stats.findings import known_failures, missed_by_all, slowest
 from pytest_openclaw.stats.gates import check_gates, overall
-from pytest_openclaw.stats.groups import Snapshots, group_records, summarise_group
+from pytest_openclaw.stats.groups import Snapshots, group_records, summarize_group
 from pytest_openclaw.stats.intervals import Interval
 from pytest_openclaw.stats.summary import Summary, summary_to_json
 from pytest_openclaw.types.documents import load_schema
@@ -41,7 +41,7 @@ def _record(**changes: Any) -> Record:
 
 
 def _group(*records: Record) -> Any:
-    return summarise_group(TARGET, records, Snapshots(), n_targets=1)
+    return summarize_group(TARGET, records, Snapshots(), n_targets=1)
 
 
 def test_a_row_round_trips() -> None:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.json_lines import line_of
 from pytest_openclaw.recording.run_directory import RunDirectory
-from pytest_openclaw.stats.summarising import summarise_run
+from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.stats.summary import summary_to_json
 from pytest_openclaw.stored import rewriting
 from pytest_openclaw.stored.merging import Merged, merge_parts
@@ -140,7 +140,7 @@ def test_shards_of_a_run_are_that_run(records: list[Record], hands: list[int]) -
         for target in dict.fromkeys(one.target for one in records)
     }
     expected = summary_to_json(
-        summarise_run(records, n_selected, gates, {}, run_id="whole", generated_at_ms=NOW_MS)
+        summarize_run(records, n_selected, gates, {}, run_id="whole", generated_at_ms=NOW_MS)
     )
     assert sorted(lines) == sorted(line_of(to_row(one)) for one in records)
     assert _by_target(summary) == _by_target(json.loads(json.dumps(expected)))

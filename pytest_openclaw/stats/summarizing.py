@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.stats.findings import known_failures, missed_by_all, slowest
 from pytest_openclaw.stats.gates import check_gates, overall, unmatched
-from pytest_openclaw.stats.groups import Snapshots, group_records, summarise_group
+from pytest_openclaw.stats.groups import Snapshots, group_records, summarize_group
 from pytest_openclaw.stats.summary import Summary
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.targets import Target
 
 
-def summarise_run(
+def summarize_run(
     records: Sequence[Record],
     n_selected: Mapping[Target, int],
     gates: Gates,
@@ -43,7 +43,7 @@ def summarise_run(
     """
     groups_of = group_records(records)
     groups = tuple(
-        summarise_group(
+        summarize_group(
             target, groups_of.get(target, ()), snapshots.get(target, Snapshots()), n_targets=len(n_selected)
         )
         for target in n_selected
