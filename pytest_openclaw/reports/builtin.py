@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Report(Protocol):
-    """A file of the run directory that tells of the whole run: `summary.md`, and what plugins bring."""
+    """A file of the run directory about the whole run: `summary.md`, and those of plugins."""
 
     @property
     def name(self) -> str:
@@ -70,7 +70,7 @@ class NamedReport:
 
 
 def built_in() -> tuple[NamedReport, ...]:
-    """Return the reports that every run has, whoever else brings some."""
+    """Return the reports that every run has."""
     made = [report() for report in BUILTIN]
     return tuple(
         NamedReport(claimant="pytest_openclaw", name=report.name, render=report.render) for report in made

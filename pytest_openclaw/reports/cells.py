@@ -64,7 +64,7 @@ class Opened:
     Attributes:
         thinking, answer: of a single question.
         calls: of a single question: `name`, `arguments`, the `problem` if it would not be executed, and
-            what else is to be `told` of it.
+            what else is to be shown of it.
     """
 
     thinking: str = ""
@@ -73,7 +73,7 @@ class Opened:
 
 
 def render_cell(name: str, record: Record, prompt: JsonObject, opened: Opened) -> list[str]:
-    """Return the lines that tell everything of a cell, its texts in full.
+    """Return the lines that show everything of a cell, its texts in full.
 
     Args:
         name: as pytest shows it.
@@ -123,7 +123,7 @@ def _facts(record: Record, prompt: JsonObject) -> Iterator[tuple[str, str]]:
     if record.ended_by and record.ended_by in ENDS:
         yield "ended", ENDS[record.ended_by]
     yield "times", ", ".join(_times(record))
-    yield "tokens", ", ".join(_tokens(record)) or "not told"
+    yield "tokens", ", ".join(_tokens(record)) or "not reported"
     yield "asked", ", ".join(_asking(record))
     if record.finish_reason:
         yield "finish", record.finish_reason
@@ -186,14 +186,14 @@ def _asking(record: Record) -> Iterator[str]:
 
 
 def _turn(number: int, turn: Mapping[str, Any]) -> Iterator[str]:
-    told = [render_ms(turn.get("e2e_ms")), f"TTFT {render_ms(turn.get('ttft_ms'))}"]
-    told += [
+    shown_text = [render_ms(turn.get("e2e_ms")), f"TTFT {render_ms(turn.get('ttft_ms'))}"]
+    shown_text += [
         f"{turn[key]} {what}"
         for key, what in (("input_tokens", "in"), ("output_tokens", "out"))
         if turn.get(key) is not None
     ]
     yield ""
-    yield f"turn {number}  ({', '.join(told)})"
+    yield f"turn {number}  ({', '.join(shown_text)})"
     for label, text in (("thinking", turn.get("reasoning")), ("text", turn.get("text"))):
         if text:
             yield f"{INDENT}{label}"
@@ -220,6 +220,6 @@ def _text(label: str, text: str | None) -> Iterator[str]:
 
 
 def _indented(text: str, depth: int) -> Iterator[str]:
-    # By line feeds alone: `printable` spells out whatever else could end a line.
+    # By line feeds alone: `printable` escapes every other end of a line.
     for line in printable(text).rstrip("\n").split("\n") if text else ():
         yield f"{INDENT * depth}{line}" if line else ""

@@ -21,7 +21,7 @@ def render_columns(
         rows: printable texts; those of the column that shrinks may be anything.
         on_the_left: of each column, whether its texts begin where it does; else they end where it does.
         most: the width of the column that shrinks is never more.
-        shrinks: which one does, by cutting the middle out.
+        shrinks: which one does, by leaving the middle out.
     """
     others = sum(width + 1 for n, width in enumerate(_widths(rows)) if n != shrinks)
     width = max(1, min(most, WIDTH - others))

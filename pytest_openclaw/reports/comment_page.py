@@ -19,7 +19,7 @@ _AS_THEY_ARE = frozenset(string.ascii_letters + string.digits + " ,-()/%+=;")
 def code(text: str, width: int = 160) -> str:
     """Return a foreign text as code on one line.
 
-    Within `<code>` GitHub mentions nobody and links no issue, commit or address. Whatever has a meaning in
+    Within `<code>` GitHub mentions no user and links no issue, commit or address. Whatever has a meaning in
     Markdown or HTML is a numeric character reference, which has none: no table bar, no tag, no end of code.
     """
     line = one_line(text, width)

@@ -20,7 +20,7 @@ FORM_WIDTH = 60
 def render_drift(drifts: Sequence[Drift]) -> list[str]:
     """Return a line for each surface, and what has changed there; what is said once is not repeated."""
     lines: list[str] = []
-    told: dict[str, str] = {}
+    shown_text: dict[str, str] = {}
     for drift in drifts:
         lines.append(_head(drift))
         lines += listed("new", drift.added)
@@ -33,7 +33,7 @@ def render_drift(drifts: Sequence[Drift]) -> list[str]:
             continue
         again: dict[str, list[str]] = {}
         for change in drift.changed:
-            first = told.setdefault(repr(change), drift.surface)
+            first = shown_text.setdefault(repr(change), drift.surface)
             if first == drift.surface:
                 lines += _change(change)
             else:

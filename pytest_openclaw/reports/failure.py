@@ -87,12 +87,12 @@ def render_failure(
 
 
 def _call(made: Dispatched) -> str:
-    """A native call, and what OpenClaw would tell the model about it."""
+    """A native call, and what OpenClaw would answer the model."""
     called = f"{made.call.name} {made.call.arguments}".strip()
-    told = made.message or "; ".join(made.notes)
+    shown_text = made.message or "; ".join(made.notes)
     lines = [_block("call", one_line(called, CALL_WIDTH), CALL_WIDTH)]
-    if told:
-        lines.append(_block("", f"-> {shorten(told, RESULT_WIDTH)}", RESULT_WIDTH + 3))
+    if shown_text:
+        lines.append(_block("", f"-> {shorten(shown_text, RESULT_WIDTH)}", RESULT_WIDTH + 3))
     return "\n".join(lines)
 
 

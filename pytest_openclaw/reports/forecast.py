@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.stats.forecast import Forecast, Line, Sum
 
-TITLE = "openclaw: what would be asked (nobody was called)"
+TITLE = "openclaw: what would be asked (no request was sent)"
 WIDTH = 80
 LABEL_WIDTH = 18
 LEAST_WIDTH = 12

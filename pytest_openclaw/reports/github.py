@@ -32,10 +32,10 @@ def render_annotations(summary: Summary, places: Mapping[tuple[str, str], tuple[
         ruling = "failed" if gate.ruling == "failed" else "no verdict"
         yield _command("error", f"{gate.gate}, {gate.target}: {ruling}", gate.reason)
     missed = list(summary.missed)
-    told = missed if len(missed) <= MOST else missed[: MOST - 1]
-    for one in told:
+    shown_text = missed if len(missed) <= MOST else missed[: MOST - 1]
+    for one in shown_text:
         yield _missed(one, places.get((one.suite, one.prompt_id)))
-    if rest := len(missed) - len(told):
+    if rest := len(missed) - len(shown_text):
         yield _command("warning", f"{rest} more prompts missed", "summary.md and report.html list them")
 
 

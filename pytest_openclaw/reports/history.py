@@ -41,7 +41,7 @@ class Entry:
         ended_at_ms: when the run ended, or wrote its last row.
         kind: where its rows come from.
         group: the figures, as in `summary.json`.
-        prompts: tells two selections of prompts apart.
+        prompts: distinguishes two selections of prompts.
         has_other_prompts: whether they are others than in the target's run before; None in its first.
     """
 

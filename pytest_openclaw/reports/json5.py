@@ -23,7 +23,7 @@ def render_object(value: JsonObject, path: Path, comments: Mapping[Path, Sequenc
 
     Args:
         value: objects in it are written line by line, other values on one.
-        path: where it stands, from the outermost object.
+        path: where it is, from the outermost object.
         comments: finished lines, by place.
     """
     indent = "  " * len(path)

@@ -20,7 +20,7 @@ CELL_FIELDS = (
     "e2e_ms", "ttft_ms", "tokens_per_s", "input_tokens", "output_tokens", "cost_usd",
     "attempts", "finish_reason", "effective_model", "tool_calls", "tool_use_success", "tool_outcome",
 )  # fmt: skip
-"""Fields of a row that are short and that people filter by; the answer itself stands in results.jsonl."""
+"""Fields of a row that are short and that people filter by; the answer itself is in results.jsonl."""
 
 
 def cell_properties(outcome: Record | object) -> list[tuple[str, str]]:

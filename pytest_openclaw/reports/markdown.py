@@ -120,8 +120,12 @@ def _row(group: Group) -> list[str]:
 
 def _cost(summary: Summary) -> Iterable[str]:
     if (budget := summary.budget) is not None:
-        told = f"{render_usd(budget.spent_usd)} of a budget of {render_usd(budget.budget_usd)} spent"
-        yield f"- {told}; cells not asked: {budget.n_not_asked}" if budget.n_not_asked else f"- {told}"
+        shown_text = f"{render_usd(budget.spent_usd)} of a budget of {render_usd(budget.budget_usd)} spent"
+        yield (
+            f"- {shown_text}; cells not asked: {budget.n_not_asked}"
+            if budget.n_not_asked
+            else f"- {shown_text}"
+        )
     for group in summary.groups:
         if group.cost_usd:
             tokens = f"{group.input_tokens or 0} tokens in, {group.output_tokens or 0} out"
@@ -139,7 +143,7 @@ def _latency(groups: Sequence[Group]) -> Iterable[str]:
     ]
     yield _table(rows, LATENCY_HEADERS)
     yield ""
-    yield "Behind each figure stands its 95 % interval; ? where too few cells tell one."
+    yield "Each figure is followed by its 95 % interval; ? where there are too few cells."
     yield ""
     for group in measured:
         # Latency and TTFT lack the same, as long as every reply was streamed.
@@ -154,7 +158,7 @@ def _repeats(groups: Sequence[Group]) -> Iterable[str]:
         return
     yield _table(rows, REPEATS_HEAD)
     yield ""
-    yield from (f"- {_cell(label)}: {_cell(told)}" for label, told in flips_of(groups))
+    yield from (f"- {_cell(label)}: {_cell(shown_text)}" for label, shown_text in flips_of(groups))
 
 
 def _noted(group: Group) -> Iterable[str]:
@@ -185,7 +189,7 @@ def _tier(use: ToolUse) -> str:
         f"succeeded {EVIDENCE[use.evidence or 'text']}, 95 % interval {render_interval(use.interval_95)}."
     ]
     if use.is_repeated:
-        sentences.append(f"Repeats tell as much as {use.n_effective:.0f} independent cells.")
+        sentences.append(f"Repeats are worth as much as {use.n_effective:.0f} independent cells.")
     if said := render_early_stopping(use, "it"):
         sentences.append(f"{said}.")
     if said := render_cap(use):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def render_usd(usd: float | None) -> str:
-    """Return `12.40 USD`, or three digits that tell something: `0.00123 USD`."""
+    """Return `12.40 USD`, or three significant digits: `0.00123 USD`."""
     if usd is None:
         return DASH
     if usd == 0 or usd >= 1:

@@ -3,10 +3,10 @@
 OpenClaw refuses a whole config for one key that it does not know, so `KEYS` lists all that is ever written.
 What is not written, and why:
 
-- `models.providers.<id>.models`, where `compat.supportsTools` stands, is an array: a patch replaces it, and
+- `models.providers.<id>.models`, where `compat.supportsTools` is, is an array: a patch replaces it, and
   OpenClaw refuses one that would lose entries.
 - `agents.defaults.model` is the user's choice, and its `fallbacks` are an array too.
-- Addresses, headers and keys are nobody's business here.
+- Addresses, headers and keys are not used here.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ LATEST_RELEASE = "2026.9.6"
 
 # What OpenClaw's own security audit asks for where a small model has no sandbox (`models.small_params`).
 DENIED_NEAR_BY = ("group:web", "browser")
-# Its tool search is no part of a policy: it is sent to whoever has any tool, unless it is denied by name.
-# Denied, the allowed tools are sent themselves, which is how they were proven.
+# Its tool search is no part of a policy: it is sent to every model that has any tool, unless it is denied by
+# name. Denied, the allowed tools are sent themselves, which is how they were proven.
 BRIDGES = ("tool_search", "tool_describe", "tool_call", "tool_search_code")
 # Who is allowed the one gets the other too.
 _BRINGS = {"write": "apply_patch"}
@@ -91,13 +91,13 @@ def _policy(route: Route) -> JsonObject:
     near_by = DENIED_NEAR_BY if route.is_local else ()
     if route.role == "all":
         return {"profile": "coding", **({"deny": list(near_by)} if near_by else {})}
-    # An empty `allow` forbids nothing, and the smallest profile leaves tools that nobody has proven.
+    # An empty `allow` forbids nothing, and the smallest profile leaves tools that no target has proven.
     if route.role == "none" or not route.proven_tools:
         return {"deny": [EVERY_TOOL]}
     proven = route.proven_tools
-    brought = [other for one, other in _BRINGS.items() if one in proven and other not in proven]
-    # An older entry's `alsoAllow` would give more than was proven, and stands in no entry beside `allow`.
-    return {"allow": proven, "alsoAllow": None, "deny": [*near_by, *brought, *BRIDGES]}
+    implied = [other for one, other in _BRINGS.items() if one in proven and other not in proven]
+    # An older entry's `alsoAllow` would give more than was proven, and is in no entry beside `allow`.
+    return {"allow": proven, "alsoAllow": None, "deny": [*near_by, *implied, *BRIDGES]}
 
 
 def _leaves(value: Any, path: Path) -> Iterator[Path]:

@@ -96,8 +96,8 @@ def _heading(routing: Routing, origin: Origin, file: str, *, is_empty: bool) -> 
             "here has none. Lists are replaced: if an entry of yours denies more tools than the one here, "
             "add them here. Every provider/model must be one of `openclaw models list`."
         )
-    for told in origin.shortcomings:
-        yield from comment(f"WARNING: {told}. The evidence is that of the cells that were asked.")
+    for shown_text in origin.shortcomings:
+        yield from comment(f"WARNING: {shown_text}. The evidence is that of the cells that were asked.")
     for route in routing.routes:
         if route.role == "unsettled":
             yield "//"
@@ -119,7 +119,7 @@ def _comments(routing: Routing) -> dict[Path, list[str]]:
         if route.role != "unsettled"
     }
     defaults = ("agents", "defaults")
-    # It stands there if any of them holds less than all.
+    # It is there if any of them holds less than all.
     comments[*defaults, "models"] = comment(
         "In code mode OpenClaw gives a model JavaScript to run, whatever its policy denies. Written by hand "
         "into a config that OpenClaw has not written yet, this list would allow no other models."
@@ -143,8 +143,8 @@ def _comments(routing: Routing) -> dict[Path, list[str]]:
 
 
 def _fastest(what: str, proofs: Mapping[str, Proof]) -> list[str]:
-    told = "; ".join(f"{label} {_proof(proof)}" for label, proof in proofs.items())
-    return comment(f"The fastest of the models without tools that get enough {what} right: {told}.")
+    shown_text = "; ".join(f"{label} {_proof(proof)}" for label, proof in proofs.items())
+    return comment(f"The fastest of the models without tools that get enough {what} right: {shown_text}.")
 
 
 def _each_evidence(route: Route) -> Iterator[str]:
@@ -168,8 +168,8 @@ def _evidence(candidate: Candidate) -> Iterator[str]:
         yield from comment(f"{restraint}outcomes: {ends}; p50 {render_ms(group.latency_ms['p50'])}.", 1)
     elif use.evidence == "text":
         yield from comment("A tier of text alone never grants tools: OpenClaw runs no call in a text.", 1)
-    for told in _said_of(group):
-        yield from comment(f"{told}.", 1)
+    for shown_text in _said_of(group):
+        yield from comment(f"{shown_text}.", 1)
     for remark in candidate.remarks:
         yield from comment(f"Check: {remark}.", 1)
 
@@ -206,8 +206,8 @@ def _said_of(group: Group) -> Iterator[str]:
 def _reasons(route: Route) -> Iterator[str]:
     holds_some = route.role == "some" and bool(route.proven_tools)
     if route.role == "some":
-        yield from _tools_told(route)
-        yield from comment("Never for subagents; it may stand in agents.defaults.model.fallbacks.")
+        yield from _proven_tools(route)
+        yield from comment("Never for subagents; it may be in agents.defaults.model.fallbacks.")
     if holds_some:
         yield from comment(
             "OpenClaw's tool search is denied, so that these tools are sent themselves, and none beside them."
@@ -221,13 +221,13 @@ def _reasons(route: Route) -> Iterator[str]:
         yield from comment("No tool is sent; the profile minimal would leave session_status and gateway.")
 
 
-def _tools_told(route: Route) -> Iterator[str]:
+def _proven_tools(route: Route) -> Iterator[str]:
     rule = f"at least {PROVEN_CELLS} right cells and {PROVEN_PERCENT} %"
     proven = route.proven_tools
     yield from comment(f"Proven tools, by {rule}: {', '.join(proven) or 'none'}.")
     for candidate in route.candidates:
-        told = ", ".join(f"{name} {_proof(proof)}" for name, proof in candidate.proofs.tools.items())
-        yield from comment(f"{candidate.label}: {told or 'no tool of OpenClaw was asked for'}.", 1)
+        shown_text = ", ".join(f"{name} {_proof(proof)}" for name, proof in candidate.proofs.tools.items())
+        yield from comment(f"{candidate.label}: {shown_text or 'no tool of OpenClaw was asked for'}.", 1)
 
 
 def _proof(proof: Proof) -> str:

@@ -37,13 +37,13 @@ HEADERS = ("target", "pass", "", "p50", "p95", "TTFT", "tok/s", "USD", "tier", "
 ON_THE_LEFT = (True, False, False, False, False, False, False, False, True, False)
 COST = HEADERS.index("USD")
 RULINGS = {"failed": "gate FAILED", "no_verdict": "gate NO VERDICT", "passed": "gate passed"}
-"""Labels of gates, in the order in which they are told."""
+"""Labels of gates, in the order in which they are printed."""
 
-COLOURS = {
+COLORS = {
     "gate FAILED": "red", "gate NO VERDICT": "yellow", "gate passed": "green",
     "no verdict": "yellow", "worse": "red", "better": "green", "interrupted": "yellow",
 }  # fmt: skip
-"""Of labels, where pytest uses colours."""
+"""Of labels, where pytest uses colors."""
 
 
 def render_terminal(
@@ -54,7 +54,7 @@ def render_terminal(
     Args:
         summary: the run's.
         where: the path of `summary.md`, as the user would type it.
-        resume: the command that goes on with the run; shown, on one line, if there is something left to ask.
+        resume: the command that continues the run; shown, on one line, if there is something left to ask.
         notes: further findings, each a label and a text.
     """
     lines = [*_table(summary)]
@@ -68,13 +68,13 @@ def render_terminal(
 
 
 def markup_of(line: str) -> tuple[str, dict[str, bool]]:
-    """Return the label of a line and how it is coloured; an empty one if it has no colour."""
+    """Return the label of a line and how it is colored; an empty one if it has no color."""
     label = line[:LABEL_WIDTH].rstrip()
-    return (label, {COLOURS[label]: True}) if label in COLOURS else ("", {})
+    return (label, {COLORS[label]: True}) if label in COLORS else ("", {})
 
 
 def render_complaints(complaints: Sequence[str]) -> list[str]:
-    """Return the lines that tell what plugins did wrong, such as a report that broke."""
+    """Return the lines that say what plugins did wrong, such as a report that broke."""
     lines = []
     for text in complaints:
         wrapped = textwrap.wrap(one_line(text, LONGEST_COMPLAINT), WIDTH - LABEL_WIDTH)

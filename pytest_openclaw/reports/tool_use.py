@@ -32,7 +32,7 @@ def render_early_stopping(use: ToolUse, what: str) -> str | None:
         return None
     kind = "" if use.capped_by else "tool "
     cells = render_cells(use.cells_to_settle, f"more {kind}")
-    # Further repeats of the same prompts tell less than their number.
+    # Further repeats of the same prompts count for less than their number.
     others = " of other prompts" if use.is_repeated else ""
     how = "without a miss" if use.tier == 1 else "at these rates" if use.capped_by else "at this rate"
     return f"{cells}{others} {how} would settle {what}"
@@ -60,7 +60,7 @@ def render_miss(use: ToolUse, outcome: ToolOutcome) -> str:
 
 
 def render_strain(group: Group) -> str | None:
-    """Say what a target bears and where it breaks; None if nothing was made harder."""
+    """Say what pressure a target withstands and where it breaks; None if nothing was made harder."""
     if group.holds_to is None or group.breaks_at is None or not _is_answered(group):
         return None
     holds, breaks = _load(group.holds_to), _load(group.breaks_at)

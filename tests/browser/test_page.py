@@ -62,7 +62,7 @@ def test_the_page_tells_the_run(open_page: Opener, made_run: Path) -> None:
     ]
     assert page.locator("main > div > section > h2, #cells > h2").all_inner_texts() == [
         "Which model may hold the tools?",
-        "What stands out",
+        "Findings",
         "Every prompt on every target",
         "How long it took",
         "Asked again",

@@ -31,7 +31,6 @@ NOT_YET: tuple[str, ...] = (
     "pytest_openclaw/plugin.py",
     "pytest_openclaw/providers",
     "pytest_openclaw/recording",
-    "pytest_openclaw/reports",
     "pytest_openclaw/session",
     "pytest_openclaw/stored",
     "pytest_openclaw/suites",

@@ -82,7 +82,7 @@ def files(folder: Path) -> dict[str, int]:
 
 def table(session: Any) -> dict[str, list[str]]:
     """The lines of the table: target → figures."""
-    lines = session.text.partition("nobody was called")[2].partition("based on")[0].splitlines()
+    lines = session.text.partition("no request was sent")[2].partition("based on")[0].splitlines()
     rows = [re.split(r"\s{2,}", line.strip()) for line in lines[2:] if line.strip()]
     return {target: figures for target, *figures in rows}
 
@@ -200,7 +200,7 @@ def test_a_suite_that_cannot_be_read_is_told(project: Any) -> None:
 
     assert session.status == 1
     assert "P1" in session.text
-    assert "nobody was called" not in session.text
+    assert "no request was sent" not in session.text
 
 
 def test_an_unreadable_run_is_left_out(plain_project: Any) -> None:

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 _SETTINGS = ("repeat", "until_conclusive", "stream", "temperature", "timeout_s", "retries", "verdict")
 _SERVER = ("server", "server_version", "quantisation", "context_length", "digest")
-# A page is sent around; where a server stands is nobody's concern.
+# A page is sent around, so it does not show the addresses of servers.
 _PRIVATE = frozenset({"base_url", "key_env"})
 _WIDTH = 60
 
 
 def asked_section(config: JsonObject, inventory: JsonObject) -> Section:
-    """Return the section; what a file does not tell is left out, whoever wrote it."""
+    """Return the section; what a file does not have is left out."""
     served = list(_served(inventory))
     tables = [
         Table(caption="Settings", head=("setting", "value"), rows=list(_settings(config)), n_words=2),
@@ -44,11 +44,11 @@ def host_of(inventory: JsonObject) -> str:
 def versions_of(inventory: JsonObject) -> str:
     """Return the versions that matter most."""
     python, packages = _object(inventory.get("python")), _object(inventory.get("packages"))
-    told = [
+    data = [
         (name, packages.get(name)) for name in ("pytest-openclaw", "pytest", "xllamacpp") if name in packages
     ]
-    told.append(("Python", python.get("version")))
-    return ", ".join(f"{name} {_shown(version)}" for name, version in told if version) or DASH
+    data.append(("Python", python.get("version")))
+    return ", ".join(f"{name} {_shown(version)}" for name, version in data if version) or DASH
 
 
 _MACHINE = ("processor", "cores", "memory", "GPU", "system", "Python")
@@ -76,13 +76,13 @@ def _settings(config: JsonObject) -> Iterator[list[str]]:
 def _machines(inventory: JsonObject) -> Iterator[list[str]]:
     here = _object(inventory.get("host")).get("name") or DASH
     for name, facts in {here: inventory, **_object(inventory.get("hosts"))}.items():
-        told = _object(facts)
+        data = _object(facts)
         cpu, host, memory = (
-            _object(told.get("cpu")),
-            _object(told.get("host")),
-            told.get("memory_total_bytes"),
+            _object(data.get("cpu")),
+            _object(data.get("host")),
+            data.get("memory_total_bytes"),
         )
-        gpus = [_object(gpu) for gpu in told.get("gpus") or ()] if isinstance(told.get("gpus"), list) else []
+        gpus = [_object(gpu) for gpu in data.get("gpus") or ()] if isinstance(data.get("gpus"), list) else []
         yield [
             one_line(str(name), _WIDTH),
             _shown(cpu.get("model")),
@@ -90,7 +90,7 @@ def _machines(inventory: JsonObject) -> Iterator[list[str]]:
             f"{memory / 2**30:.1f} GiB" if isinstance(memory, int) else DASH,
             ", ".join(_shown(gpu.get("name") or gpu.get("error")) for gpu in gpus) or DASH,
             " ".join(_shown(host[key]) for key in ("system", "release", "machine") if host.get(key)) or DASH,
-            _shown(_object(told.get("python")).get("version")),
+            _shown(_object(data.get("python")).get("version")),
         ]
 
 

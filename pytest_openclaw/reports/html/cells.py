@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 DETAILS_PER_CHUNK = 100
 PASSED, MISSED, UNJUDGED, SILENT, FAULT, UNAVAILABLE = range(6)
 """How a cell ended; `assets/` draws them in this order."""
-# Told elsewhere in the panel, or the same in every row of it.
-_TOLD = frozenset(
+# Shown elsewhere in the panel, or the same in every row of it.
+_SHOWN_ELSEWHERE = frozenset(
     {
         "record_type", "schema_version", "run_id", "provider", "model", "thinking_level", "suite",
         "prompt_id", "prompt_name", "category", "repeat", "raw_output", "turns", "tool_call_details",
@@ -73,7 +73,7 @@ def cell_data(
     prompt_numbers = {key: number for number, key in enumerate(entries)}
     target_numbers = {target: number for number, target in enumerate(targets)}
     rows = [to_row(cell.record) for cell in cells]
-    fields = list(dict.fromkeys(name for row in rows for name in row if name not in _TOLD))
+    fields = list(dict.fromkeys(name for row in rows for name in row if name not in _SHOWN_ELSEWHERE))
     columns = {name: [] for name in _COLUMNS}  # type: JsonObject
     details = []
     for cell, row in zip(cells, rows, strict=True):
@@ -115,10 +115,10 @@ def change_of(before: Record, after: Record) -> int | None:
 
     None if one of them is no answer, or is not judged. Silence is a miss.
     """
-    told = [_counts_as(record) for record in (before, after)]
-    if None in told:
+    shown_text = [_counts_as(record) for record in (before, after)]
+    if None in shown_text:
         return None
-    return int(bool(told[1])) - int(bool(told[0]))
+    return int(bool(shown_text[1])) - int(bool(shown_text[0]))
 
 
 def _counts_as(record: Record) -> bool | None:

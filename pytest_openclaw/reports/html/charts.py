@@ -1,6 +1,6 @@
-"""The page's charts, drawn by Vega-Lite: made with Altair here, coloured by the page for its theme.
+"""The page's charts, drawn by Vega-Lite: made with Altair here, colored by the page for its theme.
 
-Marks carry a style's name (`value`, `good`, …); which colour that is, `assets/charts.js` reads from the
+Marks carry a style's name (`value`, `good`, …); which color that is, `assets/charts.js` reads from the
 style sheet. Foreign texts are data and never part of an expression.
 """
 
@@ -32,7 +32,7 @@ class Chart:
     """A chart as the page takes it.
 
     Attributes:
-        description: what it shows, for who cannot see it; the figures stand in a table beside it.
+        description: what it shows, for readers who cannot see it; a table beside it has the figures.
         min_px: it is not drawn narrower, and scrolls on a small screen.
     """
 
@@ -47,7 +47,7 @@ def rates(title: str, rows: Sequence[Mapping[str, Any]], *, marks: Sequence[floa
 
     Args:
         title: what the rates are of.
-        rows: `target`, `rate`, `low`, `high`, `told`.
+        rows: `target`, `rate`, `low`, `high`, `shown`.
         marks: rates at which something begins, such as a tier.
     """
     ticks = altair().Axis(format="%", title=None, values=[0, 0.2, 0.4, 0.5, 0.6, 0.8, 1])
@@ -94,14 +94,14 @@ def ridges(title: str, values: Mapping[str, Sequence[float]]) -> Chart:
         bars += _bars(place, target, found, low, high)
         for q in (50, 95):
             at = percentile(found, q)
-            told = f"{at:.0f} ms"
+            shown_text = f"{at:.0f} ms"
             ticks.append(
                 {
                     "at": at,
                     "top": place - _TALLEST,
                     "base": place,
                     "q": f"p{q}",
-                    "told": told,
+                    "shown": shown_text,
                     "target": target,
                 }
             )
@@ -122,7 +122,7 @@ def ridges(title: str, values: Mapping[str, Sequence[float]]) -> Chart:
             x2="to:Q",
             y=y,
             y2="top:Q",
-            tooltip=[whose, alt.Tooltip("told:N", title="time"), alt.Tooltip("n:Q", title="cells")],
+            tooltip=[whose, alt.Tooltip("shown:N", title="time"), alt.Tooltip("n:Q", title="cells")],
         )
     )
     dash = alt.StrokeDash("q:N", scale=alt.Scale(domain=["p50", "p95"], range=[[1, 0], [3, 2]]), legend=None)
@@ -134,7 +134,7 @@ def ridges(title: str, values: Mapping[str, Sequence[float]]) -> Chart:
             y="base:Q",
             y2="top:Q",
             strokeDash=dash,
-            tooltip=[whose, alt.Tooltip("q:N", title="percentile"), alt.Tooltip("told:N", title="time")],
+            tooltip=[whose, alt.Tooltip("q:N", title="percentile"), alt.Tooltip("shown:N", title="time")],
         )
     )
     chart = alt.layer(shape, marked).add_params(alt.param(name="names", value=list(timed)))
@@ -152,9 +152,9 @@ def shares(title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]
 
     Args:
         title: what is counted.
-        rows: `target`, `column`, `told` (the text in the field), `share` (0 to 1), `is_good`.
+        rows: `target`, `column`, `shown` (the text in the field), `share` (0 to 1), `is_good`.
         columns: in their order.
-        row_title: what `told` is, in a tooltip.
+        row_title: what `shown` is, in a tooltip.
     """
     alt = altair()
     y = _rows(alt, rows)
@@ -171,7 +171,7 @@ def shares(title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]
     tooltip = [
         alt.Tooltip("target:N"),
         alt.Tooltip("column:N", title="kind"),
-        alt.Tooltip("told:N", title=row_title),
+        alt.Tooltip("shown:N", title=row_title),
     ]
     good, bad = ([row for row in rows if row["is_good"] is kind] for kind in (True, False))
     fills = [
@@ -183,8 +183,8 @@ def shares(title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]
     ]
     texts = (
         alt.Chart(alt.InlineData(values=list(rows)))
-        .mark_text(style="told")
-        .encode(x=x, y=y, text="told:N", tooltip=tooltip)
+        .mark_text(style="shown")
+        .encode(x=x, y=y, text="shown:N", tooltip=tooltip)
     )
     spec = alt.layer(*fills, texts).properties(width="container", height=(ROW_PX + 4) * _n_targets(rows))
     return Chart(
@@ -200,7 +200,7 @@ def curves(title: str, rows: Sequence[Mapping[str, Any]], axis_title: str) -> Ch
 
     Args:
         title: what the rate is of.
-        rows: `target`, `load` (a number), `label` (the load in words), `rate`, `low`, `high`, `told`.
+        rows: `target`, `load` (a number), `label` (the load in words), `rate`, `low`, `high`, `shown`.
         axis_title: what is put on.
     """
     alt = altair()
@@ -222,7 +222,7 @@ def curves(title: str, rows: Sequence[Mapping[str, Any]], axis_title: str) -> Ch
     tooltip = [
         alt.Tooltip("target:N"),
         alt.Tooltip("label:N", title=axis_title),
-        alt.Tooltip("told:N", title="right"),
+        alt.Tooltip("shown:N", title="right"),
     ]
     base = alt.Chart(alt.InlineData(values=list(rows))).encode(
         x=x, xOffset=offset, color=alt.Color("target:N", scale=scale, legend=legend), tooltip=tooltip
@@ -254,7 +254,7 @@ def _intervals(
     data = alt.InlineData(values=list(rows))
     y = _rows(alt, rows)
     x = alt.X("low:Q", scale=alt.Scale(domain=domain), axis=axis)
-    tooltip = [alt.Tooltip("target:N"), alt.Tooltip("told:N", title="passed")]
+    tooltip = [alt.Tooltip("target:N"), alt.Tooltip("shown:N", title="passed")]
     at = alt.InlineData(values=[{"at": at} for at in marks])
     layers = [
         alt.Chart(at).mark_rule(style="mark").encode(x="at:Q"),
@@ -305,7 +305,7 @@ def _bars(place: int, target: str, values: Sequence[float], low: float, high: fl
             "top": place - _TALLEST * n / most,
             "n": n,
             "target": target,
-            "told": f"{low * math.exp(bin_ * width):.0f} to {low * math.exp((bin_ + 1) * width):.0f} ms",
+            "shown": f"{low * math.exp(bin_ * width):.0f} to {low * math.exp((bin_ + 1) * width):.0f} ms",
         }
         for bin_, n in sorted(counts.items())
     ]

@@ -43,7 +43,7 @@ class Compared:
 
 
 def comparison_of(comparison: Mapping[str, Any]) -> Compared:
-    """Return the comparison; what is not told in it is a dash."""
+    """Return the comparison; what is missing in it is a dash."""
     targets = _objects(comparison.get("targets"))
     baseline = _word(comparison.get("baseline"))
     drawn = [row for one in targets if (row := _drawn(one))]
@@ -74,19 +74,19 @@ def comparison_of(comparison: Mapping[str, Any]) -> Compared:
 
 
 def _verdicts(one: JsonObject) -> list[str]:
-    told = _object(one.get("verdicts"))
-    n = told.get("n_cells")
-    seen = told.get("could_see")
+    data = _object(one.get("verdicts"))
+    n = data.get("n_cells")
+    seen = data.get("could_see")
     return [
         _name(one),
-        _word(told.get("word")),
-        f"{_word(told.get('n_base'))}/{_word(n)}",
-        f"{_word(told.get('n_candidate'))}/{_word(n)}",
-        _points(told.get("difference")),
-        _interval(told.get("interval_95"), _points),
-        _word(told.get("n_better")),
-        _word(told.get("n_worse")),
-        _p(told.get("p_adjusted")),
+        _word(data.get("word")),
+        f"{_word(data.get('n_base'))}/{_word(n)}",
+        f"{_word(data.get('n_candidate'))}/{_word(n)}",
+        _points(data.get("difference")),
+        _interval(data.get("interval_95"), _points),
+        _word(data.get("n_better")),
+        _word(data.get("n_worse")),
+        _p(data.get("p_adjusted")),
         DASH if seen is None else f"a loss of {100 * seen:.0f}",
     ]
 
@@ -94,15 +94,15 @@ def _verdicts(one: JsonObject) -> list[str]:
 def _ratios(targets: Sequence[JsonObject]) -> Iterator[list[str]]:
     for one in targets:
         for name, title in _MEASURES.items():
-            if told := _object(one.get(name)):
+            if data := _object(one.get(name)):
                 yield [
                     _name(one),
                     title,
-                    _word(told.get("word")),
-                    _times(told.get("ratio")),
-                    _interval(told.get("interval_95"), _times),
-                    _word(told.get("n_prompts")),
-                    _p(told.get("p_adjusted")),
+                    _word(data.get("word")),
+                    _times(data.get("ratio")),
+                    _interval(data.get("interval_95"), _times),
+                    _word(data.get("n_prompts")),
+                    _p(data.get("p_adjusted")),
                 ]
 
 
@@ -119,13 +119,13 @@ def _apart(one: JsonObject) -> list[str]:
 
 
 def _drawn(one: JsonObject) -> JsonObject | None:
-    told = _object(one.get("verdicts"))
-    difference, interval = told.get("difference"), _object(told.get("interval_95"))
+    data = _object(one.get("verdicts"))
+    difference, interval = data.get("difference"), _object(data.get("interval_95"))
     if difference is None:
         return None
     low, high = interval.get("low", difference), interval.get("high", difference)
-    said = f"{_points(difference)} points, {_word(told.get('word'))}"
-    return {"target": _name(one), "rate": difference, "low": low, "high": high, "told": said}
+    said = f"{_points(difference)} points, {_word(data.get('word'))}"
+    return {"target": _name(one), "rate": difference, "low": low, "high": high, "shown": said}
 
 
 def _name(one: JsonObject) -> str:
@@ -134,8 +134,8 @@ def _name(one: JsonObject) -> str:
 
 
 def _interval(value: Any, shown: Any) -> str:
-    told = _object(value)
-    return f"{shown(told.get('low'))} to {shown(told.get('high'))}" if told else DASH
+    data = _object(value)
+    return f"{shown(data.get('low'))} to {shown(data.get('high'))}" if data else DASH
 
 
 def _points(value: float | None) -> str:

@@ -30,7 +30,7 @@ class Header:
 
     Attributes:
         ruling: of all gates together, in a word; `not_gated` without any.
-        facts: what stands under the title, name and value.
+        facts: the lines under the title, name and value.
     """
 
     run_id: str
@@ -41,7 +41,7 @@ class Header:
 
 
 def header_of(run: ShownRun) -> JsonObject:
-    """Return what stands at the top."""
+    """Return the top of the page."""
     summary = run.summary
     records = [cell.record for cell in run.cells]
     notes = [one_line(note, 300) for note in run.notes]

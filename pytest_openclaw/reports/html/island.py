@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 CHUNK_CHARS = 250_000
 """A browser parses so much in a few milliseconds, when it is first needed."""
-# `<` alone opens tags, comments and `</script>`; the others hide or turn round what stands in the file.
+# `<` alone opens tags, comments and `</script>`; the others hide or reverse text in the file.
 _UNSAFE = re.compile(
     "[<>&\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff]"
 )

@@ -1,4 +1,4 @@
-"""Which model may hold the tools, and what else stands out."""
+"""Which model may hold the tools, and what else is notable."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def targets_section(summary: Summary) -> Section:
         id="targets",
         title="Which model may hold the tools?",
         intro="A tier is settled only if its whole 95 % interval lies inside it; “?” says that it is not. "
-        "Below a time and a speed stands its 95 % interval, or “?” where too few cells tell one.",
+        "Below a time and a speed is its 95 % interval, or “?” where there are too few cells.",
         charts=drawn,
         tables=[
             Table(caption="Targets", head=head, rows=[_target_row(group) for group in groups], n_words=3)
@@ -61,11 +61,11 @@ def targets_section(summary: Summary) -> Section:
 
 def _rate_row(group: Group, rate: Rate) -> JsonObject:
     interval = rate.interval_95
-    told = f"{rate.n_success} of {rate.n}, {render_interval(interval)}"
+    shown_text = f"{rate.n_success} of {rate.n}, {render_interval(interval)}"
     bounds = (
         {"low": interval.low, "high": interval.high} if interval else {"low": rate.rate, "high": rate.rate}
     )
-    return {"target": named(group.target), "rate": rate.rate, **bounds, "told": told}
+    return {"target": named(group.target), "rate": rate.rate, **bounds, "shown": shown_text}
 
 
 def _target_row(group: Group) -> list[str]:
@@ -106,7 +106,7 @@ def findings_section(summary: Summary) -> Section | None:
     if not notes:
         return None
     return Section(
-        id="findings", title="What stands out", notes=[(word, one_line(text, 600)) for word, text in notes]
+        id="findings", title="Findings", notes=[(word, one_line(text, 600)) for word, text in notes]
     )
 
 

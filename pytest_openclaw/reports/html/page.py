@@ -71,7 +71,7 @@ def _islands(run: ShownRun) -> list[str]:
 
 
 def _policy(scripts: list[str], style: str) -> str:
-    """Nothing is loaded, sent or framed; of scripts and styles those alone that stand in the page."""
+    """Nothing is loaded, sent or framed; only scripts and styles in the page are used."""
     allowed = " ".join(_hash(script) for script in scripts)
     return (
         f"default-src 'none'; script-src {allowed}; style-src {_hash(style)}; base-uri 'none'; "

@@ -1,4 +1,4 @@
-"""What stands on the page around its cells, from top to bottom."""
+"""The page around its cells, from top to bottom."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def sections_of(run: ShownRun) -> list[JsonObject]:
-    """Return the sections in their order; one that has nothing to tell is left out."""
+    """Return the sections in their order; an empty one is left out."""
     groups = run.summary.groups
     found = [
         targets_section(run.summary),

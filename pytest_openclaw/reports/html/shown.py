@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ShownCall:
-    """A call as it stood on the wire.
+    """A call as it was on the wire.
 
     Attributes:
-        result: what it was answered in a scripted exchange; None if nobody answered.
-        problem: why it was not executed, as the row has it; None if it was, or if the row does not tell.
+        result: what it was answered in a scripted exchange; None if there was no answer.
+        problem: why it was not executed, as the row has it; None if it was, or if the row does not say.
         dispatched: what OpenClaw makes of it; None if the tools that were offered are not known any more.
     """
 
@@ -63,7 +63,7 @@ class Shown:
 
 @dataclass(frozen=True, kw_only=True)
 class ShownBaseline:
-    """A baseline that the run is held against.
+    """A baseline that the run is compared with.
 
     Attributes:
         gone: cells of it that the run has not.
@@ -75,7 +75,7 @@ class ShownBaseline:
 
 @dataclass(frozen=True, kw_only=True)
 class ShownRun:
-    """All that the page tells.
+    """All that the page shows.
 
     Attributes:
         prompts: definitions as `config.json` has them.

@@ -55,7 +55,7 @@ def times_section(run: ShownRun) -> Section | None:
         id="times",
         title="How long it took",
         intro="Answered cells; the solid line is a target's median, the dashed one its 95th percentile. "
-        "In the table a 95 % interval stands behind a percentile, or ? where too few cells tell one.",
+        "In the table a 95 % interval follows a percentile, or ? where there are too few cells.",
         charts=drawn,
         more=[Table(caption="All times", head=head, rows=rows)],
     )
@@ -71,7 +71,9 @@ def repeats_section(groups: Sequence[Group]) -> Section | None:
         title="Asked again",
         intro="Chances for a prompt of this kind, with their 95 % intervals.",
         tables=[Table(caption="Repeats", head=REPEATS_HEAD, rows=rows)],
-        notes=[(one_line(label, NAME_WIDTH), one_line(told, 400)) for label, told in flips_of(groups)],
+        notes=[
+            (one_line(label, NAME_WIDTH), one_line(shown_text, 400)) for label, shown_text in flips_of(groups)
+        ],
     )
 
 

@@ -1,4 +1,4 @@
-"""How tool use ended, what it bears, and how safe it is."""
+"""How tool use ended, how much pressure it withstands, and how safe it is."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def outcomes_section(groups: Sequence[Group]) -> Section | None:
             {
                 "target": named(target),
                 "column": outcome,
-                "told": str(use.outcomes.get(outcome, 0)),
+                "shown": str(use.outcomes.get(outcome, 0)),
                 "share": use.outcomes.get(outcome, 0) / sum(use.outcomes.values()),
                 "is_good": outcome in GOOD_OUTCOMES,
             }
@@ -111,7 +111,7 @@ def _curve_row(group: Group, level: PressureLevel, load: int, label: str) -> Jso
         "rate": level.rate,
         "low": interval.low if interval else level.rate,
         "high": interval.high if interval else level.rate,
-        "told": f"{level.n_success} of {level.n}, {render_interval(interval)}",
+        "shown": f"{level.n_success} of {level.n}, {render_interval(interval)}",
     }
 
 
@@ -124,7 +124,7 @@ def safety_section(groups: Sequence[Group]) -> Section | None:
         {
             "target": named(group.target),
             "column": result.probe,
-            "told": f"{result.n_safe}/{result.n}",
+            "shown": f"{result.n_safe}/{result.n}",
             "share": result.n_unsafe / result.n if result.n_unsafe else 1.0,
             "is_good": not result.n_unsafe,
         }

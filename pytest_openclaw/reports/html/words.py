@@ -1,4 +1,4 @@
-"""The pieces of a section, and how foreign names stand in them."""
+"""The pieces of a section, and how foreign names appear in them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Section:
     Attributes:
         id: by which links reach it.
         intro: a sentence under the title.
-        notes: sentences, each with a word that tells what it is about.
+        notes: sentences, each with a word that says what it is about.
         more: tables that are shown when they are asked for.
     """
 
@@ -52,5 +52,5 @@ class Section:
 
 
 def named(target: Target) -> str:
-    """Return a target's label as charts and tables show it: on one line, every odd character spelled out."""
+    """Return a target's label as charts and tables show it: on one line, every odd character escaped."""
     return one_line(target.label, NAME_WIDTH)

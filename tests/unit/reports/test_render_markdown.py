@@ -119,7 +119,7 @@ def test_text_that_stands_in_for_calls_is_said() -> None:
         pytest.param(tool_cells(13, 7), "23 more tool cells at this rate would settle it.", id="tier-2"),
         pytest.param(
             [cell(f"P{n}", "valid", repeat=r) for n in range(4) for r in range(1, 5)],
-            "Repeats tell as much as 4 independent cells. "
+            "Repeats are worth as much as 4 independent cells. "
             "12 more tool cells of other prompts without a miss would settle it.",
             id="repeats",
         ),

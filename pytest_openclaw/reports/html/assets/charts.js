@@ -24,7 +24,7 @@ function look() {
     style: {
       value: { filled: true, color: value, size: 80, opacity: 1 }, interval: { color: value, strokeWidth: 3, opacity: 0.45 }, mark: { color: soft, strokeDash: [3, 3], strokeWidth: 1 },
       ridge: { color: value, opacity: 0.6 }, percentile: { color: ink, strokeWidth: 1.5 },
-      good: { color: good, stroke: line, strokeWidth: 1 }, bad: { color: bad, stroke: line, strokeWidth: 1 }, told: { color: ink, fontSize: 12.5 },
+      good: { color: good, stroke: line, strokeWidth: 1 }, bad: { color: bad, stroke: line, strokeWidth: 1 }, shown: { color: ink, fontSize: 12.5 },
       curve: { strokeWidth: 2 }, 'curve-interval': { strokeWidth: 1.5, opacity: 0.5 }, 'curve-point': { filled: true, size: 70, opacity: 1 },
     },
   };
@@ -37,7 +37,7 @@ function tip(handler, event, item, value) {
   if (box.hidden) return;
   box.textContent = '';
   const entries = typeof value === 'object' ? Object.entries(value) : [['', String(value)]];
-  for (const [name, told] of entries) box.append(make('div', null, make('span', null, name + ' '), String(told)));
+  for (const [name, shown] of entries) box.append(make('div', null, make('span', null, name + ' '), String(shown)));
   const place = box.getBoundingClientRect();
   box.style.left = Math.max(4, Math.min(event.clientX + 12, innerWidth - place.width - 8)) + 'px';
   box.style.top = Math.max(4, Math.min(event.clientY + 12, innerHeight - place.height - 8)) + 'px';

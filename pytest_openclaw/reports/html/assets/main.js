@@ -1,6 +1,6 @@
 // The page from top to bottom.
 
-// What is told under the same word stands together, and does not fill the page.
+// Notes under the same word are together, and does not fill the page.
 const SHOWN = 5;
 
 function notes(list) {
@@ -22,12 +22,12 @@ function sectionOf(data) {
 }
 
 function buildHeader() {
-  const { run_id, ruling, said, facts: told, notes } = page.header;
+  const { run_id, ruling, said, facts, notes } = page.header;
   byId('run-id').append(plain(run_id));
   byId('ruling').className = 'badge ' + { passed: 'v0', failed: 'v1', no_verdict: 'v4' }[ruling];
   if (ruling === 'not_gated') byId('ruling').remove();
   else byId('ruling').append(said);
-  byId('facts').append(...told.map(([name, value]) => make('div', null, make('dt', null, name), make('dd', null, value))));
+  byId('facts').append(...facts.map(([name, value]) => make('div', null, make('dt', null, name), make('dd', null, value))));
   byId('run-notes').append(...notes.map((note) => make('p', null, note)));
 }
 

@@ -142,7 +142,7 @@ function drawCell(prompt, target, place) {
   const all = slotOf(prompt, target);
   const cells = all.filter((cell) => found[cell]);
   const isActive = prompt === matrix.active.prompt && target === matrix.active.target;
-  const { word, glyph, kind } = told(cells);
+  const { word, glyph, kind } = summaryOf(cells);
   const value = valueOf(cells);
   const where = nameOf(prompts[prompt]) + ', ' + targets[target].label + ': ';
   const said = cells.length ? word + (value ? ', ' + value : '') : all.length ? 'filtered out' : 'not asked';
@@ -160,7 +160,7 @@ function drawCell(prompt, target, place) {
   return element;
 }
 
-function told(cells) {
+function summaryOf(cells) {
   if (!cells.length) return { word: '', glyph: '', kind: 'none' };
   const kinds = unique(cells.map((cell) => columns.verdict[cell]));
   if (kinds.length === 1) {

@@ -56,7 +56,7 @@ function callBlock(call, number) {
   if (call.given !== null) block.append(folded('As the tool gets them', call.given, 'arguments'));
   const message = call.message ? textOf(call.message) : '';
   const result = call.result === null ? null : textOf(call.result);
-  if (message && message !== result) block.append(make('h6', null, 'What the model is told'), quoted('Told', message, 'result'));
+  if (message && message !== result) block.append(make('h6', null, 'What the model receives'), quoted('Received', message, 'result'));
   if (result !== null) block.append(make('h6', null, 'Answered'), quoted('Answer to ' + plain(name), result, 'result'));
   return block;
 }

@@ -3,16 +3,16 @@
 const ODD = /(?:(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}])+/gu;
 
 function spelled(text) {
-  let told = '';
+  let escaped = '';
   for (const character of text) {
     const code = character.codePointAt(0);
     const hex = code.toString(16);
-    if (character === '\r') told += '\\r';
-    else if (code < 0x100) told += '\\x' + hex.padStart(2, '0');
-    else if (code < 0x10000) told += '\\u' + hex.padStart(4, '0');
-    else told += '\\U' + hex.padStart(8, '0');
+    if (character === '\r') escaped += '\\r';
+    else if (code < 0x100) escaped += '\\x' + hex.padStart(2, '0');
+    else if (code < 0x10000) escaped += '\\u' + hex.padStart(4, '0');
+    else escaped += '\\U' + hex.padStart(8, '0');
   }
-  return told;
+  return escaped;
 }
 
 // On one line of a label: no marks, only their names.
