@@ -57,7 +57,7 @@ class SpentBudget:
         if usd > 0:
             self._append(_HERE, usd)
 
-    def hear(self, elsewhere_usd: float) -> None:
+    def receive(self, elsewhere_usd: float) -> None:
         """Take what all other machines together have spent so far."""
         self._append(_ELSEWHERE, elsewhere_usd)
 

@@ -42,9 +42,9 @@ async def hold_exchange(request: Request, ask: Callable[[Request], Awaitable[Cal
     """
     exchange = _Exchange(request)
     while True:
-        history = (*request.history, *exchange.heard)
+        history = (*request.history, *exchange.received)
         ending = await ask(replace(request, history=history, tools=exchange.offered))
-        exchange.hear(ending)
+        exchange.receive(ending)
         if isinstance(ending.result, Fault):
             return exchange.broken(ending.result)
         try:
@@ -61,7 +61,7 @@ class _Exchange:
     def __init__(self, request: Request) -> None:
         assert request.world is not None, "an exchange has a world"
         self.turns: list[Turn] = []
-        self.heard: list[Turn] = []  # as the model hears of them
+        self.received: list[Turn] = []  # as the model hears of them
         self.offered = request.tools
         self._request = request
         self._world = request.world
@@ -75,7 +75,7 @@ class _Exchange:
 
         return Playing(self._world, self._request.tools)
 
-    def hear(self, ending: CallResult) -> None:
+    def receive(self, ending: CallResult) -> None:
         """Take what one turn has brought."""
         self._endings.append(ending)
         if isinstance(ending.result, Reply):
@@ -107,7 +107,7 @@ class _Exchange:
         if ended_by == "malformed_call" and is_asked_again(self.turns, dispatched):
             ended_by = None
         else:
-            self.heard += _heard(turn, dispatched)
+            self.received += _received(turn, dispatched)
         if ended_by == "answer" and not calls and (wanted := nudge(self.turns, dispatched)):
             self._ask_for_words(wanted)
             ended_by = None
@@ -118,8 +118,8 @@ class _Exchange:
     def _ask_for_words(self, wanted: Nudge) -> None:
         self.offered = self._request.tools if wanted.with_tools else ()
         said = Turn(nudge=wanted.words)
-        if self.heard[-1:] != [said]:
-            self.heard.append(said)
+        if self.received[-1:] != [said]:
+            self.received.append(said)
 
     async def _answers(self, reply: Reply) -> _Answered:
         # In a thread: what a hostile pattern costs must not hold up the times of other cells.
@@ -211,7 +211,7 @@ class _Exchange:
         return round(sum(tokens or 0 for tokens, _ in timed) / sum(seconds), 1)
 
 
-def _heard(turn: Turn, dispatched: Callable[[ToolCall], Dispatched]) -> tuple[Turn, ...]:
+def _received(turn: Turn, dispatched: Callable[[ToolCall], Dispatched]) -> tuple[Turn, ...]:
     """Return a turn as the model hears of it afterwards, without forgotten calls; none if nothing is left."""
     from pytest_openclaw.tools.dispatch import is_forgotten
     from pytest_openclaw.tools.thinking import strip_thinking

@@ -153,7 +153,7 @@ class Executor:
         if token not in asking.line.out and asking.job_result is None:
             self._send_now(token, asking)
         while asking.job_result is None:
-            self._hear(cell)
+            self._receive(cell)
         job_result = asking.job_result
         self._taken(token, asking)
         if job_result.error is not None:
@@ -233,7 +233,7 @@ class Executor:
         self._planned[token] = _Asking(asking.cell, asking.line)
         self._feed(asking.line)
 
-    def _hear(self, cell: Cell) -> None:
+    def _receive(self, cell: Cell) -> None:
         """Wait for one message, and fail all that are out if none can come any more."""
         kind = self._kinds[cell.target.provider]
         # A plugin's provider may hold the loop up as long as an attempt may take.

@@ -44,7 +44,7 @@ class RepeatPermits:
             last[label] = cell.repeat
         self._waiting = last.keys() - mixed
 
-    def hear(self, decision: JsonObject) -> None:
+    def receive(self, decision: JsonObject) -> None:
         """Take a decision, as `Decision.told` has it; any thread may call it, and any number of times."""
         label, repeat, why = decision["target"], decision["repeat"], decision["ends"]
         with self._changed:

@@ -76,9 +76,9 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     if arguments.config is None and (arguments.model or arguments.agent):
         raise OpenClawError("--model and --agent are those of a config: give --config, too")
     before = _before(arguments.against)
-    heard = capture(os.environ, arguments.config, model=arguments.model, agent=arguments.agent)
-    release = f"openclaw-{heard.release}"
-    data = gather(heard.sent, release=release, taken=f"{datetime.now(UTC):%Y-%m-%d}")
+    received = capture(os.environ, arguments.config, model=arguments.model, agent=arguments.agent)
+    release = f"openclaw-{received.release}"
+    data = gather(received.sent, release=release, taken=f"{datetime.now(UTC):%Y-%m-%d}")
     out = None if arguments.out == STDOUT else Path(arguments.out or f"{release}.json")
     if out:
         text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     drifts = [*_drifts(before, now)]
     deferred = _deferred(before, now)
     has_changed = any(deferred) or any(drift.is_any and drift.beside == drift.surface for drift in drifts)
-    notes = [*heard.notes]
+    notes = [*received.notes]
     if missing := data["about"]["not_described"]:
         notes.append(f"behind the bridge, but on no surface, so left out: {', '.join(missing)}")
     return CommandResult(

@@ -91,7 +91,7 @@ class Distributed:
         node = vars(report)["node"]
         message = WorkerReport.from_text(text)
         self._n_out[node] = message.n_unreported
-        self._hear_spent(node, message.spent_usd)
+        self._receive_spent(node, message.spent_usd)
         setattr(report, PAYLOAD, replace(message.payload, host=self._crew.host_of(node)))
         # A cell that was told of by a worker that died may be run again by another one.
         if self._told_by.setdefault(report.nodeid, node) is not node:
@@ -118,7 +118,7 @@ class Distributed:
         for node in self._nodes:
             self._command(node, DECIDED, **decision)
 
-    def _hear_spent(self, node: WorkerController, usd: float | None) -> None:
+    def _receive_spent(self, node: WorkerController, usd: float | None) -> None:
         """Take what a worker's machine has spent so far, and tell it to all other machines."""
         if usd is None:
             return
@@ -128,7 +128,7 @@ class Distributed:
                 return
             self._spent_usd[machine] = usd
             # Whoever asks on this machine reads it there.
-            budget.hear(sum(self._spent_usd.values()))
+            budget.receive(sum(self._spent_usd.values()))
         for other in self._nodes:
             place = self._crew.elsewhere(other)
             if place is not None and place != machine:
@@ -168,7 +168,7 @@ class Distributed:
         if last is None:  # it died: what it had told last, and the cell that it had in hand
             return self._n_out.get(node, self._most_out(node)) + 1
         end = WorkerEnd.from_text(last)
-        self._hear_spent(node, end.spent_usd)
+        self._receive_spent(node, end.spent_usd)
         host = self._crew.host_of(node)
         self._ledger.keep(replace(payload, host=host) for payload in end.unreported)
         return end.n_lost
@@ -199,7 +199,7 @@ class Distributed:
 
     def pytest_xdist_node_collection_finished(self, node: WorkerController, ids: Sequence[str]) -> None:
         """Hear where a worker is; begin the run, as soon as the first one tells what is selected."""
-        self._crew.hear(node)
+        self._crew.receive(node)
         ledger = self._ledger
         if ledger.run is None and not self._state.calls_nobody:
             self._begin(ids)

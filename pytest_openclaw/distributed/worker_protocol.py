@@ -72,7 +72,7 @@ class Crew:
         line = self._lines[self.number_of(node)] = node.gateway.newchannel()
         return {**told, "shares": None, "line": line}
 
-    def hear(self, node: WorkerController) -> None:
+    def receive(self, node: WorkerController) -> None:
         """Take what a worker has told of itself before it told what it has collected.
 
         When all have told, each is answered with its shares, before it is given anything to run.

@@ -26,7 +26,7 @@ from pytest_openclaw.providers.claude.call import (
     stdin_of,
 )
 from pytest_openclaw.providers.claude.faults import CalledModel, ended_without_result, meaning_of
-from pytest_openclaw.providers.claude.stream_json import hear_line
+from pytest_openclaw.providers.claude.stream_json import receive_line
 from pytest_openclaw.providers.claude.tools import lay_out_tools, what_broke, why_not_askable
 from pytest_openclaw.providers.claude.turns import stream_for
 from pytest_openclaw.providers.claude.usage import charged
@@ -152,7 +152,7 @@ class ClaudeCodeCLI(Provider):
             async with asyncio.timeout(request.timeout_s) as scope:
                 while not stream.over and (line := await running.next_line()) is not None:
                     before = stream.messages
-                    hear_line(stream, line)
+                    receive_line(stream, line)
                     if stream.messages > before:  # each turn has its own time
                         scope.reschedule(asyncio.get_running_loop().time() + request.timeout_s)
                 if not stream.over:

@@ -145,19 +145,19 @@ class ArrivingResponse(httpx2.AsyncByteStream):
 
     # --- what the connection tells --------------------------------------------------------------
 
-    def hear_head(self, head: Head) -> None:
+    def receive_head(self, head: Head) -> None:
         """Take the head."""
         self._head = head
         self._wake()
 
-    def hear_piece(self, piece: bytes, arrived_at: float) -> bool:
+    def receive_piece(self, piece: bytes, arrived_at: float) -> bool:
         """Take a piece of the body; True if enough is unread now."""
         self._pieces.append((piece, arrived_at))
         self._unread += len(piece)
         self._wake()
         return self._unread > MOST_UNREAD_BYTES
 
-    def hear_end(self, error: httpx2.TransportError | None = None) -> None:
+    def receive_end(self, error: httpx2.TransportError | None = None) -> None:
         """Take the end, in order or with an error; what follows the first one does not count."""
         if not self._ended:
             self._ended, self._error = True, error
@@ -223,7 +223,7 @@ class Connection(asyncio.BufferedProtocol):
         """
         answer = ArrivingResponse(self, self._bell)
         if self._transport is None:
-            answer.hear_end(_no_answer())
+            answer.receive_end(_no_answer())
             return answer
         self._answer, self._head = answer, Head()
         self._framing_bytes = 0
@@ -266,7 +266,7 @@ class Connection(asyncio.BufferedProtocol):
         error = self._parse(self._receiving[:nbytes])
         if self._body:
             self._framing_bytes = 0
-            if answer.hear_piece(b"".join(self._body), arrived_at):
+            if answer.receive_piece(b"".join(self._body), arrived_at):
                 self._pause()
             self._body.clear()
         else:
@@ -276,7 +276,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._is_complete:
             self._end_answer(answer, is_spoiled=error is not None)
         elif error is not None:
-            answer.hear_end(BrokenFraming(error))
+            answer.receive_end(BrokenFraming(error))
             self.abort()
 
     def eof_received(self) -> None:
@@ -291,7 +291,7 @@ class Connection(asyncio.BufferedProtocol):
         elif self._answer is not None:
             broken = httpx2.ReadError(str(error))
             broken.__cause__ = error
-            self._answer.hear_end(broken)
+            self._answer.receive_end(broken)
         self._answer, self._transport = None, None
         self._on_lost(self)
         if not self.lost.done():
@@ -326,7 +326,7 @@ class Connection(asyncio.BufferedProtocol):
         self._head.status = self._parser.get_status_code()
         self._is_kept = self._parser.should_keep_alive()
         if self._head.status >= _FIRST_ANSWER and self._answer is not None:
-            self._answer.hear_head(self._head)
+            self._answer.receive_head(self._head)
 
     def on_body(self, piece: bytes) -> None:
         """Take a piece of the body."""
@@ -355,7 +355,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _end_answer(self, answer: ArrivingResponse, *, is_spoiled: bool) -> None:
         self._answer = None
-        answer.hear_end()
+        answer.receive_end()
         self.resume()
         if is_spoiled or self._is_last or not self._is_kept:
             self.abort()
@@ -367,11 +367,11 @@ class Connection(asyncio.BufferedProtocol):
         if self._answer is None:
             return
         if self._head.status < _FIRST_ANSWER:
-            self._answer.hear_end(_no_answer())
+            self._answer.receive_end(_no_answer())
         elif self._head.has_length:
-            self._answer.hear_end(httpx2.RemoteProtocolError("closed before the body's end"))
+            self._answer.receive_end(httpx2.RemoteProtocolError("closed before the body's end"))
         else:
-            self._answer.hear_end()
+            self._answer.receive_end()
 
 
 def _no_answer() -> httpx2.RemoteProtocolError:

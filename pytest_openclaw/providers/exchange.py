@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Exchange:
-    """One attempt, heard piece by piece; it starts when it is made, or later by `hear_sent`.
+    """One attempt, heard piece by piece; it starts when it is made, or later by `receive_sent`.
 
     Attributes:
         streaming: whether the pieces arrive as they are generated. Where the answer comes whole, the
@@ -65,33 +65,33 @@ class Exchange:
 
     # --- what a reader tells ----------------------------------------------------------------
 
-    def hear_sent(self, moment: float) -> None:
+    def receive_sent(self, moment: float) -> None:
         """Start the clock anew: the request was sent at `moment`."""
         self._started = moment
 
-    def hear_arrival(self, moment: float) -> None:
+    def receive_arrival(self, moment: float) -> None:
         """Date what is heard next: its bytes arrived at `moment`; otherwise the time of hearing counts."""
         self._arrived = moment
 
-    def hear_text(self, piece: str) -> None:
+    def receive_text(self, piece: str) -> None:
         """Add a piece of the answer; an empty one is no token."""
         if piece:
             self._stamp(output=True)
             self._text.append(piece)
 
-    def hear_reasoning(self, piece: str) -> None:
+    def receive_reasoning(self, piece: str) -> None:
         """Add a piece of what came on a separate reasoning channel."""
         if piece:
             self._stamp(output=False)
             self._reasoning.append(piece)
 
-    def hear_refusal(self, piece: str) -> None:
+    def receive_refusal(self, piece: str) -> None:
         """Add a piece of a refusal, which is an answer of its own kind."""
         if piece:
             self._stamp(output=True)
             self._refusal.append(piece)
 
-    def hear_tool_call(
+    def receive_tool_call(
         self,
         *,
         key: int | str | None = None,
@@ -113,9 +113,9 @@ class Exchange:
         """
         if id or name or arguments:
             self._stamp(output=True)
-            self._calls.hear(key, id, name, arguments, whole=whole)
+            self._calls.receive(key, id, name, arguments, whole=whole)
 
-    def hear_usage(
+    def receive_usage(
         self,
         *,
         input_tokens: int | None = None,
@@ -141,15 +141,15 @@ class Exchange:
             cache_write_1h_tokens=cache_write_1h_tokens,
         )
 
-    def hear_speed(self, tokens_per_s: float | None) -> None:
+    def receive_speed(self, tokens_per_s: float | None) -> None:
         """Take the speed of generation as the server timed it."""
         self._tokens_per_s = tokens_per_s or self._tokens_per_s
 
-    def hear_model(self, name: str) -> None:
+    def receive_model(self, name: str) -> None:
         """Take the name of the model that the server says is answering."""
         self._model = name or self._model
 
-    def hear_end(self, finish_reason: str | None = None) -> None:
+    def receive_end(self, finish_reason: str | None = None) -> None:
         """Take the end mark: the reply is whole now; the first end mark gives the time."""
         if self._ended is None:
             self._ended = self._moment()

@@ -75,8 +75,8 @@ async def listen(
         CallFailed: there is no whole answer; the fault keeps what came and when.
     """
     try:
-        async with asyncio.timeout(timeout_s) as scope, edge.opened(call, exchange.hear_sent) as response:
-            await _Listener(edge.name, call, dialect, exchange, scope, copy).hear(response)
+        async with asyncio.timeout(timeout_s) as scope, edge.opened(call, exchange.receive_sent) as response:
+            await _Listener(edge.name, call, dialect, exchange, scope, copy).receive(response)
         return exchange.reply()
     except TimeoutError:
         fault = faults.timed_out(edge.name, timeout_s)
@@ -122,7 +122,7 @@ class _Listener:
     scope: asyncio.Timeout
     copy: Copy | None
 
-    async def hear(self, response: httpx2.Response) -> None:
+    async def receive(self, response: httpx2.Response) -> None:
         content_type = response.headers.get("content-type", "")
         if self.copy is not None:
             await self.copy.begin(content_type)
@@ -132,16 +132,16 @@ class _Listener:
             self.exchange.streaming and "json" not in kind and kind != "text/html"
         )
         if self.exchange.streaming:
-            await self._hear_stream(response)
+            await self._receive_stream(response)
         else:
             arriving = _bounded(self.name, response, limits.MOST_EVENT_BYTES, self.copy)
-            self._hear_whole(await _whole_text(arriving, self.exchange.hear_arrival))
+            self._receive_whole(await _whole_text(arriving, self.exchange.receive_arrival))
 
-    async def _hear_stream(self, response: httpx2.Response) -> None:
+    async def _receive_stream(self, response: httpx2.Response) -> None:
         events = self._events()
         async with aclosing(_bounded(self.name, response, limits.MOST_BYTES, self.copy)) as chunks:
             async for chunk, arrived_at in chunks:
-                self.exchange.hear_arrival(arrived_at)
+                self.exchange.receive_arrival(arrived_at)
                 for event in events.feed(chunk):
                     self._take(event)
                 _check_event(self.name, events)
@@ -161,7 +161,7 @@ class _Listener:
     def _take(self, event: Event) -> None:
         if event.data == "[DONE]":
             if self.dialect.done_ends:
-                self.exchange.hear_end()
+                self.exchange.receive_end()
                 self._hasten(whole=True)
             return
         payload = load_object(event.data)
@@ -179,10 +179,10 @@ class _Listener:
         if event.data == "[DONE]" or event.type == "error" or load_object(event.data) is not None:
             self._take(event)
 
-    def _hear_whole(self, text: str) -> None:
+    def _receive_whole(self, text: str) -> None:
         payload = load_object(text)
         if payload is None and self.dialect.by_lines and "\n" in text.strip():
-            self._hear_lines(text)
+            self._receive_lines(text)
             return
         if payload is None:
             raise CallFailed(_no_object(self.name, self.call, text))
@@ -192,9 +192,9 @@ class _Listener:
         if not self.dialect.is_whole(payload):
             why = f"this holds no answer: {self.call.hide(shortened(text))}"
             raise CallFailed(faults.malformed(self.name, why, raw=valid_text(text)))
-        self.exchange.hear_end()
+        self.exchange.receive_end()
 
-    def _hear_lines(self, text: str) -> None:
+    def _receive_lines(self, text: str) -> None:
         """Read a stream that came as one object by its type; whoever renamed it may have held it back too."""
         events = self._events()
         for event in events.feed(text.encode("utf-8", "replace")):
@@ -253,13 +253,13 @@ def _check_event(name: str, events: EventStream | LineStream) -> None:
 
 
 async def _whole_text(
-    arriving: AsyncGenerator[tuple[bytes, float]], hear_arrival: Callable[[float], None] = lambda _: None
+    arriving: AsyncGenerator[tuple[bytes, float]], receive_arrival: Callable[[float], None] = lambda _: None
 ) -> str:
     body = []
     async with aclosing(arriving) as chunks:
         async for chunk, arrived_at in chunks:
             body.append(chunk)
-            hear_arrival(arrived_at)
+            receive_arrival(arrived_at)
     return b"".join(body).decode("utf-8-sig", "replace")
 
 

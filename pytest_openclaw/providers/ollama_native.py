@@ -94,15 +94,15 @@ def read_ollama(payload: JsonObject, exchange: Exchange) -> WireError | None:
     is_done = payload.get("done") is True
     if is_done and reason in _NOT_ASKED:
         return WireError(message=f"it has {_NOT_ASKED[reason]} the model and not asked it")
-    exchange.hear_model(text_in(payload.get("model")))
+    exchange.receive_model(text_in(payload.get("model")))
     message = object_in(payload.get("message"))
-    exchange.hear_reasoning(text_in(message.get("thinking")))
-    exchange.hear_text(text_in(message.get("content")))
+    exchange.receive_reasoning(text_in(message.get("thinking")))
+    exchange.receive_text(text_in(message.get("content")))
     for call in objects_in(message.get("tool_calls")):
         _read_call(call, exchange)
     if is_done:
         _read_counts(payload, exchange)
-        exchange.hear_end(reason or None)
+        exchange.receive_end(reason or None)
     return None
 
 
@@ -234,7 +234,7 @@ def _read_call(call: JsonObject, exchange: Exchange) -> None:
     function = object_in(call.get("function"))
     name, arguments = text_in(function.get("name")), function.get("arguments")
     if name:
-        exchange.hear_tool_call(
+        exchange.receive_tool_call(
             id=text_in(call.get("id")) or None,
             name=name,
             arguments=_arguments_text(arguments),
@@ -251,10 +251,10 @@ def _arguments_text(arguments: Any) -> str:
 def _read_counts(payload: JsonObject, exchange: Exchange) -> None:
     n_prompt, n_output = count_in(payload.get("prompt_eval_count")), count_in(payload.get("eval_count"))
     if n_prompt is not None or n_output is not None:
-        exchange.hear_usage(input_tokens=n_prompt, output_tokens=n_output)
+        exchange.receive_usage(input_tokens=n_prompt, output_tokens=n_output)
     duration_ns = positive_in(payload.get("eval_duration"))
     if duration_ns and (n_output or 0) > 1:  # of one token it tells no true speed
-        exchange.hear_speed((n_output or 0) * _NS_IN_S / duration_ns)
+        exchange.receive_speed((n_output or 0) * _NS_IN_S / duration_ns)
 
 
 def _refuses_level(fault: Fault) -> bool:

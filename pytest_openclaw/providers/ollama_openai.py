@@ -60,7 +60,7 @@ def read_chat(payload: JsonObject, exchange: Exchange) -> WireError | None:
     """
     if error := error_in(payload):
         return error
-    exchange.hear_model(text_in(payload.get("model")))
+    exchange.receive_model(text_in(payload.get("model")))
     for choice in objects_in(payload.get("choices"))[:1]:
         if delta := object_in(choice.get("delta")):
             _read_message(delta, exchange)
@@ -71,12 +71,12 @@ def read_chat(payload: JsonObject, exchange: Exchange) -> WireError | None:
             # OpenRouter says so that the server behind it failed in the middle.
             return error_of_object(choice.get("error") or "its finish_reason is 'error'")
         if reason:
-            exchange.hear_end(reason)
+            exchange.receive_end(reason)
     if usage := object_in(payload.get("usage")):
         _read_usage(usage, exchange)
     timings = object_in(payload.get("timings"))
     if (count_in(timings.get("predicted_n")) or 0) > 1:  # llama.cpp; of one token it tells no true speed
-        exchange.hear_speed(positive_in(timings.get("predicted_per_second")))
+        exchange.receive_speed(positive_in(timings.get("predicted_per_second")))
     return None
 
 
@@ -133,15 +133,15 @@ def _messages_of(turn: Turn) -> list[JsonObject]:
 def _read_message(message: JsonObject, exchange: Exchange, *, whole: bool = False) -> None:
     for name in _REASONING_FIELDS:
         if thought := text_in(message.get(name)):
-            exchange.hear_reasoning(thought)
+            exchange.receive_reasoning(thought)
             break
     content = message.get("content")
     if isinstance(content, str):
-        exchange.hear_text(content)
+        exchange.receive_text(content)
     elif isinstance(content, list):
         for part in content:
             _read_part(part, exchange)
-    exchange.hear_refusal(text_in(message.get("refusal")))
+    exchange.receive_refusal(text_in(message.get("refusal")))
     for place, call in enumerate(objects_in(message.get("tool_calls"))):
         # In a whole message each entry is a call, whatever numbers and ids it has.
         _read_call({**call, "index": place} if whole else call, exchange, whole=whole)
@@ -152,15 +152,15 @@ def _read_message(message: JsonObject, exchange: Exchange, *, whole: bool = Fals
 def _read_part(part: Any, exchange: Exchange) -> None:
     """Take a part of a content list: text, a refusal, or thinking, which may be a list of texts itself."""
     if isinstance(part, str):
-        exchange.hear_text(part)
+        exchange.receive_text(part)
     if not isinstance(part, dict):
         return
-    exchange.hear_text(text_in(part.get("text")))
-    exchange.hear_refusal(text_in(part.get("refusal")))
+    exchange.receive_text(text_in(part.get("text")))
+    exchange.receive_refusal(text_in(part.get("refusal")))
     thinking = part.get("thinking")
-    exchange.hear_reasoning(text_in(thinking))
+    exchange.receive_reasoning(text_in(thinking))
     for thought in objects_in(thinking):
-        exchange.hear_reasoning(text_in(thought.get("text")))
+        exchange.receive_reasoning(text_in(thought.get("text")))
 
 
 def _read_call(call: JsonObject, exchange: Exchange, *, whole: bool) -> None:
@@ -168,7 +168,7 @@ def _read_call(call: JsonObject, exchange: Exchange, *, whole: bool) -> None:
     arguments = function.get("arguments")
     # Ollama's older versions and some gateways send an object where the API has its text.
     is_object = isinstance(arguments, (dict, list))
-    exchange.hear_tool_call(
+    exchange.receive_tool_call(
         key=count_in(call.get("index")),
         id=text_in(call.get("id")) or None,
         name=text_in(function.get("name")) or None,
@@ -178,7 +178,7 @@ def _read_call(call: JsonObject, exchange: Exchange, *, whole: bool) -> None:
 
 
 def _read_usage(usage: JsonObject, exchange: Exchange) -> None:
-    exchange.hear_usage(
+    exchange.receive_usage(
         input_tokens=count_in(usage.get("prompt_tokens")),
         output_tokens=count_in(usage.get("completion_tokens")),
         reasoning_tokens=count_in(object_in(usage.get("completion_tokens_details")).get("reasoning_tokens")),

@@ -70,9 +70,9 @@ def read_responses(payload: JsonObject, exchange: Exchange) -> WireError | None:
     elif kind in ("response.output_item.added", "response.output_item.done"):
         _read_call(object_in(payload.get("item")), payload, exchange)
     elif kind == "response.function_call_arguments.done":
-        exchange.hear_tool_call(key=_key(payload), arguments=text_in(payload.get("arguments")), whole=True)
+        exchange.receive_tool_call(key=_key(payload), arguments=text_in(payload.get("arguments")), whole=True)
     elif kind == "response.created":
-        exchange.hear_model(text_in(object_in(payload.get("response")).get("model")))
+        exchange.receive_model(text_in(object_in(payload.get("response")).get("model")))
     return None
 
 
@@ -186,19 +186,19 @@ def _said(text: str, number: int) -> JsonObject:
 def _read_delta(kind: str, event: JsonObject, exchange: Exchange) -> None:
     piece = text_in(event.get("delta"))
     if kind == "response.output_text.delta":
-        exchange.hear_text(piece)
+        exchange.receive_text(piece)
     elif kind == "response.refusal.delta":
-        exchange.hear_refusal(piece)
+        exchange.receive_refusal(piece)
     elif kind == "response.function_call_arguments.delta":
-        exchange.hear_tool_call(key=_key(event), arguments=piece)
+        exchange.receive_tool_call(key=_key(event), arguments=piece)
     elif "reasoning" in kind:
         # reasoning_text, reasoning_summary_text, and what other servers call the same
-        exchange.hear_reasoning(piece)
+        exchange.receive_reasoning(piece)
 
 
 def _read_call(item: JsonObject, event: JsonObject, exchange: Exchange) -> None:
     if item.get("type") == "function_call":
-        exchange.hear_tool_call(
+        exchange.receive_tool_call(
             key=_key(event, item),
             id=text_in(item.get("call_id")) or None,
             name=text_in(item.get("name")) or None,
@@ -209,7 +209,7 @@ def _read_call(item: JsonObject, event: JsonObject, exchange: Exchange) -> None:
 
 def _read_end(response: JsonObject, exchange: Exchange) -> WireError | None:
     """Take a whole response, or the one that ends a stream; there it repeats what the deltas said."""
-    exchange.hear_model(text_in(response.get("model")))
+    exchange.receive_model(text_in(response.get("model")))
     status = response.get("status")
     if response.get("error") or status in ("failed", "cancelled"):
         error = error_of_object(response.get("error") or {})
@@ -219,7 +219,7 @@ def _read_end(response: JsonObject, exchange: Exchange) -> WireError | None:
     why = text_in(object_in(response.get("incomplete_details")).get("reason"))
     if not why and status == "incomplete":
         why = "incomplete"
-    exchange.hear_end(_FINISH_REASON.get(why, why) or "stop")
+    exchange.receive_end(_FINISH_REASON.get(why, why) or "stop")
     return None
 
 
@@ -239,8 +239,8 @@ def _read_output(output: Any, exchange: Exchange) -> None:
 def _read_texts(item: JsonObject, exchange: Exchange) -> None:
     if item.get("type") == "message":
         for part in objects_in(item.get("content")):
-            exchange.hear_text(text_in(part.get("text")))
-            exchange.hear_refusal(text_in(part.get("refusal")))
+            exchange.receive_text(text_in(part.get("text")))
+            exchange.receive_refusal(text_in(part.get("refusal")))
 
 
 def _read_whole_call(item: JsonObject, exchange: Exchange) -> None:
@@ -250,12 +250,12 @@ def _read_whole_call(item: JsonObject, exchange: Exchange) -> None:
 def _read_thoughts(item: JsonObject, exchange: Exchange) -> None:
     if item.get("type") == "reasoning":
         for part in (*objects_in(item.get("content")), *objects_in(item.get("summary"))):
-            exchange.hear_reasoning(text_in(part.get("text")))
+            exchange.receive_reasoning(text_in(part.get("text")))
 
 
 def _read_usage(usage: JsonObject, exchange: Exchange) -> None:
     if usage:
-        exchange.hear_usage(
+        exchange.receive_usage(
             input_tokens=count_in(usage.get("input_tokens")),
             output_tokens=count_in(usage.get("output_tokens")),
             reasoning_tokens=count_in(object_in(usage.get("output_tokens_details")).get("reasoning_tokens")),

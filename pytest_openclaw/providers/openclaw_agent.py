@@ -197,28 +197,28 @@ class OpenClawAgent(Provider):
     ) -> Reply | Fault:
         began = time.perf_counter()
         running = await processes.start_for(self.setup.name, program)
-        heard = relay.heard
+        received = relay.received
         try:
             async with asyncio.timeout(self._patience_s(request)):
-                lines = await _lines_until(running, heard.over)
-                if not heard.over.is_set():
+                lines = await _lines_until(running, received.over)
+                if not received.over.is_set():
                     await running.exits_within(processes.DRAIN_S)
         except TimeoutError:
-            raw = heard.exchanges[-1].raw() if heard.exchanges else ""
+            raw = received.exchanges[-1].raw() if received.exchanges else ""
             return faults.timed_out(self.setup.name, request.timeout_s, raw)
         finally:
             await running.stop()
-        if heard.broke is not None:
-            raise heard.broke
-        if heard.fault is not None:  # models of another server may be there all the same
-            scope = "target" if heard.fault.scope == "endpoint" else heard.fault.scope
-            return replace(heard.fault, scope=scope)
-        lacking = [tool.name for tool in request.tools if tool.name not in heard.offered]
-        if heard.exchanges and lacking:
+        if received.broke is not None:
+            raise received.broke
+        if received.fault is not None:  # models of another server may be there all the same
+            scope = "target" if received.fault.scope == "endpoint" else received.fault.scope
+            return replace(received.fault, scope=scope)
+        lacking = [tool.name for tool in request.tools if tool.name not in received.offered]
+        if received.exchanges and lacking:
             why = f"this OpenClaw does not offer {', '.join(lacking[:3])} without a gateway."
             return faults.cannot_play(self.setup.name, why)
-        if heard.over.is_set():
-            return reply_of(heard, None, request, began=began)
+        if received.over.is_set():
+            return reply_of(received, None, request, began=began)
         envelope = find_envelope(valid_text(b"\n".join(lines).decode("utf-8", "replace")), running.stderr)
         if envelope is None:
             return self._without_result(running)
@@ -229,7 +229,7 @@ class OpenClawAgent(Provider):
             timeout_s=request.timeout_s,
         )
         told = read_envelope(envelope, called)
-        return told if isinstance(told, Fault) else reply_of(heard, told, request, began=began)
+        return told if isinstance(told, Fault) else reply_of(received, told, request, began=began)
 
     def _played(self, outcome: Reply | Fault, stage: Stage, world: World) -> Reply | Fault:
         if broken := stage.what_broke():

@@ -70,7 +70,7 @@ class ToolFragments:
     def __bool__(self) -> bool:
         return bool(self._calls)
 
-    def hear(
+    def receive(
         self,
         key: int | str | None,
         id: str | None,  # noqa: A002 - the wire's own word
@@ -79,7 +79,7 @@ class ToolFragments:
         *,
         whole: bool,
     ) -> None:
-        """Add a fragment; see `Exchange.hear_tool_call`."""
+        """Add a fragment; see `Exchange.receive_tool_call`."""
         call = self._found(key, id, name)
         if begins := call is None or (name and _begins_another(call, id, name, arguments, whole=whole)):
             call = _Call()

@@ -56,7 +56,7 @@ class Progress:
         self._usd: float | None = None
         self._awaited: dict[str, float] = {}
         self._began = now()
-        self._heard = dict.fromkeys(self._owed, self._began)
+        self._received = dict.fromkeys(self._owed, self._began)
 
     def started(self, nodeid: str) -> None:
         """Await an item from now on."""
@@ -71,7 +71,7 @@ class Progress:
         endpoint = self._endpoints[target]
         self._owed[endpoint] -= 1
         self._done[endpoint] += 1
-        self._heard[endpoint] = self._now()
+        self._received[endpoint] = self._now()
         if usd is not None:
             self._usd = (self._usd or 0.0) + usd
 
@@ -120,7 +120,8 @@ class Progress:
             found = [(nodeid, now - since) for nodeid, since in dict(self._awaited).items()]
         else:
             found = [
-                (nodeid, now - self._heard.get(endpoint, self._began)) for endpoint, nodeid in asked.items()
+                (nodeid, now - self._received.get(endpoint, self._began))
+                for endpoint, nodeid in asked.items()
             ]
         for nodeid, seconds in sorted(found, key=lambda one: -one[1]):
             yield Awaited(nodeid=nodeid, seconds=seconds, wait=why(nodeid))

@@ -87,9 +87,9 @@ class Cells:
             self._given.extend(range(len(session.items)))
             self._take_given(session)
         else:
-            self._hear_commands(session)
+            self._receive_commands(session)
 
-    def _hear_commands(self, session: pytest.Session) -> None:
+    def _receive_commands(self, session: pytest.Session) -> None:
         """Listen to the controller: a worker asks for nothing that another may be given, or be told to."""
         handed_over = self._state.handed_over
         asks_ahead = handed_over is not None and not handed_over["gives_back"]
@@ -112,10 +112,10 @@ class Cells:
                 self._stop(session, at_once=told["at_once"])
                 return
             if name == DECIDED:
-                self._state.repeats.hear(told)
+                self._state.repeats.receive(told)
                 return
             if name == SPENT:
-                self._state.budget.hear(told["elsewhere_usd"])
+                self._state.budget.receive(told["elsewhere_usd"])
                 return
             if name == "runtests" and asks_ahead:
                 self._given.extend(told["indices"])

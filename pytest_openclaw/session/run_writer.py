@@ -50,7 +50,7 @@ class Ledger:
         self.summary: Summary | None = None
         self.n_verdicts_failed = 0
         self.n_faults_failed: Counter[str] = Counter()
-        self.tell: Callable[[JsonObject], None] = state.repeats.hear
+        self.tell: Callable[[JsonObject], None] = state.repeats.receive
         self._state = state
         self._open = ExitStack()
         self._is_full = False

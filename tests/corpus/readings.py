@@ -61,12 +61,12 @@ def tasks() -> Mapping[str, Prompt]:
 
 def verdict_of(case: Case) -> ToolOutcome:
     """Return the outcome that the program gives a case."""
-    outcome = judge(tasks()[case.task], heard(case)).tool_outcome
+    outcome = judge(tasks()[case.task], received(case)).tool_outcome
     assert outcome is not None
     return outcome
 
 
-def heard(case: Case) -> Reply:
+def received(case: Case) -> Reply:
     """Return the reply as a provider gives it."""
     if case.form == "text":
         return Reply(text=case.reply)

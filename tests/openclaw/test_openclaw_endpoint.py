@@ -47,7 +47,7 @@ def test_a_turn_ends_at_once(api: str, kind: Any, streams: bool) -> None:
     with CaptureServer() as endpoint:
         reply = asyncio.run(ask(endpoint))
 
-        assert endpoint.heard.wait(60)
+        assert endpoint.received.wait(60)
         assert endpoint.recorded is not None
         assert (endpoint.recorded.api, endpoint.recorded.body["model"]) == (api, "m")
     assert (reply.text, reply.finish_reason) == (ANSWER, "stop")
@@ -74,7 +74,11 @@ def test_only_the_first_request_to_a_model_is_written_down() -> None:
             _post(f"{url}/chat/completions", b"[]"),
             _post(f"{url}/chat/completions", b"{"),
         ]
-        assert (statuses, endpoint.recorded, endpoint.heard.is_set()) == ([404, 404, 400, 400], None, False)
+        assert (statuses, endpoint.recorded, endpoint.received.is_set()) == (
+            [404, 404, 400, 400],
+            None,
+            False,
+        )
 
         sent = [_post(f"{url}/chat/completions", json.dumps({"n": n}).encode()) for n in (1, 2)]
         assert sent == [200, 200]

@@ -62,7 +62,7 @@ async def send(server: MisbehavingServer, data: bytes, cuts: Iterable[int]) -> S
                 await asyncio.sleep(0)  # the relay reads in the same loop
             answer = await asyncio.wait_for(reader.read(), 60)
         writer.close()
-        return Seen(answer, server.total, one.heard.fault, one.heard.over.is_set())
+        return Seen(answer, server.total, one.received.fault, one.received.over.is_set())
 
 
 def sent(script: Script, data: bytes, cuts: Iterable[int] = ()) -> Seen:

@@ -46,7 +46,7 @@ def body_of(item: str) -> dict[str, Any]:
     }
 
 
-class Heard:
+class RecordedRun:
     """A reply while it arrives, line by line."""
 
     def __init__(self) -> None:
@@ -87,12 +87,12 @@ async def over_httpx2(base: str, concurrency: int) -> AsyncIterator[Ask]:
     async with httpx2.AsyncClient(limits=limits, timeout=60) as client:
 
         async def ask(item: str) -> str:
-            heard = Heard()
+            received = RecordedRun()
             async with client.stream("POST", f"{base}/chat/completions", json=body_of(item)) as response:
                 response.raise_for_status()
                 async for line in response.aiter_lines():
-                    heard.line(line)
-            return heard.row(item)
+                    received.line(line)
+            return received.row(item)
 
         yield ask
 
@@ -106,11 +106,11 @@ async def over_aiohttp(base: str, concurrency: int) -> AsyncIterator[Ask]:
     async with aiohttp.ClientSession(connector=connector, raise_for_status=True) as session:
 
         async def ask(item: str) -> str:
-            heard = Heard()
+            received = RecordedRun()
             async with session.post(f"{base}/chat/completions", json=body_of(item)) as response:
                 async for line in response.content:
-                    heard.line(line.strip())
-            return heard.row(item)
+                    received.line(line.strip())
+            return received.row(item)
 
         yield ask
 
@@ -135,7 +135,7 @@ async def over_asyncio(base: str, concurrency: int) -> AsyncIterator[Ask]:
 
         def ask(self, item: str) -> asyncio.Future[str]:
             body = json.dumps(body_of(item)).encode()
-            self.item, self.rest, self.heard, self.row = item, b"", Heard(), loop.create_future()
+            self.item, self.rest, self.received, self.row = item, b"", RecordedRun(), loop.create_future()
             self.transport.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
             return self.row
 
@@ -145,11 +145,11 @@ async def over_asyncio(base: str, concurrency: int) -> AsyncIterator[Ask]:
         def on_body(self, data: bytes) -> None:
             *lines, self.rest = (self.rest + data).split(b"\n")
             for line in lines:
-                self.heard.line(line)
+                self.received.line(line)
 
         def on_message_complete(self) -> None:
             self.parser = httptools.HttpResponseParser(self)
-            self.row.set_result(self.heard.row(self.item))
+            self.row.set_result(self.received.row(self.item))
 
         def connection_lost(self, exc: Exception | None) -> None:
             if not self.row.done():

@@ -11,7 +11,7 @@ from itertools import count
 import pytest
 
 from pytest_openclaw.asking.attempt import ask_once
-from pytest_openclaw.providers.claude.stream_json import hear_line
+from pytest_openclaw.providers.claude.stream_json import receive_line
 from pytest_openclaw.providers.claude.turns import PlayedStream
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.tools.catalogue import load_catalogue
@@ -220,7 +220,7 @@ def read(*lines):
 
     stream = PlayedStream(begin(), offered={"mcp__openclaw__read": "read"}, begin=begin)
     for line in [{"type": "system", "subtype": "init", "tools": ["mcp__openclaw__read"]}, *lines]:
-        hear_line(stream, json.dumps(line).encode())
+        receive_line(stream, json.dumps(line).encode())
     return stream
 
 

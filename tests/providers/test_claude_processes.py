@@ -163,9 +163,9 @@ def test_chunks_read_like_the_whole(data, cuts):
         for start, end in pairwise(bounds):
             running.pipe_data_received(1, data[start:end])
         running.pipe_connection_lost(1, None)
-        heard = []
+        received = []
         while (line := await running.next_line()) is not None:
-            heard.append(line)
-        return heard
+            received.append(line)
+        return received
 
     assert asyncio.run(lines()) == expected

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers.claude.stream_json import Stream, hear_line
+from pytest_openclaw.providers.claude.stream_json import Stream, receive_line
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.types.tool_calls import ToolCall
 from tests.providers.fake_claude.cli import assistant, event, result, synthetic
@@ -58,7 +58,7 @@ def read(*lines, offered=None):
     exchange = Exchange(monotonic=lambda: float(next(ticks)), wall_ms=lambda moment: 0)
     stream = Stream(exchange, offered=offered or {})
     for line in lines:
-        hear_line(stream, json.dumps(line).encode())
+        receive_line(stream, json.dumps(line).encode())
     return stream
 
 
@@ -263,17 +263,17 @@ def test_a_surrogate_pair_cut_between_two_pieces_is_one_character():
 def test_lines_of_another_kind_are_skipped_and_counted(raw):
     """Whatever is no line of the format is passed over."""
     stream = Stream(Exchange())
-    hear_line(stream, raw)
+    receive_line(stream, raw)
 
-    assert (stream.skipped, stream.heard, stream.over) == (1, 0, False)
+    assert (stream.skipped, stream.received, stream.over) == (1, 0, False)
 
 
 def test_empty_lines_count_as_nothing():
     """A blank line is neither heard nor skipped."""
     stream = Stream(Exchange())
-    hear_line(stream, b" \r")
+    receive_line(stream, b" \r")
 
-    assert (stream.skipped, stream.heard) == (0, 0)
+    assert (stream.skipped, stream.received) == (0, 0)
 
 
 VALUES = st.recursive(
@@ -312,7 +312,7 @@ def test_no_line_breaks_the_reading(lines):
     """Fields of the wrong type count as not said, whatever they are."""
     stream = read(*lines)
 
-    assert stream.heard == len(lines)
+    assert stream.received == len(lines)
     assert isinstance(stream.exchange.reply().text, str)
 
 

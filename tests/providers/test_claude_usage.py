@@ -86,7 +86,7 @@ def test_what_is_read_into_a_cache_is_told_apart():
 def test_input_that_was_counted_beside_the_cache_is_summed_up():
     """Cached input is part of the input, whichever way a server counts."""
     part_of_it, beside = Exchange(), Exchange()
-    part_of_it.hear_usage(input_tokens=100, output_tokens=1, cached_tokens=90)
-    beside.hear_usage(input_tokens=10, output_tokens=1, cached_tokens=90)
+    part_of_it.receive_usage(input_tokens=100, output_tokens=1, cached_tokens=90)
+    beside.receive_usage(input_tokens=10, output_tokens=1, cached_tokens=90)
 
     assert [each.reply().input_tokens for each in (part_of_it, beside)] == [100, 100]

@@ -34,15 +34,15 @@ def exchange(clock):
 
 def test_times_of_a_thinking_reply(exchange, clock):
     """TTFT is the first token on any channel, TTFO the first of the answer, e2e the end mark."""
-    exchange.hear_model("m")
+    exchange.receive_model("m")
     clock.now = 101
-    exchange.hear_reasoning("hm")
+    exchange.receive_reasoning("hm")
     clock.now = 103
-    exchange.hear_text("yes")
+    exchange.receive_text("yes")
     clock.now = 104.5
-    exchange.hear_end("stop")
+    exchange.receive_end("stop")
     clock.now = 109
-    exchange.hear_end()
+    exchange.receive_end()
 
     assert exchange.reply().timing == Timing(
         started_at_ms=5000, ended_at_ms=9500, e2e_ms=4500, ttft_ms=1000, ttfo_ms=3000
@@ -52,20 +52,20 @@ def test_times_of_a_thinking_reply(exchange, clock):
 @pytest.mark.parametrize(
     ("hear", "ttft_ms", "ttfo_ms"),
     [
-        pytest.param(lambda e: e.hear_text("a"), 2000, 2000, id="text"),
-        pytest.param(lambda e: e.hear_refusal("a"), 2000, 2000, id="refusal"),
-        pytest.param(lambda e: e.hear_tool_call(name="a"), 2000, 2000, id="tool-call"),
-        pytest.param(lambda e: e.hear_reasoning("a"), 2000, None, id="reasoning"),
-        pytest.param(lambda e: e.hear_text(""), None, None, id="empty-text"),
-        pytest.param(lambda e: e.hear_tool_call(key=0), None, None, id="empty-tool-call"),
-        pytest.param(lambda e: e.hear_model("m"), None, None, id="model"),
-        pytest.param(lambda e: e.hear_usage(input_tokens=1), None, None, id="usage"),
+        pytest.param(lambda e: e.receive_text("a"), 2000, 2000, id="text"),
+        pytest.param(lambda e: e.receive_refusal("a"), 2000, 2000, id="refusal"),
+        pytest.param(lambda e: e.receive_tool_call(name="a"), 2000, 2000, id="tool-call"),
+        pytest.param(lambda e: e.receive_reasoning("a"), 2000, None, id="reasoning"),
+        pytest.param(lambda e: e.receive_text(""), None, None, id="empty-text"),
+        pytest.param(lambda e: e.receive_tool_call(key=0), None, None, id="empty-tool-call"),
+        pytest.param(lambda e: e.receive_model("m"), None, None, id="model"),
+        pytest.param(lambda e: e.receive_usage(input_tokens=1), None, None, id="usage"),
     ],
 )
-def test_what_is_a_first_token(exchange, clock, hear, ttft_ms, ttfo_ms):
+def test_what_is_a_first_token(exchange, clock, receive, ttft_ms, ttfo_ms):
     """Only generated text, on whatever channel, is a token; empty deltas and accounts are none."""
     clock.now = 102
-    hear(exchange)
+    receive(exchange)
     clock.now = 103
 
     timing = exchange.timing()
@@ -77,8 +77,8 @@ def test_an_answer_that_comes_whole_has_no_first_token(clock):
     """What was not measured is None, never the end's time."""
     exchange = Exchange(streaming=False, monotonic=clock, wall_ms=lambda moment: 5000)
     clock.now = 102
-    exchange.hear_text("a")
-    exchange.hear_end("stop")
+    exchange.receive_text("a")
+    exchange.receive_end("stop")
 
     timing = exchange.reply().timing
 
@@ -98,9 +98,9 @@ def test_an_answer_that_comes_whole_has_no_first_token(clock):
 )
 def test_raw_is_everything(exchange, reasoning, text, refusal, raw):
     """`raw` holds each channel; a reasoning channel stands in think tags before the answer."""
-    exchange.hear_text(text)
-    exchange.hear_reasoning(reasoning)
-    exchange.hear_refusal(refusal)
+    exchange.receive_text(text)
+    exchange.receive_reasoning(reasoning)
+    exchange.receive_refusal(refusal)
 
     reply = exchange.reply()
 
@@ -110,9 +110,9 @@ def test_raw_is_everything(exchange, reasoning, text, refusal, raw):
 def test_surrogates_split_over_pieces(exchange):
     """Halves of a character in two pieces become it; a half alone becomes U+FFFD."""
     for piece in ("\ud83e", "\udd9e", "\ud83e"):
-        exchange.hear_text(piece)
-        exchange.hear_reasoning(piece)
-        exchange.hear_tool_call(name="n", arguments=piece, key=0)
+        exchange.receive_text(piece)
+        exchange.receive_reasoning(piece)
+        exchange.receive_tool_call(name="n", arguments=piece, key=0)
 
     reply = exchange.reply()
 
@@ -194,7 +194,7 @@ def test_surrogates_split_over_pieces(exchange):
 def test_tool_calls_from_fragments(exchange, fragments, calls):
     """Fragments of one call are joined, whatever the server leaves out."""
     for fragment in fragments:
-        exchange.hear_tool_call(**fragment)
+        exchange.receive_tool_call(**fragment)
 
     assert exchange.reply().tool_calls == tuple(
         ToolCall(name=name, arguments=arguments, id=id_) for name, arguments, id_ in calls
@@ -203,8 +203,8 @@ def test_tool_calls_from_fragments(exchange, fragments, calls):
 
 def test_the_last_usage_counts(exchange):
     """Counts told with every chunk are of the whole so far; what was not told is None."""
-    exchange.hear_usage(input_tokens=3, output_tokens=1)
-    exchange.hear_usage(input_tokens=3, output_tokens=9, cached_tokens=0)
+    exchange.receive_usage(input_tokens=3, output_tokens=1)
+    exchange.receive_usage(input_tokens=3, output_tokens=9, cached_tokens=0)
 
     reply = exchange.reply()
 
@@ -218,8 +218,8 @@ def test_the_last_usage_counts(exchange):
 
 def test_the_first_finish_reason_counts(exchange):
     """`[DONE]` after a finish reason takes nothing away."""
-    exchange.hear_end()
-    exchange.hear_end("length")
-    exchange.hear_end("stop")
+    exchange.receive_end()
+    exchange.receive_end("length")
+    exchange.receive_end("stop")
 
     assert exchange.reply().finish_reason == "length"

@@ -461,10 +461,10 @@ def test_what_was_not_streamed_is_in_the_last_event():
     ]
 
     unheard = read(completed(output=output))
-    heard = read(*deltas("reasoning_text", "hm"), *deltas("output_text", "Hi"), completed(output=output))
+    received = read(*deltas("reasoning_text", "hm"), *deltas("output_text", "Hi"), completed(output=output))
 
     assert (unheard.reasoning, unheard.text, unheard.refusal) == ("hm", "Hi", "No.")
-    assert (heard.reasoning, heard.text, heard.refusal) == ("hm", "Hi", None)
+    assert (received.reasoning, received.text, received.refusal) == ("hm", "Hi", None)
 
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

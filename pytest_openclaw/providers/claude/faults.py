@@ -100,7 +100,7 @@ def ended_without_result(stream: Stream, running: Running, called: CalledModel) 
     if status:
         words = words or (f": {shortened(stream.last_skipped)}" if stream.skipped else "")
         return faults.program_ended(called.name, "the CLI", status, words, raw)
-    if stream.heard:
+    if stream.received:
         return faults.stream_broken(called.name, f"the CLI {how} before its result line{words}", raw)
     if stream.skipped:
         why = f"none of the CLI's {stream.skipped} lines is a stream-json line, and it {how}{words}"

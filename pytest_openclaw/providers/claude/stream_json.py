@@ -45,7 +45,7 @@ class Stream:
         message_done: the model's message is whole.
         limit_reached: the plan's usage limit refused the request.
         by_itself: the CLI spoke in the model's place.
-        heard: lines of the format; `skipped` are those that are something else.
+        received: lines of the format; `skipped` are those that are something else.
         last_skipped: the text of the latest of those.
     """
 
@@ -61,7 +61,7 @@ class Stream:
     message_done: bool = False
     limit_reached: bool = False
     by_itself: bool = False
-    heard: int = 0
+    received: int = 0
     skipped: int = 0
     last_skipped: str = ""
     _partial: bool = False
@@ -88,13 +88,13 @@ class Stream:
         """Everything heard so far."""
         return self.exchange.raw()
 
-    def hear_model(self, name: Any) -> None:
+    def receive_model(self, name: Any) -> None:
         """Take the name of the model that answers."""
         if text := text_in(name):
             self._model_known = True
-            self.exchange.hear_model(text)
+            self.exchange.receive_model(text)
 
-    def hear_usage(self, usage: Any, *names: str) -> None:
+    def receive_usage(self, usage: Any, *names: str) -> None:
         """Take the named counts; the input is everything read, from the cache and into it included."""
         counts = {
             name: count for name in names if (count := count_in(object_in(usage).get(name))) is not None
@@ -103,7 +103,7 @@ class Stream:
         self._usage |= counts if hourly is None else {**counts, _HOURLY: hourly}
         if self._usage:
             known = [self._usage[name] for name in _INPUT_COUNTS if name in self._usage]
-            self.exchange.hear_usage(
+            self.exchange.receive_usage(
                 input_tokens=sum(known) if "input_tokens" in self._usage else None,
                 output_tokens=self._usage.get("output_tokens"),
                 cached_tokens=self._usage.get("cache_read_input_tokens"),
@@ -111,20 +111,20 @@ class Stream:
                 cache_write_1h_tokens=self._usage.get(_HOURLY),
             )
 
-    def hear_offer(self, names: Any, servers: Any) -> None:
+    def receive_offer(self, names: Any, servers: Any) -> None:
         """Take what the CLI says it offers the model."""
         given = names if isinstance(names, list) else []
         self.lacking = tuple(own for name, own in self.offered.items() if name not in given)
         self.servers = ", ".join(text_in(server.get("status")) for server in objects_in(servers))
         self.over = self.over or bool(self.lacking)
 
-    def hear_result(self, call_id: str, text: str) -> None:
+    def receive_result(self, call_id: str, text: str) -> None:
         """Take what a call was answered; of one question the answer is the call."""
 
     def end_message(self) -> None:
         """The model's message is whole; what the CLI does then takes no time of the model's."""
         self.message_done = True
-        self._hear_end(self.stop_reason)
+        self._receive_end(self.stop_reason)
 
     def next_request(self) -> None:
         """The CLI asks again."""
@@ -142,18 +142,18 @@ class Stream:
     def end(self, finish_reason: str | None) -> None:
         """The answer is whole."""
         self.over = True
-        self._hear_end(finish_reason)
+        self._receive_end(finish_reason)
 
-    def _hear_end(self, finish_reason: str | None) -> None:
-        self.exchange.hear_end(_FINISH_REASONS.get(finish_reason or "", finish_reason))
+    def _receive_end(self, finish_reason: str | None) -> None:
+        self.exchange.receive_end(_FINISH_REASONS.get(finish_reason or "", finish_reason))
 
 
-def hear_line(stream: Stream, raw: bytes) -> None:
+def receive_line(stream: Stream, raw: bytes) -> None:
     """Read one line of output; what is no line of the format is skipped and counted."""
     text = raw.decode("utf-8", "replace").strip()
     line = load_object(text) if text else {}
     if line is not None and text_in(line.get("type")) in _READERS:
-        stream.heard += 1
+        stream.received += 1
         read_line(stream, line)
     elif text:
         stream.skipped += 1
@@ -168,7 +168,7 @@ def read_line(stream: Stream, line: Mapping[str, Any]) -> None:
 
 def _read_system(stream: Stream, line: Mapping[str, Any]) -> None:
     if line.get("subtype") == "init":
-        stream.hear_offer(line.get("tools"), line.get("mcp_servers"))
+        stream.receive_offer(line.get("tools"), line.get("mcp_servers"))
     if line.get("status") == "requesting" and stream.message_done:
         stream.next_request()
 
@@ -179,7 +179,7 @@ def _read_user(stream: Stream, line: Mapping[str, Any]) -> None:
         if block.get("type") == "tool_result":
             content = block.get("content")
             texts = [text_in(part.get("text")) for part in objects_in(content)] or [text_in(content)]
-            stream.hear_result(text_in(block.get("tool_use_id")), "\n".join(texts))
+            stream.receive_result(text_in(block.get("tool_use_id")), "\n".join(texts))
 
 
 def _read_rate_limit(stream: Stream, line: Mapping[str, Any]) -> None:
@@ -196,9 +196,9 @@ def _read_event(stream: Stream, line: Mapping[str, Any]) -> None:
     match event.get("type"):
         case "message_start":
             message = object_in(event.get("message"))
-            stream.hear_model(message.get("model"))
+            stream.receive_model(message.get("model"))
             # Its output_tokens is only what there was at the start.
-            stream.hear_usage(message.get("usage"), *_INPUT_COUNTS)
+            stream.receive_usage(message.get("usage"), *_INPUT_COUNTS)
         case "content_block_start":
             _begin_block(stream, event.get("index"), object_in(event.get("content_block")))
         case "content_block_delta":
@@ -208,7 +208,7 @@ def _read_event(stream: Stream, line: Mapping[str, Any]) -> None:
         case "message_delta":
             reason = object_in(event.get("delta")).get("stop_reason")
             stream.stop_reason = text_in(reason) or stream.stop_reason
-            stream.hear_usage(event.get("usage"), *_INPUT_COUNTS, "output_tokens")
+            stream.receive_usage(event.get("usage"), *_INPUT_COUNTS, "output_tokens")
         case "message_stop":
             stream.end_message()
 
@@ -225,33 +225,33 @@ def _end_block(stream: Stream, index: Any) -> None:
     """A call of which no piece came has the empty object for its arguments; a later line may know better."""
     key = stream._tool_keys.get(str(index))
     if key is not None and key not in stream._with_arguments:
-        stream.exchange.hear_tool_call(key=key, arguments="{}", whole=True)
+        stream.exchange.receive_tool_call(key=key, arguments="{}", whole=True)
 
 
 def _read_delta(stream: Stream, index: Any, delta: Mapping[str, Any]) -> None:
     match delta.get("type"):
         case "text_delta":
-            stream.exchange.hear_text(text_in(delta.get("text")))
+            stream.exchange.receive_text(text_in(delta.get("text")))
         case "thinking_delta":
-            stream.exchange.hear_reasoning(text_in(delta.get("thinking")))
+            stream.exchange.receive_reasoning(text_in(delta.get("thinking")))
         case "input_json_delta" if key := stream._tool_keys.get(str(index)):
             if piece := text_in(delta.get("partial_json")):
                 stream._with_arguments.add(key)
-                stream.exchange.hear_tool_call(key=key, arguments=piece)
+                stream.exchange.receive_tool_call(key=key, arguments=piece)
 
 
 def _read_block(stream: Stream, block: Mapping[str, Any], *, key: str | int | None) -> None:
     """Take a block of content as far as it is given at once."""
     match block.get("type"):
         case "text":
-            stream.exchange.hear_text(text_in(block.get("text")))
+            stream.exchange.receive_text(text_in(block.get("text")))
         case "thinking":
-            stream.exchange.hear_reasoning(text_in(block.get("thinking")))
+            stream.exchange.receive_reasoning(text_in(block.get("thinking")))
         case "tool_use":
             given = block.get("input")
             if given is not None and key is not None:
                 stream._with_arguments.add(key)
-            stream.exchange.hear_tool_call(
+            stream.exchange.receive_tool_call(
                 key=key,
                 id=text_in(block.get("id")) or None,
                 name=plain_name(text_in(block.get("name")), stream.offered),
@@ -278,7 +278,7 @@ def _read_assistant(stream: Stream, line: Mapping[str, Any]) -> None:
                 return
         stream._message_id = text_in(message.get("id"))
         stream.stop_reason = text_in(message.get("stop_reason")) or stream.stop_reason
-        stream.hear_model(message.get("model"))
+        stream.receive_model(message.get("model"))
     for block in blocks:
         _read_block(stream, block, key=text_in(block.get("id")) or None)
 
@@ -294,13 +294,13 @@ def _read_result(stream: Stream, line: Mapping[str, Any]) -> None:
     # The counts of several messages are summed up here, and were told with each.
     known = stream._usage or stream.messages
     if not known and any(count_in(usage.get(name)) for name in (*_INPUT_COUNTS, "output_tokens")):
-        stream.hear_usage(usage, *_INPUT_COUNTS, "output_tokens")
+        stream.receive_usage(usage, *_INPUT_COUNTS, "output_tokens")
     models = object_in(line.get("modelUsage"))
     if not stream._model_known and len(models) == 1:
-        stream.hear_model(next(iter(models)))
+        stream.receive_model(next(iter(models)))
     if not (line.get("is_error") or stream.by_itself or stream.exchange.has_tokens):
         stream.exchange.streaming = False
-        stream.exchange.hear_text(text_in(line.get("result")))
+        stream.exchange.receive_text(text_in(line.get("result")))
     stream.end(stream.stop_reason or text_in(line.get("stop_reason")) or None)
 
 

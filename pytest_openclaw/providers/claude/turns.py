@@ -49,7 +49,7 @@ class PlayedStream(Stream):
     _results: dict[str, str] = field(default_factory=dict)
     _stopped: EndedBy | None = None
 
-    def hear_result(self, call_id: str, text: str) -> None:
+    def receive_result(self, call_id: str, text: str) -> None:
         """Take what the model is told that a call brought."""
         call = next((call for call in self.exchange.reply().tool_calls if call.id == call_id), None)
         if call is None or self._stopped:
@@ -77,9 +77,9 @@ class PlayedStream(Stream):
 
     def reply(self, *, at_limit: bool = False) -> Reply:
         """The exchange as a whole."""
-        heard = [*self._ended, (self.exchange, self._turn())]
-        turns = tuple(turn for _, turn in heard)
-        replies = [exchange.reply() for exchange, _ in heard]
+        received = [*self._ended, (self.exchange, self._turn())]
+        turns = tuple(turn for _, turn in received)
+        replies = [exchange.reply() for exchange, _ in received]
         ended_by = self._stopped or (at_last_step(turns) if at_limit else "answer")
         return replace(
             replies[-1],

@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 _READ = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
 
 
-def charged(heard: Sequence[Usage], result: Mapping[str, Any] | None) -> tuple[Usage, ...]:
+def charged(received: Sequence[Usage], result: Mapping[str, Any] | None) -> tuple[Usage, ...]:
     """Return the usage of all requests: those that were heard, and of each model what the last line adds.
 
     Requests that the CLI made again, and those to a smaller model for its own needs, stand there alone.
 
     Args:
-        heard: of the messages that were heard, each with its model.
+        received: of the messages that were heard, each with its model.
         result: the CLI's last line, if it came.
     """
     models = object_in((result or {}).get("modelUsage"))
-    rest = (_beyond(heard, _plain(name), object_in(counts)) for name, counts in models.items())
-    return (*heard, *(usage for usage in rest if usage.input_tokens or usage.output_tokens))
+    rest = (_beyond(received, _plain(name), object_in(counts)) for name, counts in models.items())
+    return (*received, *(usage for usage in rest if usage.input_tokens or usage.output_tokens))
 
 
-def _beyond(heard: Sequence[Usage], model: str, counts: Mapping[str, Any]) -> Usage:
+def _beyond(received: Sequence[Usage], model: str, counts: Mapping[str, Any]) -> Usage:
     # The last line may have the name that was asked for, and a message a dated one, or the other way round.
-    same = [usage for usage in heard if model in (usage.model or "") or (usage.model or model) in model]
+    same = [usage for usage in received if model in (usage.model or "") or (usage.model or model) in model]
     told = {name: count_in(counts.get(name)) or 0 for name in (*_READ, "outputTokens")}
     return Usage(
         model=model,

@@ -91,18 +91,18 @@ class _Capturing:
                 wanted.append(configured_surface(CONFIGURED, sections, model=model, agent=agent))
             except ValueError as error:
                 raise OpenClawError(f"{config}: {error}") from None
-        found = await _gathered([self._hear(one) for one in wanted])
+        found = await _gathered([self._receive(one) for one in wanted])
         return Capture(
             release=release,
             sent={one.surface: sent for one, sent in zip(wanted, found, strict=True)},
             notes=tuple(note for one in wanted for note in one.notes),
         )
 
-    async def _hear(self, wanted: Wanted) -> Sent:
+    async def _receive(self, wanted: Wanted) -> Sent:
         with CaptureServer() as endpoint, scratch_folder(compiled=self._compiled) as scratch:
             async with self._room:
                 write_config(scratch, whole_config(wanted, scratch, endpoint.url(wanted.api)))
-                why = await self._until_heard(endpoint, self._arguments(wanted, scratch), scratch)
+                why = await self._until_received(endpoint, self._arguments(wanted, scratch), scratch)
             recorded = endpoint.recorded
             if recorded is None:
                 raise OpenClawError(f"nothing was sent to the model for the surface {wanted.surface}: {why}")
@@ -121,12 +121,12 @@ class _Capturing:
         once = ("agent", "exec", "--json", "--config", str(scratch.config), "--cwd", str(scratch.workspace))
         return (*once, "--timeout", str(round(PATIENCE_S)), _QUESTION)
 
-    async def _until_heard(
+    async def _until_received(
         self, endpoint: CaptureServer, arguments: Sequence[str], scratch: AgentScratch
     ) -> str:
         """Let OpenClaw run until the endpoint has heard it; return what ended it before, if something did."""
         try:
-            printed = await self._openclaw(scratch).printed(*arguments, until=endpoint.heard.is_set)
+            printed = await self._openclaw(scratch).printed(*arguments, until=endpoint.received.is_set)
         except OpenClawError as error:
             return str(error)
         return f"OpenClaw {how_it_ended(printed.exit_status)}{_quoted(_words(printed))}"

@@ -36,7 +36,7 @@ class CaptureServer:
 
     def __init__(self) -> None:
         self.recorded: Recorded | None = None
-        self.heard = threading.Event()
+        self.received = threading.Event()
         # In the address, so that nobody else on this machine can put a request in its place.
         self._token = secrets.token_hex(16)
 
@@ -91,7 +91,7 @@ class CaptureServer:
         handler.end_headers()
         handler.wfile.write(answer)
         handler.wfile.flush()
-        self.heard.set()
+        self.received.set()
 
 
 def answer_to(api: str, body: JsonObject) -> tuple[str, bytes]:

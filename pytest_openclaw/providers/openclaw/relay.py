@@ -45,7 +45,7 @@ _STATUS_LINE = {
 
 
 @dataclass
-class Heard:
+class RecordedRun:
     """What has been heard of one run of OpenClaw.
 
     Attributes:
@@ -89,7 +89,7 @@ class Relay:
         hold_calls: bool = False,
         most_turns: int = 0,
     ) -> None:
-        self.heard = Heard()
+        self.received = RecordedRun()
         self.token = secrets.token_urlsafe(24)
         self._server, self._model = server, model
         self._timeout_s = timeout_s
@@ -121,8 +121,8 @@ class Relay:
         except (TimeoutError, ConnectionError, asyncio.IncompleteReadError):
             return  # OpenClaw has left, or was ended
         except Exception as error:
-            self.heard.broke = error  # the provider raises it
-            self.heard.over.set()
+            self.received.broke = error  # the provider raises it
+            self.received.over.set()
         finally:
             writer.close()
 
@@ -155,24 +155,24 @@ class Relay:
         await _refuse(writer, 400)
 
     def _end(self, fault: Fault | None = None) -> None:
-        self.heard.fault = fault
-        self.heard.over.set()
+        self.received.fault = fault
+        self.received.over.set()
 
     async def _pass_on(self, body: JsonObject, writer: asyncio.StreamWriter) -> None:
-        heard = self.heard
-        if heard.first_at is None:
-            heard.first_at = time.perf_counter()
-        if not heard.exchanges:  # at the end it may ask for words alone
-            heard.offered = tuple(_names_of(body.get("tools")))
-        if heard.exchanges:
-            heard.results.append(_results_in(_messages(body)[self._n_told :]))
+        received = self.received
+        if received.first_at is None:
+            received.first_at = time.perf_counter()
+        if not received.exchanges:  # at the end it may ask for words alone
+            received.offered = tuple(_names_of(body.get("tools")))
+        if received.exchanges:
+            received.results.append(_results_in(_messages(body)[self._n_told :]))
         self._n_told = len(_messages(body))
-        if heard.over.is_set() or (self._most_turns and len(heard.exchanges) >= self._most_turns):
-            heard.over.set()
+        if received.over.is_set() or (self._most_turns and len(received.exchanges) >= self._most_turns):
+            received.over.set()
             await _refuse(writer, 502)
             return
         exchange = Exchange(streaming=True)
-        heard.exchanges.append(exchange)
+        received.exchanges.append(exchange)
         answer = _PassedOn(writer, hold=self._hold_calls)
         call = self._server.passed_on(self._server.path, body, model=self._model)
         try:
@@ -186,7 +186,7 @@ class Relay:
                 await _refuse(writer, 502)
             return
         if self._hold_calls and exchange.has_tool_calls:
-            heard.over.set()
+            received.over.set()
         else:
             await answer.finish()
 

@@ -17,30 +17,30 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_openclaw.providers.openclaw.disk import Disk
-    from pytest_openclaw.providers.openclaw.relay import Heard
+    from pytest_openclaw.providers.openclaw.relay import RecordedRun
     from pytest_openclaw.providers.openclaw.result import AgentResult
     from pytest_openclaw.types.replies import EndedBy, Timing
     from pytest_openclaw.types.requests import Request
     from pytest_openclaw.types.tool_calls import Tool, ToolCall
 
 
-def reply_of(heard: Heard, told: AgentResult | None, request: Request, *, began: float) -> Reply:
+def reply_of(received: RecordedRun, told: AgentResult | None, request: Request, *, began: float) -> Reply:
     """Return the exchange as one reply.
 
     Its time is that of its turns together, without what the tools took, as in a scripted exchange; what
     OpenClaw took before its first request is `start_up_ms`.
 
     Args:
-        heard: of the run.
+        received: of the run.
         told: what OpenClaw said at the end; None if it was ended before.
         request: what was asked.
         began: when OpenClaw was started, by `time.perf_counter`.
     """
-    start_up_ms = None if heard.first_at is None else (heard.first_at - began) * 1000
-    if not heard.exchanges:  # it answered by itself
+    start_up_ms = None if received.first_at is None else (received.first_at - began) * 1000
+    if not received.exchanges:  # it answered by itself
         text = told.text if told else ""
         return Reply(text=text, raw=text, effective_model=told.model if told else None)
-    replies = [exchange.reply() for exchange in heard.exchanges]
+    replies = [exchange.reply() for exchange in received.exchanges]
     last = replies[-1]
     # What the model wrote goes before what OpenClaw shows of it.
     text = last.text or (told.text if told else "")
@@ -49,7 +49,7 @@ def reply_of(heard: Heard, told: AgentResult | None, request: Request, *, began:
         text=text,
         raw="\n\n".join(filter(None, (reply.raw for reply in replies))),
         tool_calls=tuple(call for reply in replies for call in reply.tool_calls),
-        timing=_together([exchange.timing() for exchange in heard.exchanges]),
+        timing=_together([exchange.timing() for exchange in received.exchanges]),
         input_tokens=total_tokens(reply.input_tokens for reply in replies),
         output_tokens=total_tokens(reply.output_tokens for reply in replies),
         cached_tokens=total_tokens(reply.cached_tokens for reply in replies),
@@ -58,7 +58,7 @@ def reply_of(heard: Heard, told: AgentResult | None, request: Request, *, began:
     )
     if request.world is None:
         return whole
-    turns = _turns(replies, heard.results, request.tools)
+    turns = _turns(replies, received.results, request.tools)
     calls = tuple(call for turn in turns for call in turn.calls)
     return replace(whole, tool_calls=calls, turns=turns, ended_by=_ended_by(turns, told, request))
 

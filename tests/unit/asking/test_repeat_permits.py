@@ -32,7 +32,7 @@ def test_a_repeat_waits_for_the_one_before() -> None:
 
     assert [repeats.permit(one) for one in (first, second, third)] == ["ask", "wait", "wait"]
 
-    repeats.hear(_decision(1))
+    repeats.receive(_decision(1))
 
     assert [repeats.permit(one) for one in (first, second, third)] == ["ask", "ask", "wait"]
     assert repeats.permit(others[1]) == "wait"
@@ -43,7 +43,7 @@ def test_what_has_ended_is_left_out() -> None:
     repeats, (first, second, third) = RepeatPermits(), _cells(3)
     repeats.plan([first, second, third])
     for decision in (_decision(1), _decision(2, "it is settled"), _decision(1)):
-        repeats.hear(decision)
+        repeats.receive(decision)
 
     assert [repeats.permit(one) for one in (first, second, third)] == ["ask", "ask", "leave_out"]
     assert [repeats.why_left_out(one) for one in (second, third)] == [None, "it is settled"]
@@ -56,7 +56,7 @@ def test_where_repeats_are_mixed_none_waits() -> None:
 
     assert [repeats.permit(one) for one in (first, second, third)] == ["ask", "ask", "ask"]
 
-    repeats.hear(_decision(1, "it is settled"))
+    repeats.receive(_decision(1, "it is settled"))
 
     assert repeats.permit(third) == "leave_out"
 
@@ -76,7 +76,7 @@ def test_waiting_ends_with_a_decision_from_another_thread(ends: str | None) -> N
     """Whichever it is."""
     repeats, (first, second) = RepeatPermits(), _cells(2)
     repeats.plan([first, second])
-    teller = threading.Timer(0.05, repeats.hear, [_decision(1, ends)])
+    teller = threading.Timer(0.05, repeats.receive, [_decision(1, ends)])
     teller.start()
 
     repeats.await_turn(second, gives_up=lambda: False)
@@ -101,7 +101,7 @@ def test_what_is_asked_anyway_waits_for_nothing() -> None:
     own = [replace(one, prompt=replace(one.prompt, repeat=3)) for one in (third, first, second)]
     repeats.plan([*own, first, second, third])
 
-    repeats.hear(_decision(1, "it is settled"))
+    repeats.receive(_decision(1, "it is settled"))
 
     assert [repeats.permit(one) for one in own] == ["ask"] * 3
     assert [repeats.why_left_out(one) for one in own] == [None] * 3

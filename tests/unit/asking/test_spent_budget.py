@@ -33,8 +33,8 @@ def test_all_processes_have_one_budget(tmp_path: Path) -> None:
 
     one.pay(2.5)
     other.pay(0.25)
-    one.hear(4.0)
-    other.hear(3.0)
+    one.receive(4.0)
+    other.receive(3.0)
 
     assert [budget.spent_usd for budget in (one, other)] == [6.75, 6.75]
     assert [budget.here_usd for budget in (one, other)] == [2.75, 2.75]

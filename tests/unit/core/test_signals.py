@@ -51,15 +51,15 @@ def test_how_it_ended(status: int | None, words: str) -> None:
 
 def test_who_handles_it_already_goes_on_doing_so() -> None:
     """A handler of the user's, or of another plugin, stays."""
-    heard: list[int] = []
-    before = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+    received: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: received.append(number))
     try:
         with interrupted_by_signals():
             os.kill(os.getpid(), signal.SIGTERM)
     finally:
         signal.signal(signal.SIGTERM, before)
 
-    assert heard == [signal.SIGTERM]
+    assert received == [signal.SIGTERM]
 
 
 def test_in_another_thread_nothing_is_changed() -> None:

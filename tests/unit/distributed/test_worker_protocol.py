@@ -100,7 +100,7 @@ def test_workers_elsewhere_are_answered_the_whole_where_any_may_be_given_any_cel
     for node in (nodes := workers(lines)):
         assert crew.hand_over(node)["shares"] is None
     for node in nodes:
-        crew.hear(node)
+        crew.receive(node)
 
     assert [json.loads(*line.answers) for line in lines] == [{"fake": 2}, {"fake": 2}]
 
@@ -113,13 +113,13 @@ def test_a_worker_that_dies_before_all_have_told_costs_nobody_the_run() -> None:
     nodes = workers(lines)
     for node in nodes:
         crew.hand_over(node)
-    crew.hear(nodes[0])
+    crew.receive(nodes[0])
     lines[0].is_open = False
-    crew.hear(nodes[1])
+    crew.receive(nodes[1])
     replaced = Line(told[0])
     node = worker(nodes[0].nodemanager, nodes[0].gateway.spec, replaced)
     crew.hand_over(node)
-    crew.hear(node)
+    crew.receive(node)
 
     assert [line.answers for line in (*lines, replaced)] == [[], ['{"fake": 1}'], ['{"fake": 1}']]
 
@@ -140,6 +140,6 @@ def test_a_host_of_a_resumed_run_keeps_its_name() -> None:
     for node in nodes:
         crew.hand_over(node)
     for node in nodes:
-        crew.hear(node)
+        crew.receive(node)
 
     assert [crew.host_of(node) for node in nodes] == ["vm-2", "vm-3", "vm"]

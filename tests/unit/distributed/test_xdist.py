@@ -52,15 +52,15 @@ def test_a_worker_leaves_other_commands_aside(interactor: Any) -> None:
 
 def test_a_worker_looks_for_the_method_when_it_begins(interactor: Any) -> None:
     """So it can be replaced by then; an item after which the session stops is the last one."""
-    heard: list[Any] = []
-    interactor.handle_command = heard.append
+    received: list[Any] = []
+    interactor.handle_command = received.append
     interactor.channel.setcallback = lambda callback, endmarker: callback("told")
     interactor.torun.put(0)
     interactor.run_one_test = lambda: None
 
     interactor.pytest_runtestloop(SimpleNamespace(shouldfail=False, shouldstop="the session is stopping"))
 
-    assert heard == ["told"]
+    assert received == ["told"]
 
 
 def test_a_controller_reads_events_from_a_queue(config: Any) -> None:
