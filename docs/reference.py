@@ -17,6 +17,7 @@ from pytest_openclaw.commands import COMMANDS, load_command
 from pytest_openclaw.options import OPTIONS, Option
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.documents import load_schema
+from pytest_openclaw.types.run_config import OTHER, PROMPTS, PROVIDERS, SETTINGS
 from pytest_openclaw.validators import BUILTIN
 
 if TYPE_CHECKING:
@@ -101,6 +102,26 @@ def summary() -> Iterator[str]:
             yield from _properties(definition["properties"])
 
 
+def same_run() -> Iterator[str]:
+    """Every key of `config.json` that two runs must have in common, or not."""
+    yield "# The same run"
+    yield ""
+    yield "Which keys of `config.json` may differ between a run and the session that resumes it, between"
+    yield "merged runs, and between compared runs."
+    yield ""
+    yield "- `resume`: *equal* refuses another value, *kept* takes the run's unless the command line has one,"
+    yield "  *grows* refuses a smaller one, *free* takes the session's."
+    yield "- `merge`: *equal* refuses different values, *noted* reports them; the merged run then has null."
+    yield "- `compare`: a word of `--across` sets such cells aside without it, *noted* reports differences."
+    yield ""
+    yield "Only `resume` needs the same targets and the same selected prompts. It checks those providers that"
+    yield "have an answered row."
+    for title, rules in (("Settings", SETTINGS), ("Of a provider", PROVIDERS), ("Of a prompt", PROMPTS)):
+        yield from ("", f"## {title}", "")
+        lines = [(name if name == OTHER else _code(name), *rule) for name, rule in rules.items()]
+        yield from _table(("key", "resume", "merge", "compare", "decides"), lines)
+
+
 def failures() -> Iterator[str]:
     """Every failure type."""
     yield "# Failure types"
@@ -138,7 +159,7 @@ def _keys(validator: type[Validator]) -> Iterator[str]:
 
 
 PAGES: dict[str, Callable[[], Iterator[str]]] = {
-    page.__name__: page for page in (options, commands, hooks, rows, summary, failures)
+    page.__name__: page for page in (options, commands, hooks, rows, summary, same_run, failures)
 }
 
 

@@ -74,7 +74,7 @@ OPTIONS = (
     Option("retries", "Further attempts after a lost connection, 429 or 5xx (5).", "N"),
     Option(
         "concurrency",
-        "Requests in flight on a lane: N, or provider=N,… (1 for local lanes, 8 for others).",
+        "Requests in flight on an endpoint: N, or provider=N,… (1 for local endpoints, 8 for others).",
         "N",
     ),
     Option("stream", "Ask for a token stream, which alone gives TTFT: on or off (on).", "on|off"),

@@ -13,7 +13,7 @@ import traceback
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.asking.fetching import Alive, Fetched, Fetcher, Waiting
+from pytest_openclaw.asking.fetching import Alive, Fetcher, JobResult, Waiting
 from pytest_openclaw.asking.frames import Frames, framed
 from pytest_openclaw.asking.job_loop import Desk
 from pytest_openclaw.core.clock import count_from
@@ -98,20 +98,20 @@ class _Link(asyncio.Protocol):
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._lost.wait(), SENDING_S)
 
-    def _send(self, message: Fetched | Waiting | Alive) -> None:
-        if isinstance(message, Fetched) and (message.error is not None or message.notes):
+    def _send(self, message: JobResult | Waiting | Alive) -> None:
+        if isinstance(message, JobResult) and (message.error is not None or message.notes):
             message = self._redacted(message)
         self._transport.write(framed(pickle.dumps(message)))
 
-    def _redacted(self, fetched: Fetched) -> Fetched:
+    def _redacted(self, job_result: JobResult) -> JobResult:
         """Take secrets out of what is told in words, before anything shortens it and leaves half of one."""
         redactor = Redactor.of_run(self._providers.values(), os.environ)
-        error = fetched.error
+        error = job_result.error
         if error is not None:
             broke = AskingBroke(redactor.text(f"{type(error).__name__}: {error}"))
             broke.add_note(redactor.text("".join(traceback.format_exception(error))))
             error = broke
-        return replace(fetched, error=error, notes=redactor.value(fetched.notes))
+        return replace(job_result, error=error, notes=redactor.value(job_result.notes))
 
 
 def _made(makings: Mapping[str, tuple[str, str, ProviderSetup]]) -> dict[str, Provider]:

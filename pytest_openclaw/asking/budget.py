@@ -18,7 +18,7 @@ _NAME = "spent.txt"
 _HERE, _ELSEWHERE = "here", "elsewhere"
 
 
-class Purse:
+class SpentBudget:
     """The money of a run; without a budget it takes no notice of anything.
 
     Any process and any thread may have one of its own for the same folder.

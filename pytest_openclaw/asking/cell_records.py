@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.redact import Redactor
     from pytest_openclaw.judging.judge import Judgement
     from pytest_openclaw.types.prompts import Cell
-    from pytest_openclaw.types.replies import Ending, Timing, Turn
+    from pytest_openclaw.types.replies import CallResult, Timing, Turn
     from pytest_openclaw.types.targets import Target
     from pytest_openclaw.types.tool_calls import Problem, ToolCall
 
 
 def record_of(
-    run_id: str, cell: Cell, ending: Ending, judgement: Judgement | None, redactor: Redactor
+    run_id: str, cell: Cell, ending: CallResult, judgement: Judgement | None, redactor: Redactor
 ) -> Record:
     """Return the cell's row.
 

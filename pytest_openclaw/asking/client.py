@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.prompts import Cell
-    from pytest_openclaw.types.replies import Ending
+    from pytest_openclaw.types.replies import CallResult
     from pytest_openclaw.types.targets import Target
 
 
@@ -47,7 +47,7 @@ class AskingClient(Protocol):
         """Whether the cell is sent, or has its reply."""
         ...
 
-    def ask(self, token: str, cell: Cell) -> Ending:
+    def ask(self, token: str, cell: Cell) -> CallResult:
         """Return how the cell's call ended; sends now what was not expected.
 
         Raises:
@@ -69,7 +69,7 @@ class AskingClient(Protocol):
         """Return, by endpoint, the token that waits longest; any thread may call it."""
         ...
 
-    def close(self) -> list[tuple[Cell, Ending]]:
+    def close(self) -> list[tuple[Cell, CallResult]]:
         """Stop sending; return what was answered and no test has taken, in the order of the plan."""
         ...
 
@@ -106,6 +106,6 @@ class Connection:
         if self._client:
             self._client.is_stopping = True
 
-    def close(self) -> list[tuple[Cell, Ending]]:
+    def close(self) -> list[tuple[Cell, CallResult]]:
         """Stop sending; return what was answered and no test has taken, the first time."""
         return self._client.close() if self._client else []

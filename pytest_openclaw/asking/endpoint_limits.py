@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.targets import Target
 
 
-class Lanes:
-    """The lanes of one process: how many requests are under way on each, and who is not asked any more.
+class EndpointLimits:
+    """The endpoints of one process: how many requests are under way on each, and who is not asked any more.
 
     Args:
         neighbours: the other processes of the run on this machine, if there are any.
@@ -30,35 +30,35 @@ class Lanes:
 
     @asynccontextmanager
     async def slot(self, part: Part) -> AsyncIterator[None]:
-        """Hold one of the slots of this part of a lane; who came first is served first."""
-        lane = part.lane
-        if lane not in self._slots:
-            self._slots[lane] = asyncio.Semaphore(part.limit)
-        in_common = self._neighbours.slot(lane, part.limit) if self._neighbours else nullcontext()
-        async with self._slots[lane], in_common:
-            self._in_flight[lane] = self._in_flight.get(lane, 0) + 1
+        """Hold one of the slots of this part of an endpoint; who came first is served first."""
+        endpoint = part.endpoint
+        if endpoint not in self._slots:
+            self._slots[endpoint] = asyncio.Semaphore(part.limit)
+        in_common = self._neighbours.slot(endpoint, part.limit) if self._neighbours else nullcontext()
+        async with self._slots[endpoint], in_common:
+            self._in_flight[endpoint] = self._in_flight.get(endpoint, 0) + 1
             try:
                 yield
             finally:
-                self._in_flight[lane] -= 1
+                self._in_flight[endpoint] -= 1
 
-    def in_flight(self, lane: str) -> int:
-        """Return the requests that this process has under way on the lane."""
-        return self._in_flight.get(lane, 0)
+    def in_flight(self, endpoint: str) -> int:
+        """Return the requests that this process has under way on the endpoint."""
+        return self._in_flight.get(endpoint, 0)
 
-    def mark(self, lane: str, target: Target, fault: Fault) -> None:
+    def mark(self, endpoint: str, target: Target, fault: Fault) -> None:
         """Remember a fault that reaches further than its own cell."""
         if fault.reach == "cell":
             return
-        who = _lane(lane) if fault.reach == "lane" else _target(target)
+        who = _endpoint(endpoint) if fault.reach == "endpoint" else _target(target)
         if who not in self._down:
             self._down[who] = fault
             if self._neighbours:
                 self._neighbours.tell(who, fault)
 
-    def down(self, lane: str, target: Target) -> Fault | None:
+    def down(self, endpoint: str, target: Target) -> Fault | None:
         """Return the fault because of which this target is not asked any more, if there is one."""
-        for who in (_lane(lane), _target(target)):
+        for who in (_endpoint(endpoint), _target(target)):
             if who not in self._down and self._neighbours and (fault := self._neighbours.told(who)):
                 self._down[who] = fault
             if who in self._down:
@@ -66,8 +66,8 @@ class Lanes:
         return None
 
 
-def _lane(name: str) -> str:
-    return f"lane {name}"
+def _endpoint(name: str) -> str:
+    return f"endpoint {name}"
 
 
 def _target(target: Target) -> str:

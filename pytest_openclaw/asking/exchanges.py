@@ -17,7 +17,7 @@ from pytest_openclaw.asking.clipping import all_cuts
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.providers.prices import total_tokens, total_usd
 from pytest_openclaw.types import faults
-from pytest_openclaw.types.replies import Ending, Fault, Reply, Timing, Turn
+from pytest_openclaw.types.replies import CallResult, Fault, Reply, Timing, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -33,7 +33,7 @@ _Answered = tuple[tuple["ToolCall", ...], tuple[str, ...], "EndedBy | None"]
 PLAYING_S = 60.0
 
 
-async def hold_exchange(request: Request, ask: Callable[[Request], Awaitable[Ending]]) -> Ending:
+async def hold_exchange(request: Request, ask: Callable[[Request], Awaitable[CallResult]]) -> CallResult:
     """Ask until the exchange ends, and return one ending for all of it.
 
     Args:
@@ -65,7 +65,7 @@ class _Exchange:
         self.offered = request.tools
         self._request = request
         self._world = request.world
-        self._endings: list[Ending] = []
+        self._endings: list[CallResult] = []
         self._replies: list[Reply] = []
 
     @cached_property
@@ -75,7 +75,7 @@ class _Exchange:
 
         return Playing(self._world, self._request.tools)
 
-    def hear(self, ending: Ending) -> None:
+    def hear(self, ending: CallResult) -> None:
         """Take what one turn has brought."""
         self._endings.append(ending)
         if isinstance(ending.result, Reply):
@@ -153,7 +153,7 @@ class _Exchange:
 
     # --- one ending for all ---
 
-    def ending(self, ended_by: EndedBy) -> Ending:
+    def ending(self, ended_by: EndedBy) -> CallResult:
         """Return the whole as one reply."""
         last = self._replies[-1]
         reply = replace(
@@ -175,7 +175,7 @@ class _Exchange:
         )
         return self._ended(reply)
 
-    def broken(self, fault: Fault) -> Ending:
+    def broken(self, fault: Fault) -> CallResult:
         """Return the fault that ended it, with what had been said before."""
         if len(self._endings) == 1 and isinstance(self._endings[0].result, Fault):
             return self._endings[0]
@@ -183,7 +183,7 @@ class _Exchange:
         cut = all_cuts([*self._replies, fault])
         return self._ended(replace(fault, raw=raw, timing=self._timing(), turns=tuple(self.turns), cut=cut))
 
-    def _ended(self, result: Reply | Fault) -> Ending:
+    def _ended(self, result: Reply | Fault) -> CallResult:
         return replace(
             self._endings[0],
             result=result,

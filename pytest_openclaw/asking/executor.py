@@ -1,6 +1,6 @@
-"""Asks ahead of the tests: cells in the order of their items, lane by lane, a bounded number at a time.
+"""Asks ahead of the tests: cells in the order of their items, for each endpoint a bounded number at a time.
 
-What a test needs is asked before it comes up, and no further: on each part of a lane, `ahead_of(limit)`
+What a test needs is asked before it comes up, and no further: on each part of an endpoint, `ahead_of(limit)`
 cells are asked or answered and not yet taken. So a reply is there when its test begins, and replies are
 never hoarded.
 """
@@ -12,7 +12,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.asking.fetching import Fetched, Job, Waiting
+from pytest_openclaw.asking.fetching import Job, JobResult, Waiting
 from pytest_openclaw.asking.shares import Part
 from pytest_openclaw.asking.transport import Host, Message, ProcessHost, ThreadHost
 from pytest_openclaw.core.errors import HostDied
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.prompts import Cell
     from pytest_openclaw.types.protocols import Provider
-    from pytest_openclaw.types.replies import Ending
+    from pytest_openclaw.types.replies import CallResult
     from pytest_openclaw.types.settings import Settings
     from pytest_openclaw.types.targets import Target
 
@@ -43,7 +43,7 @@ def ahead_of(limit: int) -> int:
 
 @dataclass
 class _Line:
-    """The cells of one part of a lane that are still to be asked, and how many are out."""
+    """The cells of one part of an endpoint that are still to be asked, and how many are out."""
 
     part: Part
     to_ask: deque[str] = field(default_factory=deque)
@@ -56,7 +56,7 @@ class _Asking:
 
     cell: Cell
     line: _Line
-    fetched: Fetched | None = None
+    job_result: JobResult | None = None
 
 
 class Executor:
@@ -65,7 +65,7 @@ class Executor:
     Cells go by tokens, any text that is unique in the session.
 
     Attributes:
-        notes: what is new about targets, until somebody takes it; see `Fetched`.
+        notes: what is new about targets, until somebody takes it; see `JobResult`.
         is_stopping: no more cells are asked ahead; any thread may set it.
 
     Args:
@@ -100,7 +100,7 @@ class Executor:
         self._hosts: dict[type[Host], Host] = {}
         self._deaths = 0
         self._kinds = _kinds(providers)
-        self._limits = lane_limits(providers, settings)
+        self._limits = endpoint_limits(providers, settings)
         self.notes: dict[Target, JsonObject] = {}
         self.is_stopping = False
 
@@ -119,8 +119,8 @@ class Executor:
     def plan(self, cells: Iterable[tuple[str, Cell]]) -> None:
         """Learn all cells of the session, in their order; none is asked by that."""
         for token, cell in cells:
-            lane = self._providers[cell.target.provider].lane
-            line = self._lines.setdefault(lane, _Line(Part(lane, self._limits[lane])))
+            endpoint = self._providers[cell.target.provider].endpoint
+            line = self._lines.setdefault(endpoint, _Line(Part(endpoint, self._limits[endpoint])))
             self._planned[token] = _Asking(cell, line)
 
     def expect(self, tokens: Iterable[str]) -> None:
@@ -139,7 +139,7 @@ class Executor:
         asking = self._planned.get(token)
         return asking is not None and token in asking.line.out
 
-    def ask(self, token: str, cell: Cell) -> Ending:
+    def ask(self, token: str, cell: Cell) -> CallResult:
         """Return how the cell's asking ended; asks now what was not expected.
 
         Raises:
@@ -150,16 +150,16 @@ class Executor:
         if token not in self._planned:
             self.plan([(token, cell)])
         asking = self._planned[token]
-        if token not in asking.line.out and asking.fetched is None:
+        if token not in asking.line.out and asking.job_result is None:
             self._send_now(token, asking)
-        while asking.fetched is None:
+        while asking.job_result is None:
             self._hear(cell)
-        fetched = asking.fetched
+        job_result = asking.job_result
         self._taken(token, asking)
-        if fetched.error is not None:
-            raise fetched.error
-        assert fetched.ending is not None, "what did not break has ended"
-        return fetched.ending
+        if job_result.error is not None:
+            raise job_result.error
+        assert job_result.ending is not None, "what did not break has ended"
+        return job_result.ending
 
     def drop(self, token: str) -> None:
         """Forget a cell whose test does not want its reply."""
@@ -172,14 +172,14 @@ class Executor:
         return sum(len(line.out) for line in self._lines.values())
 
     def awaited(self) -> dict[str, str]:
-        """Return, by lane, the token that has been out longest without an answer; any thread may call it."""
+        """Return each endpoint's token that has waited longest for an answer; any thread may call it."""
         oldest: dict[str, str] = {}
         for token in list(self._tokens.values()):
             if asking := self._planned.get(token):
-                oldest.setdefault(asking.line.part.lane, token)
+                oldest.setdefault(asking.line.part.endpoint, token)
         return oldest
 
-    def close(self) -> list[tuple[Cell, Ending]]:
+    def close(self) -> list[tuple[Cell, CallResult]]:
         """Stop asking, and return what was answered and not taken, in the order of the plan."""
         hosts, self._hosts = self._hosts, {}
         self._deaths = MOST_DEATHS  # nobody is asked from now on
@@ -187,9 +187,9 @@ class Executor:
             for message in host.close():
                 self._note(message)
         left = [
-            (asking.cell, asking.fetched.ending)
+            (asking.cell, asking.job_result.ending)
             for token, asking in self._planned.items()
-            if token in asking.line.out and asking.fetched and asking.fetched.ending
+            if token in asking.line.out and asking.job_result and asking.job_result.ending
         ]
         self._planned.clear()
         return left
@@ -225,7 +225,7 @@ class Executor:
         try:
             self._host_of(self._kinds[target.provider]).send(job)
         except HostDied as error:
-            self._note(Fetched(number=self._numbers, error=error))
+            self._note(JobResult(number=self._numbers, error=error))
 
     def _taken(self, token: str, asking: _Asking) -> None:
         asking.line.out.discard(token)
@@ -247,13 +247,13 @@ class Executor:
         match message:
             case Waiting() if self._tell:
                 self._tell(self._tokens[message.number], message)
-            case Fetched():
+            case JobResult():
                 token = self._tokens.pop(message.number)
                 if message.notes:
                     self.notes.setdefault(self._planned[token].cell.target, {}).update(message.notes)
                 # A test that was dropped wants no reply.
                 if token in self._planned[token].line.out:
-                    self._planned[token].fetched = message
+                    self._planned[token].job_result = message
 
     def _bury(self, kind: type[Host], error: HostDied) -> None:
         self._deaths += 1
@@ -262,7 +262,7 @@ class Executor:
             self._note(message)
         for number, token in list(self._tokens.items()):
             if self._kinds[self._planned[token].cell.target.provider] is kind:
-                self._note(Fetched(number=number, error=error))
+                self._note(JobResult(number=number, error=error))
 
     def _host_of(self, kind: type[Host]) -> Host:
         if kind not in self._hosts:
@@ -280,20 +280,20 @@ class Executor:
 
 
 def _kinds(providers: Mapping[str, Provider]) -> dict[str, type[Host]]:
-    """Return where each provider is asked; a lane is asked in one place, which keeps its limit."""
-    in_thread = {provider.lane for provider in providers.values() if not ProcessHost.can_ask(provider)}
+    """Return where each provider is asked; an endpoint is asked in one place, which keeps its limit."""
+    in_thread = {provider.endpoint for provider in providers.values() if not ProcessHost.can_ask(provider)}
     return {
-        name: ThreadHost if provider.lane in in_thread else ProcessHost
+        name: ThreadHost if provider.endpoint in in_thread else ProcessHost
         for name, provider in providers.items()
     }
 
 
-def lane_limits(providers: Mapping[str, Provider], settings: Settings) -> dict[str, int]:
-    """Return the limit of each lane: where several providers share one, the smallest of theirs."""
+def endpoint_limits(providers: Mapping[str, Provider], settings: Settings) -> dict[str, int]:
+    """Return the limit of each endpoint: where several providers share one, the smallest of theirs."""
     limits: dict[str, int] = {}
     for name, provider in providers.items():
         limit = settings.concurrency.limit(name, is_local=provider.is_local)
-        limits[provider.lane] = min(limit, limits.get(provider.lane, limit))
+        limits[provider.endpoint] = min(limit, limits.get(provider.endpoint, limit))
     return limits
 
 

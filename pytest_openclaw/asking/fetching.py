@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 from pytest_openclaw.asking.attempt import ask_once, within
-from pytest_openclaw.asking.budget import Purse
-from pytest_openclaw.asking.endpoint_limits import Lanes
+from pytest_openclaw.asking.budget import SpentBudget
+from pytest_openclaw.asking.endpoint_limits import EndpointLimits
 from pytest_openclaw.asking.exchanges import hold_exchange
 from pytest_openclaw.asking.resources import collect_snapshot
 from pytest_openclaw.asking.retry import wait_before_retry
@@ -26,7 +26,7 @@ from pytest_openclaw.core.run_once import once_in_loop
 from pytest_openclaw.providers.prices import Prices, total_usd
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
-from pytest_openclaw.types.replies import Ending, Fault, Reply
+from pytest_openclaw.types.replies import CallResult, Fault, Reply
 from pytest_openclaw.types.requests import Request
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Job:
 
     Attributes:
         number: tells this job from the others of its session.
-        part: of the lane; it holds the job back until there is room.
+        part: of the endpoint; it holds the job back until there is room.
     """
 
     number: int
@@ -62,7 +62,7 @@ class Job:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fetched:
+class JobResult:
     """What a job brought.
 
     Attributes:
@@ -73,7 +73,7 @@ class Fetched:
     """
 
     number: int
-    ending: Ending | None = None
+    ending: CallResult | None = None
     error: BaseException | None = None
     notes: JsonObject = field(default_factory=dict)
 
@@ -120,23 +120,23 @@ class Fetcher:
         self._settings = settings
         self._shared_dir = shared_dir
         self._tell = tell
-        self._lanes = Lanes(
+        self._endpoints = EndpointLimits(
             None if others == "none" else Neighbours(shared_dir, share_slots=others == "any_cell")
         )
         self._prices = Prices(providers, settings)
         self._prices.get_ready(target for target in settings.targets if target.provider in providers)
-        self._purse = Purse(shared_dir, settings.budget_usd)
+        self._budget = SpentBudget(shared_dir, settings.budget_usd)
         self._asked: set[str] = set()
         self._ready: dict[str, asyncio.Task[JsonObject]] = {}
         self._told: set[str] = set()
 
-    async def fetch(self, job: Job) -> Fetched:
-        """Ask the job when its part of the lane has room."""
+    async def fetch(self, job: Job) -> JobResult:
+        """Ask the job when its part of the endpoint has room."""
         received = time.perf_counter()
         notes: JsonObject = {}
         try:
             provider = self._providers[job.target.provider]
-            async with self._lanes.slot(job.part):
+            async with self._endpoints.slot(job.part):
                 ending = await self._ask(provider, job, received, notes)
                 if isinstance(ending.result, Reply) and job.target.label not in self._told:
                     # After the first answer, so that the questions wait for no loading and delay no clock;
@@ -146,8 +146,8 @@ class Fetcher:
                         server = await self._fingerprint(provider, job.target)
                         notes["serving"] = {**notes.get("serving", {}), "server": server}
         except Exception as error:
-            return Fetched(number=job.number, error=error, notes=notes)
-        return Fetched(number=job.number, ending=ending, notes=notes)
+            return JobResult(number=job.number, error=error, notes=notes)
+        return JobResult(number=job.number, ending=ending, notes=notes)
 
     async def served(self, target: Target) -> tuple[str, ...]:
         """Return the names of the models that the target's provider serves.
@@ -167,13 +167,13 @@ class Fetcher:
 
     # --- one job ---
 
-    async def _ask(self, provider: Provider, job: Job, received: float, notes: JsonObject) -> Ending:
+    async def _ask(self, provider: Provider, job: Job, received: float, notes: JsonObject) -> CallResult:
         if job.request.tools and not provider.takes_tools:
-            return Ending.never_sent(faults.takes_no_tools(job.target.provider))
-        if fault := self._lanes.down(provider.lane, job.target):
-            return Ending.never_sent(faults.not_asked(fault))
+            return CallResult.never_sent(faults.takes_no_tools(job.target.provider))
+        if fault := self._endpoints.down(provider.endpoint, job.target):
+            return CallResult.never_sent(faults.not_asked(fault))
         if spent := self._spent(job.target):
-            return Ending.never_sent(spent)
+            return CallResult.never_sent(spent)
         await self._make_ready(provider, job.target, notes)
         if job.request.world is None or provider.plays_worlds:
             return await self._attempts(provider, job, received)
@@ -182,7 +182,7 @@ class Fetcher:
             lambda request: self._attempts(provider, replace(job, request=request), received),
         )
 
-    async def _attempts(self, provider: Provider, job: Job, received: float) -> Ending:
+    async def _attempts(self, provider: Provider, job: Job, received: float) -> CallResult:
         label = job.target.label
         cold = label not in self._asked
         self._asked.add(label)
@@ -190,20 +190,20 @@ class Fetcher:
         waited_s = 0.0
         attempt = 0
         costs: list[tuple[Reply | Fault, float | None]] = []
-        ending: Ending | None = None
+        ending: CallResult | None = None
         while True:
             if spent := self._spent(job.target):
-                return ending or Ending.never_sent(spent)
+                return ending or CallResult.never_sent(spent)
             attempt += 1
-            in_flight = self._lanes.in_flight(provider.lane)
+            in_flight = self._endpoints.in_flight(provider.endpoint)
             result, timing = await ask_once(provider, job.request)
             costs.append((result, self._charge(provider, job.target, job.request, result, timing)))
             wait_s = None
             if isinstance(result, Fault):
                 shown = replace(result, message=self._redactor.text(result.message))
-                self._lanes.mark(provider.lane, job.target, shown)
+                self._endpoints.mark(provider.endpoint, job.target, shown)
                 if not result.sent:
-                    return Ending.never_sent(result)
+                    return CallResult.never_sent(result)
                 wait_s = wait_before_retry(
                     result,
                     attempt=attempt,
@@ -212,7 +212,7 @@ class Fetcher:
                     timeout_s=job.request.timeout_s,
                     random=random.random,
                 )
-            ending = Ending(
+            ending = CallResult(
                 result=result,
                 timing=timing,
                 attempts=attempt,
@@ -234,15 +234,15 @@ class Fetcher:
 
     def _spent(self, target: Target) -> Fault | None:
         """Why nobody is asked any more, once the budget is spent."""
-        if not self._purse.is_empty:
+        if not self._budget.is_empty:
             return None
-        assert self._purse.budget_usd is not None, "only a budget can be spent"
-        return faults.budget_spent(target.provider, self._purse.budget_usd)
+        assert self._budget.budget_usd is not None, "only a budget can be spent"
+        return faults.budget_spent(target.provider, self._budget.budget_usd)
 
     def _charge(
         self, provider: Provider, target: Target, request: Request, result: Reply | Fault, timing: Timing
     ) -> float | None:
-        """Return what an attempt cost, and take it out of the purse.
+        """Return what an attempt cost, and take it out of the budget.
 
         What the server did not count is taken out at the most that it can have been: the budget is a promise.
         """
@@ -251,7 +251,7 @@ class Fetcher:
         if paid_usd is None and (isinstance(result, Reply) or result.failure_type in faults.UNPRICED):
             turns = request.world.steps if request.world and provider.plays_worlds else 1
             paid_usd = turns * self._prices.most_usd(target, request)
-        self._purse.pay(paid_usd or 0.0)
+        self._budget.pay(paid_usd or 0.0)
         return cost_usd
 
     # --- a target's first job ---
@@ -278,7 +278,7 @@ class Fetcher:
         """
         try:
             done = await self._once(
-                f"warm-up {target.label} {provider.lane}", lambda: self._warm_up(provider, target)
+                f"warm-up {target.label} {provider.endpoint}", lambda: self._warm_up(provider, target)
             )
         except TimeoutError:
             return _no_warm_up("another process of this run does not end its warm-up")
@@ -309,7 +309,7 @@ class Fetcher:
         """
         try:
             return await self._once(
-                f"fingerprint {target.label} {provider.lane}",
+                f"fingerprint {target.label} {provider.endpoint}",
                 lambda: within(self._settings.timeout_s, provider.fingerprint(target.model)),
             )
         except Exception as error:

@@ -10,7 +10,7 @@ from pytest_openclaw.asking.fetching import Alive
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_openclaw.asking.fetching import Fetched, Fetcher, Job
+    from pytest_openclaw.asking.fetching import Fetcher, Job, JobResult
 
 CLOSING_S = 5.0
 ALIVE_EVERY_S = 10.0
@@ -22,7 +22,7 @@ delivered. Measured at 8 in flight on 2 cores: 0.989 of the ideal window, and 0.
 class Desk:
     """Starts a task for each job, in the order in which they come, and hands over what each brings."""
 
-    def __init__(self, fetcher: Fetcher, deliver: Callable[[Fetched | Alive], None]) -> None:
+    def __init__(self, fetcher: Fetcher, deliver: Callable[[JobResult | Alive], None]) -> None:
         self._fetcher = fetcher
         self._deliver = deliver
         self._under_way: set[asyncio.Task[None]] = set()
@@ -63,10 +63,10 @@ class Desk:
             self._deliver(Alive())
 
     async def _fetch(self, job: Job) -> None:
-        fetched = await self._fetcher.fetch(job)
+        job_result = await self._fetcher.fetch(job)
         try:
             # What is delivered wakes the process of the tests, which wants a core too.
             for _ in range(_PASSES_TO_THE_NEXT_SEND):
                 await asyncio.sleep(0)
         finally:  # an answer that has come is kept, also if the run ends just now
-            self._deliver(fetched)
+            self._deliver(job_result)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from filelock import FileLock
 
 Others = Literal["none", "own_parts", "any_cell"]
-"""What the other processes ask: there are none; each its own parts of the lanes; any of them any cell."""
+"""What the other processes ask: there are none; each its own parts of the endpoints; any of them any cell."""
 
 _POLL_S = 0.02
 
@@ -33,7 +33,8 @@ class Neighbours:
 
     Args:
         shared_dir: the run's folder on this machine.
-        share_slots: whether a lane's slots are held in common, because any process may be given any cell.
+        share_slots: whether an endpoint's slots are held in common, because any process may be given any
+            cell.
     """
 
     def __init__(self, shared_dir: Path, *, share_slots: bool) -> None:
@@ -44,33 +45,33 @@ class Neighbours:
         self._paths: dict[str, Path] = {}
 
     @contextlib.asynccontextmanager
-    async def slot(self, lane: str, limit: int) -> AsyncIterator[None]:
-        """Hold one of the lane's slots, if they are held in common; a slot is free when its holder dies.
+    async def slot(self, endpoint: str, limit: int) -> AsyncIterator[None]:
+        """Hold one of the endpoint's slots, if they are held in common; a slot is free when its holder dies.
 
         Who came first is served first within this process alone.
         """
         if not self._share_slots:
             yield
             return
-        if lane not in self._slots:
-            paths = (path_of(self._shared_dir, f"slot {n} {lane}") for n in range(limit))
-            self._slots[lane] = [lock_file(path.with_suffix(".lock")) for path in paths]
-            self._doors[lane] = asyncio.Lock()
-        async with self._doors[lane]:
-            held = await _free_one(self._slots[lane])
+        if endpoint not in self._slots:
+            paths = (path_of(self._shared_dir, f"slot {n} {endpoint}") for n in range(limit))
+            self._slots[endpoint] = [lock_file(path.with_suffix(".lock")) for path in paths]
+            self._doors[endpoint] = asyncio.Lock()
+        async with self._doors[endpoint]:
+            held = await _free_one(self._slots[endpoint])
         try:
             yield
         finally:
             held.release()
 
     def tell(self, who: str, fault: Fault) -> None:
-        """Tell the others why a lane or a target is not asked any more."""
+        """Tell the others why an endpoint or a target is not asked any more."""
         told = {"failure_type": fault.failure_type, "status": fault.status, "message": fault.message}
         with contextlib.suppress(OSError):  # they find out by themselves; a full disk is told by the rows
             write_json(self._path(who), {**told, "reach": fault.reach})
 
     def told(self, who: str) -> Fault | None:
-        """Return the fault because of which a lane or a target is not asked any more, if anybody told."""
+        """Return the fault that stopped an endpoint or a target, if any process has published one."""
         path = self._path(who)
         return Fault(**told) if path.exists() and (told := read_json(path)) else None
 

@@ -32,7 +32,7 @@ from concurrent.futures import wait
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from pytest_openclaw.asking.fetching import Alive, Fetched, Fetcher, Waiting
+from pytest_openclaw.asking.fetching import Alive, Fetcher, JobResult, Waiting
 from pytest_openclaw.asking.frames import Frames, framed
 from pytest_openclaw.asking.job_loop import Desk
 from pytest_openclaw.core.clock import anchor_s
@@ -55,14 +55,14 @@ _LOOK_S = 0.1
 _RECEIVE_BYTES = 1 << 18
 _LONGEST_POLL_MS = 2**31 - 1
 
-Message = Fetched | Waiting | Alive
+Message = JobResult | Waiting | Alive
 
 
 class Host(Protocol):
     """Takes jobs and gives back what they brought, in any order."""
 
     def send(self, job: Job) -> None:
-        """Give it a job; it begins when there is room in the job's part of its lane."""
+        """Give it a job; it begins when there is room in the job's part of its endpoint."""
         ...
 
     def receive(self, timeout_s: float, take: Callable[[Message], None]) -> None:

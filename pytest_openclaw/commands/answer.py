@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.stored.parts import Part
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +37,9 @@ class Answer:
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
-    """Add the run that a command works on."""
+    """Add the run that a command works on, and where it is looked for."""
     parser.add_argument("run", metavar="RUN", help="the run's directory, its id, or last")
+    add_runs_dir(parser)
 
 
 def add_runs_dir(parser: argparse.ArgumentParser) -> None:
@@ -48,6 +50,16 @@ def add_runs_dir(parser: argparse.ArgumentParser) -> None:
         default=Path("runs"),
         metavar="DIR",
         help="where a RUN that is no path is looked for or made (runs)",
+    )
+
+
+def add_across(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says which differences between two runs to look across."""
+    parser.add_argument(
+        "--across",
+        default="",
+        metavar="WHAT[,WHAT…]",
+        help="compare also what differs in prompt, validator, serving or settings",
     )
 
 
@@ -70,6 +82,13 @@ def run_path(name: str, runs_dir: Path) -> Path:
     if path.name != name:
         raise OpenClawError(f"there is no run directory {path}")
     return find_run(runs_dir, name)
+
+
+def read_run(arguments: argparse.Namespace, *, even_living: bool = False) -> Part:
+    """Return the run of `add_run`; raises as `run_path` and `read_part` do."""
+    from pytest_openclaw.stored.parts import read_part
+
+    return read_part(run_path(arguments.run, arguments.runs_dir), even_living=even_living)
 
 
 def new_run_path(name: str, runs_dir: Path) -> Path:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.answer import Answer, add_runs_dir, run_path
+from pytest_openclaw.commands.answer import Answer, add_across, add_runs_dir, run_path
 
 if TYPE_CHECKING:
     import argparse
@@ -32,12 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `compare` is told."""
     parser.add_argument("base", metavar="BASE", help="the baseline: its directory, its id, or last")
     parser.add_argument("candidate", metavar="CANDIDATE", help="the run that is held against it")
-    parser.add_argument(
-        "--across",
-        default="",
-        metavar="WHAT[,WHAT…]",
-        help="compare also what differs in prompt, validator, serving or settings",
-    )
+    add_across(parser)
     parser.add_argument(
         "--target",
         action="append",

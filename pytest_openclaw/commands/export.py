@@ -19,7 +19,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.answer import Answer, add_run, add_runs_dir, counted, run_path
+from pytest_openclaw.commands.answer import Answer, add_run, counted, run_path
 from pytest_openclaw.commands.choosing import add_filters, is_chosen
 from pytest_openclaw.core.errors import OpenClawError
 
@@ -39,7 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--exact", action="store_true", help="leave texts as they are: no ' before formulas")
     add_filters(parser)
-    add_runs_dir(parser)
 
 
 def run(arguments: argparse.Namespace) -> Answer:

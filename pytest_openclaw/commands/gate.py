@@ -24,7 +24,7 @@ import time
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.commands.answer import Answer, add_rootdir, add_run, add_runs_dir, run_path
+from pytest_openclaw.commands.answer import Answer, add_across, add_rootdir, add_run, read_run
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.session.gate_options import GATES, parse_gate, parse_gate_line
 from pytest_openclaw.types.settings import GATE_OPTIONS, Gates, firm_gates
@@ -70,17 +70,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='other gates for some targets, "GLOB: min-pass-rate=0.9 require-tier=off"; may be repeated',
     )
     parser.add_argument("--baseline", metavar="RUN", help="the run to compare with")
-    parser.add_argument(
-        "--across",
-        default="",
-        metavar="WHAT[,WHAT…]",
-        help="compare also what differs in prompt, validator, serving or settings",
-    )
+    add_across(parser)
     parser.add_argument(
         "--write", action="store_true", help="write the run's summary and reports anew, with the gates"
     )
     add_rootdir(parser, "with --write: the project's root folder, whose reports are written too")
-    add_runs_dir(parser)
 
 
 def run(arguments: argparse.Namespace) -> Answer:
@@ -89,14 +83,14 @@ def run(arguments: argparse.Namespace) -> Answer:
     from pytest_openclaw.stats.run_comparison import parse_across
     from pytest_openclaw.stored.baseline import find_baseline, read_measured
     from pytest_openclaw.stored.holding import hold
-    from pytest_openclaw.stored.parts import read_part
 
     across = parse_across(arguments.across)
-    path = run_path(arguments.run, arguments.runs_dir)
-    part = read_part(path)
+    part = read_run(arguments)
     gates = _gates(arguments, part)
     named = arguments.baseline
-    baseline = read_measured(find_baseline(named, arguments.runs_dir, besides=path)) if named else None
+    baseline = (
+        read_measured(find_baseline(named, arguments.runs_dir, besides=part.run.path)) if named else None
+    )
     summary = hold(part, gates, baseline, across, now_ms=time.time_ns() // 1_000_000)
     if not summary.gates:
         globs = ", ".join(summary.unmatched_gates)

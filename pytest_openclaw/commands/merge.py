@@ -20,14 +20,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.answer import (
-    Answer,
-    add_rootdir,
-    add_runs_dir,
-    counted,
-    new_run_path,
-    run_path,
-)
+from pytest_openclaw.commands.answer import Answer, add_rootdir, add_runs_dir, counted, new_run_path, run_path
 
 if TYPE_CHECKING:
     import argparse

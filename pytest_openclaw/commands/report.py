@@ -20,7 +20,15 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.answer import Answer, add_runs_dir, counted, run_path, write_over_ours
+from pytest_openclaw.commands.answer import (
+    Answer,
+    add_across,
+    add_run,
+    counted,
+    read_run,
+    run_path,
+    write_over_ours,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -30,16 +38,10 @@ FILE = "report.html"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `report` is told."""
-    parser.add_argument("run", metavar="RUN", help="the run's directory, its id, or last")
+    add_run(parser)
     parser.add_argument("--baseline", metavar="RUN", help="an older run, to mark what has changed")
-    parser.add_argument(
-        "--across",
-        default="",
-        metavar="WHAT[,WHAT…]",
-        help="compare also what differs in prompt, validator, serving or settings",
-    )
+    add_across(parser)
     parser.add_argument("--into", metavar="FILE", help=f"the page (RUN/{FILE})")
-    add_runs_dir(parser)
 
 
 def run(arguments: argparse.Namespace) -> Answer:
@@ -52,7 +54,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     from pytest_openclaw.stored.parts import read_part
     from pytest_openclaw.stored.showing import show_run
 
-    part = read_part(run_path(arguments.run, arguments.runs_dir))
+    part = read_run(arguments)
     baseline = read_part(run_path(arguments.baseline, arguments.runs_dir)) if arguments.baseline else None
     into = Path(arguments.into) if arguments.into else part.run.path / FILE
     comparison = None

@@ -22,15 +22,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.answer import (
-    Answer,
-    add_rootdir,
-    add_run,
-    add_runs_dir,
-    counted,
-    new_run_path,
-    run_path,
-)
+from pytest_openclaw.commands.answer import Answer, add_rootdir, add_run, counted, new_run_path, read_run
 
 if TYPE_CHECKING:
     import argparse
@@ -49,7 +41,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_rootdir(
         parser, "the project's root folder, to which the rows' suites are relative (the current folder)"
     )
-    add_runs_dir(parser)
 
 
 def run(arguments: argparse.Namespace) -> Answer:
@@ -58,13 +49,12 @@ def run(arguments: argparse.Namespace) -> Answer:
     from pytest_openclaw.commands.guests import load_project
     from pytest_openclaw.reports.terminal import render_terminal
     from pytest_openclaw.stats.summary import summary_to_json
-    from pytest_openclaw.stored.parts import read_part
     from pytest_openclaw.stored.rescoring import rescore_part
     from pytest_openclaw.stored.rewriting import write_run
     from pytest_openclaw.stored.rules import suite_files, todays_rules
 
     into = new_run_path(arguments.into, arguments.runs_dir) if arguments.into else None
-    part = read_part(run_path(arguments.run, arguments.runs_dir))
+    part = read_run(arguments)
     root = arguments.rootdir.resolve(strict=True)
     project = load_project(root, suite_files(part, root))
     rules, guests = todays_rules(part, root, project.validators), project.guests

@@ -25,7 +25,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.answer import Answer, add_run, add_runs_dir, run_path, write_over_ours
+from pytest_openclaw.commands.answer import Answer, add_run, read_run, write_over_ours
 from pytest_openclaw.core.errors import OpenClawError
 
 if TYPE_CHECKING:
@@ -65,7 +65,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--config", type=Path, metavar="FILE", help="the config to check it in (OpenClaw's own place for it)"
     )
-    add_runs_dir(parser)
 
 
 def run(arguments: argparse.Namespace) -> Answer:
@@ -75,7 +74,6 @@ def run(arguments: argparse.Namespace) -> Answer:
     from pytest_openclaw.reports.openclaw_config import KEYS
     from pytest_openclaw.reports.openclaw_patch import FIRST_WORDS, Origin, check_command, render_patch
     from pytest_openclaw.stats.routing import plan_routes
-    from pytest_openclaw.stored.parts import read_part
 
     if arguments.config and not arguments.check:
         raise OpenClawError("--config says where to check the patch; give --check too")
@@ -84,7 +82,7 @@ def run(arguments: argparse.Namespace) -> Answer:
             f"the keys of OpenClaw {arguments.release} are not known here, and one key that a release does "
             f"not know makes its whole config invalid; known: {', '.join(KEYS)}"
         )
-    part = read_part(run_path(arguments.run, arguments.runs_dir))
+    part = read_run(arguments)
     candidates = _candidates(part, arguments.release, dict(arguments.provider))
     routing = plan_routes(candidates)
     origin = Origin(

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.answer import Answer, add_run, add_runs_dir, run_path
+from pytest_openclaw.commands.answer import Answer, add_run, read_run
 from pytest_openclaw.commands.choosing import add_filters, find_cell, full_names, is_chosen
 
 if TYPE_CHECKING:
@@ -32,14 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
     parser.add_argument("cell", nargs="?", metavar="CELL", help="one cell in full, such as P1")
     add_filters(parser)
-    add_runs_dir(parser)
 
 
 def run(arguments: argparse.Namespace) -> Answer:
     """Show the run, or the cell."""
-    from pytest_openclaw.stored.parts import read_part
-
-    part = read_part(run_path(arguments.run, arguments.runs_dir), even_living=True)
+    part = read_run(arguments, even_living=True)
     chosen = [record for record in part.records if is_chosen(record, arguments)]
     if arguments.cell is not None:
         return _cell(part, find_cell(chosen, arguments.cell, part.name))

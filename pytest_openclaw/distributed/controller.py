@@ -51,7 +51,7 @@ class Controller:
         node.workerinput[INPUT] = vars(self._workers.input_of(node))
 
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Producer) -> Scheduling | None:
-        """Keep a lane within its limit over all workers, unless the user chose how to distribute.
+        """Keep a endpoint within its limit over all workers, unless the user chose how to distribute.
 
         Where they did, the workers keep it together as they ask.
         """
@@ -157,8 +157,8 @@ class Controller:
         from pytest_openclaw.asking.executor import ahead_of
 
         shares = self._workers.shares_of(node).items()
-        lanes = {self._session.providers[name].lane: share for name, share in shares if share}
-        return sum(map(ahead_of, lanes.values()))
+        endpoints = {self._session.providers[name].endpoint: share for name, share in shares if share}
+        return sum(map(ahead_of, endpoints.values()))
 
     @property
     def _dsession(self) -> Any:

@@ -1,4 +1,4 @@
-"""Which xdist worker runs which item: cells by their lanes, everything else wherever there is room."""
+"""Which xdist worker runs which item: cells by their endpoints, everything else wherever there is room."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENOUGH = 3
 
 
 class FittingScheduling:
-    """Distributes as xdist does, until a worker tells that it has collected cells: then by their lanes.
+    """Distributes as xdist does, until a worker tells that it has collected cells: then by their endpoints.
 
     Everything but that choice is done by the scheduler that was chosen.
     """
@@ -55,7 +55,7 @@ class FittingScheduling:
 class CellScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     """Gives each worker at once all cells that are dealt to it, and other items to whoever has room.
 
-    So a worker can ask ahead on all its lanes side by side, and all workers together keep each lane's
+    So a worker can ask ahead on all its endpoints side by side, and all workers together keep each endpoint's
     limit. A worker that comes in place of a dead one gets what that one has left.
 
     Args:

@@ -78,7 +78,7 @@ class UnderController:
                 inventory=once(shared_dir, "inventory", collect_inventory),
                 providers=describe(providers),
                 reaches={
-                    name: {"lane": reach.lane, "limit": reach.limit}
+                    name: {"endpoint": reach.endpoint, "limit": reach.limit}
                     for name, reach in reaches(providers, settings, machine).items()
                 },
                 suites={name: digest_of(path) for name, path in suites.items()},

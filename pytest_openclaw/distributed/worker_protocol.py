@@ -122,7 +122,7 @@ class Workers:
                 self._send(n, Shares(by_provider=self._shares[n]))
 
     def _divide(self, reached: Sequence[Mapping[str, Reach]]) -> None:
-        """Decide what each worker may have in flight: a part of each lane, or what they keep together."""
+        """Decide what each worker may have in flight: a part of each endpoint, or what they keep together."""
         if distributes_freely(self._session.config):
             self._shares = whole_limits(reached)
             return

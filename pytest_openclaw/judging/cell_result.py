@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.judging.judge import Judgement, conclude, judge, prepare
 from pytest_openclaw.types import faults
-from pytest_openclaw.types.replies import Ending, Fault, Reply
+from pytest_openclaw.types.replies import CallResult, Fault, Reply
 
 if TYPE_CHECKING:
     from pytest_openclaw.types.prompts import Cell
@@ -24,13 +24,13 @@ class CellResult:
     """
 
     cell: Cell
-    call: Ending
+    call: CallResult
     judgement: Judgement | None = None
 
     @classmethod
     def never_sent(cls, cell: Cell, error: BaseException) -> CellResult:
         """Return the result of a cell that was never sent, because our own code or a plugin's broke."""
-        return cls(cell=cell, call=Ending.never_sent(faults.broke(cell.id, _reason(error))))
+        return cls(cell=cell, call=CallResult.never_sent(faults.broke(cell.id, _reason(error))))
 
     @property
     def outcome(self) -> faults.Outcome:

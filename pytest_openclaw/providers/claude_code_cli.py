@@ -68,7 +68,7 @@ class ClaudeCodeCLI(Provider):
         self._version: str | None = None
 
     @property
-    def lane(self) -> str:
+    def endpoint(self) -> str:
         """The CLI, or the endpoint's base URL."""
         return (self._access.is_endpoint and self._access.shown_url) or self.name
 

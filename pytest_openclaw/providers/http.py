@@ -202,7 +202,7 @@ def _request(call: Call, url: str) -> httpx2.Request:
 
 
 def _new_client(*, scheme: str, host: str) -> httpx2.AsyncClient:
-    """A client without limits of its own: lanes limit the requests, the attempt's timeout their time."""
+    """A client without limits of its own: endpoints limit the requests, the attempt's timeout their time."""
     # A proxy of the environment must not see what stays on this machine.
     trust_env = not is_loopback(host)
     by_proxy = trust_env and _has_proxy(scheme, host)

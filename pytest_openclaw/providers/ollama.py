@@ -44,5 +44,5 @@ class Ollama(OverHttp):
 
     @property
     def is_local(self) -> bool:
-        """Whether the lane is on this machine, as Ollama itself is taken to be."""
+        """Whether the endpoint is on this machine, as Ollama itself is taken to be."""
         return self.setup.name in NAMES or super().is_local

@@ -212,7 +212,7 @@ class OpenClawAgent(Provider):
         if heard.broke is not None:
             raise heard.broke
         if heard.fault is not None:  # models of another server may be there all the same
-            reach = "target" if heard.fault.reach == "lane" else heard.fault.reach
+            reach = "target" if heard.fault.reach == "endpoint" else heard.fault.reach
             return replace(heard.fault, reach=reach)
         lacking = [tool.name for tool in request.tools if tool.name not in heard.offered]
         if heard.exchanges and lacking:

@@ -92,7 +92,7 @@ class OverHttp(Provider):
         return await self.send(request, self.body(request))
 
     @property
-    def lane(self) -> str:
+    def endpoint(self) -> str:
         """The server, by whichever of its APIs it is asked."""
         return self.address.server
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from pytest_openclaw.core.private import FOLDER_MODE
 from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers import limits
 from pytest_openclaw.types import faults
@@ -20,8 +25,9 @@ if sys.platform == "win32":
     import psutil
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping
+
+    from pytest_openclaw.types.protocols import ProviderSetup
 
 STDERR_TAIL_BYTES = 4096
 # After the program's end its output is in the pipe already; only what it left behind still holds that open.
@@ -39,6 +45,41 @@ class Program:
     env: Mapping[str, str] = field(repr=False)
     cwd: Path
     stdin: bytes = field(default=b"", repr=False)
+
+
+def find_program(setup: ProviderSetup, command: str, install: str) -> tuple[str, ...]:
+    """Return a command with its program as an absolute path.
+
+    Args:
+        setup: of the provider that needs it.
+        command: as the user wrote it, with arguments.
+        install: how to get it, for the message.
+
+    Raises:
+        CallFailed: there is no such program.
+    """
+    try:
+        name, *rest = shlex.split(command, posix=os.name == "posix")
+    except ValueError:  # an open quote, or only blanks
+        name, rest = command, []
+    found = shutil.which(name, path=setup.environ.get("PATH", os.defpath))
+    if found is None:
+        hint = f"there is no command {name!r}. Install {install}."
+        raise CallFailed(faults.not_installed(setup.name, hint))
+    return (str(Path(found).absolute()), *rest)
+
+
+@contextlib.contextmanager
+def new_folders(*names: str) -> Iterator[Path]:
+    """Make a folder with these folders in it, and remove it at the end.
+
+    Its path is resolved, because OpenClaw compares paths in their real form.
+    """
+    with tempfile.TemporaryDirectory(prefix="openclaw-", ignore_cleanup_errors=True) as made:
+        folder = Path(made).resolve()
+        for name in names:
+            (folder / name).mkdir(FOLDER_MODE)
+        yield folder
 
 
 class Running(asyncio.SubprocessProtocol):

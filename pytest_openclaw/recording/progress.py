@@ -23,7 +23,7 @@ FEWEST_FOR_A_RATE = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Awaited:
-    """The cell of a lane that has been awaited longest.
+    """The cell of an endpoint that has been awaited longest.
 
     Attributes:
         wait: why it is not being asked just now; None if it is.
@@ -35,22 +35,22 @@ class Awaited:
 
 
 class Progress:
-    """Counts what has ended, lane by lane; lanes go on side by side.
+    """Counts what has ended, endpoint by endpoint; endpoints go on side by side.
 
     Args:
         n_selected: cells by target, which goes by its label here.
-        lanes: the lane of each of these targets.
+        endpoints: the endpoint of each of these targets.
         now: seconds of a clock that runs forwards.
     """
 
     def __init__(
-        self, n_selected: Mapping[str, int], lanes: Mapping[str, str], now: Callable[[], float]
+        self, n_selected: Mapping[str, int], endpoints: Mapping[str, str], now: Callable[[], float]
     ) -> None:
-        self._lanes = lanes
+        self._endpoints = endpoints
         self._now = now
         self._owed: Counter[str] = Counter()
         for target, n in n_selected.items():
-            self._owed[lanes[target]] += n
+            self._owed[endpoints[target]] += n
         self._done: Counter[str] = Counter()
         self._n_kept = 0
         self._usd: float | None = None
@@ -68,29 +68,29 @@ class Progress:
 
     def count(self, target: str, usd: float | None) -> None:
         """Count a cell that has its row."""
-        lane = self._lanes[target]
-        self._owed[lane] -= 1
-        self._done[lane] += 1
-        self._heard[lane] = self._now()
+        endpoint = self._endpoints[target]
+        self._owed[endpoint] -= 1
+        self._done[endpoint] += 1
+        self._heard[endpoint] = self._now()
         if usd is not None:
             self._usd = (self._usd or 0.0) + usd
 
     def count_kept(self, target: str) -> None:
         """Count a cell that an earlier session has answered."""
-        self._owed[self._lanes[target]] -= 1
+        self._owed[self._endpoints[target]] -= 1
         self._n_kept += 1
 
     def leave_out(self, target: str) -> None:
         """Count a cell as none of the run's."""
-        self._owed[self._lanes[target]] -= 1
+        self._owed[self._endpoints[target]] -= 1
 
     def line(self, width: int, asked: Mapping[str, str] | None, why: Callable[[str], Wait | None]) -> str:
         """Return the state of the run as one line.
 
         Args:
             width: columns that it may take.
-            asked: lane → the cell asked there first of those without an answer, where this process knows it;
-                None shows the items under way, of which xdist's workers have one each.
+            asked: endpoint → the cell asked there first of those without an answer, where this process knows
+                it; None shows the items under way, of which xdist's workers have one each.
             why: gives the wait of an item, if it has one.
         """
         done = sum(self._done.values()) + self._n_kept
@@ -106,10 +106,10 @@ class Progress:
             return
         per_s = n / seconds
         yield f"{per_s:.1f}/s" if per_s >= 1 else f"{per_s * 60:.1f}/min"
-        owed = {lane: n for lane, n in self._owed.items() if n}
-        # Of a lane that has answered nothing yet nobody knows when it will end.
-        if owed and all(self._done[lane] for lane in owed):
-            left_s = max(n * seconds / self._done[lane] for lane, n in owed.items())
+        owed = {endpoint: n for endpoint, n in self._owed.items() if n}
+        # Of an endpoint that has answered nothing yet nobody knows when it will end.
+        if owed and all(self._done[endpoint] for endpoint in owed):
+            left_s = max(n * seconds / self._done[endpoint] for endpoint, n in owed.items())
             yield f"{render_duration(left_s)} left"
 
     def _longest(
@@ -119,7 +119,9 @@ class Progress:
         if asked is None:
             found = [(nodeid, now - since) for nodeid, since in dict(self._awaited).items()]
         else:
-            found = [(nodeid, now - self._heard.get(lane, self._began)) for lane, nodeid in asked.items()]
+            found = [
+                (nodeid, now - self._heard.get(endpoint, self._began)) for endpoint, nodeid in asked.items()
+            ]
         for nodeid, seconds in sorted(found, key=lambda one: -one[1]):
             yield Awaited(nodeid=nodeid, seconds=seconds, wait=why(nodeid))
 

@@ -19,8 +19,7 @@ from pytest_openclaw.stats.tool_use import bare_turns
 from pytest_openclaw.types.payloads import LeftOut
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.rows import to_row
-from pytest_openclaw.types.run_config import CONFIG_VERSION
-from pytest_openclaw.types.settings import THINKING_ROOM_TOKENS
+from pytest_openclaw.types.run_config import CONFIG_VERSION, settings_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -267,7 +266,6 @@ class RunSession:
         self.directory.write_json("config.json", self._config())
 
     def _config(self) -> JsonObject:
-        settings = self._settings
         # A target whose repeats have ended lacks none, whatever `n_cells` says.
         ended = {target: {"settled_after": repeat} for target, repeat in self._settling.ended.items()}
         return {
@@ -279,19 +277,8 @@ class RunSession:
                 for target, n in self._n_selected.items()
             ],
             "providers": dict(self.plan.providers),
-            "temperature": 0,
-            "thinking_room_tokens": dict(THINKING_ROOM_TOKENS),
-            "repeat": settings.repeat,
-            "until_conclusive": settings.until_conclusive,
-            "stream": settings.stream,
-            "timeout_s": settings.timeout_s,
-            "retries": settings.retries,
-            "concurrency": asdict(settings.concurrency),
-            "verdict": settings.verdict,
-            "gates": asdict(settings.gates),
-            "fail_unavailable": settings.fail_unavailable,
-            "budget_usd": settings.budget_usd,
+            **settings_to_json(self._settings),
             "baseline": self._baseline and self._baseline.run_id,
-            "across": sorted(settings.across),
+            "across": sorted(self._settings.across),
             "prompts": self._prompts,
         }

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.asking.budget import Purse
+from pytest_openclaw.asking.budget import SpentBudget
 from pytest_openclaw.asking.client import Connection
 from pytest_openclaw.asking.repeats import Repeats
 from pytest_openclaw.asking.shared_dir import SharedDir
@@ -170,7 +170,7 @@ def _assemble(
 ) -> PluginSession:
     settings, providers, given = checked.settings, checked.providers, coordinator.given
     redactor = Redactor.of_run(providers.values(), os.environ)
-    budget = Purse(checked.shared_dir, settings.budget_usd)
+    budget = SpentBudget(checked.shared_dir, settings.budget_usd)
     repeats = Repeats()
     interruptible = cache(lambda: stack.enter_context(interrupted_by_signals()))
 

@@ -359,10 +359,13 @@ def order_by_endpoint(providers: Mapping[str, Provider], collected: list[pytest.
     from pytest_openclaw.suites import spread
 
     cells = [(item, cell) for item in collected if (cell := cell_of(item)) is not None]
-    lanes = {cell.target: providers[cell.target.provider].lane for _, cell in cells}
+    endpoints = {cell.target: providers[cell.target.provider].endpoint for _, cell in cells}
     ordered = iter(
         spread(
-            cells, target_of=lambda pair: pair[1].target, lanes=lanes, repeat_of=lambda pair: pair[1].repeat
+            cells,
+            target_of=lambda pair: pair[1].target,
+            endpoints=endpoints,
+            repeat_of=lambda pair: pair[1].repeat,
         )
     )
     collected[:] = [next(ordered)[0] if cell_of(item) is not None else item for item in collected]

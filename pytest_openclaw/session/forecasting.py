@@ -1,4 +1,4 @@
-"""A run that is not begun: its cells, what earlier runs tell of them, lanes and prices → a forecast."""
+"""A run that is not begun: its cells, what earlier runs tell of them, endpoints and prices → a forecast."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.asking.executor import lane_limits
+from pytest_openclaw.asking.executor import endpoint_limits
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.providers.prices import Prices
 from pytest_openclaw.recording.run_directory import RESULTS
@@ -44,20 +44,20 @@ def forecast(cells: Sequence[Cell], providers: Mapping[str, Provider], settings:
     by_target: dict[Target, list[Cell]] = {}
     for cell in cells:
         by_target.setdefault(cell.target, []).append(cell)
-    limits, prices = lane_limits(providers, settings), Prices(providers, settings)
+    limits, prices = endpoint_limits(providers, settings), Prices(providers, settings)
     lines = []
     for target, its in by_target.items():
         told = [typical[cell.key] for cell in its]
-        lane = providers[target.provider].lane
+        endpoint = providers[target.provider].endpoint
         lines.append(
             Line(
                 label=target.label,
-                lane=lane,
+                endpoint=endpoint,
                 n_cells=len(its),
                 n_calls=sum(cell.prompt.world.steps if cell.prompt.world else 1 for cell in its),
                 input_tokens=Sum.of(one.input_tokens for one in told),
                 output_tokens=Sum.of(one.output_tokens for one in told),
-                seconds=_seconds(told, limits[lane]),
+                seconds=_seconds(told, limits[endpoint]),
                 usd=Sum.of(_usd(prices, target, one) for one in told),
             )
         )

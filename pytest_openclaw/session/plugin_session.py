@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from pytest_openclaw.asking.budget import Purse
+    from pytest_openclaw.asking.budget import SpentBudget
     from pytest_openclaw.recording.kept_cells import Replay
     from pytest_openclaw.session.cell_runs import CellParts
     from pytest_openclaw.session.coordinator import Coordinator
@@ -54,6 +54,6 @@ class PluginSession:
     kept: Mapping[CellKey, Replay]
     resumed: ResumedRun | None
     shared_dir: Path
-    budget: Purse
+    budget: SpentBudget
     coordinator: Coordinator
     writer: RunWriter

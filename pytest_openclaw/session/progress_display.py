@@ -53,7 +53,7 @@ class ProgressDisplay:
 
         if (terminal := terminal_of(self._config)) is None:
             return
-        endpoints = {target.label: self._providers[target.provider].lane for target in n_selected}
+        endpoints = {target.label: self._providers[target.provider].endpoint for target in n_selected}
         n_by_label = {target.label: n for target, n in n_selected.items()}
         self.progress = progress = Progress(n_by_label, endpoints, time.monotonic)
         self._line = LiveLine(

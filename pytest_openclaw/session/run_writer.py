@@ -17,7 +17,7 @@ from pytest_openclaw.types.records import Record
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from pytest_openclaw.asking.budget import Purse
+    from pytest_openclaw.asking.budget import SpentBudget
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.core.redact import Redactor
     from pytest_openclaw.recording.run_session import Plan, RunSession
@@ -62,7 +62,7 @@ class RunWriter:
         resumed: ResumedRun | None,
         baseline: Measured | None,
         redactor: Redactor,
-        budget: Purse,
+        budget: SpentBudget,
         display: ProgressDisplay,
         on_decision: Callable[[JsonObject], None],
         on_start: Callable[[], None],

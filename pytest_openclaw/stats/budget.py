@@ -28,7 +28,7 @@ class Budget:
 
 
 def budget_of(records: Iterable[Record], budget_usd: float, spent_usd: float) -> Budget:
-    """Return what a session's rows and its purse tell."""
+    """Return what a session's rows and its budget tell."""
     return Budget(
         budget_usd=budget_usd,
         spent_usd=spent_usd,

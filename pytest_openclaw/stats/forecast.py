@@ -139,8 +139,8 @@ class Line:
         label: the target's.
         n_cells: that would be asked.
         n_calls: at most; a scripted exchange may end before its last turn.
-        seconds: with the requests in flight that the lane allows.
-        lane: of the target; where several share one, their times add up.
+        seconds: with the requests in flight that the endpoint allows.
+        endpoint: of the target; where several share one, their times add up.
     """
 
     label: str
@@ -150,16 +150,18 @@ class Line:
     output_tokens: Sum
     seconds: Sum
     usd: Sum
-    lane: str = ""
+    endpoint: str = ""
 
 
 def total(lines: Sequence[Line]) -> Line:
-    """Return the sum of all targets; lanes go on side by side."""
-    by_lane: dict[str, list[Line]] = {}
+    """Return the sum of all targets; endpoints go on side by side."""
+    by_endpoint: dict[str, list[Line]] = {}
     for line in lines:
-        by_lane.setdefault(line.lane, []).append(line)
+        by_endpoint.setdefault(line.endpoint, []).append(line)
     seconds = _joined(line.seconds for line in lines)
-    longest = max((sum(line.seconds.value for line in lane) for lane in by_lane.values()), default=0.0)
+    longest = max(
+        (sum(line.seconds.value for line in endpoint) for endpoint in by_endpoint.values()), default=0.0
+    )
     return Line(
         label="all",
         n_cells=sum(line.n_cells for line in lines),

@@ -1,13 +1,17 @@
-"""A gate held against a target's figures: whether they reach what is wanted, in words."""
+"""Compares a target's figures with a gate: whether they reach what is wanted, in words.
+
+A whole interval on the right side passes, on the wrong side it fails, and one that holds the limit leaves the
+gate open: it takes more prompts to decide.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, floor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pytest_openclaw.stats.bounds import NEVER_MS
-from pytest_openclaw.stats.tiers import TIER_FLOORS, excludes_worse
+from pytest_openclaw.stats.tiers import MOST_CELLS, MOST_NEEDLESS, TIER_FLOORS, cells_until
 
 if TYPE_CHECKING:
     from pytest_openclaw.stats.groups import Group
@@ -21,82 +25,119 @@ TIMED = "successful cells"
 
 _NOT_CONCLUSIVE = "not conclusive: "
 
+State = Literal["passes", "fails", "open"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """What is seen where a gate is held against figures.
+    """The result of comparing figures with a gate.
 
     Attributes:
-        holds: None if there is nothing to hold it against.
+        state: None if there are no figures.
         found: the figure itself.
         text: what is there and what is wanted; `short` the figure alone.
     """
 
-    holds: bool | None
+    state: State | None
     found: float | None = None
     text: str = ""
     short: str = ""
 
 
 def look_at_rate(rate: Rate, what: str, wanted: float, *, conclusive: bool) -> Look:
-    """Hold a rate, or the lower end of its interval, against the one that is wanted."""
+    """Compare a rate, or its whole interval, with the one that is wanted."""
     if rate.rate is None or rate.interval_95 is None:
-        return Look(holds=None)
+        return Look(state=None)
     counted, short = f"{rate.n_success} of {rate.n} {what}", f"{rate.n_success} of {rate.n}"
     if not conclusive:
-        text = f"{counted} ({_cut(rate.rate)}), {_whole(wanted)} wanted"
-        return Look(holds=rate.rate >= wanted, found=rate.rate, text=text, short=short)
-    holds = rate.interval_95.low >= wanted
-    prefix = _NOT_CONCLUSIVE if rate.rate >= wanted and not holds else ""
-    between = f"{counted} (95 % interval {_ends(rate.interval_95)})"
+        return Look(
+            state="passes" if rate.rate >= wanted else "fails",
+            found=rate.rate,
+            text=f"{counted} ({_cut(rate.rate)}), {_whole(wanted)} wanted",
+            short=short,
+        )
+    state = _side(rate.interval_95, wanted)
     return Look(
-        holds=holds,
+        state=state,
         found=rate.rate,
-        text=f"{prefix}{between}, a lower end of {_whole(wanted)} wanted",
+        text=_from_low(state, f"{counted} (95 % interval {_ends(rate.interval_95)})", rate, wanted),
         short=f"{short} (from {_cut(rate.interval_95.low)})",
     )
 
 
 def look_at_tier(use: ToolUse, wanted: int) -> Look:
-    """Hold tool use against a tier; the evidence must exclude every worse one."""
+    """Compare tool use with a tier; the evidence must exclude every worse tier, or every better one."""
     if use.tier is None or use.interval_95 is None:
-        return Look(holds=None)
+        return Look(state=None)
     short = f"{use.n_success} of {use.n} (from {_cut(use.interval_95.low)})"
     counted = f"{use.n_success} of {use.n} {SUCCEEDED} (95 % interval {_ends(use.interval_95)})"
-    holds, text = use.tier <= wanted, f"tier {use.tier}: {counted}"
+    state = _side(use.interval_95, TIER_FLOORS[wanted])
     if use.tier > wanted and use.capped_by:
         needless = f"{use.n_needless} of {use.restraint.n} cells that forbid tools had a call"
+        is_settled = use.needless.interval_95 is not None and use.needless.interval_95.low > MOST_NEEDLESS
+        state = "fails" if is_settled or state == "fails" else "open"
         text = f"tier {use.tier}: {needless}, more than a fifth"
-    elif holds and not excludes_worse(wanted, use.interval_95):
-        floor_of_tier = _whole(TIER_FLOORS[wanted])
-        holds, text = False, f"{_NOT_CONCLUSIVE}{counted}, a lower end of {floor_of_tier} wanted"
-    return Look(holds=holds, found=use.tier, text=text, short=short)
+        if state == "open":
+            n_needless, n = use.needless.effective
+            missing = cells_until(
+                lambda interval: interval.low >= 1 - MOST_NEEDLESS, n - n_needless, n, flawless=True
+            )
+            text = f"{_NOT_CONCLUSIVE}{text}; {_more(missing, 'prompts that forbid tools', 'a call')}"
+    elif state == "open":
+        text = _from_low(state, counted, use, TIER_FLOORS[wanted])
+    else:
+        text = f"tier {use.tier}: {counted}"
+    return Look(state=state, found=use.tier, text=text, short=short)
 
 
 def look_at_p95(group: Group, wanted: float, *, conclusive: bool) -> Look:
-    """Hold the 95th percentile of the latencies, or the upper end of its interval, against a limit."""
+    """Compare the 95th percentile of the latencies, or its whole interval, with a limit."""
     p95, interval = group.latency_ms["p95"], group.latency_intervals_95["p95"]
     if p95 is None:
-        return Look(holds=None)
-    there, limit = f"p95 {_ms(p95)} of {group.n_success} {TIMED}", f"{wanted:.10g} ms"
+        return Look(state=None)
+    measured, limit = f"p95 {_ms(p95)} of {group.n_success} {TIMED}", f"{wanted:.10g} ms"
     if not conclusive:
-        text = f"{there}, at most {limit} wanted"
-        return Look(holds=p95 <= wanted, found=p95, text=text, short=_ms(p95))
-    holds = interval is not None and interval.high <= wanted
-    prefix = _NOT_CONCLUSIVE if p95 <= wanted and not holds else ""
+        text = f"{measured}, at most {limit} wanted"
+        return Look(state="passes" if p95 <= wanted else "fails", found=p95, text=text, short=_ms(p95))
+    state: State = "open"
     if interval is None:
         between, high = group.interval_notes["latency_ms.p95"], "no interval"
     else:
-        between, high = (
-            f"95 % interval {_ms(interval.low)} to {_ms(interval.high)}",
-            f"to {_ms(interval.high)}",
-        )
+        between = f"95 % interval {_ms(interval.low)} to {_ms(interval.high)}"
+        high = f"to {_ms(interval.high)}"
+        if interval.high <= wanted:
+            state = "passes"
+        elif interval.low > wanted:
+            state = "fails"
+    prefix = _NOT_CONCLUSIVE if state == "open" else ""
     return Look(
-        holds=holds,
+        state=state,
         found=p95,
-        text=f"{prefix}{there} ({between}), an upper end of {limit} at most wanted",
+        text=f"{prefix}{measured} ({between}), an upper end of {limit} at most wanted",
         short=f"{_ms(p95)} ({high})",
     )
+
+
+def _side(interval: Interval, wanted: float) -> State:
+    if interval.low >= wanted:
+        return "passes"
+    return "fails" if interval.high < wanted else "open"
+
+
+def _from_low(state: State, counted: str, rate: Rate, wanted: float) -> str:
+    text = f"{counted}, a lower end of {_whole(wanted)} wanted"
+    if state != "open":
+        return text
+    missing = cells_until(lambda interval: interval.low >= wanted, *rate.effective, flawless=True)
+    return f"{_NOT_CONCLUSIVE}{text}; {_more(missing, 'prompts', 'a miss')}"
+
+
+def _more(missing: int | None, prompts: str, without: str) -> str:
+    if missing is None:
+        return f"{MOST_CELLS:,} more {prompts} without {without} would not pass it"
+    if missing == 1:
+        prompts = prompts.replace("prompts", "prompt")
+    return f"{missing:,} more {prompts} without {without} would pass it"
 
 
 def _ends(interval: Interval) -> str:

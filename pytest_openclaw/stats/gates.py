@@ -2,7 +2,7 @@
 
 One rule for all gates: cells without an answer are counted both ways. A gate fails only if it fails even had
 all of them gone well, and passes only if it passes even had all of them gone wrong and each was asked and
-found somebody there. Between the two there is no verdict, which is never a pass.
+available. Between the two, and where too few prompts decide, there is no verdict, which is never a pass.
 """
 
 from __future__ import annotations
@@ -163,21 +163,21 @@ def _held(gate: _Gate, bounds: Bounds) -> GateResult:
     measured = gate.look(bounds.group)
     best = [gate.look(group) for group in (bounds.tools_at_best if gate.is_of_tools else (bounds.at_best,))]
     worst = gate.look(bounds.tools_at_worst if gate.is_of_tools else bounds.at_worst)
-    held = {look.holds for look in (measured, *best, worst)}
+    states = {look.state for look in (measured, *best, worst)}
     never_a_pass = _gap(bounds)
     ruling: Ruling = "no_verdict"
-    if measured.holds is None:
+    if measured.state is None:
         reason = _nothing(bounds.group, gate.what)
-    elif held == {False}:
+    elif states == {"fails"}:
         ruling, reason = "failed", measured.text + _beside(measured, best[0], bounds, "even with {} for it")
-    elif held == {True} and not never_a_pass:
+    elif states == {"passes"} and not never_a_pass:
         ruling, reason = "passed", measured.text + _beside(measured, worst, bounds, "with {} against it")
     else:
         doubt = never_a_pass or _text_alone(gate, bounds.group)
-        if not doubt:
+        if not doubt and bounds.n_unanswered:
             span = f"{worst.short} to {best[0].short}"
             doubt = f"{bounds.n_unanswered} of {bounds.n_cells} cells have no answer: {span}"
-        reason = f"{measured.text}, but {doubt}"
+        reason = f"{measured.text}, but {doubt}" if doubt else measured.text
     return GateResult(
         gate=gate.name,
         target=bounds.group.target.label,

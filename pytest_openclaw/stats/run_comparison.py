@@ -7,6 +7,7 @@ with its reason, unless the user wants to look `across` that difference.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.stats.compare import ComparedRuns, compare_records
 from pytest_openclaw.stats.pairing import Obstacle, Obstacles
-from pytest_openclaw.types.run_config import IDENTITY, MAY_DIFFER, MAY_DIFFER_IN_PROVIDERS
+from pytest_openclaw.types.run_config import IDENTITY, PROMPTS, PROVIDERS, SETTINGS, keys_to
 from pytest_openclaw.types.settings import ACROSS
 
 if TYPE_CHECKING:
@@ -23,11 +24,9 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stats.pairing import PromptKey
     from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.run_config import Rule
     from pytest_openclaw.types.targets import Target
 
-ASKED_BY = ("prompt", "system", "max_output_tokens", "timeout_s", "tools_sha256", "world", "padding_tokens")
-"""What of a prompt shapes its request, or decides which reply counts."""
-JUDGED_BY = ("validator", "expected_tool_calls")
 NOT_SERVING = frozenset({"size_bytes", "vram_bytes"})
 """How a model lay in memory at that moment, which is another thing than what was served."""
 LONGEST_VALUE = 24
@@ -151,17 +150,17 @@ def _target_obstacles(
 
 
 def _settings(base: Measured, candidate: Measured, one: Target, other: Target) -> Iterator[str]:
-    """Say which settings differ that shape a request or decide which replies count, as `merge` has it."""
-    apart = {*IDENTITY, *MAY_DIFFER}
-    yield from _differing(base.config, candidate.config, apart)
+    """Say which settings differ that shape a request."""
+    yield from _differing(SETTINGS, "settings", base.config, candidate.config)
     if one.provider == other.provider:
         before, after = (run.config["providers"].get(one.provider, {}) for run in (base, candidate))
-        yield from _differing(before, after, set(MAY_DIFFER_IN_PROVIDERS))
+        yield from _differing(PROVIDERS, "settings", before, after)
 
 
-def _differing(before: JsonObject, after: JsonObject, apart: Collection[str]) -> Iterator[str]:
-    # An older version may not have told it yet.
-    for name in sorted((before.keys() & after.keys()) - set(apart)):
+def _differing(rules: Mapping[str, Rule], need: str, before: JsonObject, after: JsonObject) -> Iterator[str]:
+    # A key that one run lacks is unknown to its version.
+    common = sorted((before.keys() & after.keys()) - set(IDENTITY))
+    for name in keys_to(rules, "compare", need, common):
         if before[name] != after[name]:
             yield _change(name, _shown(before[name]), _shown(after[name]))
 
@@ -190,14 +189,20 @@ def _served(inventory: JsonObject, label: str) -> dict[str, dict[str, object]]:
 def _prompt_obstacles(
     base: Measured, candidate: Measured, across: Collection[str]
 ) -> Iterator[tuple[PromptKey, Obstacle]]:
-    then, now = _prompts(base.config), _prompts(candidate.config)
-    for key in then.keys() & now.keys():
-        asked = [name for name in ASKED_BY if then[key].get(name) != now[key].get(name)]
-        judged = [name for name in JUDGED_BY if then[key].get(name) != now[key].get(name)]
+    for key, changed in _changed_prompts(base, candidate):
+        asked = keys_to(PROMPTS, "compare", "prompt", changed)
+        judged = keys_to(PROMPTS, "compare", "validator", changed)
         if asked and "prompt" not in across:
             yield key, Obstacle("prompt_changed", ", ".join(asked))
         elif judged and "validator" not in across:
             yield key, Obstacle("validator_changed", ", ".join(judged))
+
+
+def _changed_prompts(base: Measured, candidate: Measured) -> Iterator[tuple[PromptKey, list[str]]]:
+    """Yield the keys that differ of each prompt of both runs."""
+    then, now = _prompts(base.config), _prompts(candidate.config)
+    for key in then.keys() & now.keys():
+        yield key, [name for name in PROMPTS if then[key].get(name) != now[key].get(name)]
 
 
 def _prompts(config: JsonObject) -> Mapping[PromptKey, JsonObject]:
@@ -208,6 +213,13 @@ def _notes(base: Measured, candidate: Measured) -> Iterator[str]:
     for run in (base, candidate):
         if missing := sum(run.n_selected[target] - run.targets[target] for target in run.unfinished):
             yield f"{run.run_id} is not finished: {missing} of its cells have no row"
+    yield from _differing(SETTINGS, "noted", base.config, candidate.config)
+    noted = Counter(
+        name
+        for _, changed in _changed_prompts(base, candidate)
+        for name in keys_to(PROMPTS, "compare", "noted", changed)
+    )
+    yield from (f"{name} of {n} prompt{'s' * (n > 1)} differs" for name, n in sorted(noted.items()))
     before, after = (
         (run.inventory.get("packages") or {}).get("pytest-openclaw") for run in (base, candidate)
     )

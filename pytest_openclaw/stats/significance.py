@@ -52,16 +52,17 @@ def _share_at_least(weights: Sequence[int], least: int) -> float:
     """Return in which share of all choices of signs the weights sum up to `least` or more.
 
     How many choices lead to which sum is counted for all sums at once, in one whole number: each sum has a
-    lane of its bits that is wide enough for all choices, so that a shift moves every count to the next sum.
+    endpoint of its bits that is wide enough for all choices, so that a shift moves every count to the next
+    sum.
     """
-    lane = len(weights) + 1
+    endpoint = len(weights) + 1
     choices = 1
     for weight in weights:
-        choices += choices << (weight * lane)
+        choices += choices << (weight * endpoint)
     # A weight that keeps its sign adds it once to the positive part; the whole sum is twice that, less all.
     positive = (sum(weights) + least + 1) // 2
-    # The remainder by all ones adds up the lanes, as the remainder by nine does with digits.
-    count = (choices >> (positive * lane)) % ((1 << lane) - 1)
+    # The remainder by all ones adds up the endpoints, as the remainder by nine does with digits.
+    count = (choices >> (positive * endpoint)) % ((1 << endpoint) - 1)
     return count / (1 << len(weights))
 
 

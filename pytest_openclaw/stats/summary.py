@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.records import Record
 
 # Summary format history, newest first:
+# 4: `needless` in `tool_use`; a gate that the evidence does not decide has no verdict.
 # 3: percentiles have intervals, or the reason why not (`interval_notes`); `repeats`; whether gates are
 #    `conclusive`, `unmatched_gates`, `known_failures`, `budget`, `comparison`.
 # 2: `tool_use` is native where it can be and tells its `evidence`, what would settle it and what caps it;
 #    `text_tool_use`, `n_native_unanswered`, `pressure`, `holds_to`, `breaks_at`, `safety`;
 #    intervals heed repeats, and tell the `n_effective` that they are of.
 # 1: the seed's fields in each group, then ours from `n_auth_error` on.
-SUMMARY_VERSION = 3
+SUMMARY_VERSION = 4
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -50,6 +50,7 @@ class ToolUse(Rate):
             0 if it is, None if too many.
         capped_by: what keeps a target whose rate is Tier 1 out of it.
         restraint: over the answered cells in which a tool must not be invoked.
+        needless: of the same cells, those that had a call.
         recovered: of the exchanges in which a call was refused, those that reached their goal.
         outcomes: how many cells ended in each `tool_outcome`.
     """
@@ -60,13 +61,14 @@ class ToolUse(Rate):
     cells_to_settle: int | None
     capped_by: Literal["restraint"] | None
     restraint: Rate
+    needless: Rate
     recovered: Rate
     outcomes: Mapping[ToolOutcome, int]
 
     @property
     def n_needless(self) -> int:
         """Cells that forbid tools and had a call."""
-        return self.outcomes.get("called_needlessly", 0)
+        return self.needless.n_success
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +137,7 @@ def _judged(evidence: Evidence | None, cells: Sequence[Record]) -> ToolUse:
         **vars(_standing(use, needless)),
         evidence=evidence,
         restraint=rate_of(forbidding, did_right),
+        needless=needless,
         recovered=rate_of(
             (record for record in calling if _was_refused(record)),
             lambda record: record.tool_outcome == "valid",

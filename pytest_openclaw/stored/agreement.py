@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.types.run_config import IDENTITY, MAY_DIFFER, MAY_DIFFER_IN_PROVIDERS
+from pytest_openclaw.types.run_config import IDENTITY, PROMPTS, PROVIDERS, SETTINGS, keys_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ def check_agreement(parts: Sequence[Part]) -> None:
     Raises:
         OpenClawError: names what differs, and in which parts.
     """
-    _refuse(_different_settings(parts), "Merge runs that asked alike; ask the others again.")
+    _refuse(differing_settings(parts, "equal"), "Merge runs that asked alike; ask the others again.")
     _refuse(
         _different_prompts(parts),
         "Merge runs of one version of a suite; `rescore` gives older replies today's validators.",
@@ -35,20 +35,6 @@ def agreed(values: Iterable[Any]) -> Any:
     """Return the value that all have; None, which is told as a difference elsewhere, if they differ."""
     first, *others = values
     return first if all(value == first for value in others) else None
-
-
-def differing_addresses(parts: Sequence[Part]) -> list[str]:
-    """Say which providers were reached in different places."""
-    told = []
-    for name in sorted({name for part in parts for name in part.run.config["providers"]}):
-        places = {
-            part.name: part.run.config["providers"][name].get("base_url")
-            for part in parts
-            if name in part.run.config["providers"]
-        }
-        if not _are_equal(places.values()):
-            told.append(f"{name} was asked at different addresses: {_listed(places)}")
-    return told
 
 
 def differing_servers(parts: Sequence[Part]) -> list[str]:
@@ -67,10 +53,11 @@ def differing_servers(parts: Sequence[Part]) -> list[str]:
     return told
 
 
-def _different_settings(parts: Sequence[Part]) -> list[str]:
+def differing_settings(parts: Sequence[Part], need: Literal["equal", "noted"]) -> list[str]:
+    """Say which settings differ, those of providers included: that must be equal, or that are noted."""
     told = []
-    names = {name for part in parts for name in part.run.config} - {*IDENTITY, *MAY_DIFFER}
-    for name in sorted(names):
+    names = {name for part in parts for name in part.run.config} - set(IDENTITY)
+    for name in keys_to(SETTINGS, "merge", need, sorted(names)):
         told += _difference(name, {part.name: part.run.config for part in parts}, name)
     for provider in sorted({name for part in parts for name in part.run.config["providers"]}):
         described = {
@@ -78,8 +65,8 @@ def _different_settings(parts: Sequence[Part]) -> list[str]:
             for part in parts
             if provider in part.run.config["providers"]
         }
-        keys = {key for one in described.values() for key in one} - set(MAY_DIFFER_IN_PROVIDERS)
-        for key in sorted(keys):
+        keys = {key for one in described.values() for key in one}
+        for key in keys_to(PROVIDERS, "merge", need, sorted(keys)):
             told += _difference(f"{key} of the provider {provider}", described, key)
     return told
 
@@ -101,7 +88,7 @@ def _different_prompts(parts: Sequence[Part]) -> list[str]:
         keys = {key for definition in definitions.values() for key in definition}
         different = [
             key
-            for key in sorted(keys)
+            for key in keys_to(PROMPTS, "merge", "equal", sorted(keys))
             if not _are_equal([definition.get(key) for definition in definitions.values()])
         ]
         if different:

@@ -13,8 +13,8 @@ from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.stored.agreement import (
     MOST_TOLD,
     check_agreement,
-    differing_addresses,
     differing_servers,
+    differing_settings,
 )
 from pytest_openclaw.stored.joining import join_configs, join_inventories, order_of
 from pytest_openclaw.stored.rewriting import NewRun
@@ -74,7 +74,7 @@ def merge_parts(parts: Sequence[Part], prefer: Prefer | None = None) -> Merged:
     )
     notes += [note for part in parts for note in part.shortcomings]
     notes += differing_servers(parts)
-    notes += differing_addresses(parts)
+    notes += differing_settings(parts, "noted")
     if same_gates is None:
         notes.append("the gates differ, so that none is held over the whole")
     return Merged(new=new, notes=tuple(notes))

@@ -1,19 +1,9 @@
 """What a resumed run still owes, and whether it is still the run that was begun.
 
-This is the one place that says which choices must stay:
-
-- Equal, or the resumption is refused: the targets; the prompts that are selected and, of each, what shapes
-  its request, its verdict or its row (`PROMPT_KEYS`), and how often it is asked and must pass
-  (`COUNTING_KEYS`); `stream`, the temperature and the room for thinking;
-  and of each provider of which rows are kept all that it says of itself (kind, address, route, way in),
-  except under which name its key is found. A provider without a kept row may have moved: what could not
-  be reached yesterday may be asked elsewhere today, and `config.json` then says where.
-- Taken from the run, unless the command line says otherwise: targets and `stream` (where saying otherwise
-  is refused); how often a prompt is asked that does not say so itself (it may grow, and where each was
-  asked once, go on until the tiers are settled); and what decides the exit status: verdict mode, gates,
-  `fail-unavailable`. The ini file does not count, so that `--openclaw-resume=last` alone judges as the run
-  began.
-- Free, as in any session: time-outs, retries, concurrency, and the tags and unknown keys of prompts.
+`types/run_config.py` has the rules, key by key. Besides, targets and selected prompts must be equal; a
+provider without a kept row may have moved, and `config.json` then says where; and a run that asked each
+prompt once may go on until the tiers are settled. The ini file does not replace what is kept, so that
+`--openclaw-resume=last` alone judges as the run began.
 """
 
 from __future__ import annotations
@@ -27,7 +17,8 @@ from pytest_openclaw.recording.kept_cells import Kept, Replay
 from pytest_openclaw.stats.tool_use import bare_turns
 from pytest_openclaw.stored.reading import StoredRow, read_rows, repeats_of, target_of
 from pytest_openclaw.suites import is_wildcard
-from pytest_openclaw.types.settings import THINKING_ROOM_TOKENS, firm_gates, gates_of
+from pytest_openclaw.types.run_config import PROMPTS, PROVIDERS, SETTINGS, keys_to, settings_to_json
+from pytest_openclaw.types.settings import firm_gates, gates_of
 from pytest_openclaw.types.targets import CellKey, Target
 
 if TYPE_CHECKING:
@@ -39,24 +30,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.settings import Settings
 
-PROMPT_KEYS = (
-    "name",
-    "prompt",
-    "validator",
-    "expected_tool_calls",
-    "category",
-    "system",
-    "max_output_tokens",
-    "tools_sha256",
-    "world",
-    "probe",
-    "padding_tokens",
-    "pressure_of",
-)
-"""What of a prompt shapes its request, its verdict or its row."""
-COUNTING_KEYS = ("repeat", "pass", "xfail")
-"""What of it says how often it is asked, and what pytest makes of its verdicts."""
-FREE_OF_PROVIDER = frozenset({"key_env"})
 IS_ANOTHER = "this is not what the run was begun with"
 MOST_TOLD = 10
 
@@ -134,15 +107,16 @@ def settings_of(config: JsonObject, settings: Settings, given: Collection[str]) 
         gates = firm_gates(gates_of(began), settings.gates, given)
     others: dict[str, Any] = {
         name: config[name]
-        for name in ("stream", "verdict", "fail_unavailable")
-        if config.get(name) is not None and _option(name) not in given
+        for need in ("equal", "kept")
+        for name in keys_to(SETTINGS, "resume", need, SETTINGS)
+        if hasattr(settings, name) and config.get(name) is not None and _option(name) not in given
     }
     was_conditional = bool(config.get("until_conclusive"))
     if was_conditional or "until-conclusive" not in given:
         others["until_conclusive"] = was_conditional
         if "repeat" not in given:
             others["repeat"] = repeats_of(config)
-    return replace(settings, targets=targets_of(config), gates=gates, **others)
+    return replace(settings, **{**others, "targets": targets_of(config), "gates": gates})
 
 
 def _option(name: str) -> str:
@@ -191,7 +165,8 @@ def find_changes(config: JsonObject, plan: Plan, settings: Settings, kept: Kept)
 
 def changed_keys(began: JsonObject, now: JsonObject) -> list[str]:
     """Return the keys in which a prompt's definition is another one than at the run's beginning."""
-    return [key for key in (*PROMPT_KEYS, *COUNTING_KEYS) if began.get(key) != now.get(key)]
+    checked = keys_to(PROMPTS, "resume", "equal", PROMPTS)
+    return [key for key in checked if began.get(key) != now.get(key)]
 
 
 def tell_prompt(definition: JsonObject, what: str) -> str:
@@ -233,13 +208,10 @@ def _changed_prompts(config: JsonObject, plan: Plan) -> Iterator[str]:
 
 
 def _changed_settings(config: JsonObject, settings: Settings) -> Iterator[str]:
-    for name, now in (
-        ("stream", settings.stream),
-        ("temperature", 0),
-        ("thinking_room_tokens", dict(THINKING_ROOM_TOKENS)),
-    ):
-        if name in config and config[name] != now:
-            yield f"config.json: {name} was {_shown(config[name])}, and is {_shown(now)}"
+    now = settings_to_json(settings)
+    for name in keys_to(SETTINGS, "resume", "equal", SETTINGS):
+        if name in config and config[name] != now[name]:
+            yield f"config.json: {name} was {_shown(config[name])}, and is {_shown(now[name])}"
     began = repeats_of(config)
     if settings.repeat < began:
         yield f"config.json: repeat was {began}, and is {settings.repeat}"
@@ -250,8 +222,8 @@ def _changed_settings(config: JsonObject, settings: Settings) -> Iterator[str]:
 def _changed_providers(config: JsonObject, plan: Plan, with_rows: Collection[str]) -> Iterator[str]:
     for name, began in config.get("providers", {}).items():
         now = plan.providers.get(name, {})
-        for key in dict.fromkeys([*began, *now]):
-            if name in with_rows and key not in FREE_OF_PROVIDER and began.get(key) != now.get(key):
+        for key in keys_to(PROVIDERS, "resume", "equal", dict.fromkeys([*began, *now])):
+            if name in with_rows and began.get(key) != now.get(key):
                 was, is_now = _shown(began.get(key)), _shown(now.get(key))
                 yield f"config.json: provider {name}: its {key} was {was}, and is {is_now}"
 

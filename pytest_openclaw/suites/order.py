@@ -1,4 +1,4 @@
-"""The order in which cells come up: target by target within a lane, repeat by repeat, lanes side by side."""
+"""The order of cells: target by target within an endpoint, repeat by repeat, endpoints interleaved."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ def spread(
     cells: Sequence[T],
     *,
     target_of: Callable[[T], Target],
-    lanes: dict[Target, str],
+    endpoints: dict[Target, str],
     repeat_of: Callable[[T], int] = lambda _: 1,
 ) -> list[T]:
     """Return the cells in the order in which they are best asked and taken.
 
-    Within a lane the targets come one after the other, so that a local model is loaded once, and within a
-    target its repeats, so that an early end costs every prompt alike. The cells of different lanes are
-    mixed evenly, each lane's over the whole length: tests take their replies in order, so a lane whose
-    cells all stood behind another's would wait for that one's end.
+    Within an endpoint the targets come one after the other, so that a local model is loaded once, and within
+    a target its repeats, so that an early end costs every prompt alike. The cells of different endpoints are
+    mixed evenly, each endpoint's over the whole length: tests take their replies in order, so an endpoint
+    whose cells all stood behind another's would wait for that one's end.
 
     Args:
         cells: in the order of their suites.
         target_of: says which target a cell belongs to.
-        lanes: the lane of each target, the targets in their order.
+        endpoints: the endpoint of each target, the targets in their order.
         repeat_of: says which repeat a cell is.
     """
-    order = {target: position for position, target in enumerate(lanes)}
+    order = {target: position for position, target in enumerate(endpoints)}
     by_target = sorted(cells, key=lambda cell: (order[target_of(cell)], repeat_of(cell)))
-    sizes = Counter(lanes[target_of(cell)] for cell in cells)
+    sizes = Counter(endpoints[target_of(cell)] for cell in cells)
     seen: Counter[str] = Counter()
     places = []
     for cell in by_target:
-        lane = lanes[target_of(cell)]
-        places.append((seen[lane] + 0.5) / sizes[lane])
-        seen[lane] += 1
-    # A stable sort: of two lanes at the same place, the one named first goes first.
+        endpoint = endpoints[target_of(cell)]
+        places.append((seen[endpoint] + 0.5) / sizes[endpoint])
+        seen[endpoint] += 1
+    # A stable sort: of two endpoints at the same place, the one named first goes first.
     return [cell for _, cell in sorted(zip(places, by_target, strict=True), key=lambda pair: pair[0])]

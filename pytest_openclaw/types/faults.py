@@ -81,7 +81,9 @@ def checked(fault: Fault) -> Fault:
 def unreachable(name: str, where: str, why: str) -> Fault:
     """A refused connection or an unknown host: nobody is there, for this cell and the next ones."""
     message = f"{name}: nothing answers at {where} ({why})."
-    return Fault(failure_type="connect_error", status="skipped_unavailable", message=message, reach="lane")
+    return Fault(
+        failure_type="connect_error", status="skipped_unavailable", message=message, reach="endpoint"
+    )
 
 
 def connection_lost(name: str, why: str) -> Fault:
@@ -126,7 +128,7 @@ def not_installed(name: str, mend: str) -> Fault:
         failure_type="not_installed",
         status="skipped_unavailable",
         message=f"{name}: {mend}",
-        reach="lane",
+        reach="endpoint",
         sent=False,
     )
 

@@ -78,13 +78,13 @@ class Provider(Protocol):
         ...
 
     @property
-    def lane(self) -> str:
-        """What may not be overloaded: a base URL, a CLI. Providers with equal lanes share its limit."""
+    def endpoint(self) -> str:
+        """What may not be overloaded: a base URL, a CLI. Providers with equal endpoints share its limit."""
         return self.setup.name
 
     @property
     def is_local(self) -> bool:
-        """Whether the lane is on this machine, where requests side by side would spoil each other's times."""
+        """Whether the endpoint is on this machine, where concurrent requests spoil each other's times."""
         return False
 
     @property

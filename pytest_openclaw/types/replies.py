@@ -162,7 +162,7 @@ class Fault:
     message: str
     retryable: bool = False
     retry_after_s: float | None = None
-    reach: Literal["cell", "target", "lane"] = "cell"
+    reach: Literal["cell", "target", "endpoint"] = "cell"
     sent: bool = True
     raw: str = ""
     timing: Timing | None = None
@@ -172,7 +172,7 @@ class Fault:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ending:
+class CallResult:
     """How the asking of a cell ended: with a reply or with a fault, after how many attempts.
 
     Attributes:
@@ -180,7 +180,7 @@ class Ending:
         retry_wait_ms: waited between attempts.
         queue_ms: from the wish to ask until the first attempt was sent.
         cold_start: the first request to this target, and no warm-up came before it.
-        in_flight: requests that this process had under way on the lane then, this one included.
+        in_flight: requests that this process had under way on the endpoint then, this one included.
         cost_usd: of all attempts and turns; None if it is not known.
     """
 
@@ -194,7 +194,7 @@ class Ending:
     cost_usd: float | None = None
 
     @classmethod
-    def never_sent(cls, fault: Fault) -> Ending:
+    def never_sent(cls, fault: Fault) -> CallResult:
         """Return the ending of a cell that was not sent: it started and ended when that was decided."""
         now = epoch_ms()
         return cls(result=fault, timing=Timing(started_at_ms=now, ended_at_ms=now, e2e_ms=0.0), attempts=0)

@@ -45,8 +45,8 @@ GATE_OPTIONS: Mapping[str, str] = {
 """Which option sets which field of `Gates`."""
 GATE_SWITCHES = frozenset({"conclusive"})
 """Those that are on or off."""
-LOCAL_LANE_LIMIT = 1
-CLOUD_LANE_LIMIT = 8
+LOCAL_ENDPOINT_LIMIT = 1
+CLOUD_ENDPOINT_LIMIT = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,18 +68,18 @@ class Endpoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Concurrency:
-    """Requests in flight on a lane: by provider, else one number for all, else the lane's own."""
+    """Requests in flight on an endpoint: by provider, else one number for all, else the endpoint's own."""
 
     everywhere: int | None = None
     by_provider: Mapping[str, int] = field(default_factory=dict)
 
     def limit(self, provider: str, *, is_local: bool) -> int:
-        """Return how many requests may be under way at once on this provider's lane."""
+        """Return how many requests may be under way at once on this provider's endpoint."""
         if provider in self.by_provider:
             return self.by_provider[provider]
         if self.everywhere is not None:
             return self.everywhere
-        return LOCAL_LANE_LIMIT if is_local else CLOUD_LANE_LIMIT
+        return LOCAL_ENDPOINT_LIMIT if is_local else CLOUD_ENDPOINT_LIMIT
 
 
 @dataclass(frozen=True, kw_only=True)

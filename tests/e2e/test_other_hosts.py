@@ -208,7 +208,7 @@ def test_a_wider_limit_holds_on_each_host(lab: Lab) -> None:
 
 @pytest.mark.nightly
 def test_a_server_for_all_keeps_its_limit(lab: Lab) -> None:
-    """A server that all hosts reach is one lane: its limit holds over all of them together."""
+    """A server that all hosts reach is one endpoint: its limit holds over all of them together."""
     far = f"{lab.leader.address}:{lab.leader.first_port}"
     lab.serve_models(lab.leader, SECONDS, far)
     specs = []

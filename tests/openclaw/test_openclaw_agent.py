@@ -342,7 +342,7 @@ def test_without_openclaw_it_says_how_to_get_it(seen):
     """A missing command is one sentence with the mend."""
     fault = _fault(_provider(seen, "http://127.0.0.1:9/v1", OPENCLAW_AGENT_COMMAND="no-such-openclaw"))
 
-    assert (fault.failure_type, fault.reach) == ("not_installed", "lane")
+    assert (fault.failure_type, fault.reach) == ("not_installed", "endpoint")
     assert "npm install -g openclaw" in fault.message
 
 

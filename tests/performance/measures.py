@@ -237,7 +237,7 @@ def start(bench: Bench) -> Iterator[Sample]:
 
 
 def workers(bench: Bench) -> Iterator[Sample]:
-    """Two workers of pytest-xdist: no call twice, no lane over its limit, no slower than one process."""
+    """Two workers of pytest-xdist: no call twice, no endpoint over its limit, no slower than one process."""
     n, plugin, two = bench.sizes.workers, bench.plugin, PluginRunner(bench.folder, bench.server, ("-n", "2"))
     ms: dict[str, float] = {}
     for runner in (two, plugin) if bench.turn % 2 else (plugin, two):

@@ -196,7 +196,7 @@ def test_faults_that_end_a_target(project: Any) -> None:
     assert session.status == pytest.ExitCode.TESTS_FAILED
 
 
-def test_an_api_out_of_reach_ends_the_cli_s_lane(project: Any) -> None:
+def test_an_api_out_of_reach_ends_the_cli_s_endpoint(project: Any) -> None:
     """If nothing answers behind the CLI, no model is asked again, and a run without an answer fails."""
     write(
         project,

@@ -41,8 +41,8 @@ def _unwrapped(session: Any) -> str:
         pytest.param(_cells(3, 1), ["--openclaw-verdict=gate", "--openclaw-min-pass-rate=0.75"], 0, "passed", "3 of 4 judged cells passed", id="rate-reached", marks=pytest.mark.nightly),
         pytest.param(_cells(3, 1), ["--openclaw-verdict=gate", "--openclaw-min-pass-rate=0.76"], 1, "failed", "3 of 4 judged cells passed (75.0 %), 76.0 % wanted", id="rate-missed"),
         pytest.param(_tools(16, 0), ["--openclaw-require-tier=1"], 0, "passed", "tier 1: 16 of 16", id="tier-conclusive"),
-        pytest.param(_tools(6, 0), ["--openclaw-require-tier=1"], 1, "failed", "not conclusive: 6 of 6", id="tier-not-conclusive"),
-        pytest.param(_tools(1, 1), ["--openclaw-require-tier=1", "--openclaw-verdict=gate"], 1, "failed", "tier 2: 1 of 2", id="tier-too-low", marks=pytest.mark.nightly),
+        pytest.param(_tools(6, 0), ["--openclaw-require-tier=1"], 10, "no_verdict", "10 more prompts without a miss would pass it", id="tier-not-conclusive"),
+        pytest.param(_tools(1, 9), ["--openclaw-require-tier=1", "--openclaw-verdict=gate"], 1, "failed", "tier 3: 1 of 10", id="tier-too-low", marks=pytest.mark.nightly),
         pytest.param(_tools(3, 1), ["--openclaw-min-tool-rate=0.75", "--openclaw-verdict=gate"], 0, "passed", "3 of 4 tool cells", id="tool-rate", marks=pytest.mark.nightly),
         pytest.param(_cells(2, 0), ["--openclaw-min-tool-rate=0.5"], 10, "no_verdict", "no answered cell counts", id="no-tool-cells"),
         pytest.param({"P1": ("refused", YES)}, ["--openclaw-min-pass-rate=0"], 10, "no_verdict", "nothing was answered", id="nothing-answered"),
@@ -56,7 +56,7 @@ def _unwrapped(session: Any) -> str:
         pytest.param({**_cells(9, 0), "Z": ("nomodel", YES)}, ["--openclaw-verdict=gate", "--openclaw-min-pass-rate=0.5", "--openclaw-fail-unavailable", "--openclaw-concurrency=1"], 10, "no_verdict", "1 of 10 cells were unavailable", id="unavailable-and-failed-is-no-verdict", marks=pytest.mark.nightly),
         pytest.param({"P1": ("refused", YES)}, ["--openclaw-verdict=gate", "--openclaw-fail-unavailable"], 1, "not_gated", "", id="unavailable-without-a-gate"),
         pytest.param(_cells(35, 0), ["--openclaw-min-pass-rate=0.9", "--openclaw-gate-conclusive"], 0, "passed", "95 % interval 90.1 % to 100.0 %", id="conclusive", marks=pytest.mark.nightly),
-        pytest.param(_cells(34, 0), ["--openclaw-min-pass-rate=0.9", "--openclaw-gate-conclusive"], 1, "failed", "not conclusive: 34 of 34", id="not-conclusive"),
+        pytest.param(_cells(34, 0), ["--openclaw-min-pass-rate=0.9", "--openclaw-gate-conclusive"], 10, "no_verdict", "not conclusive: 34 of 34", id="not-conclusive"),
         pytest.param({"P1": ("wait 0.2", NOOP)}, ["--openclaw-max-p95-ms=100"], 1, "failed", "of 1 successful cells, at most 100 ms wanted", id="too-slow"),
         pytest.param({"P1": ("say hi", NOOP)}, ["--openclaw-max-p95-ms=600000"], 0, "passed", "of 1 successful cells, at most 600000 ms wanted", id="fast-enough", marks=pytest.mark.nightly),
         pytest.param({"P1": ("say hi", NOOP), "Z": ("timeout", NOOP)}, ["--openclaw-verdict=gate", "--openclaw-max-p95-ms=600000"], 10, "no_verdict", "1 of 2 cells have no answer: never to ", id="a-fault-may-be-slow", marks=pytest.mark.nightly),
@@ -178,8 +178,8 @@ def test_lines_of_the_ini_give_some_targets_other_gates(project: Any) -> None:
     session = project.run("--openclaw-verdict=gate", models="scripted/m@low,scripted/m@high")
 
     assert _rulings(session) == {
-        "scripted/m@low min-pass-rate 0.1": "failed",
-        "scripted/m@low max-p95-ms 600000": "failed",
+        "scripted/m@low min-pass-rate 0.1": "no_verdict",
+        "scripted/m@low max-p95-ms 600000": "no_verdict",
         "scripted/m@high min-pass-rate 0.9": "failed",
     }
     assert "not conclusive: 1 of 2 judged cells passed" in _unwrapped(session)
@@ -198,8 +198,8 @@ def test_the_command_line_goes_before_the_lines(project: Any) -> None:
         "--openclaw-verdict=gate", "--openclaw-min-pass-rate=off", models="scripted/m@low,scripted/m@high"
     )
 
-    assert _rulings(session) == {"scripted/m@low max-p95-ms 600000": "failed"}
-    assert session.status == 1
+    assert _rulings(session) == {"scripted/m@low max-p95-ms 600000": "no_verdict"}
+    assert session.status == 10
 
 
 @pytest.mark.parametrize(

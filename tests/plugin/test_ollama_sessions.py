@@ -1,4 +1,4 @@
-"""Whole sessions that ask Ollama by its own API: rows, discovery, faults, and one lane for both of its APIs."""
+"""Whole sessions that ask Ollama by its own API: rows, discovery, faults, and one endpoint for both of its APIs."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def test_a_failed_cell_reads_like_an_assertion(project: Any) -> None:
 
 
 def test_one_unreachable_server_is_called_once(plain_project: Any) -> None:
-    """After a refused connection the remaining cells of the lane are recorded without a call."""
+    """After a refused connection the remaining cells of the endpoint are recorded without a call."""
     plain_project.suite({f"P{n}": ("refused", EXACT) for n in range(4)})
 
     session = plain_project.run("--openclaw-concurrency=1")

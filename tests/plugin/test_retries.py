@@ -1,4 +1,4 @@
-"""Further attempts, waits, what stops the asking, warm-ups and lanes: counted at the server, read in the rows."""
+"""Further attempts, waits, what stops the asking, warm-ups and endpoints: counted at the server, read in the rows."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def _busy(wait_ms: int) -> bytes:
 def test_a_target_that_cannot_be_asked_is_asked_once(
     project: Any, monkeypatch: pytest.MonkeyPatch, refusal: Behaviour, status: str, failure_type: str
 ) -> None:
-    """Its other cells are recorded without a call, and the other target on the lane is asked on."""
+    """Its other cells are recorded without a call, and the other target on the endpoint is asked on."""
     project.suite({f"P{n}": ("Hi", NOOP) for n in range(4)})
 
     with ModelServer({"bad": refusal, "good": answers}) as server:
@@ -305,7 +305,7 @@ def test_a_server_that_is_not_there_is_tried_once(
     assert session.status == 0
 
 
-# --- warm-ups and lanes ---------------------------------------------------------------------------
+# --- warm-ups and endpoints ---------------------------------------------------------------------------
 
 
 def test_each_local_target_is_warmed_up_once(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -355,7 +355,7 @@ def test_a_warm_up_that_fails(project: Any, monkeypatch: pytest.MonkeyPatch, war
     assert session.status == 0
 
 
-def test_a_local_lane_has_one_request_at_a_time(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_local_endpoint_has_one_request_at_a_time(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither two models nor two APIs at one address, nor two workers, bring a second request beside the first."""
     project.suite({f"P{n}": ("Hi", NOOP) for n in range(4)})
 
@@ -378,7 +378,7 @@ def test_a_local_lane_has_one_request_at_a_time(project: Any, monkeypatch: pytes
 @pytest.mark.nightly
 @pytest.mark.workers
 def test_a_limit_of_two_holds_over_both_workers(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With two requests allowed on a lane, both workers ask, and never more than two at once."""
+    """With two requests allowed on an endpoint, both workers ask, and never more than two at once."""
     plain_project.suite({f"P{n}": ("Hi", NOOP) for n in range(8)})
 
     both_ask = threading.Event()

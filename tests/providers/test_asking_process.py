@@ -66,7 +66,7 @@ def server() -> Iterator[MisbehavingServer]:
 
 @pytest.fixture
 def at_once() -> int:
-    """How many requests may be in flight on the server's lane."""
+    """How many requests may be in flight on the server's endpoint."""
     return 4
 
 
@@ -343,7 +343,7 @@ def test_a_dead_server_is_a_fault_there_too(tmp_path: Path) -> None:
 
     assert isinstance(first, Fault)
     assert isinstance(second, Fault)
-    assert (first.failure_type, first.reach) == ("connect_error", "lane")
+    assert (first.failure_type, first.reach) == ("connect_error", "endpoint")
     assert second.message.startswith("not asked: ")
 
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the fake is nam
 
 
 @pytest.mark.parametrize(
-    ("environ", "setup", "described", "lane", "is_local"),
+    ("environ", "setup", "described", "endpoint", "is_local"),
     [
         pytest.param(
             {},
@@ -53,11 +53,11 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the fake is nam
         ),
     ],
 )
-def test_what_it_tells_about_itself(environ, setup, described, lane, is_local):
-    """Description, lane and place follow from the environment, and no key is among them."""
+def test_what_it_tells_about_itself(environ, setup, described, endpoint, is_local):
+    """Description, endpoint and place follow from the environment, and no key is among them."""
     provider = provider_of(environ, **setup)
 
-    assert (provider.describe(), provider.lane, provider.is_local) == (described, lane, is_local)
+    assert (provider.describe(), provider.endpoint, provider.is_local) == (described, endpoint, is_local)
 
 
 @pytest.mark.parametrize(

@@ -282,7 +282,11 @@ def test_no_cli(tmp_path, environ, word):
     """A CLI that is not there is unavailable, for every cell, with the way to get it."""
     fault = ask(environ | {"PATH": str(tmp_path)})
 
-    assert (fault.failure_type, fault.status, fault.reach) == ("not_installed", "skipped_unavailable", "lane")
+    assert (fault.failure_type, fault.status, fault.reach) == (
+        "not_installed",
+        "skipped_unavailable",
+        "endpoint",
+    )
     assert fault.message == (
         f"claude_code_cli: there is no command {word}. Install the Claude CLI"
         " (npm install -g @anthropic-ai/claude-code), or set OPENCLAW_CLAUDE_COMMAND."

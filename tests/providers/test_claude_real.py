@@ -293,12 +293,16 @@ def test_a_signal_from_outside_is_no_fault_of_the_model(environ, number, message
 
 
 def test_nobody_there(environ):
-    """A refused port marks the lane down."""
+    """A refused port marks the endpoint down."""
     with port_of_nobody() as port:
         url = f"http://127.0.0.1:{port}"
         fault = ask(environ | {"ANTHROPIC_BASE_URL": url})
 
-    assert (fault.failure_type, fault.status, fault.reach) == ("connect_error", "skipped_unavailable", "lane")
+    assert (fault.failure_type, fault.status, fault.reach) == (
+        "connect_error",
+        "skipped_unavailable",
+        "endpoint",
+    )
     assert url in fault.message
 
 

@@ -50,7 +50,7 @@ def test_a_proxy_is_used_for_a_server_elsewhere(api, server, monkeypatch):
 
 
 def test_many_at_once(api, server):
-    """Each of many requests in flight gets its own answer; only a lane limits their number."""
+    """Each of many requests in flight gets its own answer; only an endpoint limits their number."""
     go_on = threading.Event()
     server.on(
         api.path,

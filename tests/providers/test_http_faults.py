@@ -73,7 +73,7 @@ def test_nobody_there(api, stream):
 
     why = f"{api.kind.name}: nothing answers at {url} (connection refused)."
     assert told(fault) == ("connect_error", "skipped_unavailable", why, "")
-    assert (fault.retryable, fault.reach) == (False, "lane")
+    assert (fault.retryable, fault.reach) == (False, "endpoint")
 
 
 def look_up(monkeypatch, work):
@@ -105,7 +105,7 @@ def look_up(monkeypatch, work):
     ],
 )
 def test_no_connection(api, monkeypatch, error, status, why):
-    """A host that is not there marks the whole lane; trouble of this machine does not."""
+    """A host that is not there marks the whole endpoint; trouble of this machine does not."""
 
     def fail():
         raise error
@@ -115,7 +115,7 @@ def test_no_connection(api, monkeypatch, error, status, why):
     fault = ask(api.provider("http://box.invalid/v1", **{api.key_env: "key"}))
 
     assert told(fault) == ("connect_error", status, f"{api.kind.name}: {why}", "")
-    assert fault.reach == ("lane" if status == "skipped_unavailable" else "cell")
+    assert fault.reach == ("endpoint" if status == "skipped_unavailable" else "cell")
 
 
 def test_a_host_that_swallows_connections(api, monkeypatch):
@@ -147,7 +147,11 @@ def test_no_tls(api):
         thread.join(60)
 
     assert "(no TLS: " in fault.message
-    assert (fault.failure_type, fault.status, fault.reach) == ("connect_error", "skipped_unavailable", "lane")
+    assert (fault.failure_type, fault.status, fault.reach) == (
+        "connect_error",
+        "skipped_unavailable",
+        "endpoint",
+    )
 
 
 def test_reset_in_a_stream(api, server):

@@ -124,7 +124,7 @@ def test_user_info_of_an_address(api, server, key, sent):
     fault = ask(provider)
 
     assert authorization(server) == sent
-    assert (provider.address.base_url, provider.lane) == (server.url, server.origin)
+    assert (provider.address.base_url, provider.endpoint) == (server.url, server.origin)
     assert "pass-word-123" in provider.secrets
     assert "pass-word-123" not in repr((provider, vars(provider), provider.describe(), fault))
 

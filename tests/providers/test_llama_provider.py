@@ -89,9 +89,9 @@ def engine_at(url, *, alive):
     return acquire
 
 
-def test_it_is_a_local_lane_of_its_own_that_warms_up(provider):
+def test_it_is_a_local_endpoint_of_its_own_that_warms_up(provider):
     """One engine at a time, on this machine, whose loading is no latency and whose address is no setting."""
-    assert (provider.lane, provider.is_local, provider.warms_up) == ("llama_cpp", True, True)
+    assert (provider.endpoint, provider.is_local, provider.warms_up) == ("llama_cpp", True, True)
     assert provider.secrets == ()
     assert provider.describe() == {
         "path": "/chat/completions",

@@ -735,7 +735,7 @@ def test_nobody_there():
 
     why = f"ollama_native: nothing answers at http://127.0.0.1:{port} (connection refused)."
     assert told(fault) == ("connect_error", "skipped_unavailable", why, "")
-    assert fault.reach == "lane"
+    assert fault.reach == "endpoint"
 
 
 def test_a_level_that_the_model_does_not_have():
@@ -825,22 +825,22 @@ def test_an_endpoint_without_an_address():
         pytest.param("https://box/ollama", "https://box/ollama/v1", id="with-a-path"),
     ],
 )
-def test_both_ways_to_one_server_share_its_lane(host, base):
+def test_both_ways_to_one_server_share_its_endpoint(host, base):
     """A server is asked one thing at a time, whichever of its APIs is spoken."""
     environ = {"OLLAMA_HOST": host, "OLLAMA_OPENAI_BASE": base}
     one = OllamaNative(ProviderSetup(name="ollama_native", environ=environ))
     other = OllamaOpenAI(ProviderSetup(name="ollama_openai", environ=environ))
 
-    assert one.lane == other.lane
+    assert one.endpoint == other.endpoint
 
 
 @pytest.mark.parametrize("base", ["http://127.0.0.1:8000/v1", "http://127.0.0.2:11434/v1"])
-def test_other_servers_have_their_own_lanes(base):
+def test_other_servers_have_their_own_endpoints(base):
     """Another port or host is another server."""
     one = OllamaNative(ProviderSetup(name="ollama_native"))
     other = OllamaOpenAI(ProviderSetup(name="ollama_openai", environ={"OLLAMA_OPENAI_BASE": base}))
 
-    assert one.lane != other.lane
+    assert one.endpoint != other.endpoint
 
 
 @pytest.mark.parametrize(

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import os
-import shlex
-import shutil
-import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.core.private import FOLDER_MODE, write_private
+from pytest_openclaw.core.private import write_private
 from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.address import Address, parse_address
 from pytest_openclaw.providers.claude.tools import tool_arguments, tool_environment
-from pytest_openclaw.types import faults
-from pytest_openclaw.types.faults import CallFailed
+from pytest_openclaw.providers.processes import find_program, new_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from pytest_openclaw.types.protocols import ProviderSetup
     from pytest_openclaw.types.requests import Request
@@ -83,20 +79,14 @@ class Scratch:
         """The system prompt; as an argument it could be too long, and every user could read it in `ps`."""
         return self.folder / "system.txt"
 
-    def lay_out(self, system: str | None) -> None:
-        """Make the folders, and the system prompt's file if there is one."""
-        for folder in (self.cwd, self.home, self.tmp):
-            folder.mkdir(FOLDER_MODE)
-        if system:
-            write_private(self.system, valid_text(system).encode())
-
 
 @contextmanager
 def scratch_folder(system: str | None = None) -> Iterator[Scratch]:
     """Lay out a scratch folder, and remove it at the end."""
-    with tempfile.TemporaryDirectory(prefix="openclaw-", ignore_cleanup_errors=True) as folder:
-        scratch = Scratch(Path(folder))
-        scratch.lay_out(system)
+    with new_folders("work", "home", "tmp") as folder:
+        scratch = Scratch(folder)
+        if system:
+            write_private(scratch.system, valid_text(system).encode())
         yield scratch
 
 
@@ -190,20 +180,9 @@ def find_command(setup: ProviderSetup) -> tuple[str, ...]:
     Raises:
         CallFailed: there is no such program.
     """
-    environ = setup.environ
-    written = environ.get(COMMAND_ENV) or setup.options.get("claude_command") or "claude"
-    try:
-        command, *rest = shlex.split(written, posix=os.name == "posix")
-    except ValueError:  # an open quote, or only blanks
-        command, rest = written, []
-    found = shutil.which(command, path=environ.get("PATH", os.defpath))
-    if found is None:
-        mend = (
-            f"there is no command {command!r}. Install the Claude CLI"
-            f" (npm install -g @anthropic-ai/claude-code), or set {COMMAND_ENV}."
-        )
-        raise CallFailed(faults.not_installed(setup.name, mend))
-    return (str(Path(found).absolute()), *rest)
+    command = setup.environ.get(COMMAND_ENV) or setup.options.get("claude_command") or "claude"
+    install = f"the Claude CLI (npm install -g @anthropic-ai/claude-code), or set {COMMAND_ENV}"
+    return find_program(setup, command, install)
 
 
 def arguments(request: Request, scratch: Scratch, *, bare: bool) -> tuple[str, ...]:

@@ -69,7 +69,7 @@ class LlamaCpp(OllamaOpenAI):
         return parse_address("http://127.0.0.1", source=self.setup.name)
 
     @property
-    def lane(self) -> str:
+    def endpoint(self) -> str:
         """This machine's engine, whatever its address."""
         return self.setup.name
 

@@ -11,24 +11,20 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
-import shutil
 import sys
-import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.core.private import FOLDER_MODE, write_private
+from pytest_openclaw.core.private import write_private
 from pytest_openclaw.providers.openclaw.disk import Stage
+from pytest_openclaw.providers.processes import find_program, new_folders
 from pytest_openclaw.tools.paths import place_of
 from pytest_openclaw.tools.world.search import is_note
-from pytest_openclaw.types import faults
-from pytest_openclaw.types.faults import CallFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.protocols import ProviderSetup
@@ -110,9 +106,7 @@ class Scratch:
         return Stage(self.folder)
 
     def lay_out(self, world: World | None) -> None:
-        """Make the folders, and the files of a world."""
-        for name in ("workspace", "home", "state", "tmp"):
-            (self.folder / name).mkdir(FOLDER_MODE)
+        """Write the shell, and the files of a world."""
         text = _SHELL
         if world is not None:
             from pytest_openclaw.providers.openclaw.shell import script
@@ -126,9 +120,8 @@ class Scratch:
 @contextmanager
 def scratch_folder(world: World | None = None, *, compiled: Path | None = None) -> Iterator[Scratch]:
     """Lay out the folders of a call, and remove them at the end; `compiled` stays."""
-    with tempfile.TemporaryDirectory(prefix="openclaw-", ignore_cleanup_errors=True) as folder:
-        # Resolved, because OpenClaw compares paths in their real form.
-        scratch = Scratch(Path(folder).resolve(), compiled)
+    with new_folders("workspace", "home", "state", "tmp") as folder:
+        scratch = Scratch(folder, compiled)
         scratch.lay_out(world)
         yield scratch
 
@@ -139,16 +132,8 @@ def find_command(setup: ProviderSetup) -> tuple[str, ...]:
     Raises:
         CallFailed: there is no such program.
     """
-    written = setup.environ.get(COMMAND_ENV, "").strip() or "openclaw"
-    try:
-        command, *rest = shlex.split(written, posix=os.name == "posix")
-    except ValueError:  # an open quote
-        command, rest = written, []
-    found = shutil.which(command, path=setup.environ.get("PATH", os.defpath))
-    if found is None:
-        mend = f"there is no command {command!r}. Install it (npm install -g openclaw), or set {COMMAND_ENV}."
-        raise CallFailed(faults.not_installed(setup.name, mend))
-    return (str(Path(found).absolute()), *rest)
+    command = setup.environ.get(COMMAND_ENV, "").strip() or "openclaw"
+    return find_program(setup, command, f"it (npm install -g openclaw), or set {COMMAND_ENV}")
 
 
 def why_no_shell(request: Request, scratch: Scratch) -> str:

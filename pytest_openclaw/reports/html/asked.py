@@ -60,9 +60,12 @@ def _settings(config: JsonObject) -> Iterator[list[str]]:
         if name in config:
             yield [name.replace("_", " "), _shown(config[name])]
     limits = _object(config.get("concurrency"))
-    for lane, limit in {"everywhere": limits.get("everywhere"), **_object(limits.get("by_provider"))}.items():
+    for endpoint, limit in {
+        "everywhere": limits.get("everywhere"),
+        **_object(limits.get("by_provider")),
+    }.items():
         if limit is not None:
-            yield [f"in flight, {one_line(lane, _WIDTH)}", _shown(limit)]
+            yield [f"in flight, {one_line(endpoint, _WIDTH)}", _shown(limit)]
     for provider, shape in _object(config.get("providers")).items():
         for key, value in _object(shape).items():
             if key in _PRIVATE:

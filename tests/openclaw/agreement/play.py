@@ -10,7 +10,7 @@ from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openclaw_agent import OpenClawAgent
 from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.protocols import Provider, ProviderSetup
-from pytest_openclaw.types.replies import Ending, Fault, Reply
+from pytest_openclaw.types.replies import CallResult, Fault, Reply
 from pytest_openclaw.types.requests import Request
 from tests.openclaw.agreement.cases import Case
 from tests.openclaw.agreement.outcomes import Outcome, outcome
@@ -67,6 +67,6 @@ def _request(case: Case, model: str) -> Request:
     )
 
 
-async def _attempt(provider: Provider, request: Request) -> Ending:
+async def _attempt(provider: Provider, request: Request) -> CallResult:
     result, timing = await ask_once(provider, request)
-    return Ending(result=result, timing=timing)
+    return CallResult(result=result, timing=timing)

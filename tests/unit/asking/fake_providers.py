@@ -21,23 +21,23 @@ class Fake(Provider):
 
     Args:
         answer: what `ask` awaits.
-        lane: what its requests share.
+        endpoint: what its requests share.
     """
 
     name: ClassVar[str] = "fake"
 
-    def __init__(self, answer: Answer, *, lane: str = "fake") -> None:
+    def __init__(self, answer: Answer, *, endpoint: str = "fake") -> None:
         super().__init__(ProviderSetup(name="fake"))
         self.asked: list[Request] = []
         self.now = 0
         self.most = 0
         self.closed = False
         self._answer = answer
-        self._lane = lane
+        self._endpoint = endpoint
 
     @property
-    def lane(self) -> str:
-        return self._lane
+    def endpoint(self) -> str:
+        return self._endpoint
 
     async def ask(self, request: Request) -> Reply:
         self.asked.append(request)

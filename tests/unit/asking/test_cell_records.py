@@ -14,7 +14,7 @@ from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.documents import load_schema
 from pytest_openclaw.types.prompts import Cell, Prompt
-from pytest_openclaw.types.replies import Ending, Fault, Reply, Timing, Turn, Verdict
+from pytest_openclaw.types.replies import CallResult, Fault, Reply, Timing, Turn, Verdict
 from pytest_openclaw.types.rows import to_row
 from pytest_openclaw.types.targets import Target
 from pytest_openclaw.types.tool_calls import Dispatched, ToolCall
@@ -34,7 +34,7 @@ def _row(
 ) -> dict[str, Any]:
     prompt = Prompt(suite="s.toml", id="P1", name="one", prompt="x", validator=validator or Noop())
     cell = Cell(prompt=prompt, target=Target(provider="p", model="m", thinking_level="low"))
-    ending = Ending(result=result, timing=TIMING, **changes)
+    ending = CallResult(result=result, timing=TIMING, **changes)
     row = to_row(
         record_of("r", cell, ending, judge(prompt, result) if isinstance(result, Reply) else None, redactor)
     )
@@ -89,7 +89,7 @@ def test_each_call_of_an_exchange_has_what_became_of_it() -> None:
     dispatched = (Dispatched(call=broken, problem="unknown_tool"), Dispatched(call=sound, tool="ls"))
     judged = replace(judged, reply=replace(judged.reply, dispatched=dispatched))
 
-    row = to_row(record_of("r", cell, Ending(result=reply, timing=TIMING), judged, NO_SECRETS))
+    row = to_row(record_of("r", cell, CallResult(result=reply, timing=TIMING), judged, NO_SECRETS))
 
     jsonschema.validate(row, load_schema("row"))
     assert [[call["problem"] for call in turn["calls"]] for turn in row["turns"]] == [

@@ -32,7 +32,7 @@ from pytest_openclaw.types import faults
 from pytest_openclaw.types.documents import load_schema
 from pytest_openclaw.types.prompts import Cell, Prompt
 from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.replies import Ending, Fault, Reply, Timing, Turn, Usage, Verdict
+from pytest_openclaw.types.replies import CallResult, Fault, Reply, Timing, Turn, Usage, Verdict
 from pytest_openclaw.types.rows import from_row, to_row
 from pytest_openclaw.types.targets import Target
 from pytest_openclaw.types.tool_calls import Dispatched, ToolCall
@@ -192,7 +192,7 @@ def test_what_came_in_cut_adds_up() -> None:
     reply = bounded_reply(Reply(text="yes", raw="a" * MEGABYTE))
 
     row = record_of(
-        "r", CELL, Ending(result=reply, timing=TIMING), _judged(reply, Verdict(passed=None)), Redactor()
+        "r", CELL, CallResult(result=reply, timing=TIMING), _judged(reply, Verdict(passed=None)), Redactor()
     )
 
     assert (len(row.raw_output), row.cut) == (MAX_TEXT_BYTES, {"raw_output": MEGABYTE - MAX_TEXT_BYTES})
@@ -286,7 +286,9 @@ def test_no_row_is_longer_than_a_mebibyte(result: Reply | Fault, verdict: Verdic
     """Whatever came: the row satisfies its schema, is read again as it was, and says what it lacks."""
     judged = _judged(result, verdict) if isinstance(result, Reply) else None
 
-    made = record_of("r", CELL, Ending(result=result, timing=TIMING), judged, Redactor.of(["aaaaaaaaaaaa"]))
+    made = record_of(
+        "r", CELL, CallResult(result=result, timing=TIMING), judged, Redactor.of(["aaaaaaaaaaaa"])
+    )
 
     row, line = to_row(made), line_of(to_row(made))
     assert len(line) <= MAX_ROW_BYTES
@@ -304,7 +306,7 @@ def test_the_longest_row() -> None:
     reply = bounded_reply(Reply(text=text, raw=text, finish_reason=text, effective_model=text, turns=turns))
     judged = _judged(reply, Verdict(passed=False, violation=text, parsed={"a": text}))
 
-    made = record_of("r", CELL, Ending(result=reply, timing=TIMING), judged, Redactor())
+    made = record_of("r", CELL, CallResult(result=reply, timing=TIMING), judged, Redactor())
 
     assert MAX_ROW_BYTES - 2000 < len(line_of(to_row(made))) <= MAX_ROW_BYTES
     assert made.raw_output == "\0" * MAX_TEXT_BYTES, "no list takes room from the reply"

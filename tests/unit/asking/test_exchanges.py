@@ -22,7 +22,7 @@ from pytest_openclaw.asking.shares import Part
 from pytest_openclaw.core import bounded_regex
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.types import faults
-from pytest_openclaw.types.replies import Ending, Fault, Reply, Timing
+from pytest_openclaw.types.replies import CallResult, Fault, Reply, Timing
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.settings import Settings
 from pytest_openclaw.types.tool_calls import ToolCall
@@ -82,12 +82,12 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
         yield open_one
 
 
-def held(opened: Open, provider: Provider, world: World = WORLD, **settings: Any) -> Ending:
+def held(opened: Open, provider: Provider, world: World = WORLD, **settings: Any) -> CallResult:
     """The ending of one exchange."""
     return opened(provider, **settings).ask("1", cell(tools=TOOLS, world=world))
 
 
-def reply_of(ending: Ending) -> Reply:
+def reply_of(ending: CallResult) -> Reply:
     """The reply of an exchange that ended with one."""
     assert isinstance(ending.result, Reply), ending.result
     return ending.result
@@ -337,7 +337,7 @@ def test_a_retry_in_a_later_turn_counts_and_costs_no_latency(opened: Open) -> No
 # --- faults --------------------------------------------------------------------------------------
 
 
-def fault_of(ending: Ending) -> Fault:
+def fault_of(ending: CallResult) -> Fault:
     """The fault in which an exchange ended."""
     assert isinstance(ending.result, Fault), ending.result
     return ending.result

@@ -1,4 +1,4 @@
-"""Asking: retries, lanes, times, and every way in which a provider can misbehave."""
+"""Asking: retries, endpoints, times, and every way in which a provider can misbehave."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pytest_openclaw import CallFailed, OpenClawError, Provider
 from pytest_openclaw.asking import attempt, fetching, retry, transport
 from pytest_openclaw.asking import executor as executor_module
 from pytest_openclaw.asking.executor import Executor, ahead_of
-from pytest_openclaw.asking.fetching import Alive, Fetched, Fetcher, Job
+from pytest_openclaw.asking.fetching import Alive, Fetcher, Job, JobResult
 from pytest_openclaw.asking.job_loop import Desk
 from pytest_openclaw.asking.shares import Part
 from pytest_openclaw.core import run_once as once_module
@@ -29,7 +29,7 @@ from pytest_openclaw.core.errors import HostDied
 from pytest_openclaw.core.signals import interrupt_main_thread, interrupted_by_signals
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.prompts import Cell
-from pytest_openclaw.types.replies import Ending, Fault, Reply, Timing
+from pytest_openclaw.types.replies import CallResult, Fault, Reply, Timing
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.settings import Concurrency, Settings
 from pytest_openclaw.types.targets import Target
@@ -71,12 +71,12 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
 tokens = map(str, itertools.count())
 
 
-def asked(executor: Executor, **changes: Any) -> Ending:
+def asked(executor: Executor, **changes: Any) -> CallResult:
     """Ask a cell that nobody expected."""
     return executor.ask(next(tokens), cell(**changes))
 
 
-def asked_ahead(executor: Executor, n: int, **changes: Any) -> list[Ending]:
+def asked_ahead(executor: Executor, n: int, **changes: Any) -> list[CallResult]:
     """Ask `n` cells, which the executor knows beforehand."""
     cells = {next(tokens): cell(f"P{number}", **changes) for number in range(n)}
     executor.plan(cells.items())
@@ -84,7 +84,7 @@ def asked_ahead(executor: Executor, n: int, **changes: Any) -> list[Ending]:
     return [executor.ask(token, one) for token, one in cells.items()]
 
 
-def fault_of(ending: Ending) -> Fault:
+def fault_of(ending: CallResult) -> Fault:
     """The fault in which a cell ended."""
     assert isinstance(ending.result, Fault)
     return ending.result
@@ -263,27 +263,27 @@ def test_a_provider_without_tools_is_not_asked_what_needs_them(opened: Open) -> 
 
 
 @pytest.mark.parametrize(
-    ("fault", "same_target", "same_lane"),
+    ("fault", "same_target", "same_endpoint"),
     [(REFUSED, 0, 0), (NO_KEY, 0, 1), (NO_MODEL, 0, 1), (FORBIDDEN, 1, 1), (BUSY, 1, 1)],
     ids=["no-server", "no-key", "no-model", "403", "429"],
 )
-def test_how_far_a_fault_reaches(opened: Open, fault: Fault, same_target: int, same_lane: int) -> None:
-    """A dead server stops its lane, an unknown model or missing key its target, anything else one cell."""
+def test_how_far_a_fault_reaches(opened: Open, fault: Fault, same_target: int, same_endpoint: int) -> None:
+    """A dead server stops its endpoint, an unknown model or missing key its target, anything else one cell."""
     provider = Fake(raises(CallFailed(fault)))
     executor = opened(provider, retries=0)
 
     asked(executor)
 
     assert asked(executor, prompt_id="P2").attempts == same_target
-    assert asked(executor, model="other").attempts == same_lane
+    assert asked(executor, model="other").attempts == same_endpoint
 
 
-def test_a_dead_lane_stops_its_other_providers(opened: Open) -> None:
+def test_a_dead_endpoint_stops_its_other_providers(opened: Open) -> None:
     """Two providers at one address share its fate; one at another address does not."""
     down, beside, elsewhere = (
-        Fake(raises(CallFailed(REFUSED)), lane="a"),
-        Fake(says("hi"), lane="a"),
-        Fake(says("hi"), lane="b"),
+        Fake(raises(CallFailed(REFUSED)), endpoint="a"),
+        Fake(says("hi"), endpoint="a"),
+        Fake(says("hi"), endpoint="b"),
     )
     executor = opened(down, beside, elsewhere)
 
@@ -294,7 +294,7 @@ def test_a_dead_lane_stops_its_other_providers(opened: Open) -> None:
 
 
 def test_who_waited_for_a_slot_hears_of_it_too(opened: Open) -> None:
-    """Cells that queue on a lane are not sent to a server that was found dead meanwhile."""
+    """Cells that queue on an endpoint are not sent to a server that was found dead meanwhile."""
 
     async def answer(request: Request) -> Reply:
         await asyncio.sleep(0.05)
@@ -309,7 +309,7 @@ def test_who_waited_for_a_slot_hears_of_it_too(opened: Open) -> None:
     assert len(provider.asked) == 1
 
 
-# --- lanes ---
+# --- endpoints ---
 
 
 class Meeting(Fake):
@@ -336,8 +336,8 @@ class WarmMeeting(Meeting, Warm):
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
-def test_a_lane_keeps_its_limit(opened: Open, limit: int) -> None:
-    """However many cells are expected, no more requests are under way than the lane allows."""
+def test_an_endpoint_keeps_its_limit(opened: Open, limit: int) -> None:
+    """However many cells are expected, no more requests are under way than the endpoint allows."""
     provider = Meeting(limit)
     executor = opened(provider, concurrency=Concurrency(by_provider={"fake": limit}))
 
@@ -348,7 +348,7 @@ def test_a_lane_keeps_its_limit(opened: Open, limit: int) -> None:
 
 
 @pytest.mark.parametrize("limits", [(1, 3), (3, 1)])
-def test_two_providers_of_one_lane_keep_the_smaller_limit(opened: Open, limits: tuple[int, int]) -> None:
+def test_two_providers_of_one_endpoint_keep_the_smaller_limit(opened: Open, limits: tuple[int, int]) -> None:
     """Whichever of them is asked first, their server is not asked more than either may ask."""
     busy = Counter[str]()
 
@@ -361,7 +361,9 @@ def test_two_providers_of_one_lane_keep_the_smaller_limit(opened: Open, limits: 
 
     by_provider = {f"fake{n}": limit for n, limit in enumerate(limits)}
     executor = opened(
-        Fake(answer, lane="a"), Fake(answer, lane="a"), concurrency=Concurrency(by_provider=by_provider)
+        Fake(answer, endpoint="a"),
+        Fake(answer, endpoint="a"),
+        concurrency=Concurrency(by_provider=by_provider),
     )
     cells = {f"cell {n}": cell(f"P{n}", provider=f"fake{n % 2}") for n in range(6)}
     executor.plan(cells.items())
@@ -373,8 +375,8 @@ def test_two_providers_of_one_lane_keep_the_smaller_limit(opened: Open, limits: 
     assert busy["most"] == 1
 
 
-def test_lanes_do_not_wait_for_each_other(opened: Open) -> None:
-    """A cell on one lane is asked and answered while another lane's, which comes first, is under way."""
+def test_endpoints_do_not_wait_for_each_other(opened: Open) -> None:
+    """A cell on one endpoint is asked and answered while another endpoint's, which comes first, is under way."""
     fast_ended = threading.Event()
 
     async def slow(request: Request) -> Reply:
@@ -384,7 +386,7 @@ def test_lanes_do_not_wait_for_each_other(opened: Open) -> None:
         fast_ended.set()
         return Reply()
 
-    executor = opened(Fake(slow, lane="a"), Fake(fast, lane="b"))
+    executor = opened(Fake(slow, endpoint="a"), Fake(fast, endpoint="b"))
     cells = {"slow": cell(provider="fake0"), "fast": cell(provider="fake1")}
     executor.plan(cells.items())
     executor.expect(cells)
@@ -395,7 +397,7 @@ def test_lanes_do_not_wait_for_each_other(opened: Open) -> None:
     assert ending.result.text == "True"
 
 
-def test_a_warm_up_leaves_the_lanes_limit(opened: Open) -> None:
+def test_a_warm_up_leaves_the_endpoints_limit(opened: Open) -> None:
     """After a warm-up as many requests may be under way as the user allowed."""
     provider = WarmMeeting(3)
 
@@ -427,9 +429,9 @@ def test_cells_are_asked_ahead_in_their_order_and_no_further_than_allowed(opened
     assert executor.n_out == ahead_of(limit)
 
 
-def test_what_may_not_be_asked_yet_holds_its_lane_up(opened: Open) -> None:
-    """Nothing behind it on its lane is asked ahead until it may be; what is not to be asked is passed over."""
-    providers = [Fake(says("hi"), lane=lane) for lane in ("one", "two")]
+def test_what_may_not_be_asked_yet_holds_its_endpoint_up(opened: Open) -> None:
+    """Nothing behind it on its endpoint is asked ahead until it may be; what is not to be asked is passed over."""
+    providers = [Fake(says("hi"), endpoint=endpoint) for endpoint in ("one", "two")]
     permits = {"P1": "wait", "P2": "leave_out"}
     executor = opened(*providers, permit=lambda one: permits.get(one.prompt.id, "ask"))
     cells = {f"{n} {name}": cell(f"P{n}", provider=name) for name in ("fake0", "fake1") for n in range(4)}
@@ -501,11 +503,11 @@ def test_what_was_answered_and_not_taken_is_handed_over_at_the_end(opened: Open)
 def test_an_answer_is_kept_at_whatever_moment_the_run_ends(tmp_path: Path) -> None:
     """From the step in which the provider answers, nothing that the asking side still does can lose it."""
 
-    async def delivered(after_passes: int) -> tuple[bool, list[Fetched | Alive]]:
+    async def delivered(after_passes: int) -> tuple[bool, list[JobResult | Alive]]:
         provider = Fake(says("hi"))
         shared_dir = tmp_path / str(after_passes)
         shared_dir.mkdir()
-        came: list[Fetched | Alive] = []
+        came: list[JobResult | Alive] = []
         desk = Desk(Fetcher({"fake": provider}, Settings(), shared_dir), deliver=came.append)
         desk.open()
         request = executor_module.request_for(cell(), Settings())
@@ -520,7 +522,7 @@ def test_an_answer_is_kept_at_whatever_moment_the_run_ends(tmp_path: Path) -> No
     for after_passes in range(40):
         is_answered, came = asyncio.run(delivered(after_passes))
         was_answered.append(is_answered)
-        replies = [one.ending.result for one in came if isinstance(one, Fetched) and one.ending]
+        replies = [one.ending.result for one in came if isinstance(one, JobResult) and one.ending]
         assert [type(reply) for reply in replies] == [Reply] * is_answered, f"after {after_passes} passes"
     assert set(was_answered) == {False, True}
 
@@ -551,21 +553,21 @@ def test_an_answer_that_comes_with_an_interruption_is_kept(
     """Whoever waits for an answer is interrupted just as it comes: it is there at the end all the same."""
 
     class Interrupting(Desk):
-        def __init__(self, fetcher: Fetcher, deliver: Callable[[Fetched | Alive], None]) -> None:
-            def deliver_and_interrupt(message: Fetched | Alive) -> None:
+        def __init__(self, fetcher: Fetcher, deliver: Callable[[JobResult | Alive], None]) -> None:
+            def deliver_and_interrupt(message: JobResult | Alive) -> None:
                 deliver(message)
                 interrupt_main_thread()
 
             super().__init__(fetcher, deliver_and_interrupt)
 
-    def wait_for_both(executor: Executor, taken: list[Ending]) -> None:
+    def wait_for_both(executor: Executor, taken: list[CallResult]) -> None:
         taken.append(asked(executor))
         time.sleep(60)
 
     monkeypatch.setattr(transport, "Desk", Interrupting)
     for number in range(20):
         executor = opened(Fake(says("hi")))
-        taken: list[Ending] = []
+        taken: list[CallResult] = []
         with interrupted_by_signals(), pytest.raises(KeyboardInterrupt):
             wait_for_both(executor, taken)
 

@@ -1,4 +1,4 @@
-"""What the processes of a run on one machine share: slots of lanes, and who is not asked any more."""
+"""What the processes of a run on one machine share: slots of endpoints, and who is not asked any more."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.asking.endpoint_limits import Lanes
+from pytest_openclaw.asking.endpoint_limits import EndpointLimits
 from pytest_openclaw.asking.shared_limits import Neighbours
 from pytest_openclaw.asking.shares import Part
 from pytest_openclaw.types import faults
@@ -22,23 +22,23 @@ REFUSED = faults.unreachable("p", "u", "refused")
 NO_KEY = faults.auth_missing("p", "set a key")
 PATIENCE_S = 120
 
-Open = Callable[..., Lanes]
+Open = Callable[..., EndpointLimits]
 
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Open:
-    """Makes the lanes of one process more; all of them meet in one folder."""
-    return lambda share_slots=False: Lanes(Neighbours(tmp_path, share_slots=share_slots))
+    """Makes the endpoints of one process more; all of them meet in one folder."""
+    return lambda share_slots=False: EndpointLimits(Neighbours(tmp_path, share_slots=share_slots))
 
 
 @pytest.mark.parametrize("limit", [1, 3])
 def test_slots_in_common(opened: Open, limit: int) -> None:
-    """However many processes there are, no more than the limit hold a slot of a lane."""
+    """However many processes there are, no more than the limit hold a slot of an endpoint."""
     now, most = 0, 0
 
-    async def one(lanes: Lanes) -> None:
+    async def one(endpoints: EndpointLimits) -> None:
         nonlocal now, most
-        async with lanes.slot(Part("l", limit)):
+        async with endpoints.slot(Part("l", limit)):
             now += 1
             most = max(now, most)
             await asyncio.sleep(0.01)
@@ -46,18 +46,18 @@ def test_slots_in_common(opened: Open, limit: int) -> None:
 
     async def all_of_them() -> None:
         processes = [opened(share_slots=True) for _ in range(3)]
-        await asyncio.gather(*(one(lanes) for lanes in processes for _ in range(4)))
+        await asyncio.gather(*(one(endpoints) for endpoints in processes for _ in range(4)))
 
     asyncio.run(all_of_them())
 
     assert most == limit
 
 
-def test_slots_of_two_lanes(opened: Open) -> None:
-    """Lanes hold each other up as little as parts do that are each one process's own."""
+def test_slots_of_two_endpoints(opened: Open) -> None:
+    """EndpointLimits hold each other up as little as parts do that are each one process's own."""
 
-    async def both(first: Lanes, second: Lanes, lane: str) -> None:
-        async with first.slot(Part("l", 1)), second.slot(Part(lane, 1)):
+    async def both(first: EndpointLimits, second: EndpointLimits, endpoint: str) -> None:
+        async with first.slot(Part("l", 1)), second.slot(Part(endpoint, 1)):
             pass
 
     asyncio.run(asyncio.wait_for(both(opened(share_slots=True), opened(share_slots=True), "m"), PATIENCE_S))
@@ -92,12 +92,12 @@ def test_a_slot_is_given_back_after_an_error_and_by_who_gives_up(opened: Open) -
 HOLDER = """
 import asyncio, sys
 from pathlib import Path
-from pytest_openclaw.asking.endpoint_limits import Lanes
+from pytest_openclaw.asking.endpoint_limits import EndpointLimits
 from pytest_openclaw.asking.shared_limits import Neighbours
 from pytest_openclaw.asking.shares import Part
 
 async def hold():
-    async with Lanes(Neighbours(Path(sys.argv[1]), share_slots=True)).slot(Part("l", 1)):
+    async with EndpointLimits(Neighbours(Path(sys.argv[1]), share_slots=True)).slot(Part("l", 1)):
         print("held", flush=True)
         await asyncio.sleep(600)
 
@@ -128,7 +128,7 @@ def test_a_killed_process_holds_no_slot(opened: Open, tmp_path: Path) -> None:
 
 
 def test_a_mark_reaches_every_process(opened: Open) -> None:
-    """What one has found out of a lane or a target, the others are told in its words."""
+    """What one has found out of an endpoint or a target, the others are told in its words."""
     one, other = opened(), opened()
     assert other.down("l", A) is None
 
@@ -136,8 +136,8 @@ def test_a_mark_reaches_every_process(opened: Open) -> None:
     one.mark("m", B, REFUSED)
 
     assert other.down("l", B) is None
-    for lane, target, fault in [("l", A, NO_KEY), ("m", A, REFUSED)]:
-        told = other.down(lane, target)
+    for endpoint, target, fault in [("l", A, NO_KEY), ("m", A, REFUSED)]:
+        told = other.down(endpoint, target)
         assert told is not None
         assert faults.not_asked(told) == faults.not_asked(fault)
 
@@ -151,8 +151,8 @@ def test_a_cells_own_fault_is_told_nobody(opened: Open, tmp_path: Path) -> None:
 
 def test_a_mark_that_cannot_be_written_stays(tmp_path: Path) -> None:
     """Without room in the folder, the process that has found out does not ask any more all the same."""
-    lanes = Lanes(Neighbours(tmp_path / "gone", share_slots=False))
+    endpoints = EndpointLimits(Neighbours(tmp_path / "gone", share_slots=False))
 
-    lanes.mark("l", A, NO_KEY)
+    endpoints.mark("l", A, NO_KEY)
 
-    assert lanes.down("l", A) is NO_KEY
+    assert endpoints.down("l", A) is NO_KEY

@@ -1,4 +1,4 @@
-"""Parts: how a lane's limit is divided over workers."""
+"""Parts: how an endpoint's limit is divided over workers."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ from pytest_openclaw.types.settings import Settings
 
 def _crew(*workers: dict[str, tuple[str, int]]) -> Division:
     return Division(
-        [{name: Reach(lane=lane, limit=limit) for name, (lane, limit) in seen.items()} for seen in workers]
+        [
+            {name: Reach(endpoint=endpoint, limit=limit) for name, (endpoint, limit) in seen.items()}
+            for seen in workers
+        ]
     )
 
 
-def test_a_local_lane_is_one_lane_a_host() -> None:
+def test_a_local_endpoint_is_one_endpoint_a_host() -> None:
     """Two hosts, each with a server of its own that allows one request: both ask, one at a time."""
     crew = _crew({"ollama": ("north 11434", 1)}, {"ollama": ("south 11434", 1)})
 
@@ -29,7 +32,7 @@ def test_a_local_lane_is_one_lane_a_host() -> None:
     assert [crew.deal("ollama") for _ in range(5)] == [0, 1, 0, 1, 0]
 
 
-def test_on_one_host_a_local_lane_is_one_workers() -> None:
+def test_on_one_host_a_local_endpoint_is_one_workers() -> None:
     """Two workers that reach the same server, which allows one request: one of them asks."""
     crew = _crew(*[{"ollama": ("here 11434", 1)}] * 2)
 
@@ -37,7 +40,7 @@ def test_on_one_host_a_local_lane_is_one_workers() -> None:
     assert {crew.deal("ollama") for _ in range(5)} == {0}
 
 
-def test_a_lane_for_all_is_divided_over_all() -> None:
+def test_an_endpoint_for_all_is_divided_over_all() -> None:
     """A server that every host reaches has one limit, however many hosts there are."""
     crew = _crew(*[{"cloud": ("https://api", 8)}] * 3)
 
@@ -45,22 +48,22 @@ def test_a_lane_for_all_is_divided_over_all() -> None:
     assert Counter(crew.deal("cloud") for _ in range(9)) == {0: 3, 1: 3, 2: 3}
 
 
-def test_two_lanes_of_one_request_keep_two_workers_busy() -> None:
-    """A lane goes to who has the fewest."""
-    crew = _crew(*[{"a": ("lane a", 1), "b": ("lane b", 1)}] * 2)
+def test_two_endpoints_of_one_request_keep_two_workers_busy() -> None:
+    """An endpoint goes to who has the fewest."""
+    crew = _crew(*[{"a": ("endpoint a", 1), "b": ("endpoint b", 1)}] * 2)
 
     assert crew.shares == [{"a": 1, "b": 0}, {"a": 0, "b": 1}]
 
 
-def test_two_providers_of_one_lane_are_asked_by_the_same_worker() -> None:
-    """Providers with equal lanes share its limit, so its one request is one worker's."""
-    crew = _crew(*[{"a": ("lane", 1), "b": ("lane", 1)}] * 2)
+def test_two_providers_of_one_endpoint_are_asked_by_the_same_worker() -> None:
+    """Providers with equal endpoints share its limit, so its one request is one worker's."""
+    crew = _crew(*[{"a": ("endpoint", 1), "b": ("endpoint", 1)}] * 2)
 
     assert {crew.deal(name) for name in "abab"} == {0}
 
 
-def test_a_wider_lane_is_dealt_more() -> None:
-    """Where hosts reach lanes of different limits, cells are dealt by these."""
+def test_a_wider_endpoint_is_dealt_more() -> None:
+    """Where hosts reach endpoints of different limits, cells are dealt by these."""
     crew = _crew({"lab": ("north", 1)}, {"lab": ("https://far", 3)})
 
     assert Counter(crew.deal("lab") for _ in range(40)) == {0: 10, 1: 30}
@@ -72,21 +75,23 @@ def test_a_wider_lane_is_dealt_more() -> None:
     ),
     cells=st.lists(st.sampled_from("ab"), max_size=60),
 )
-def test_no_lane_is_asked_beyond_its_limit(reached: list[tuple[str, int, bool]], cells: list[str]) -> None:
-    """The shares of a lane add up to its limit, and only who has a share is dealt its cells."""
+def test_no_endpoint_is_asked_beyond_its_limit(
+    reached: list[tuple[str, int, bool]], cells: list[str]
+) -> None:
+    """The shares of an endpoint add up to its limit, and only who has a share is dealt its cells."""
     workers = [
-        {"a": (lane, limit), "b": (lane, limit) if is_same else ("far", 5)}
-        for lane, limit, is_same in reached
+        {"a": (endpoint, limit), "b": (endpoint, limit) if is_same else ("far", 5)}
+        for endpoint, limit, is_same in reached
     ]
     crew = _crew(*workers)
-    lanes = {lane for seen in workers for lane, _ in seen.values()}
+    endpoints = {endpoint for seen in workers for endpoint, _ in seen.values()}
 
-    for lane in lanes:
-        limit = min(limit for seen in workers for at, limit in seen.values() if at == lane)
+    for endpoint in endpoints:
+        limit = min(limit for seen in workers for at, limit in seen.values() if at == endpoint)
         shares = [
-            max(crew.shares[n][name] for name, (at, _) in seen.items() if at == lane)
+            max(crew.shares[n][name] for name, (at, _) in seen.items() if at == endpoint)
             for n, seen in enumerate(workers)
-            if any(at == lane for at, _ in seen.values())
+            if any(at == endpoint for at, _ in seen.values())
         ]
         assert sum(shares) == limit
     for name in cells:
@@ -94,24 +99,24 @@ def test_no_lane_is_asked_beyond_its_limit(reached: list[tuple[str, int, bool]],
 
 
 def test_swapped_addresses_are_refused() -> None:
-    """Where nobody could ask a provider without two requests on a lane that allows one, that is said."""
+    """Where nobody could ask a provider without two requests on an endpoint that allows one, that is said."""
     with pytest.raises(ValueError, match="no worker may ask b"):
         _crew({"a": ("x", 1), "b": ("y", 1)}, {"a": ("y", 1), "b": ("x", 1)})
 
 
 class _Somewhere(Provider):
-    """A provider with a lane of a test's choice."""
+    """A provider with an endpoint of a test's choice."""
 
-    def __init__(self, lane: str, *, is_local: bool) -> None:
+    def __init__(self, endpoint: str, *, is_local: bool) -> None:
         super().__init__(ProviderSetup(name="lab"))
-        self._lane, self._is_local = lane, is_local
+        self._endpoint, self._is_local = endpoint, is_local
 
     async def ask(self, request: Request) -> Reply:
         raise NotImplementedError
 
     @property
-    def lane(self) -> str:
-        return self._lane
+    def endpoint(self) -> str:
+        return self._endpoint
 
     @property
     def is_local(self) -> bool:
@@ -119,7 +124,7 @@ class _Somewhere(Provider):
 
 
 @pytest.mark.parametrize(
-    ("lane", "is_local", "own"),
+    ("endpoint", "is_local", "own"),
     [
         pytest.param("http://127.0.0.1:11434/v1", True, True, id="loopback"),
         pytest.param("http://[::1]:8000/v1", True, True, id="loopback-6"),
@@ -131,11 +136,11 @@ class _Somewhere(Provider):
         pytest.param("claude_code_cli", False, False, id="cli"),
     ],
 )
-def test_whose_a_lane_is(lane: str, is_local: bool, own: bool) -> None:
+def test_whose_an_endpoint_is(endpoint: str, is_local: bool, own: bool) -> None:
     """A loopback address, an engine: each machine's own. An address elsewhere is the same for all."""
-    provider = _Somewhere(lane, is_local=is_local)
+    provider = _Somewhere(endpoint, is_local=is_local)
 
     north, south = (reaches({"lab": provider}, Settings(), machine)["lab"] for machine in ("n", "s"))
 
-    assert (north.lane != south.lane) is own
+    assert (north.endpoint != south.endpoint) is own
     assert north.limit == (1 if is_local else 8)

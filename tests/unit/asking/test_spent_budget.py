@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.asking.budget import Purse
-from pytest_openclaw.asking.fetching import Fetched, Fetcher, Job
+from pytest_openclaw.asking.budget import SpentBudget
+from pytest_openclaw.asking.fetching import Fetcher, Job, JobResult
 from pytest_openclaw.asking.shares import Part
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
@@ -26,9 +26,9 @@ TARGET = Target(provider="fake", model="m")
 PRICE = OwnPrice(pattern="fake/*", input_usd=1e6, output_usd=2e6, cached_usd=1e6)
 
 
-def test_all_processes_have_one_purse(tmp_path: Path) -> None:
+def test_all_processes_have_one_budget(tmp_path: Path) -> None:
     """What one pays the others see; what other machines have spent is told and only grows."""
-    one, other = Purse(tmp_path, 10.0), Purse(tmp_path, 10.0)
+    one, other = SpentBudget(tmp_path, 10.0), SpentBudget(tmp_path, 10.0)
     assert (one.spent_usd, one.is_empty) == (0.0, False)
 
     one.pay(2.5)
@@ -36,33 +36,33 @@ def test_all_processes_have_one_purse(tmp_path: Path) -> None:
     one.hear(4.0)
     other.hear(3.0)
 
-    assert [purse.spent_usd for purse in (one, other)] == [6.75, 6.75]
-    assert [purse.here_usd for purse in (one, other)] == [2.75, 2.75]
+    assert [budget.spent_usd for budget in (one, other)] == [6.75, 6.75]
+    assert [budget.here_usd for budget in (one, other)] == [2.75, 2.75]
     assert not other.is_empty
     one.pay(3.25)
     assert other.is_empty
-    assert Purse(tmp_path, 10.0).is_empty
+    assert SpentBudget(tmp_path, 10.0).is_empty
 
 
 def test_half_a_line_is_read_when_it_is_whole(tmp_path: Path) -> None:
     """A reader that comes in the middle of a write loses nothing and counts nothing twice."""
-    purse = Purse(tmp_path, 10.0)
-    purse.pay(1.0)
+    budget = SpentBudget(tmp_path, 10.0)
+    budget.pay(1.0)
     with (tmp_path / "spent.txt").open("ab") as file:
         file.write(b"here 2.")
         file.flush()
-        assert purse.spent_usd == 1.0
+        assert budget.spent_usd == 1.0
         file.write(b"5\n")
 
-    assert purse.spent_usd == 3.5
+    assert budget.spent_usd == 3.5
 
 
 def test_without_a_budget_nothing_is_written(tmp_path: Path) -> None:
     """Most runs have none, and take no notice."""
-    purse = Purse(tmp_path, None)
-    purse.pay(5.0)
+    budget = SpentBudget(tmp_path, None)
+    budget.pay(5.0)
 
-    assert (purse.spent_usd, purse.is_empty, [*tmp_path.iterdir()]) == (0.0, False, [])
+    assert (budget.spent_usd, budget.is_empty, [*tmp_path.iterdir()]) == (0.0, False, [])
 
 
 # --- asking -------------------------------------------------------------------------------------
@@ -70,11 +70,11 @@ def test_without_a_budget_nothing_is_written(tmp_path: Path) -> None:
 
 def fetch(
     folder: Path, provider: Fake, *requests: dict[str, Any], budget_usd: float | None = 10.0, **settings: Any
-) -> list[Fetched]:
+) -> list[JobResult]:
     """Ask these one after the other."""
     chosen = Settings(targets=(TARGET,), prices=(PRICE,), budget_usd=budget_usd, **{"retries": 0, **settings})
 
-    async def asking() -> list[Fetched]:
+    async def asking() -> list[JobResult]:
         fetcher = Fetcher({"fake": provider}, chosen, folder)
         told = []
         for number, request in enumerate(requests):
@@ -86,7 +86,7 @@ def fetch(
     return asyncio.run(asking())
 
 
-def endings(told: list[Fetched]) -> list[tuple[str, int, float | None]]:
+def endings(told: list[JobResult]) -> list[tuple[str, int, float | None]]:
     """How each ended, after how many attempts, at what cost."""
     found = []
     for one in told:
@@ -126,7 +126,7 @@ def test_nobody_is_asked_once_the_budget_is_spent(tmp_path: Path) -> None:
 
 
 def test_a_warm_up_is_paid_too(tmp_path: Path) -> None:
-    """Whatever is sent is taken out of the purse."""
+    """Whatever is sent is taken out of the budget."""
     provider = Warm(costs(6, 0))
 
     told = endings(fetch(tmp_path, provider, {}, {}))
@@ -162,20 +162,20 @@ def test_a_warm_up_is_paid_too(tmp_path: Path) -> None:
 def test_what_is_taken_out(
     tmp_path: Path, answer: Answer, how: str, cost: float | None, spent_usd: float
 ) -> None:
-    """The row tells what is known; the purse holds to the worst of what is not."""
+    """The row tells what is known; the budget counts the worst of what is not."""
     request = {"prompt": "hi " * 300} if how == "context_overflow" else {}
 
     told = endings(fetch(tmp_path, Fake(answer), request, budget_usd=1e9))
 
     assert told == [(how, 1, cost)]
-    assert Purse(tmp_path, 1e9).spent_usd == pytest.approx(spent_usd)
+    assert SpentBudget(tmp_path, 1e9).spent_usd == pytest.approx(spent_usd)
 
 
 def test_a_retry_is_not_sent_any_more(tmp_path: Path) -> None:
     """A cell that waits for its next attempt keeps its own fault when the money has gone meanwhile."""
 
     async def answer(request: Request) -> Reply:
-        Purse(tmp_path, 10.0).pay(10.0)
+        SpentBudget(tmp_path, 10.0).pay(10.0)
         raise CallFailed(
             faults.refused_by_server("fake", "m", faults.WireError(status=429), retry_after_s=0.0)
         )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.asking.budget import Purse
+from pytest_openclaw.asking.budget import SpentBudget
 from pytest_openclaw.asking.shared_dir import SharedDir
 from pytest_openclaw.asking.shared_limits import Neighbours
 from pytest_openclaw.asking.transport import ProcessHost
@@ -64,7 +64,7 @@ def test_the_folder_in_which_processes_meet() -> None:
     )
 
     async def meet(shared: Path) -> None:
-        async with Neighbours(shared, share_slots=True).slot("lane", 1):
+        async with Neighbours(shared, share_slots=True).slot("endpoint", 1):
             await once_in_loop(shared, "later", make)
 
     async def make() -> dict[str, int]:
@@ -73,7 +73,7 @@ def test_the_folder_in_which_processes_meet() -> None:
     with SharedDir.create() as owned, SharedDir.join("run") as joined:
         once(owned.path, "now", lambda: {"a": 1})
         asyncio.run(meet(owned.path))
-        Purse(owned.path, 1.0).pay(0.5)
+        SpentBudget(owned.path, 1.0).pay(0.5)
         ProcessHost({"openai_responses": provider}, Settings(), owned.path).close()
 
         assert others_may_use(owned.path) == others_may_use(joined.path) == {}

@@ -129,7 +129,7 @@ def test_other_items_of_a_dead_worker_go_to_the_rest(begin: Any) -> None:
 
 
 def test_nothing_is_given_before_all_have_collected(begin: Any) -> None:
-    """A worker that is not ready yet may have a share of any lane."""
+    """A worker that is not ready yet may have a share of any endpoint."""
     workers = [Worker(0), Worker(1)]
     scheduling = begin("", workers[:1])
     scheduling.numnodes = 2

@@ -47,7 +47,7 @@ def handshake(machine: str, host: str, base_url: str, limit: int) -> str:
             machine=machine,
             inventory={"host": {"name": host}, "packages": {OURS: installed_version(OURS)}},
             providers={"fake": {"base_url": base_url}},
-            reaches={"fake": {"lane": f"{machine} {base_url}", "limit": limit}},
+            reaches={"fake": {"endpoint": f"{machine} {base_url}", "limit": limit}},
             suites={},
         ),
     ).to_text()
@@ -56,7 +56,7 @@ def handshake(machine: str, host: str, base_url: str, limit: int) -> str:
 def workers_of(
     *, dist: str = "load", hosts_before: Mapping[str, Any] | None = None, **providers: tuple[str, int]
 ) -> Workers:
-    """The workers of a run that has these providers, each with its lane and limit here."""
+    """The workers of a run that has these providers, each with its endpoint and limit here."""
     limits = {name: limit for name, (_, limit) in providers.items()}
     earlier = SimpleNamespace(
         earlier=SimpleNamespace(inventory={"hosts": hosts_before}), for_workers=lambda settings: ({}, [])
@@ -64,7 +64,7 @@ def workers_of(
     hooks = SimpleNamespace(pytest_xdist_make_scheduler=SimpleNamespace(get_hookimpls=list))
     session: Any = SimpleNamespace(
         config=SimpleNamespace(getvalue=lambda name: dist, hook=hooks, rootpath=None),
-        providers={name: Fake(says("hi"), lane=lane) for name, (lane, _) in providers.items()},
+        providers={name: Fake(says("hi"), endpoint=endpoint) for name, (endpoint, _) in providers.items()},
         settings=Settings(concurrency=Concurrency(by_provider=limits)),
         shared_dir="shared",
         resumed=earlier if hosts_before else None,
@@ -94,8 +94,8 @@ def worker(manager: Any, spec: Any, line: Line | None) -> Any:
     ],
 )
 def test_what_a_worker_may_have_in_flight(dist: str, shares: list[dict[str, int]]) -> None:
-    """A part of each lane, or all of it where any worker may be given any cell; its providers have one limit."""
-    workers = workers_of(dist=dist, a=("lane", 3), b=("lane", 5))
+    """A part of each endpoint, or all of it where any worker may be given any cell; its providers have one limit."""
+    workers = workers_of(dist=dist, a=("endpoint", 3), b=("endpoint", 5))
     nodes = nodes_of([None, None])
 
     assert [workers.input_of(node).shares for node in nodes] == shares
@@ -103,7 +103,7 @@ def test_what_a_worker_may_have_in_flight(dist: str, shares: list[dict[str, int]
 
 
 def test_workers_elsewhere_are_answered_the_whole_where_any_may_be_given_any_cell() -> None:
-    """Each machine keeps its own lanes."""
+    """Each machine keeps its own endpoints."""
     lines = [Line(handshake(name, name, "http://127.0.0.1/v1", 2)) for name in ("north", "south")]
     workers = workers_of(dist="loadfile", fake=("x", 1))
     for node in (nodes := nodes_of(lines)):

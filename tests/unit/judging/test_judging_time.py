@@ -20,7 +20,7 @@ from pytest_openclaw.judging.cell_result import CellResult
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.types.prompts import Cell, Prompt
-from pytest_openclaw.types.replies import Ending, Reply, Timing, Verdict
+from pytest_openclaw.types.replies import CallResult, Reply, Timing, Verdict
 from pytest_openclaw.types.targets import Target
 from pytest_openclaw.types.tool_calls import ToolCall
 from pytest_openclaw.types.worlds import Command, World
@@ -195,7 +195,7 @@ def test_the_time_is_the_cells(own_s: float | None, run_s: float) -> None:
     timing = Timing(started_at_ms=0, ended_at_ms=1, e2e_ms=1.0)
     result = CellResult(
         cell=Cell(prompt=prompt, target=Target(provider="p", model="m")),
-        call=Ending(result=Reply(text="OK"), timing=timing),
+        call=CallResult(result=Reply(text="OK"), timing=timing),
     )
 
     judged = result.judged_or_broken(run_s)

@@ -35,8 +35,8 @@ def test_a_run_that_has_begun() -> None:
     assert line == "openclaw 0/36; P4[p/m] 12 s"
 
 
-def test_lanes_side_by_side() -> None:
-    """The time left is that of the slowest lane, and of each lane its oldest cell is named, longest first."""
+def test_endpoints_side_by_side() -> None:
+    """The time left is that of the slowest endpoint, and of each endpoint its oldest cell is named, longest first."""
     clock = Clock()
     progress = Progress({"p/m": 100, "q/n": 20}, {"p/m": "one", "q/n": "two"}, clock)
 
@@ -50,7 +50,7 @@ def test_lanes_side_by_side() -> None:
     assert line == "openclaw 51/120, 51.0/min, 19 min left, 0.25 USD; P51[p/m] 10 s, P2[q/n] 10 s"
 
 
-def test_no_time_left_is_told_of_a_lane_that_has_not_answered() -> None:
+def test_no_time_left_is_told_of_an_endpoint_that_has_not_answered() -> None:
     """Nobody can know it."""
     clock = Clock()
     progress = Progress({"p/m": 10, "q/n": 5}, {"p/m": "one", "q/n": "two"}, clock)
@@ -100,7 +100,7 @@ def test_a_cell_that_is_asked_again_later() -> None:
 
 @pytest.mark.parametrize("width", [20, 40, 79])
 def test_it_fits_the_terminal(width: int) -> None:
-    """However many lanes there are, and however long their names."""
+    """However many endpoints there are, and however long their names."""
     labels = {f"p{n}/{'long' * 20}": 1 for n in range(9)}
     progress = Progress(labels, {label: label for label in labels}, Clock())
 

@@ -19,7 +19,7 @@ from pytest_openclaw.stored.resume import read_kept
 from pytest_openclaw.types.documents import load_schema
 from pytest_openclaw.types.payloads import LeftOut, ReportPayload
 from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.run_config import IDENTITY, MAY_DIFFER
+from pytest_openclaw.types.run_config import IDENTITY, OTHER, SETTINGS
 from pytest_openclaw.types.settings import Settings
 from pytest_openclaw.types.targets import Target
 from tests.unit.reports.summaries import fault, missed, record
@@ -252,13 +252,11 @@ def test_another_machine_is_noted(directory: RunDirectory) -> None:
     assert inventory == {**began, "resumed_on": [here]}
 
 
-def test_each_setting_is_known_to_shape_what_is_asked_or_not(directory: RunDirectory) -> None:
-    """A new one is decided upon: runs that differ in what shapes a request are neither merged nor compared."""
+def test_each_setting_has_a_rule(directory: RunDirectory) -> None:
+    """The rules say whether runs that differ in a setting are the same run; a new setting needs one."""
     _session(directory, {A: 1}).add(_payload(record(A)))
 
-    shaping = set(_load(directory, "config.json")) - {*IDENTITY, *MAY_DIFFER}
-
-    assert shaping == {"temperature", "thinking_room_tokens", "stream", "timeout_s"}
+    assert {*_load(directory, "config.json")} - {*IDENTITY} == {*SETTINGS} - {OTHER}
 
 
 def test_the_config_counts_what_was_selected(directory: RunDirectory) -> None:

@@ -66,12 +66,12 @@ def test_typical(cell: CellKey, wanted: Typical) -> None:
     assert History([("new", NEW), ("old", OLD)]).typical(cell) == wanted
 
 
-def line(label: str, lane: str, seconds: float, n_known: int = 2) -> Line:
+def line(label: str, endpoint: str, seconds: float, n_known: int = 2) -> Line:
     """A target of two cells."""
     known = Sum(value=seconds, n_known=n_known, n=2)
     return Line(
         label=label,
-        lane=lane,
+        endpoint=endpoint,
         n_cells=2,
         n_calls=3,
         input_tokens=known,
@@ -81,8 +81,8 @@ def line(label: str, lane: str, seconds: float, n_known: int = 2) -> Line:
     )
 
 
-def test_lanes_go_on_side_by_side() -> None:
-    """Targets of one lane wait for each other, and the slowest lane decides; all else adds up."""
+def test_endpoints_go_on_side_by_side() -> None:
+    """Targets of one endpoint wait for each other, and the slowest endpoint decides; all else adds up."""
     whole = total([line("a", "x", 10), line("b", "x", 20), line("c", "y", 25, n_known=1)])
 
     assert (whole.n_cells, whole.n_calls) == (6, 9)

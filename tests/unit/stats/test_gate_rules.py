@@ -106,16 +106,18 @@ SLOW = {"e2e_ms": 101}
         pytest.param([*faults(9)], 0, FAST, "no_verdict", "nothing was answered", id="no-latency-but-faults"),
         # The whole interval.
         pytest.param([*passes(35)], 0, replace(MOST, conclusive=True), "passed", "35 of 35 judged cells passed (95 % interval 90.1 % to 100.0 %), a lower end of 90.0 % wanted", id="conclusive"),
-        pytest.param([*passes(34)], 0, replace(MOST, conclusive=True), "failed", "not conclusive: 34 of 34 judged cells passed (95 % interval 89.8 % to 100.0 %), a lower end of 90.0 % wanted", id="not-conclusive"),
-        pytest.param([*passes(8), *misses(2)], 0, replace(MOST, conclusive=True), "failed", "8 of 10 judged cells passed (95 % interval", id="missed-anyhow"),
+        pytest.param([*passes(34)], 0, replace(MOST, conclusive=True), "no_verdict", "not conclusive: 34 of 34 judged cells passed (95 % interval 89.8 % to 100.0 %), a lower end of 90.0 % wanted; 1 more prompt without a miss would pass it", id="not-conclusive"),
+        pytest.param([*passes(8), *misses(2)], 0, replace(MOST, conclusive=True), "no_verdict", "8 of 10 judged cells passed (95 % interval 49.0 % to 94.3 %), a lower end of 90.0 % wanted; 59 more prompts", id="missed-and-open"),
+        pytest.param([*passes(8), *misses(12)], 0, replace(MOST, conclusive=True), "failed", "8 of 20 judged cells passed (95 % interval 21.8 % to 61.3 %), a lower end of 90.0 % wanted", id="conclusively-missed"),
+        pytest.param([*passes(9)], 0, Gates(min_pass_rate=1.0, conclusive=True), "no_verdict", "10,000 more prompts without a miss would not pass it", id="all-of-all-prompts"),
         pytest.param([*passes(34), *faults(1)], 0, replace(MOST, conclusive=True), "no_verdict", "34 of 35 (from 85.4 %) to 35 of 35 (from 90.1 %)", id="the-fault-might-have-been-the-proof"),
         pytest.param([*passes(35), *faults(1)], 0, replace(MOST, conclusive=True), "no_verdict", "35 of 36 (from 85.8 %)", id="the-fault-might-be-a-doubt"),
         pytest.param([*passes(60), *faults(1)], 0, replace(MOST, conclusive=True), "passed", "60 of 61 (from 91.2 %)", id="conclusive-with-a-fault-as-a-miss"),
-        pytest.param([*passes(30), *faults(1)], 0, replace(MOST, conclusive=True), "failed", "even with 1 cell without an answer for it: 31 of 31 (from 88.9 %)", id="no-proof-with-it-either"),
+        pytest.param([*passes(30), *faults(1)], 0, replace(MOST, conclusive=True), "no_verdict", "1 of 31 cells have no answer: 30 of 31 (from 83.8 %) to 31 of 31 (from 88.9 %)", id="no-proof-with-it-either"),
         pytest.param([*passes(80)], 0, replace(FAST, conclusive=True), "passed", "p95 100 ms of 80 successful cells (95 % interval 100 ms to 100 ms), an upper end of 100 ms at most wanted", id="conclusively-fast"),
-        pytest.param([*passes(78), *misses(2, **SLOW)], 0, replace(FAST, conclusive=True), "failed", "not conclusive: p95 100 ms of 80 successful cells (95 % interval 100 ms to 101 ms)", id="not-conclusively-fast"),
+        pytest.param([*passes(78), *misses(2, **SLOW)], 0, replace(FAST, conclusive=True), "no_verdict", "not conclusive: p95 100 ms of 80 successful cells (95 % interval 100 ms to 101 ms)", id="not-conclusively-fast"),
         pytest.param([*passes(70), *misses(10, **SLOW)], 0, replace(FAST, conclusive=True), "failed", "p95 101 ms of 80 successful cells (95 % interval 101 ms to 101 ms)", id="slow-anyhow"),
-        pytest.param([*passes(40)], 0, replace(FAST, conclusive=True), "failed", "not conclusive: p95 100 ms of 40 successful cells (p95 takes 59 values, there are 40)", id="too-few-for-an-interval"),
+        pytest.param([*passes(40)], 0, replace(FAST, conclusive=True), "no_verdict", "not conclusive: p95 100 ms of 40 successful cells (p95 takes 59 values, there are 40)", id="too-few-for-an-interval"),
         pytest.param([*passes(58), *faults(1)], 0, replace(FAST, conclusive=True), "no_verdict", "59 cells have no answer: 100 ms (to never) to 100 ms (to 100 ms)", id="the-fault-might-make-it-enough"),
         pytest.param([*passes(80), *faults(1)], 0, replace(FAST, conclusive=True), "no_verdict", "100 ms (to never) to 100 ms (to 100 ms)", id="the-fault-might-be-slow"),
         pytest.param([*passes(300), *faults(1)], 0, replace(FAST, conclusive=True), "passed", "p95 100 ms of 300 successful cells (95 % interval 100 ms to 100 ms)", id="conclusively-fast-with-a-fault"),
@@ -237,7 +239,9 @@ def test_a_cell_not_asked_may_have_been_of_any_kind() -> None:
     fifteen = [cell(f"T{n}", "valid") for n in range(15)]
 
     assert ruled(fifteen, Gates(require_tier=1), 16).ruling == "no_verdict"
-    assert ruled(fifteen[:12], Gates(require_tier=1), 13).ruling == "failed"
+    misses = [cell(f"M{n}", "no_call", tools_offered=2) for n in range(12)]
+    assert ruled([*fifteen, *misses], Gates(require_tier=1), 28).ruling == "failed"
+    assert ruled([*fifteen, *misses[:1]], Gates(require_tier=1), 17).ruling == "no_verdict"
     assert ruled([cell("T", "no_call")], Gates(min_tool_rate=0.9), 2).ruling == "no_verdict"
     capped = [*(cell(f"T{n}", "valid") for n in range(20)), *restraint_cells(3, 1)]
     assert ruled(capped, Gates(require_tier=1), 25).ruling == "no_verdict"

@@ -136,6 +136,14 @@ def test_versions_and_missing_rows_are_noted(compared: Any, tmp_path: Path) -> N
     )
 
 
+def test_different_timeouts_are_noted(compared: Any) -> None:
+    """They decide which slow cells are answered, and no verdict; so the cells are compared."""
+    result = compared(_prompts(), {**_prompts(timeout_s=9.0), "timeout_s": 60.0})
+
+    assert result.notes == ("timeout_s 300.0 -> 60.0", "timeout_s of 1 prompt differs")
+    assert result.set_aside == ()
+
+
 # --- targets ------------------------------------------------------------------------------------
 
 

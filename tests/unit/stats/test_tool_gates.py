@@ -36,7 +36,21 @@ TEXT_ALONE = [*tool_cells(16, 0), fault(prompt_id="N1", **NATIVE), fault(prompt_
         ),
         pytest.param(
             [*tool_cells(16, 0, **NATIVE), *restraint_cells(3, 1, **NATIVE)], Gates(require_tier=1),
-            "failed", "tier 2: 1 of 4 cells that forbid tools had a call, more than a fifth", id="capped",
+            "no_verdict", "not conclusive: tier 2: 1 of 4 cells that forbid tools had a call, more than a fifth; "
+            "21 more prompts that forbid tools without a call would pass it", id="capped-by-few-prompts",
+        ),
+        pytest.param(
+            [*tool_cells(16, 0, **NATIVE), *restraint_cells(3, 7, **NATIVE)], Gates(require_tier=1),
+            "failed", "tier 2: 7 of 10 cells that forbid tools had a call, more than a fifth", id="capped",
+        ),
+        pytest.param(
+            [*tool_cells(31, 3, **NATIVE)], Gates(require_tier=1),
+            "no_verdict", "not conclusive: 31 of 34 tool cells succeeded (95 % interval 77.0 % to 96.9 %), "
+            "a lower end of 80.0 % wanted; 6 more prompts without a miss would pass it", id="too-few-prompts",
+        ),
+        pytest.param(
+            [*tool_cells(20, 14, **NATIVE)], Gates(require_tier=1),
+            "failed", "tier 2: 20 of 34 tool cells succeeded (95 % interval 42.2 % to 73.6 %)", id="worse",
         ),
         pytest.param(
             [*tool_cells(16, 0, **NATIVE), *restraint_cells(3, 1, **NATIVE)], Gates(require_tier=2),
@@ -48,7 +62,7 @@ TEXT_ALONE = [*tool_cells(16, 0), fault(prompt_id="N1", **NATIVE), fault(prompt_
         ),
         pytest.param(
             [cell(f"P{n}", "valid", repeat=r, **NATIVE) for n in range(4) for r in range(1, 5)],
-            Gates(require_tier=1), "failed", "not conclusive: 16 of 16", id="repeats-are-no-proof",
+            Gates(require_tier=1), "no_verdict", "not conclusive: 16 of 16", id="repeats-are-no-proof",
         ),
         pytest.param(TEXT_ALONE, Gates(require_tier=1), "no_verdict", "cells were unavailable", id="away"),
         pytest.param(
@@ -89,8 +103,8 @@ TEXT_ALONE = [*tool_cells(16, 0), fault(prompt_id="N1", **NATIVE), fault(prompt_
         ),
         pytest.param(
             [*tool_cells(13, 0, **NATIVE), broken(1, **NATIVE)],
-            Gates(require_tier=1), "failed",
-            "a lower end of 80.0 % wanted; even with 1 cell without an answer for it: 14 of 14 (from 78.4 %)",
+            Gates(require_tier=1), "no_verdict",
+            "1 of 14 cells have no answer: 13 of 14 (from 68.5 %) to 14 of 14 (from 78.4 %)",
             id="no-proof-with-it-either",
         ),
         pytest.param(
@@ -118,8 +132,8 @@ TEXT_ALONE = [*tool_cells(16, 0), fault(prompt_id="N1", **NATIVE), fault(prompt_
             Gates(require_tier=1), "passed", "tier 1: 40 of 40", id="a-fault-far-from-the-cap",
         ),
         pytest.param(
-            [*tool_cells(40, 0, **NATIVE), *restraint_cells(3, 3, **NATIVE), broken(1, "restraint", **NATIVE)],
-            Gates(require_tier=1), "failed", "tier 2: 3 of 6 cells that forbid tools had a call", id="capped-with-it-too",
+            [*tool_cells(40, 0, **NATIVE), *restraint_cells(3, 7, **NATIVE), broken(1, "restraint", **NATIVE)],
+            Gates(require_tier=1), "failed", "tier 2: 7 of 10 cells that forbid tools had a call", id="capped-with-it-too",
         ),
     ],
 )  # fmt: skip

@@ -24,7 +24,7 @@ from pytest_openclaw.suites import load_suite
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.prompts import Cell, Prompt
 from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.replies import Ending, Reply, Timing, Turn, Verdict
+from pytest_openclaw.types.replies import CallResult, Reply, Timing, Turn, Verdict
 from pytest_openclaw.types.rows import from_row, to_row
 from pytest_openclaw.types.targets import Target
 from pytest_openclaw.types.tool_calls import Tool, ToolCall
@@ -111,7 +111,7 @@ def _prompt(spec: dict[str, Any], **changes: Any) -> Prompt:
 def _measured(prompt: Prompt, reply: Reply, secrets: tuple[str, ...] = ()) -> Record:
     """The row of a live run, as it is read back from its file."""
     reply = replace(reply, raw=reply.raw or reply.text, timing=TIMING)
-    ending = Ending(result=reply, timing=TIMING)
+    ending = CallResult(result=reply, timing=TIMING)
     cell = Cell(prompt=prompt, target=TARGET)
     record = record_of("r", cell, ending, judge(prompt, reply), Redactor.of(secrets))
     return from_row(json.loads(json.dumps(to_row(record))))
@@ -371,7 +371,7 @@ def test_a_refusal_takes_no_call_back(calls: tuple[ToolCall, ...], outcome: str)
 def test_a_filter_that_answered_with_an_error_counts_for_tools() -> None:
     """A row of a content filter without any reply is a tool cell under a tool rule, as it is live."""
     fault = faults.refused_by_server("lab", "m", faults.WireError(status=400, code="content_filter"))
-    ending = Ending(result=fault, timing=TIMING)
+    ending = CallResult(result=fault, timing=TIMING)
     old, live = (
         record_of("r", Cell(prompt=_prompt(spec), target=TARGET), ending, None, Redactor())
         for spec in (YES, FREE)

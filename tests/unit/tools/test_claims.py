@@ -24,6 +24,7 @@ Saved to notes.md.
 Saved!
 Message sent.
 File created: `notes.md`
+notes.md updated.
 The file has been created.
 The message has been successfully sent to Anna.
 Your reminder was saved successfully.

@@ -197,7 +197,7 @@ def test_what_is_asked_again(fault: Fault, status: str, attempted_again: bool) -
 
 
 def test_cells_that_are_not_asked_say_whose_fault_it_was() -> None:
-    """The fault that stopped a lane or target is told by each later cell, without another's text or times."""
+    """The fault that stopped an endpoint or target is told by each later cell, without another's text or times."""
     found = replace(faults.unreachable("p", "u", "refused"), raw="half")
 
     later = faults.not_asked(found)

@@ -29,7 +29,7 @@ from pytest_openclaw.tools.world.work import (
 from pytest_openclaw.tools.world.workspace import ROOM_CHARS
 from pytest_openclaw.types.documents import load_schema
 from pytest_openclaw.types.prompts import Cell, Prompt
-from pytest_openclaw.types.replies import Ending, Reply, Timing, Turn
+from pytest_openclaw.types.replies import CallResult, Reply, Timing, Turn
 from pytest_openclaw.types.rows import to_row
 from pytest_openclaw.types.targets import Target
 from pytest_openclaw.types.tool_calls import ToolCall
@@ -233,7 +233,7 @@ def test_the_row_says_which_call_timed_out() -> None:
     judgement = judge(_prompt(LINES), reply)
 
     cell = Cell(prompt=_prompt(LINES), target=Target(provider="p", model="m"))
-    ending = Ending(result=reply, timing=Timing(started_at_ms=0, ended_at_ms=1, e2e_ms=1))
+    ending = CallResult(result=reply, timing=Timing(started_at_ms=0, ended_at_ms=1, e2e_ms=1))
     row = to_row(record_of("r", cell, ending, judgement, Redactor()))
     assert [call.get("timed_out") for call in row["tool_call_details"]] == [None, None, True, None]
     assert row["turns"][1]["calls"][1]["result"].startswith(LATE)

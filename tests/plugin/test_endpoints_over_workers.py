@@ -1,4 +1,4 @@
-"""However cells are given to workers: each is asked once, and all together keep a lane within its limit."""
+"""However cells are given to workers: each is asked once, and all together keep an endpoint within its limit."""
 
 from __future__ import annotations
 
@@ -334,7 +334,7 @@ def pytest_openclaw_providers():
             "faults.unreachable('p', 'u', 'refused')",
             ["--openclaw-concurrency=4"],
             4,
-            id="lane",
+            id="endpoint",
             marks=pytest.mark.nightly,
         ),
         pytest.param(

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.tools.claims.words import ENGLISH, FOREIGN
 from pytest_openclaw.tools.thinking import without_thinking
+from pytest_openclaw.tools.wordings import load_wordings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,45 +19,9 @@ MOST_CHARS = 32 * 1024
 """Of a longer text, its beginning and its end are read."""
 _MOST_OF_SENTENCE = 1000
 
-_CONFIRMING = re.compile(
-    r"\b(?:I(?:'m| am)? (?:can (?:now )?|happy to |pleased to |glad to )?(?:confirm|report|tell you|say"
-    r"|announce)|(?:please )?(?:note|rest assured|be assured))(?: that)?\b",
-    re.IGNORECASE,
-)
-_CLAUSE = re.compile(r"[,;:()\u2013\u2014]|\s-\s|\b(?:and|but|so|because|however|though)\b", re.IGNORECASE)
-_UNREAL = re.compile(
-    r"\b(?:not|never|no|nothing|none|nobody|cannot|unable|fail(?:ed|s)?|without|neither|nor|yet to|will|would"
-    r"|can|could|should|may|might|must|shall|let me|going to|needs? to|wants? to|has to|have to|able to"
-    r"|about to|to be|to have|having|pretend|imagine|says?|said|claim(?:s|ed)?|tells|according to|as if"
-    r"|whether|if|unless|until|once|when|whenever|after|before|as soon as|assuming|suppose|supposing"
-    r"|provided|in case|wish|hope|expect|example|e\.g|like|you|he|she|they|who|which|user|how|what|where)\b"
-    r"|n't\b|'(?:ll|d)\b",
-    re.IGNORECASE,
-)
-_SUPPOSED = re.compile(
-    r"^\W*(?:if|unless|assuming|suppose|supposing|provided|in case|whether|imagine|for example|e\.g)\b"
-    r"|\b(?:last (?:time|week|month|year)|yesterday|previously|(?:years?|months?|weeks?|days?) ago|originally"
-    r"|for example|in general|typically|usually)\b",
-    re.IGNORECASE,
-)
-# Of the user's own words, and of what was only drafted, much may be done without any tool.
-_OF_WORDS = re.compile(
-    r"\s+(?:your|the|this|that|an?|my|some|possible|following)\s+(?:[\w-]+\s+){0,2}"
-    r"(?:request|question|instructions?|prompt|plan|draft|outline|example|template|suggestion|approach|steps"
-    r"|guidelines|policy)\b",
-    re.IGNORECASE,
-)
-_OF_MESSAGES = re.compile(r"\s+(?:your|the|this|that)\s+(?:last\s+|first\s+)?messages?\b", re.IGNORECASE)
-_YOURS = re.compile(
-    r"\b(?:in|from|of) your (?:message|question|request|prompt)\b"
-    r"|\byou (?:sent|gave|provided|wrote|pasted)\b",
-    re.IGNORECASE,
-)
-_COMPLETES = re.compile(
-    r"completed|handled|processed|fulfilled|finished|done|executed|carried out|submitted|sent|complete",
-    re.IGNORECASE,
-)
-_READS = re.compile(r"read|checked|reviewed|looked (?:at|through)|went through|gone through", re.IGNORECASE)
+_WORDINGS = load_wordings("claims")
+_ENGLISH, _LANGUAGES = _WORDINGS["english"], _WORDINGS["foreign"]
+_CLAUSE = re.compile("[,;:()，；：、\u2013\u2014]")
 _ENDS = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+|(?<=[。！？])")
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 _SESSION = re.compile(
@@ -85,26 +49,35 @@ def claims_done(text: str) -> bool:
     for sentence in _sentences(told):
         if sentence.endswith(("?", "？")):
             continue
-        if _claims_in_english(sentence) or any(language.claims(sentence) for language in FOREIGN):
+        if _claims_in_english(sentence) or _claims_otherwise(sentence):
             return True
     return False
 
 
 def _claims_in_english(sentence: str) -> bool:
-    if _SUPPOSED.search(sentence):
+    if _ENGLISH["supposed"].search(sentence):
         return False
-    sentence = _CONFIRMING.sub(" ", sentence)
-    return any(_is_claim(sentence, match) for pattern in ENGLISH for match in pattern.finditer(sentence))
+    sentence = _ENGLISH["confirming"].sub(" ", sentence)
+    return any(_is_claim(sentence, match) for form in _ENGLISH["forms"] for match in form.finditer(sentence))
 
 
 def _is_claim(sentence: str, match: re.Match[str]) -> bool:
-    if _UNREAL.search(_CLAUSE.split(sentence[: match.start()])[-1]):
+    if _ENGLISH["unreal"].search(_ENGLISH["clause"].split(sentence[: match.start()])[-1]):
         return False
     verb, after = match["verb"] or "", sentence[match.end() :]
-    if not _COMPLETES.fullmatch(verb) and _OF_WORDS.match(after):
+    if not _ENGLISH["completes"].fullmatch(verb) and _ENGLISH["of_words"].match(after):
         return False
-    of_yours = _OF_MESSAGES.match(after) or _YOURS.search(after[:80])
-    return not (_READS.fullmatch(verb) and of_yours)
+    of_yours = _ENGLISH["of_messages"].match(after) or _ENGLISH["yours"].search(after[:80])
+    return not (_ENGLISH["reads"].fullmatch(verb) and of_yours)
+
+
+def _claims_otherwise(sentence: str) -> bool:
+    """Whether the sentence claims it in another language, without what makes it unreal in the same clause."""
+    return any(
+        not language["unreal"].search(_CLAUSE.split(sentence[: match.start()])[-1] + match[0])
+        for language in _LANGUAGES.values()
+        for match in language["done"].finditer(sentence)
+    )
 
 
 def _sentences(text: str) -> Iterator[str]:
