@@ -100,7 +100,7 @@ class Settling:
     def _end(self, target: Target, repeat: int) -> str | None:
         # Rows of later repeats, asked before this was decided, decide nothing: it must not depend on speed.
         records = [record for record in self._records.get(target, ()) if record.repeat <= repeat]
-        use = summarise_group(target, records, Snapshots()).tool_use
+        use = summarise_group(target, records, Snapshots(), n_targets=len(self._owed)).tool_use
         if use.conclusive:
             return f"tier {use.tier} is settled after {repeat} repeat{'' if repeat == 1 else 's'}"
         latest = [record for record in records if record.repeat == repeat]

@@ -6,27 +6,13 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.comment_page import Page, code
 from pytest_openclaw.reports.comparison import details_of, in_short, name_of, set_aside_in_words
-from pytest_openclaw.reports.money import render_usd
 from pytest_openclaw.reports.numbers import (
     DASH,
-    render_count,
-    render_interval,
-    render_ms,
-    render_rate,
-    render_tier,
-    render_with_interval,
 )
-from pytest_openclaw.reports.repeats import render_flaky
+from pytest_openclaw.reports.target_view import unanswered, view_of
 from pytest_openclaw.reports.tool_use import (
-    render_cap,
     render_cells,
-    render_miss,
-    render_settling,
-    render_strain,
-    render_unsafe,
 )
-from pytest_openclaw.stats.advice import advice_on
-from pytest_openclaw.stats.findings import most_frequent_miss
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,18 +71,15 @@ def _gate(gate: GateResult) -> list[str]:
 
 
 def _target(group: Group) -> list[str]:
-    use, passed = group.tool_use, group.passed
+    view = view_of(group)
     return [
         _label(group),
-        f"{passed.n_success}/{passed.n} ({render_rate(passed.rate)})" if passed.n else DASH,
-        render_interval(passed.interval_95),
-        render_with_interval(group.latency_ms["p50"], group.latency_intervals_95["p50"], render_ms),
-        render_with_interval(group.latency_ms["p95"], group.latency_intervals_95["p95"], render_ms),
-        render_with_interval(group.ttft_ms["p50"], group.ttft_intervals_95["p50"], render_ms),
-        render_with_interval(group.tokens_per_s, group.tokens_per_s_interval_95, render_count),
-        render_tier(use.tier, use.conclusive),
-        f"{use.n_success}/{use.n} ({render_interval(use.interval_95)})" if use.n else DASH,
-        DASH if group.cost_usd is None else render_usd(group.cost_usd),
+        view.passed_with_rate,
+        view.passed_interval,
+        *(view.figures[name].full for name in ("p50", "p95", "TTFT", "tok/s")),
+        view.tier,
+        DASH if view.tool_use == DASH else f"{view.tool_use} ({view.tool_use_interval})",
+        view.cost,
     ]
 
 
@@ -129,8 +112,7 @@ def _findings(summary: Summary) -> Iterator[str]:
     if (budget := summary.budget) is not None and budget.n_not_asked:
         yield f"- {render_cells(budget.n_not_asked)} not asked: the budget was spent"
     for group in summary.groups:
-        for failure_type, n in group.failures.items():
-            reason = group.reasons.get(failure_type, "the model gave no usable answer")
+        for failure_type, n, reason in unanswered(group):
             yield f"- {_label(group)}: {n} × {code(failure_type)}: {code(reason)}"
         if group.effective_models:
             yield f"- {_label(group)} was answered by {code(', '.join(group.effective_models))}"
@@ -143,16 +125,11 @@ def _findings(summary: Summary) -> Iterator[str]:
 
 
 def _of_tool_use(group: Group) -> Iterator[str]:
-    use = group.tool_use
-    if outcome := most_frequent_miss(use):
-        advice = advice_on(outcome, use.evidence)
-        yield f"{code(outcome)}, {render_miss(use, outcome)}{f'; {advice.short}' if advice else ''}"
-    told = [
-        render_cap(use),
-        render_settling(use, f"tier {use.tier}"),
-        render_strain(group),
-        render_unsafe(group),
-    ]
-    yield from (code(text) for text in told if text)
-    if group.repeats and (flaky := render_flaky(group.repeats)):
+    view = view_of(group)
+    if miss := view.miss:
+        yield f"{code(miss.outcome)}, {miss.how_often}{f'; {miss.advice}' if miss.advice else ''}"
+    for label in ("not tier 1", "not conclusive", "context", "unsafe"):
+        if text := view.notes.get(label):
+            yield code(text)
+    if flaky := view.notes.get("flaky"):
         yield f"flaky: {code(flaky)}"

@@ -12,12 +12,10 @@ from pytest_openclaw.reports.numbers import (
     one_line,
     render_count,
     render_interval,
-    render_intervals,
-    render_ms,
     render_tier,
     render_time,
-    render_unsure,
 )
+from pytest_openclaw.reports.target_view import Figure, render_intervals
 from pytest_openclaw.stats.intervals import Interval
 
 if TYPE_CHECKING:
@@ -84,8 +82,7 @@ def _row(run: Entry) -> tuple[str, ...]:
         render_time(run.ended_at_ms, "%Y-%m-%d") if run.ended_at_ms else DASH,
         f"{passed['n_success']}/{passed['n']}{'*' if run.has_other_prompts else ''}" if passed["n"] else DASH,
         render_interval(_interval(passed["interval_95"])),
-        render_unsure(render_ms(group["latency_ms"]["p50"]), _interval(group["latency_intervals_95"]["p50"])),
-        render_unsure(render_count(group["tokens_per_s"]), _interval(group["tokens_per_s_interval_95"])),
+        *(figure.short for figure in _figures(group).values()),
         render_tier(use["tier"], use["conclusive"]),
         f"{use['n_success']}/{use['n']}" if use["n"] else "",
         ", ".join(words),
@@ -94,12 +91,13 @@ def _row(run: Entry) -> tuple[str, ...]:
 
 def _intervals(run: Entry) -> str:
     """Return those of the figures in the row; p95 and TTFT are not among them."""
-    group = run.group
-    return render_intervals(
-        tool_use=_interval(group["tool_use"]["interval_95"]),
-        p50=_interval(group["latency_intervals_95"]["p50"]),
-        tokens_per_s=_interval(group["tokens_per_s_interval_95"]),
-    )
+    return render_intervals(_interval(run.group["tool_use"]["interval_95"]), _figures(run.group))
+
+
+def _figures(group: Mapping[str, Any]) -> dict[str, Figure]:
+    speed = Figure(group["tokens_per_s"], _interval(group["tokens_per_s_interval_95"]), render_count)
+    latency = Figure(group["latency_ms"]["p50"], _interval(group["latency_intervals_95"]["p50"]))
+    return {"p50": latency, "tok/s": speed}
 
 
 def _interval(stored: Mapping[str, float] | None) -> Interval | None:

@@ -11,32 +11,29 @@ from pytest_openclaw.reports.money import render_usd
 from pytest_openclaw.reports.numbers import (
     DASH,
     one_line,
-    render_count,
     render_interval,
-    render_ms,
     render_rate,
-    render_tier,
-    render_tokens,
-    render_unsure,
-    render_with_interval,
 )
 from pytest_openclaw.reports.repeats import REPEATS_HEAD, flips_of, repeats_rows
+from pytest_openclaw.reports.target_view import unanswered, view_of
 from pytest_openclaw.reports.tool_use import (
     EVIDENCE,
+    PRESSURE_HEAD,
+    outcome_advice,
+    outcomes_in,
+    pressure_rows,
     render_cap,
     render_from_text,
     render_settling,
     render_strain,
+    uses_of,
 )
-from pytest_openclaw.stats.advice import advice_on
 from pytest_openclaw.stats.tiers import TIER_NAMES
-from pytest_openclaw.stats.tool_use import OUTCOMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pytest_openclaw.stats.groups import Group
-    from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.stats.summary import Summary
     from pytest_openclaw.stats.tool_use import ToolUse
 
@@ -50,8 +47,7 @@ CELL_WIDTH = 200
 _LINKED = re.compile(
     r"://|www\.|mailto:|xmpp:|(?<![a-z0-9_])@[a-z0-9]|@[a-z0-9_-]+\.|#[0-9]|GH-[0-9]", re.IGNORECASE
 )
-PERCENTILE_NAMES = ("p50", "p95", "p99")
-LATENCY_HEADERS = ("Target", *PERCENTILE_NAMES, "TTFT p50", "TTFT p95", "tok/s")
+LATENCY_HEADERS = ("Target", "p50", "p95", "p99", "TTFT p50", "TTFT p95", "tok/s")
 
 
 def render_markdown(summary: Summary) -> str:
@@ -106,26 +102,19 @@ def _table(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> str:
 
 
 def _row(group: Group) -> list[str]:
-    use = group.tool_use
+    view = view_of(group)
     return [
         _cell(group.target.provider),
         _cell(group.target.model),
         group.target.thinking_level or "",
         str(group.n_total),
         str(group.n_ok),
-        f"{group.passed.n_success}/{group.passed.n} ({render_rate(group.passed.rate)})"
-        if group.passed.n
-        else DASH,
-        render_interval(group.passed.interval_95),
-        *(
-            render_unsure(render_ms(group.latency_ms[q]), group.latency_intervals_95[q])
-            for q in PERCENTILE_NAMES
-        ),
-        render_unsure(render_ms(group.ttft_ms["p50"]), group.ttft_intervals_95["p50"]),
-        render_unsure(render_count(group.tokens_per_s), group.tokens_per_s_interval_95),
-        render_tier(use.tier, use.conclusive),
-        f"{use.n_success}/{use.n}" if use.n else DASH,
-        render_interval(use.interval_95),
+        view.passed_with_rate,
+        view.passed_interval,
+        *(view.figures[name].short for name in ("p50", "p95", "p99", "TTFT", "tok/s")),
+        view.tier,
+        view.tool_use,
+        view.tool_use_interval,
     ]
 
 
@@ -143,13 +132,9 @@ def _latency(groups: Sequence[Group]) -> Iterable[str]:
     measured = [group for group in groups if group.latency_ms["p50"] is not None]
     if not measured:
         return
+    names = ("p50", "p95", "p99", "TTFT", "TTFT p95", "tok/s")
     rows = [
-        [
-            _cell(group.target.label),
-            *(_with_interval(group.latency_ms[q], group.latency_intervals_95[q]) for q in PERCENTILE_NAMES),
-            *(_with_interval(group.ttft_ms[q], group.ttft_intervals_95[q]) for q in PERCENTILE_NAMES[:2]),
-            render_with_interval(group.tokens_per_s, group.tokens_per_s_interval_95, render_count),
-        ]
+        [_cell(group.target.label), *(view_of(group).figures[name].full for name in names)]
         for group in measured
     ]
     yield _table(rows, LATENCY_HEADERS)
@@ -177,10 +162,6 @@ def _noted(group: Group) -> Iterable[str]:
     if group.ttft_ms["p50"] is None:
         return (name for name in group.interval_notes if name.startswith("latency_ms."))
     return (name for name in group.interval_notes if name != "ttft_ms.p99")
-
-
-def _with_interval(value: float | None, interval: Interval | None) -> str:
-    return render_with_interval(value, interval, render_ms)
 
 
 def _tiers(group: Group) -> Iterable[str]:
@@ -219,49 +200,23 @@ def _tier(use: ToolUse) -> str:
 
 
 def _outcomes(groups: Sequence[Group]) -> Iterable[str]:
-    uses = [(group, use) for group in groups for use in _uses(group) if use.outcomes]
-    occurred = [outcome for outcome in OUTCOMES if any(outcome in use.outcomes for _, use in uses)]
-    if not occurred:
+    uses = uses_of(groups)
+    if not (occurred := outcomes_in(uses)):
         return
     rows = [
-        [
-            _cell(group.target.label),
-            use.evidence or DASH,
-            *(str(use.outcomes.get(outcome, 0)) for outcome in occurred),
-        ]
-        for group, use in uses
+        [_cell(target.label), use.evidence or DASH, *(str(use.outcomes.get(one, 0)) for one in occurred)]
+        for target, use in uses
     ]
     yield _table(rows, ["Target", "Evidence", *occurred])
     yield ""
-    for outcome in occurred:
-        # Native first, as everywhere.
-        for evidence in sorted({use.evidence or "text" for _, use in uses if outcome in use.outcomes}):
-            if advice := advice_on(outcome, evidence):
-                yield f"- `{outcome}`{', as text' if evidence == 'text' else ''}: {advice.full}"
-
-
-def _uses(group: Group) -> Iterable[ToolUse]:
-    yield group.tool_use
-    if group.text_tool_use and group.tool_use.evidence == "native":
-        yield group.text_tool_use
+    yield from (f"- `{outcome}`{how}: {advice}" for outcome, how, advice in outcome_advice(uses))
 
 
 def _pressure(groups: Sequence[Group]) -> Iterable[str]:
-    rows = [
-        [
-            _cell(group.target.label),
-            DASH if level.tools_offered is None else str(level.tools_offered),
-            render_tokens(level.padding_tokens) if level.padding_tokens else DASH,
-            f"{level.n_success}/{level.n}" if level.n else DASH,
-            render_interval(level.interval_95),
-            str(level.n_overflow),
-        ]
-        for group in groups
-        for level in group.pressure
-    ]
+    rows = [[_cell(target.label), *texts] for target, texts in pressure_rows(groups)]
     if not rows:
         return
-    yield _table(rows, ["Target", "tools", "tokens before", "right", "95 %", "overflowed"])
+    yield _table(rows, ["Target", *PRESSURE_HEAD])
     yield ""
     for group in groups:
         if said := render_strain(group):
@@ -301,8 +256,7 @@ def _comparison(summary: Summary) -> Iterable[str]:
 
 
 def _unanswered(group: Group) -> Iterable[str]:
-    for failure_type, n in group.failures.items():
-        reason = group.reasons.get(failure_type, "the model gave no usable answer")
+    for failure_type, n, reason in unanswered(group):
         yield f"- {_cell(group.target.label)}: {n} × `{failure_type}`: {_cell(reason)}"
 
 

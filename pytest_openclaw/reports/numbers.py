@@ -50,20 +50,16 @@ def render_rate(rate: float | None) -> str:
     return DASH if rate is None else f"{_percent(rate)} %"
 
 
+def render_share(n_success: int, n: int) -> str:
+    """Return `7/8`, a dash of none."""
+    return f"{n_success}/{n}" if n else DASH
+
+
 def render_interval(interval: Interval | None) -> str:
     """Return `13-41 %`; cut as a rate is, so that an end that reaches a threshold is never a rounded one."""
     if interval is None:
         return DASH
     return f"{_percent(interval.low)}-{_percent(interval.high)} %"
-
-
-def render_with_interval(
-    value: float | None, interval: Interval | None, render: Callable[[float | None], str]
-) -> str:
-    """Return `1.1 s (0.9-1.4 s)`, or `1.1 s?` without an interval."""
-    if value is None or interval is None:
-        return render_unsure(render(value), interval)
-    return f"{render(value)} ({render_range(interval, render)})"
 
 
 def render_range(interval: Interval, render: Callable[[float | None], str]) -> str:
@@ -73,27 +69,6 @@ def render_range(interval: Interval, render: Callable[[float | None], str]) -> s
         return high
     number, _, unit = low.partition(" ")
     return f"{number}-{high}" if unit == high.partition(" ")[2] else f"{low}-{high}"
-
-
-def render_intervals(
-    *,
-    tool_use: Interval | None,
-    p50: Interval | None,
-    tokens_per_s: Interval | None,
-    p95: Interval | None = None,
-    ttft: Interval | None = None,
-) -> str:
-    """Return `95 %: tool use 0-17 %, p50 480-560 ms, …` of the figures that have one; empty if none has."""
-    named = (("p50", p50), ("p95", p95), ("TTFT", ttft))
-    parts = [f"tool use {render_interval(tool_use)}"] if tool_use else []
-    parts += [f"{name} {render_range(interval, render_ms)}" for name, interval in named if interval]
-    parts += [f"{render_range(tokens_per_s, render_count)} tok/s"] if tokens_per_s else []
-    return f"95 %: {', '.join(parts)}" if parts else ""
-
-
-def render_unsure(text: str, interval: Interval | None) -> str:
-    """Return the text of a figure, with a question mark if too few cells tell how sure it is."""
-    return text if interval or text == DASH else f"{text}?"
 
 
 def _percent(share: float) -> int:

@@ -9,30 +9,17 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.core.text import printable
 from pytest_openclaw.reports.columns import WIDTH, padded, render_columns
 from pytest_openclaw.reports.comparison import in_short, name_of, reasons_in_short
-from pytest_openclaw.reports.money import render_cost, render_usd
+from pytest_openclaw.reports.money import render_cost
 from pytest_openclaw.reports.numbers import (
     DASH,
     lines_of,
     one_line,
-    render_count,
-    render_interval,
-    render_intervals,
     render_ms,
-    render_tier,
-    render_unsure,
 )
-from pytest_openclaw.reports.repeats import render_flaky
+from pytest_openclaw.reports.target_view import render_intervals, view_of
 from pytest_openclaw.reports.tool_use import (
-    render_cap,
     render_cells,
-    render_from_text,
-    render_miss,
-    render_settling,
-    render_strain,
-    render_unsafe,
 )
-from pytest_openclaw.stats.advice import advice_on
-from pytest_openclaw.stats.findings import most_frequent_miss
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -121,29 +108,20 @@ def _table(summary: Summary) -> Iterator[str]:
 
 
 def _row(group: Group) -> list[str]:
-    use = group.tool_use
+    view = view_of(group)
     return [
         group.target.label,
-        f"{group.passed.n_success}/{group.passed.n}" if group.passed.n else DASH,
-        render_interval(group.passed.interval_95),
-        render_unsure(render_ms(group.latency_ms["p50"]), group.latency_intervals_95["p50"]),
-        render_unsure(render_ms(group.latency_ms["p95"]), group.latency_intervals_95["p95"]),
-        render_unsure(render_ms(group.ttft_ms["p50"]), group.ttft_intervals_95["p50"]),
-        render_unsure(render_count(group.tokens_per_s), group.tokens_per_s_interval_95),
-        render_usd(group.cost_usd).removesuffix(" USD"),
-        render_tier(use.tier, use.conclusive),
-        f"{use.n_success}/{use.n}" if use.n else "",
+        view.passed,
+        view.passed_interval,
+        *(view.figures[name].short for name in ("p50", "p95", "TTFT", "tok/s")),
+        view.cost.removesuffix(" USD"),
+        view.tier,
+        view.tool_use.strip(DASH),
     ]
 
 
 def _intervals(group: Group) -> str:
-    return render_intervals(
-        tool_use=group.tool_use.interval_95,
-        p50=group.latency_intervals_95["p50"],
-        p95=group.latency_intervals_95["p95"],
-        ttft=group.ttft_intervals_95["p50"],
-        tokens_per_s=group.tokens_per_s_interval_95,
-    )
+    return render_intervals(group.tool_use.interval_95, view_of(group).figures)
 
 
 def _findings(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -213,42 +191,25 @@ def _wrapped(label: str, text: str, width: int) -> Iterator[tuple[str, str]]:
 
 
 def _of_group(group: Group, width: int, *, alone: bool) -> Iterator[tuple[str, str]]:
-    label = one_line(group.target.label, TARGET_WIDTH)
-    yield from _of_tool_use(group, label, width)
-    flaky = render_flaky(group.repeats) if group.repeats else ""
-    for finding, text in (
-        ("context", render_strain(group)),
-        ("unsafe", render_unsafe(group)),
-        ("flaky", flaky),
-    ):
-        if text:
+    label, view = one_line(group.target.label, TARGET_WIDTH), view_of(group)
+    for finding in ("not tier 1", "not conclusive", "text alone"):
+        if text := view.notes.get(finding):
+            yield from _wrapped(finding, f"{label}: {text}", width)
+    if miss := view.miss:
+        yield miss.outcome, one_line(f"{label}: {miss.how_often};", width)
+        if miss.advice:
+            yield "", miss.advice
+    for finding in ("context", "unsafe", "flaky"):
+        if text := view.notes.get(finding):
             yield from _wrapped(finding, text if alone else f"{label}: {text}", width)
     if group.effective_models:
-        yield (
-            "answered by",
-            one_line(f"{', '.join(group.effective_models)} instead of {group.target.label}", width),
-        )
-    unanswered = group.n_total - group.n_ok
-    if unanswered and group.n_ok:
+        models = f"{', '.join(group.effective_models)} instead of {group.target.label}"
+        yield "answered by", one_line(models, width)
+    missing = group.n_total - group.n_ok
+    if missing and group.n_ok:
         reason = next(iter(group.reasons.values()), "")
-        yield from _wrapped(
-            "not answered", f"{render_cells(unanswered)} of {group.target.label}: {reason}", width
-        )
-
-
-def _of_tool_use(group: Group, label: str, width: int) -> Iterator[tuple[str, str]]:
-    use = group.tool_use
-    for finding, text in (
-        ("not tier 1", render_cap(use)),
-        ("not conclusive", render_settling(use, f"tier {use.tier}")),
-        ("text alone", render_from_text(group)),
-    ):
-        if text:
-            yield from _wrapped(finding, f"{label}: {text}", width)
-    if outcome := most_frequent_miss(use):
-        yield outcome, one_line(f"{label}: {render_miss(use, outcome)};", width)
-        if advice := advice_on(outcome, use.evidence):
-            yield "", advice.short
+        text = f"{render_cells(missing)} of {group.target.label}: {reason}"
+        yield from _wrapped("not answered", text, width)
 
 
 def _known_failures(summary: Summary, width: int) -> str:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.reports.numbers import render_tokens
+from pytest_openclaw.reports.numbers import DASH, render_interval, render_share, render_tokens
+from pytest_openclaw.stats.advice import advice_on
+from pytest_openclaw.stats.tool_use import OUTCOMES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.pressure import Load
     from pytest_openclaw.stats.tool_use import ToolUse
+    from pytest_openclaw.types.targets import Target
     from pytest_openclaw.types.tool_calls import ToolOutcome
 
 EVIDENCE = {"native": "on the wire", "text": "as text"}
+PRESSURE_HEAD = ("tools", "tokens before", "right", "95 %", "overflowed")
 
 
 def render_settling(use: ToolUse, what: str) -> str | None:
@@ -90,3 +96,44 @@ def _load(load: Load) -> str:
     if load.padding_tokens is not None:
         parts.append(f"{render_tokens(load.padding_tokens)} tokens")
     return " and ".join(parts)
+
+
+def pressure_rows(groups: Iterable[Group]) -> Iterator[tuple[Target, list[str]]]:
+    """Yield each level at which a target's cells were made harder, as texts under `PRESSURE_HEAD`."""
+    for group in groups:
+        for level in group.pressure:
+            yield (
+                group.target,
+                [
+                    DASH if level.tools_offered is None else str(level.tools_offered),
+                    render_tokens(level.padding_tokens) if level.padding_tokens else DASH,
+                    render_share(level.n_success, level.n),
+                    render_interval(level.interval_95),
+                    str(level.n_overflow),
+                ],
+            )
+
+
+def uses_of(groups: Iterable[Group]) -> list[tuple[Target, ToolUse]]:
+    """Return each target's tool use that has outcomes: on the wire first, then of text."""
+    return [
+        (group.target, use)
+        for group in groups
+        for use in (group.tool_use, group.text_tool_use if group.tool_use.evidence == "native" else None)
+        if use and use.outcomes
+    ]
+
+
+def outcomes_in(uses: Iterable[tuple[Target, ToolUse]]) -> list[ToolOutcome]:
+    """Return the outcomes that occurred, in their order."""
+    found = {outcome for _, use in uses for outcome in use.outcomes}
+    return [outcome for outcome in OUTCOMES if outcome in found]
+
+
+def outcome_advice(uses: Sequence[tuple[Target, ToolUse]]) -> Iterator[tuple[ToolOutcome, str, str]]:
+    """Yield each outcome that can be helped, `, as text` where it was one, and what helps."""
+    for outcome in outcomes_in(uses):
+        # Native first, as everywhere.
+        for evidence in sorted({use.evidence or "text" for _, use in uses if outcome in use.outcomes}):
+            if advice := advice_on(outcome, evidence):
+                yield outcome, ", as text" if evidence == "text" else "", advice.full

@@ -67,7 +67,13 @@ def bounds_of(group: Group, records: Sequence[Record], n_selected: int) -> Bound
     lost = [*rows, *_never_asked(group, n_missing)]
 
     def with_(others: Iterable[Record]) -> Group:
-        return summarise_group(group.target, [*answered, *others], Snapshots()) if lost else group
+        return (
+            summarise_group(
+                group.target, [*answered, *others], Snapshots(), n_targets=group.tool_use.n_targets
+            )
+            if lost
+            else group
+        )
 
     at_best, at_worst = with_(map(_well, lost)), with_(map(_wrong, lost))
     best: tuple[Group, ...] = (at_best,)

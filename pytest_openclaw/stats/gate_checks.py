@@ -11,6 +11,7 @@ from math import ceil, floor
 from typing import TYPE_CHECKING, Literal
 
 from pytest_openclaw.stats.bounds import NEVER_MS
+from pytest_openclaw.stats.intervals import Z_95, wilson_95
 from pytest_openclaw.stats.tiers import MOST_CELLS, MOST_NEEDLESS, TIER_FLOORS, cells_until
 
 if TYPE_CHECKING:
@@ -67,24 +68,27 @@ def look_at_rate(rate: Rate, what: str, wanted: float, *, conclusive: bool) -> L
 
 def look_at_tier(use: ToolUse, wanted: int) -> Look:
     """Compare tool use with a tier; the evidence must exclude every worse tier, or every better one."""
-    if use.tier is None or use.interval_95 is None:
+    interval = use.tier_interval
+    if use.tier is None or interval is None:
         return Look(state=None)
-    short = f"{use.n_success} of {use.n} (from {_cut(use.interval_95.low)})"
-    counted = f"{use.n_success} of {use.n} {SUCCEEDED} (95 % interval {_ends(use.interval_95)})"
-    state = _side(use.interval_95, TIER_FLOORS[wanted])
+    short = f"{use.n_success} of {use.n} (from {_cut(interval.low)})"
+    joint = f", for {use.n_targets} targets together" if use.n_targets > 1 else ""
+    counted = f"{use.n_success} of {use.n} {SUCCEEDED} (95 % interval {_ends(interval)}{joint})"
+    state = _side(interval, TIER_FLOORS[wanted])
     if use.tier > wanted and use.capped_by:
         needless = f"{use.n_needless} of {use.restraint.n} cells that forbid tools had a call"
-        is_settled = use.needless.interval_95 is not None and use.needless.interval_95.low > MOST_NEEDLESS
+        n_needless, n = use.needless.effective
+        found = wilson_95(n_needless, n, z=use.z)
+        is_settled = found is not None and found.low > MOST_NEEDLESS
         state = "fails" if is_settled or state == "fails" else "open"
         text = f"tier {use.tier}: {needless}, more than a fifth"
         if state == "open":
-            n_needless, n = use.needless.effective
             missing = cells_until(
-                lambda interval: interval.low >= 1 - MOST_NEEDLESS, n - n_needless, n, flawless=True
+                lambda found: found.low >= 1 - MOST_NEEDLESS, n - n_needless, n, flawless=True, z=use.z
             )
             text = f"{_NOT_CONCLUSIVE}{text}; {_more(missing, 'prompts that forbid tools', 'a call')}"
     elif state == "open":
-        text = _from_low(state, counted, use, TIER_FLOORS[wanted])
+        text = _from_low(state, counted, use, TIER_FLOORS[wanted], z=use.z)
     else:
         text = f"tier {use.tier}: {counted}"
     return Look(state=state, found=use.tier, text=text, short=short)
@@ -124,17 +128,18 @@ def _side(interval: Interval, wanted: float) -> State:
     return "fails" if interval.high < wanted else "open"
 
 
-def _from_low(state: State, counted: str, rate: Rate, wanted: float) -> str:
+def _from_low(state: State, counted: str, rate: Rate, wanted: float, *, z: float = Z_95) -> str:
     text = f"{counted}, a lower end of {_whole(wanted)} wanted"
     if state != "open":
         return text
-    missing = cells_until(lambda interval: interval.low >= wanted, *rate.effective, flawless=True)
+    missing = cells_until(lambda interval: interval.low >= wanted, *rate.effective, flawless=True, z=z)
     return f"{_NOT_CONCLUSIVE}{text}; {_more(missing, 'prompts', 'a miss')}"
 
 
 def _more(missing: int | None, prompts: str, without: str) -> str:
     if missing is None:
         return f"{MOST_CELLS:,} more {prompts} without {without} would not pass it"
+    missing = max(missing, 1)  # the effective sample of repeats is that of a single target
     if missing == 1:
         prompts = prompts.replace("prompts", "prompt")
     return f"{missing:,} more {prompts} without {without} would pass it"

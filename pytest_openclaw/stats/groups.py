@@ -109,8 +109,17 @@ def group_records(records: Iterable[Record]) -> dict[Target, list[Record]]:
     return groups
 
 
-def summarise_group(target: Target, records: Sequence[Record], snapshots: Snapshots) -> Group:
-    """Return the figures of one target; what has no data is None, never 0."""
+def summarise_group(
+    target: Target, records: Sequence[Record], snapshots: Snapshots, *, n_targets: int
+) -> Group:
+    """Return the figures of one target; what has no data is None, never 0.
+
+    Args:
+        target: whose rows these are.
+        records: its rows.
+        snapshots: the machine before and after.
+        n_targets: of the run, over which conclusive tiers hold jointly.
+    """
     statuses = Counter(record.availability_status for record in records)
     answered = [record for record in records if record.availability_status == "ok"]
     successes = [record for record in answered if record.success]
@@ -147,8 +156,8 @@ def summarise_group(target: Target, records: Sequence[Record], snapshots: Snapsh
         resources_after=snapshots.after,
         passed=rate_of(judged, _has_passed),
         repeats=repeats_of(judged),
-        tool_use=tool_use_of(answered),
-        text_tool_use=text_tool_use_of(answered),
+        tool_use=tool_use_of(answered, n_targets),
+        text_tool_use=text_tool_use_of(answered, n_targets),
         n_native_unanswered=sum(
             record.tools_offered is not None and not stands_apart(record)
             for record in records

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf, sqrt
+from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -11,6 +12,15 @@ if TYPE_CHECKING:
 
 Z_95 = 1.959963984540054
 """The 97.5th percentile of the standard normal distribution."""
+
+
+def joint_z(n_targets: int) -> float:
+    """Return the z of 95 % intervals that hold for all of `n_targets` together, by Bonferroni's inequality.
+
+    Each end of an interval is wrong with probability 0.025 / `n_targets`. A conclusive tier rests on one
+    end, so the chance that any target of a run gets a conclusive tier above its true one stays at 2.5 %.
+    """
+    return Z_95 if n_targets <= 1 else NormalDist().inv_cdf(1 - 0.025 / n_targets)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,14 +38,15 @@ class Cluster(NamedTuple):
     n: int
 
 
-def wilson_95(successes: float, n: float) -> Interval | None:
-    """Return the Wilson score interval at 95 %, without continuity correction; None for `n` 0.
+def wilson_95(successes: float, n: float, *, z: float = Z_95) -> Interval | None:
+    """Return the Wilson score interval, without continuity correction; None for `n` 0.
 
     Wilson (1927), "Probable inference, the law of succession, and statistical inference", JASA 22.
 
     Args:
         successes: so many of `n`.
         n: whole numbers, or an effective sample with the same rate.
+        z: of 95 %, or of a joint interval, see `joint_z`.
 
     Raises:
         ValueError: `successes` is not from 0 to `n`.
@@ -45,16 +56,16 @@ def wilson_95(successes: float, n: float) -> Interval | None:
     if n == 0:
         return None
     rate = successes / n
-    shrink = 1 + Z_95**2 / n
-    centre = (rate + Z_95**2 / (2 * n)) / shrink
-    half = Z_95 * sqrt(rate * (1 - rate) / n + Z_95**2 / (4 * n**2)) / shrink
+    shrink = 1 + z**2 / n
+    centre = (rate + z**2 / (2 * n)) / shrink
+    half = z * sqrt(rate * (1 - rate) / n + z**2 / (4 * n**2)) / shrink
     # At 0 and n the formula is exact, its floating-point value not quite.
     return Interval(
         low=0.0 if successes == 0 else centre - half, high=1.0 if successes == n else centre + half
     )
 
 
-def effective_n(clusters: Sequence[Cluster]) -> float:
+def effective_n(clusters: Sequence[Cluster], *, z: float = Z_95) -> float:
     """Return how many independent cells tell as much as these: the repeats of a prompt resemble each other.
 
     The cells divided by the design effect `1 + (size - 1) * resemblance` (Kish 1965, "Survey Sampling"),
@@ -65,6 +76,7 @@ def effective_n(clusters: Sequence[Cluster]) -> float:
 
     Args:
         clusters: one for each prompt, none of them empty.
+        z: of the interval that is to be taken.
 
     Returns:
         At most the cells; without repeats these. Fewer than the prompts if few are repeated often.
@@ -78,14 +90,14 @@ def effective_n(clusters: Sequence[Cluster]) -> float:
     size = sum(cluster.n**2 for cluster in clusters) / n
     effect = 1 + (size - 1) * _resemblance(clusters)
     rate = n_success / n
-    return min(n / effect, _most_cells(rate, k), _most_cells(1 - rate, k))
+    return min(n / effect, _most_cells(rate, k, z), _most_cells(1 - rate, k, z))
 
 
-def _most_cells(rate: float, k: int) -> float:
+def _most_cells(rate: float, k: int, z: float) -> float:
     """Return how many cells of that rate have no higher lower end than `k` flawless ones."""
-    floor = k / (k + Z_95**2)
+    floor = k / (k + z**2)
     # The lower end solves (rate - low)² = z² low (1 - low) / n; `floor` is that of rate 1 and n = k.
-    return inf if rate <= floor else Z_95**2 * floor * (1 - floor) / (rate - floor) ** 2
+    return inf if rate <= floor else z**2 * floor * (1 - floor) / (rate - floor) ** 2
 
 
 def clustered_95(clusters: Sequence[Cluster]) -> Interval | None:

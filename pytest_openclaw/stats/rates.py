@@ -52,12 +52,7 @@ def is_judged(record: Record) -> bool:
 
 def rate_of(records: Iterable[Record], succeeded: Callable[[Record], bool]) -> Rate:
     """Count the successes; repeats of a prompt, and its harder forms, are one cluster."""
-    counted: dict[tuple[str, str], list[int]] = {}
-    for record in records:
-        cluster = counted.setdefault(cluster_of(record), [0, 0])
-        cluster[0] += succeeded(record)
-        cluster[1] += 1
-    clusters = [Cluster(*cluster) for cluster in counted.values()]
+    clusters = clusters_of(records, succeeded)
     n, n_success = sum(cluster.n for cluster in clusters), sum(cluster.n_success for cluster in clusters)
     return Rate(
         n=n,
@@ -66,3 +61,13 @@ def rate_of(records: Iterable[Record], succeeded: Callable[[Record], bool]) -> R
         interval_95=clustered_95(clusters),
         n_effective=effective_n(clusters) if n else None,
     )
+
+
+def clusters_of(records: Iterable[Record], succeeded: Callable[[Record], bool]) -> list[Cluster]:
+    """Return successes and cells of each prompt, in the order of its first row."""
+    counted: dict[tuple[str, str], list[int]] = {}
+    for record in records:
+        cluster = counted.setdefault(cluster_of(record), [0, 0])
+        cluster[0] += succeeded(record)
+        cluster[1] += 1
+    return [Cluster(*cluster) for cluster in counted.values()]

@@ -43,7 +43,9 @@ def summarise_run(
     """
     groups_of = group_records(records)
     groups = tuple(
-        summarise_group(target, groups_of.get(target, ()), snapshots.get(target, Snapshots()))
+        summarise_group(
+            target, groups_of.get(target, ()), snapshots.get(target, Snapshots()), n_targets=len(n_selected)
+        )
         for target in n_selected
     )
     n_cells = sum(n_selected.values())

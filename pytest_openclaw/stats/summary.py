@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.records import Record
 
 # Summary format history, newest first:
-# 4: `needless` in `tool_use`; a gate that the evidence does not decide has no verdict.
+# 4: `needless`, `n_targets` and `tier_interval` in `tool_use`: conclusive tiers hold for all targets jointly;
+#    a gate that the evidence does not decide has no verdict.
 # 3: percentiles have intervals, or the reason why not (`interval_notes`); `repeats`; whether gates are
 #    `conclusive`, `unmatched_gates`, `known_failures`, `budget`, `comparison`.
 # 2: `tool_use` is native where it can be and tells its `evidence`, what would settle it and what caps it;

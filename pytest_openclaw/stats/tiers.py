@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.stats.intervals import Interval, wilson_95
+from pytest_openclaw.stats.intervals import Z_95, Interval, wilson_95
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +47,9 @@ def excludes_worse(tier: int, interval: Interval) -> bool:
     return interval.low >= TIER_FLOORS[tier]
 
 
-def cells_to_settle(tier: int, successes: float, n: float, *, limit: int = MOST_CELLS) -> int | None:
+def cells_to_settle(
+    tier: int, successes: float, n: float, *, z: float = Z_95, limit: int = MOST_CELLS
+) -> int | None:
     """Return how many more cells would make a tier conclusive; None if over `limit`.
 
     Tier 1 counts on cells without a miss, the others on cells at the rate found so far.
@@ -56,10 +58,16 @@ def cells_to_settle(tier: int, successes: float, n: float, *, limit: int = MOST_
         tier: the one that the rate earns now.
         successes: so many of `n`.
         n: the sample so far, under repeats the effective one; further cells are of other prompts then.
+        z: of the interval that the tier rests on.
         limit: the most that is tried.
     """
     return cells_until(
-        lambda interval: is_conclusive(tier, interval), successes, n, flawless=tier == 1, limit=limit
+        lambda interval: is_conclusive(tier, interval),
+        successes,
+        n,
+        flawless=tier == 1,
+        z=z,
+        limit=limit,
     )
 
 
@@ -69,6 +77,7 @@ def cells_until(
     n: float,
     *,
     flawless: bool = False,
+    z: float = Z_95,
     limit: int = MOST_CELLS,
 ) -> int | None:
     """Return the fewest further cells, at the same rate or `flawless`, after which the interval `holds`.
@@ -78,7 +87,7 @@ def cells_until(
 
     def settled(more: int) -> bool:
         further = more if flawless else successes * more / n
-        interval = wilson_95(min(successes + further, n + more), n + more)
+        interval = wilson_95(min(successes + further, n + more), n + more, z=z)
         return interval is not None and holds(interval)
 
     fewest = bisect_left(range(limit + 1), True, key=settled)

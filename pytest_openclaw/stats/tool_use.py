@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, get_args
 
-from pytest_openclaw.stats.rates import Rate, rate_of
+from pytest_openclaw.stats.intervals import Interval, effective_n, joint_z, share, wilson_95
+from pytest_openclaw.stats.rates import Rate, clusters_of, rate_of
 from pytest_openclaw.stats.tiers import (
     MOST_NEEDLESS,
     calls_needlessly,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
+    from pytest_openclaw.stats.intervals import Cluster
     from pytest_openclaw.types.records import Record
 
 Evidence = Literal["native", "text"]
@@ -44,6 +46,9 @@ class ToolUse(Rate):
 
     Attributes:
         evidence: calls on the wire, or what the text detector found; None without any.
+        n_targets: of the run. What is conclusive holds for all of them together.
+        tier_interval: the interval that the tier rests on, 95 % jointly over the targets; of a run with one
+            target it is `interval_95`.
         conclusive: whether the interval leaves no other tier; for a capped tier, whether it is clear
             too that needless calls are more than a fifth.
         cells_to_settle: how many more cells of other prompts would make it conclusive, see `tiers`;
@@ -56,6 +61,8 @@ class ToolUse(Rate):
     """
 
     evidence: Evidence | None
+    n_targets: int
+    tier_interval: Interval | None
     tier: int | None
     conclusive: bool | None
     cells_to_settle: int | None
@@ -66,6 +73,11 @@ class ToolUse(Rate):
     outcomes: Mapping[ToolOutcome, int]
 
     @property
+    def z(self) -> float:
+        """The z of the intervals that the tier rests on."""
+        return joint_z(self.n_targets)
+
+    @property
     def n_needless(self) -> int:
         """Cells that forbid tools and had a call."""
         return self.needless.n_success
@@ -73,6 +85,7 @@ class ToolUse(Rate):
 
 @dataclass(frozen=True, kw_only=True)
 class _Standing:
+    tier_interval: Interval | None = None
     tier: int | None = None
     conclusive: bool | None = None
     cells_to_settle: int | None = None
@@ -84,22 +97,23 @@ def stands_apart(record: Record) -> bool:
     return record.probe is not None or record.pressure_of is not None
 
 
-def tool_use_of(answered: Sequence[Record]) -> ToolUse:
+def tool_use_of(answered: Sequence[Record], n_targets: int = 1) -> ToolUse:
     """Return the tool use that the tier is taken from: native where a call was asked for, else as text.
 
     Args:
         answered: the rows of one target that a model answered.
+        n_targets: of the run, over which conclusive tiers hold jointly.
     """
-    kinds = [_judged(evidence, _tool_cells(answered, evidence)) for evidence in get_args(Evidence)]
+    kinds = [_judged(evidence, _tool_cells(answered, evidence), n_targets) for evidence in get_args(Evidence)]
     with_calls = (use for use in kinds if use.n)
     with_any = (use for use in kinds if use.outcomes)
-    return next(chain(with_calls, with_any), _judged(None, ()))
+    return next(chain(with_calls, with_any), _judged(None, (), n_targets))
 
 
-def text_tool_use_of(answered: Sequence[Record]) -> ToolUse | None:
+def text_tool_use_of(answered: Sequence[Record], n_targets: int = 1) -> ToolUse | None:
     """Return the tool use that the text detector found; None without a text prompt about tools."""
     cells = _tool_cells(answered, "text")
-    return _judged("text", cells) if cells else None
+    return _judged("text", cells, n_targets) if cells else None
 
 
 def did_right(record: Record) -> bool:
@@ -126,18 +140,25 @@ def _tool_cells(answered: Iterable[Record], evidence: Evidence) -> list[Record]:
     ]
 
 
-def _judged(evidence: Evidence | None, cells: Sequence[Record]) -> ToolUse:
+def _judged(evidence: Evidence | None, cells: Sequence[Record], n_targets: int) -> ToolUse:
     calling = [record for record in cells if record.tool_outcome not in NO_CALL_PROMPTS]
     forbidding = [record for record in cells if record.tool_outcome in NO_CALL_PROMPTS]
-    use = rate_of(calling, did_right)
     counts = Counter(record.tool_outcome for record in cells)
-    needless = rate_of(forbidding, lambda record: record.tool_outcome == "called_needlessly")
+
+    def had_a_call(record: Record) -> bool:
+        return record.tool_outcome == "called_needlessly"
+
     return ToolUse(
-        **vars(use),
-        **vars(_standing(use, needless)),
+        **vars(rate_of(calling, did_right)),
+        **vars(
+            _standing(
+                clusters_of(calling, did_right), clusters_of(forbidding, had_a_call), joint_z(n_targets)
+            )
+        ),
         evidence=evidence,
+        n_targets=n_targets,
         restraint=rate_of(forbidding, did_right),
-        needless=needless,
+        needless=rate_of(forbidding, had_a_call),
         recovered=rate_of(
             (record for record in calling if _was_refused(record)),
             lambda record: record.tool_outcome == "valid",
@@ -146,25 +167,35 @@ def _judged(evidence: Evidence | None, cells: Sequence[Record]) -> ToolUse:
     )
 
 
-def _standing(use: Rate, needless: Rate) -> _Standing:
-    tier = classify_tier(use.n_success, use.n)
-    if tier is None or use.interval_95 is None:
+def _standing(calls: Sequence[Cluster], needless: Sequence[Cluster], z: float) -> _Standing:
+    n_success, n = (sum(counts) for counts in zip(*calls, strict=True)) if calls else (0, 0)
+    tier = classify_tier(n_success, n)
+    if tier is None:
         return _Standing()
-    if tier == 1 and calls_needlessly(needless.n_success, needless.n):
-        return _capped(use, needless)
+    sample = _effective(calls, z)
+    interval = wilson_95(*sample, z=z)
+    assert interval is not None, "cells without number have no tier"
+    if tier == 1 and calls_needlessly(sum(one.n_success for one in needless), sum(one.n for one in needless)):
+        # Tier 2, because of needless calls; it is settled when neither Tier 3 nor Tier 1 is left.
+        not_worse = cells_until(lambda found: excludes_worse(2, found), *sample, z=z)
+        not_better = cells_until(lambda found: found.low > MOST_NEEDLESS, *_effective(needless, z), z=z)
+        more = None if not_worse is None or not_better is None else not_worse + not_better
+        return _Standing(
+            tier_interval=interval, tier=2, conclusive=more == 0, cells_to_settle=more, capped_by="restraint"
+        )
     return _Standing(
+        tier_interval=interval,
         tier=tier,
-        conclusive=is_conclusive(tier, use.interval_95),
-        cells_to_settle=cells_to_settle(tier, *use.effective),
+        conclusive=is_conclusive(tier, interval),
+        cells_to_settle=cells_to_settle(tier, *sample, z=z),
     )
 
 
-def _capped(use: Rate, needless: Rate) -> _Standing:
-    """Tier 2, because of needless calls; it is settled when neither Tier 3 nor Tier 1 is left."""
-    not_worse = cells_until(lambda interval: excludes_worse(2, interval), *use.effective)
-    not_better = cells_until(lambda interval: interval.low > MOST_NEEDLESS, *needless.effective)
-    more = None if not_worse is None or not_better is None else not_worse + not_better
-    return _Standing(tier=2, conclusive=more == 0, cells_to_settle=more, capped_by="restraint")
+def _effective(clusters: Sequence[Cluster], z: float) -> tuple[float, float]:
+    """Return successes and cells of the sample that tells as much without repeats."""
+    n, n_success = sum(one.n for one in clusters), sum(one.n_success for one in clusters)
+    n_effective = effective_n(clusters, z=z)
+    return share(n_success, n, n_effective), n_effective
 
 
 def _was_refused(record: Record) -> bool:

@@ -102,7 +102,8 @@ def light_rows(path: Path) -> list[Record]:
 
 def groups_of(records: Iterable[Record]) -> list[JsonObject]:
     """Return the figures of rows by target, as `summary.json` has them."""
+    by_target = group_records(records)
     return [
-        group_to_json(summarise_group(target, rows, Snapshots()))
-        for target, rows in group_records(records).items()
+        group_to_json(summarise_group(target, rows, Snapshots(), n_targets=len(by_target)))
+        for target, rows in by_target.items()
     ]

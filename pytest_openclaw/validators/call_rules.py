@@ -17,8 +17,6 @@ from pytest_openclaw.validators.answer import BLANKS
 from pytest_openclaw.validators.keys import list_value, table_value, texts_value, what
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pytest_openclaw.types.replies import Reply, Turn
     from pytest_openclaw.types.tool_calls import Dispatched
 
@@ -193,9 +191,3 @@ def _equal(name: str, given: object, wanted: object) -> bool:
 
 def _short(value: object) -> str:
     return shown(json.dumps(value, ensure_ascii=False))[1:-1]
-
-
-def names_of(wanted: Sequence[WantedCall]) -> Iterator[str]:
-    """Yield every name that one of the calls goes by."""
-    for rule in wanted:
-        yield from rule.names

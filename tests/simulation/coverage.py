@@ -76,7 +76,7 @@ def _row(prompt: int, repeat: int, passed: bool, forms: bool) -> Record:
 
 def summarise(rows: Sequence[Record]) -> Group:
     """The shipped summary of one target."""
-    return summarise_group(TARGET, rows, Snapshots())
+    return summarise_group(TARGET, rows, Snapshots(), n_targets=1)
 
 
 def coverage_of_rates(

@@ -6,35 +6,20 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.html import charts
 from pytest_openclaw.reports.html.words import Section, Table, named
-from pytest_openclaw.reports.money import render_usd
 from pytest_openclaw.reports.numbers import (
     DASH,
     one_line,
-    render_count,
     render_interval,
     render_ms,
-    render_rate,
-    render_tier,
-    render_with_interval,
 )
-from pytest_openclaw.reports.tool_use import (
-    render_cap,
-    render_from_text,
-    render_miss,
-    render_settling,
-    render_strain,
-    render_unsafe,
-)
-from pytest_openclaw.stats.advice import advice_on
-from pytest_openclaw.stats.findings import most_frequent_miss
+from pytest_openclaw.reports.target_view import view_of
 from pytest_openclaw.stats.tiers import TIER_FLOORS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stats.groups import Group
-    from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.stats.rates import Rate
     from pytest_openclaw.stats.summary import Summary
 
@@ -84,30 +69,21 @@ def _rate_row(group: Group, rate: Rate) -> JsonObject:
 
 
 def _target_row(group: Group) -> list[str]:
-    use, passed = group.tool_use, group.passed
+    use, view = group.tool_use, view_of(group)
     return [
         named(group.target),
-        f"{render_tier(use.tier, use.conclusive)} {_TIERS[use.tier]}" if use.tier else DASH,
+        f"{view.tier} {_TIERS[use.tier]}" if use.tier else DASH,
         use.evidence or DASH,
-        f"{passed.n_success}/{passed.n}" if passed.n else DASH,
-        render_rate(passed.rate),
-        render_interval(passed.interval_95),
-        f"{use.n_success}/{use.n}" if use.n else DASH,
-        render_interval(use.interval_95),
-        _above_interval(group.latency_ms["p50"], group.latency_intervals_95["p50"], render_ms),
-        _above_interval(group.latency_ms["p95"], group.latency_intervals_95["p95"], render_ms),
-        _above_interval(group.ttft_ms["p50"], group.ttft_intervals_95["p50"], render_ms),
-        _above_interval(group.tokens_per_s, group.tokens_per_s_interval_95, render_count),
+        view.passed,
+        view.pass_rate,
+        view.passed_interval,
+        view.tool_use,
+        view.tool_use_interval,
+        *(view.figures[name].full.replace(" (", "\n(") for name in ("p50", "p95", "TTFT", "tok/s")),
         _thousands(group.input_tokens),
         _thousands(group.output_tokens),
-        render_usd(group.cost_usd),
+        view.cost,
     ]
-
-
-def _above_interval(
-    value: float | None, interval: Interval | None, render: Callable[[float | None], str]
-) -> str:
-    return render_with_interval(value, interval, render).replace(" (", "\n(")
 
 
 def findings_section(summary: Summary) -> Section | None:
@@ -135,20 +111,13 @@ def findings_section(summary: Summary) -> Section | None:
 
 
 def _of_group(group: Group) -> Iterator[tuple[str, str]]:
-    use, label = group.tool_use, group.target.label
-    for word, said in (
-        ("not tier 1", render_cap(use)),
-        ("not conclusive", render_settling(use, f"tier {use.tier}")),
-        ("text alone", render_from_text(group)),
-        ("context", render_strain(group)),
-        ("unsafe", render_unsafe(group)),
-        ("answered by", ", ".join(group.effective_models)),
-    ):
-        if said:
+    label, view = group.target.label, view_of(group)
+    notes = {**view.notes, "answered by": ", ".join(group.effective_models)}
+    for word in ("not tier 1", "not conclusive", "text alone", "context", "unsafe", "answered by"):
+        if said := notes.get(word):
             yield word, f"{label}: {said}"
-    if outcome := most_frequent_miss(use):
-        advice = advice_on(outcome, use.evidence)
-        yield outcome, f"{label}: {render_miss(use, outcome)}. {advice.short.capitalize() if advice else ''}"
+    if miss := view.miss:
+        yield miss.outcome, f"{label}: {miss.how_often}. {miss.advice.capitalize()}"
 
 
 def _thousands(value: int | None) -> str:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.html import charts
 from pytest_openclaw.reports.html.words import NAME_WIDTH, Section, Table, named
-from pytest_openclaw.reports.numbers import one_line, render_ms, render_with_interval
+from pytest_openclaw.reports.numbers import one_line, render_ms
 from pytest_openclaw.reports.repeats import REPEATS_HEAD, flips_of, repeats_rows
+from pytest_openclaw.reports.target_view import unanswered, view_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,17 +42,12 @@ def times_section(run: ShownRun) -> Section | None:
         *(f"{what} {name}" for what in ("answer", "TTFT") for name in ("p50", "p95", "p99", "mean")),
     )
     rows = [
-        [named(group.target)]
-        + [
-            text
-            for times, sure in (
-                (group.latency_ms, group.latency_intervals_95),
-                (group.ttft_ms, group.ttft_intervals_95),
-            )
-            for text in (
-                *(render_with_interval(times[q], sure[q], render_ms) for q in ("p50", "p95", "p99")),
-                render_ms(times["mean"]),
-            )
+        [
+            named(group.target),
+            *(view_of(group).figures[name].full for name in ("p50", "p95", "p99")),
+            render_ms(group.latency_ms["mean"]),
+            *(view_of(group).figures[name].full for name in ("TTFT", "TTFT p95", "TTFT p99")),
+            render_ms(group.ttft_ms["mean"]),
         ]
         for group in groups
     ]
@@ -82,14 +78,9 @@ def repeats_section(groups: Sequence[Group]) -> Section | None:
 def unanswered_section(groups: Sequence[Group]) -> Section | None:
     """Return why cells were not answered, or not with success; None if all were."""
     rows = [
-        [
-            named(group.target),
-            failure_type,
-            str(n),
-            one_line(group.reasons.get(failure_type, "the model gave no usable answer"), 400),
-        ]
+        [named(group.target), failure_type, str(n), one_line(reason, 400)]
         for group in groups
-        for failure_type, n in group.failures.items()
+        for failure_type, n, reason in unanswered(group)
     ]
     if not rows:
         return None

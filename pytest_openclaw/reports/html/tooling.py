@@ -7,65 +7,57 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.reports.html import charts
 from pytest_openclaw.reports.html.words import Section, Table, named
 from pytest_openclaw.reports.numbers import DASH, render_interval, render_rate, render_tokens
-from pytest_openclaw.reports.tool_use import render_strain
-from pytest_openclaw.stats.advice import advice_on
-from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, OUTCOMES
+from pytest_openclaw.reports.tool_use import (
+    PRESSURE_HEAD,
+    outcome_advice,
+    outcomes_in,
+    pressure_rows,
+    render_strain,
+    uses_of,
+)
+from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.pressure import PressureLevel
-    from pytest_openclaw.stats.tool_use import ToolUse
 
 
 def outcomes_section(groups: Sequence[Group]) -> Section | None:
     """Return how tool cells ended, and what to change; None without tool cells."""
-    uses = [(group, use) for group in groups for use in _uses(group) if use.outcomes]
-    occurred = [outcome for outcome in OUTCOMES if any(outcome in use.outcomes for _, use in uses)]
-    if not occurred:
+    uses = uses_of(groups)
+    if not (occurred := outcomes_in(uses)):
         return None
     drawn = []
     for evidence, words in (("native", "Calls on the wire"), ("text", "Calls as text")):
         held = [
             {
-                "target": named(group.target),
+                "target": named(target),
                 "column": outcome,
                 "told": str(use.outcomes.get(outcome, 0)),
                 "share": use.outcomes.get(outcome, 0) / sum(use.outcomes.values()),
                 "is_good": outcome in GOOD_OUTCOMES,
             }
-            for group, use in uses
+            for target, use in uses
             if use.evidence == evidence
             for outcome in occurred
         ]
         if held:
             drawn.append(charts.shares(words, held, occurred, "cells"))
     rows = [
-        [named(group.target), use.evidence or DASH, *(str(use.outcomes.get(one, 0)) for one in occurred)]
-        for group, use in uses
-    ]
-    advised = [
-        (f"{outcome}{', as text' if evidence == 'text' else ''}", advice.full)
-        for outcome in occurred
-        for evidence in sorted({use.evidence or "text" for _, use in uses if outcome in use.outcomes})
-        if (advice := advice_on(outcome, evidence))
+        [named(target), use.evidence or DASH, *(str(use.outcomes.get(one, 0)) for one in occurred)]
+        for target, use in uses
     ]
     return Section(
         id="outcomes",
         title="How tool use ended",
         intro="Of each target the cells that ended so; the fuller a field, the larger its share.",
         charts=drawn,
-        notes=advised,
+        notes=[(f"{outcome}{how}", advice) for outcome, how, advice in outcome_advice(uses)],
         more=[Table(caption="All outcomes", head=("target", "evidence", *occurred), rows=rows, n_words=2)],
     )
-
-
-def _uses(group: Group) -> Iterable[ToolUse]:
-    yield group.tool_use
-    if group.text_tool_use and group.tool_use.evidence == "native":
-        yield group.text_tool_use
 
 
 def pressure_section(groups: Sequence[Group]) -> Section | None:
@@ -97,25 +89,14 @@ def pressure_section(groups: Sequence[Group]) -> Section | None:
         )
         if len({row["label"] for row in rows if row}) > 1
     ]
-    rows = [
-        [
-            named(group.target),
-            DASH if level.tools_offered is None else str(level.tools_offered),
-            render_tokens(level.padding_tokens) if level.padding_tokens else DASH,
-            f"{level.n_success}/{level.n}" if level.n else DASH,
-            render_interval(level.interval_95),
-            str(level.n_overflow),
-        ]
-        for group, level in levels
-    ]
+    rows = [[named(target), *texts] for target, texts in pressure_rows(groups)]
     said = [(named(group.target), strain) for group in groups if (strain := render_strain(group))]
-    head = ("target", "tools", "tokens before", "right", "95 %", "overflowed")
     return Section(
         id="pressure",
         title="Where context pressure breaks it",
         charts=drawn,
         notes=said,
-        more=[Table(caption="All levels of pressure", head=head, rows=rows)],
+        more=[Table(caption="All levels of pressure", head=("target", *PRESSURE_HEAD), rows=rows)],
     )
 
 

@@ -287,13 +287,13 @@ def test_the_summary_follows_the_plan(directory: RunDirectory) -> None:
 
 
 def _repeated(directory: RunDirectory, *, until: bool = True) -> RunSession:
-    by_repeat = {(target, repeat): 4 for target in (A, B) for repeat in (1, 2, 3)}
-    plan = Plan(n_selected={A: 12, B: 12}, prompts=(), providers={}, by_repeat=by_repeat)
+    by_repeat = {(target, repeat): 6 for target in (A, B) for repeat in (1, 2, 3)}
+    plan = Plan(n_selected={A: 18, B: 18}, prompts=(), providers={}, by_repeat=by_repeat)
     return RunSession(directory, Settings(repeat=3, until_conclusive=until), plan)
 
 
 def _missed_tools(target: Target, repeat: int) -> list[Record]:
-    return [record(target, prompt_id=f"T{n}", repeat=repeat, tool_outcome="no_call") for n in range(4)]
+    return [record(target, prompt_id=f"T{n}", repeat=repeat, tool_outcome="no_call") for n in range(6)]
 
 
 def test_a_settled_target_lacks_nothing(directory: RunDirectory) -> None:
@@ -311,18 +311,18 @@ def test_a_settled_target_lacks_nothing(directory: RunDirectory) -> None:
     assert [target.get("settled_after") for target in _load(directory, "config.json")["targets"]] == [1, None]
 
     session.leave_out(_left_out(2))
-    session.add(_payload(record(A, prompt_id="T3", repeat=3, tool_outcome="no_call")))
+    session.add(_payload(record(A, prompt_id="T5", repeat=3, tool_outcome="no_call")))
 
     summary = session.finish()
-    assert (summary.n_cells, summary.n_rows, summary.state) == (5 + 12, 5, "interrupted")
+    assert (summary.n_cells, summary.n_rows, summary.state) == (7 + 18, 7, "interrupted")
 
 
 def test_a_settled_target_owes_what_is_asked_anyway(directory: RunDirectory) -> None:
     """Prompts with a number of their own are cells of the run, but for those that a mark leaves out."""
     prompts = ({"suite": "s", "id": "F1", "repeat": 4},)
     anyway = {(A, repeat): 1 for repeat in (1, 2, 3, 4)}
-    by_repeat = {(A, 1): 5, (A, 2): 5, (A, 3): 5, (A, 4): 1}
-    plan = Plan(n_selected={A: 16}, prompts=prompts, providers={}, by_repeat=by_repeat, anyway=anyway)
+    by_repeat = {(A, 1): 7, (A, 2): 7, (A, 3): 7, (A, 4): 1}
+    plan = Plan(n_selected={A: 22}, prompts=prompts, providers={}, by_repeat=by_repeat, anyway=anyway)
     session = RunSession(directory, Settings(repeat=3, until_conclusive=True), plan)
     for row in [*_missed_tools(A, 1), record(A, prompt_id="F1", repeat=1)]:
         session.add(_payload(row))
@@ -332,8 +332,8 @@ def test_a_settled_target_owes_what_is_asked_anyway(directory: RunDirectory) -> 
     session.leave_out(_left_out(2))
 
     summary = session.finish()
-    assert (summary.n_cells, summary.n_rows, summary.state) == (7, 6, "interrupted")
-    assert [plan.n_up_to(A, n) for n in (1, 2, 3)] == [8, 12, 16]
+    assert (summary.n_cells, summary.n_rows, summary.state) == (9, 8, "interrupted")
+    assert [plan.n_up_to(A, n) for n in (1, 2, 3)] == [10, 16, 22]
 
 
 def test_so_many_repeats_are_so_many(directory: RunDirectory) -> None:
@@ -343,7 +343,7 @@ def test_so_many_repeats_are_so_many(directory: RunDirectory) -> None:
         session.add(_payload(row))
 
     assert not session.decisions
-    assert session.finish().n_cells == 24
+    assert session.finish().n_cells == 36
 
 
 def test_a_resumed_run_decides_from_its_rows(tmp_path: Path) -> None:

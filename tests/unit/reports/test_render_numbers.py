@@ -21,9 +21,9 @@ from pytest_openclaw.reports.numbers import (
     render_rate,
     render_tier,
     render_tokens,
-    render_with_interval,
     shorten,
 )
+from pytest_openclaw.reports.target_view import Figure
 from pytest_openclaw.stats.intervals import Interval
 
 
@@ -93,7 +93,7 @@ def test_intervals(interval: Interval | None, text: str) -> None:
 def test_ranges(low: float, high: float, render: Callable[[float | None], str], text: str) -> None:
     """A unit that both ends have is written once."""
     assert render_range(Interval(low=low, high=high), render) == text
-    assert render_with_interval(high, Interval(low=low, high=high), render) == f"{render(high)} ({text})"
+    assert Figure(high, Interval(low=low, high=high), render).full == f"{render(high)} ({text})"
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def rows_of(tier: int, one: Target, **changes: Any) -> list[Record]:
 def candidate(model: str, rows: list[Record], one: Target | None = None, **changes: Any) -> Candidate:
     """A candidate with these rows, called `ollama/<model>` and served near by."""
     given = {
-        "group": summarise_group(one or target(model), rows, Snapshots()),
+        "group": summarise_group(one or target(model), rows, Snapshots(), n_targets=1),
         "ref": f"ollama/{model}",
         "is_local": True,
         "proofs": Proofs(tools={}),

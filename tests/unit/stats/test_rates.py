@@ -7,8 +7,9 @@ import statistics
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats as scipy_stats
 
-from pytest_openclaw.stats.intervals import wilson_95
+from pytest_openclaw.stats.intervals import Interval, joint_z, wilson_95
 from pytest_openclaw.stats.percentiles import percentile
 from pytest_openclaw.stats.tiers import cells_to_settle, classify_tier, excludes_worse, is_conclusive
 
@@ -140,6 +141,37 @@ def test_conclusive(successes: int, n: int, conclusive: bool) -> None:
     assert tier is not None
     assert interval is not None
     assert is_conclusive(tier, interval) is conclusive
+
+
+@pytest.mark.parametrize(("n_targets", "smallest"), [(1, 16), (2, 21), (3, 23), (8, 30)])
+def test_tiers_of_several_targets_hold_jointly(n_targets: int, smallest: int) -> None:
+    """Bonferroni: each target gets its share of the 2.5 %, so that Tier 1 takes more prompts without a miss."""
+    z = joint_z(n_targets)
+
+    assert z == pytest.approx(scipy_stats.norm.isf(0.025 / n_targets))
+    flawless = [n for n in range(1, 60) if is_conclusive(1, _interval(n, n, z))]
+    assert flawless[0] == smallest
+    assert cells_to_settle(1, 6, 6, z=z) == smallest - 6
+
+
+@pytest.mark.parametrize(("n_targets", "alone"), [(1, 0.0164), (3, 0.0485), (8, 0.1241)])
+def test_the_chance_that_any_of_several_targets_is_rated_too_high(n_targets: int, alone: float) -> None:
+    """Of equal targets with a true rate of 0.79, 34 prompts each: how often any is conclusive Tier 1, exactly."""
+
+    def chance(z: float) -> float:
+        of_one = sum(
+            scipy_stats.binom.pmf(k, 34, 0.79) for k in range(35) if is_conclusive(1, _interval(k, 34, z))
+        )
+        return float(1 - (1 - of_one) ** n_targets)
+
+    assert chance(joint_z(1)) == pytest.approx(alone, abs=0.0001)
+    assert chance(joint_z(n_targets)) < 0.025
+
+
+def _interval(successes: int, n: int, z: float) -> Interval:
+    interval = wilson_95(successes, n, z=z)
+    assert interval is not None
+    return interval
 
 
 @given(counts)
