@@ -40,10 +40,9 @@ class Plan:
 
     Attributes:
         n_selected: cells by target, targets in their order.
-        prompts: the definition of every selected prompt, as far as it stands in a suite file.
+        prompts: the definition of every selected prompt.
         providers: what shapes a request, by provider.
-        cells: the selected ones, as far as their prompts are known.
-        has_python: whether `prompts` and `cells` hold the Python benchmarks too.
+        cells: the selected ones.
         by_repeat: cells by target and repeat; empty if each is its prompt's only one.
         fixed: those among `by_repeat` whose prompt says itself how often it is asked.
     """
@@ -52,7 +51,6 @@ class Plan:
     prompts: tuple[JsonObject, ...]
     providers: Mapping[str, JsonObject]
     cells: frozenset[CellKey] = frozenset()
-    has_python: bool = False
     by_repeat: Mapping[tuple[Target, int], int] = field(default_factory=dict)
     fixed: Mapping[tuple[Target, int], int] = field(default_factory=dict)
 
@@ -82,7 +80,7 @@ class Plan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResumedRun:
+class EarlierSessions:
     """What the sessions before have left of a run that is resumed.
 
     Attributes:
@@ -118,7 +116,7 @@ class RunSession:
         directory: RunDirectory,
         settings: Settings,
         plan: Plan,
-        earlier: ResumedRun | None = None,
+        earlier: EarlierSessions | None = None,
         baseline: Measured | None = None,
         plugins: Plugins | None = None,
     ) -> None:
@@ -131,11 +129,11 @@ class RunSession:
         self._n_selected = plan.n_selected
         self._prompts = list(plan.prompts)
         self._snapshots = EnvironmentSnapshots(directory, plan.n_selected)
-        self._early_stopping = EarlyStopping(plan.by_repeat if settings.until_conclusive else {}, plan.fixed)
+        self._settling = EarlyStopping(plan.by_repeat if settings.until_conclusive else {}, plan.fixed)
         self.decisions: deque[Decision] = deque()
         if earlier:
             self._take_over(earlier)
-        self.decisions += self._early_stopping.begin()
+        self.decisions += self._settling.begin()
         self._write_config()
         self._snapshots.write()
 
@@ -157,16 +155,10 @@ class RunSession:
             self.directory.append(row | self.plugins.added_keys(row))
             self.records.append(bare)
         self._snapshots.take(record.target, payload)
-        if (prompt := payload.prompt) and prompt not in self._prompts:
-            # In a resumed run its tags may be others than before.
-            same = (prompt["suite"], prompt["id"])
-            self._prompts = [known for known in self._prompts if (known["suite"], known["id"]) != same]
-            self._prompts.append(prompt)
-            self._write_config()
-        self._decide(self._early_stopping.take(bare))
+        self._decide(self._settling.take(bare))
 
     def meet(self, host: str, facts: JsonObject) -> None:
-        """Take what another machine is; see `EnvironmentSnapshots.meet`."""
+        """Take what another machine is; see `Surroundings.meet`."""
         self._snapshots.meet(host, facts)
 
     def leave_out(self, payload: ReportPayload) -> None:
@@ -181,7 +173,7 @@ class RunSession:
         self.plan = replace(self.plan, n_selected=n_selected, fixed=fixed)
         if payload.after:
             self._snapshots.take(target, payload)
-        self._decide(self._early_stopping.leave_out(target, cell.repeat))
+        self._decide(self._settling.leave_out(target, cell.repeat))
 
     def finish(self, n_unrecorded_calls: int = 0, *, spent_usd: float = 0.0) -> Summary:
         """Write the summary of what has come so far, and return it.
@@ -194,9 +186,7 @@ class RunSession:
         n_rows = Counter(record.target for record in records)
         # Of a target that is settled nothing else is missing, also if its further repeats did not come up.
         n_selected = {
-            target: n_rows[target] + self._n_fixed_to_run(target)
-            if target in self._early_stopping.ended
-            else n
+            target: n_rows[target] + self._n_owed_anyway(target) if target in self._settling.ended else n
             for target, n in self.plan.n_selected.items()
         }
         self._snapshots.end(dict.fromkeys(record.target for record in records))
@@ -216,7 +206,7 @@ class RunSession:
         self.plugins.write_reports(self.directory, summary)
         return summary
 
-    def _n_fixed_to_run(self, target: Target) -> int:
+    def _n_owed_anyway(self, target: Target) -> int:
         """Cells without a row that are asked whatever the target's tier is."""
         fixed = {(prompt["suite"], prompt["id"]) for prompt in self._prompts if prompt.get("repeat")}
         n_rows = sum(one.target == target and (one.suite, one.prompt_id) in fixed for one in self.records)
@@ -234,7 +224,7 @@ class RunSession:
         )
         return compare_runs(self._baseline, now, across=self._settings.across)
 
-    def _take_over(self, earlier: ResumedRun) -> None:
+    def _take_over(self, earlier: EarlierSessions) -> None:
         """Go on with a run: keep its rows on disk, and what was known of its targets."""
         if not earlier.kept.is_whole:
             self.directory.keep_rows(earlier.kept.lines)
@@ -242,7 +232,7 @@ class RunSession:
         self.directory.remove("summary.json", *(report.name for report in self.plugins.reports))
         self.records += earlier.kept.records
         for record in earlier.kept.records:
-            self.decisions += self._early_stopping.take(record)
+            self.decisions += self._settling.take(record)
         prompts = {(prompt["suite"], prompt["id"]): prompt for prompt in earlier.config.get("prompts", ())}
         prompts |= {(prompt["suite"], prompt["id"]): prompt for prompt in self._prompts}
         self._prompts = list(prompts.values())
@@ -277,7 +267,7 @@ class RunSession:
 
     def _config(self) -> JsonObject:
         # A target whose repeats have ended lacks none, whatever `n_cells` says.
-        ended = {target: {"settled_after": repeat} for target, repeat in self._early_stopping.ended.items()}
+        ended = {target: {"settled_after": repeat} for target, repeat in self._settling.ended.items()}
         return {
             "schema_version": CONFIG_VERSION,
             "run_id": self.directory.run_id,

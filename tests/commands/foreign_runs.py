@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from pytest_openclaw.commands import main
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.recording.run_directory import RESULTS, RunDirectory
-from pytest_openclaw.recording.run_session import Plan, ResumedRun, RunSession
+from pytest_openclaw.recording.run_session import EarlierSessions, Plan, RunSession
 from pytest_openclaw.stored.reading import load_config, load_inventory
 from pytest_openclaw.stored.resume import find_changes, read_kept, settings_of, to_wire
 from pytest_openclaw.types.settings import Settings
@@ -115,7 +115,7 @@ def resumed(folder: Path, run: str) -> Called:
             providers=began["providers"],
         )
         with RunDirectory.reopen(path) as directory:
-            earlier = ResumedRun(
+            earlier = EarlierSessions(
                 config=load_config(path), inventory=load_inventory(path), kept=read_kept(path / RESULTS)
             )
             find_changes(earlier.config, plan, settings, earlier.kept)
