@@ -12,7 +12,7 @@ from pytest_openclaw.core.text import printable
 from pytest_openclaw.types.payloads import KeptVerdict, ReportPayload
 
 if TYPE_CHECKING:
-    from pytest_openclaw.asking.client import Connection
+    from pytest_openclaw.asking.client import AskerConnection
     from pytest_openclaw.asking.repeats import RepeatPermits
     from pytest_openclaw.core.redact import Redactor
     from pytest_openclaw.judging.cell_result import CellResult
@@ -48,7 +48,7 @@ class CellParts:
     """
 
     settings: Settings
-    connection: Connection
+    connection: AskerConnection
     repeats: RepeatPermits
     redactor: Redactor
     sends: bool

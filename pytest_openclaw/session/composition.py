@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.asking.budget import SpentBudget
-from pytest_openclaw.asking.client import Connection
+from pytest_openclaw.asking.client import AskerConnection
 from pytest_openclaw.asking.repeats import RepeatPermits
 from pytest_openclaw.asking.shared_dir import SharedDir
 from pytest_openclaw.core.clock import count_from
@@ -179,7 +179,7 @@ def _assemble(
         interruptible()
         return _executor(checked, coordinator, repeats, redactor)
 
-    connection = Connection(connect)
+    connection = AskerConnection(connect)
     writer = RunWriter(
         config,
         settings,
