@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MOST_PATIENCE = 2
 """Signals that do no more than hurry a session that ends: whoever presses Ctrl-C twice loses no summary."""
+_ENDING = frozenset({1, 2, 9, 15})
+"""SIGHUP, SIGINT, SIGKILL and SIGTERM: no program ends itself by them. Windows does not name them all."""
 
 
 class TerminatedBySIGTERM(KeyboardInterrupt):
@@ -102,6 +104,17 @@ def how_it_ended(status: int | None) -> str:
         return f"was killed by {_signal_name(-status) or f'signal {-status}'}"
     name = _signal_name(status - 128)
     return f"ended with exit status {status}" + (f" ({name})" if name else "")
+
+
+def was_ended_from_outside(status: int | None) -> bool:
+    """Whether a signal that ends programs caused the end, as a user, a supervisor or the kernel sends it.
+
+    Args:
+        status: see `how_it_ended`.
+    """
+    if status is None:
+        return False
+    return (-status if status < 0 else status - 128) in _ENDING
 
 
 def ends() -> None:

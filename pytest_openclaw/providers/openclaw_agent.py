@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.core.errors import TargetError
 from pytest_openclaw.core.redact import Redactor
-from pytest_openclaw.core.signals import how_it_ended
 from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers import processes
 from pytest_openclaw.providers.ollama_native import OllamaNative
@@ -243,11 +242,11 @@ class OpenClawAgent(Provider):
         return request.timeout_s * (request.world.steps if request.world else 1)
 
     def _without_result(self, running: Running) -> Fault:
-        words = f": {shortened(running.stderr)}" if running.stderr else "."
+        words = f": {shortened(running.stderr)}" if running.stderr else ""
         if running.flooded:
-            words = f" after {running.flooded}."
-        how = how_it_ended(running.exit_status)
-        return faults.cli_failed(self.setup.name, f"OpenClaw {how} without its JSON{words}")
+            words = f" after {running.flooded}"
+        status = running.exit_status
+        return faults.program_ended(self.setup.name, "OpenClaw", status, f" without its JSON{words}")
 
     async def _ask_version(self) -> str:
         with scratch_folder() as scratch:

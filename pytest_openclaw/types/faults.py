@@ -7,10 +7,11 @@ above it name each failure once; providers call them and decide nothing.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, get_args
 
 from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.signals import how_it_ended, was_ended_from_outside
 from pytest_openclaw.types.replies import AvailabilityStatus, Fault, PytestOutcome, Reply, Verdict
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ FAILURE_TYPES: Mapping[str, str] = {
     "malformed_response": "the answer is not of the form that its API promises, or is too long",
     "context_overflow": "the prompt does not fit into the model's context, or was cut to fit",
     "cli_error": "a command line program ended without an answer",
-    "harness_error": "our own code, a validator or a guest's provider broke, or judging took too long",
+    "harness_error": "our own code, a validator or a plugin's provider broke, judging took too long, or a "
+    "signal from outside ended a program",
     "exception": "the original harness's word for anything that broke; only in rows that were read",
 }
 """The closed set of `failure_type`, and what each means; beside it stands `http_<status>`.
@@ -42,7 +44,7 @@ FAILURE_TYPES: Mapping[str, str] = {
 """
 
 BUDGET_SPENT = "budget_spent"
-UNPRICED = frozenset({"timeout", "stream_error", "malformed_response", "cli_error"})
+UNPRICED = frozenset({"timeout", "stream_error", "malformed_response", "cli_error", "harness_error"})
 """Faults after which a server may charge for what it has generated, though it did not say how much."""
 RETRYABLE_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 STATUSES: tuple[AvailabilityStatus, ...] = get_args(AvailabilityStatus)
@@ -215,8 +217,19 @@ def cli_failed(name: str, why: str, raw: str = "") -> Fault:
     return Fault(failure_type="cli_error", status="error", message=f"{name}: {why}", raw=raw)
 
 
+def program_ended(name: str, program: str, status: int | None, words: str = "", raw: str = "") -> Fault:
+    """Return the fault of a program that ended without an answer.
+
+    A signal that ends programs from outside is an error of the harness; any other end is the program's own.
+    """
+    why = f"{program} {how_it_ended(status)}{words}."
+    if was_ended_from_outside(status):
+        return replace(broke(name, why), raw=raw)
+    return cli_failed(name, why, raw)
+
+
 def broke(name: str, why: str) -> Fault:
-    """Our own code, a validator or a guest's provider broke; it says nothing about a model."""
+    """Return the fault of our own code, of a validator or plugin, or of the machine; no model caused it."""
     return Fault(failure_type="harness_error", status="error", message=f"{name}: {why}")
 
 

@@ -202,20 +202,30 @@ def test_nobody_at_the_address(seen):
 
 
 @pytest.mark.parametrize(
-    ("mode", "words"),
+    ("mode", "failure_type", "words"),
     [
-        pytest.param("silent", "exit status 3 without its JSON: Something went wrong", id="no-json"),
-        pytest.param("terminated", "ended with exit status 143 (SIGTERM) without its JSON.", id="sigterm"),
         pytest.param(
-            "fails", "OpenClaw ended with exception: Config invalid: no such key", id="its-own-error"
+            "silent", "cli_error", "exit status 3 without its JSON: Something went wrong", id="no-json"
+        ),
+        pytest.param(
+            "terminated",
+            "harness_error",
+            "ended with exit status 143 (SIGTERM) without its JSON.",
+            id="sigterm",
+        ),
+        pytest.param(
+            "fails",
+            "cli_error",
+            "OpenClaw ended with exception: Config invalid: no such key",
+            id="its-own-error",
         ),
     ],
 )
-def test_what_openclaw_itself_breaks_is_told_in_its_words(seen, mode, words):
-    """An end without an answer is a cli_error."""
+def test_what_openclaw_itself_breaks_is_told_in_its_words(seen, mode, failure_type, words):
+    """An end without an answer is a cli_error, but for one that a signal from outside caused."""
     fault = _fault(_provider(seen, "http://127.0.0.1:9/v1", mode))
 
-    assert fault.failure_type == "cli_error"
+    assert fault.failure_type == failure_type
     assert words in fault.message
 
 

@@ -250,7 +250,7 @@ def test_sigterm_ends_a_cli_and_is_not_the_models_fault(tmp_path: Path, mode: st
         fault = executor.ask("a", cli_cell()).result
 
     assert isinstance(fault, Fault)
-    assert (fault.failure_type, fault.status) == ("cli_error", "error")
+    assert (fault.failure_type, fault.status) == ("harness_error", "error")
     assert fault.message == f"claude_code_cli: the CLI {how}."
 
 

@@ -102,10 +102,12 @@ def test_calls_side_by_side_do_not_mix():
             "",
             id="only-garbage",
         ),
-        pytest.param("killed", "cli_error", "the CLI was killed by SIGKILL.", "Hel", id="killed-by-a-signal"),
+        pytest.param(
+            "killed", "harness_error", "the CLI was killed by SIGKILL.", "Hel", id="killed-by-a-signal"
+        ),
         pytest.param(
             "terminated",
-            "cli_error",
+            "harness_error",
             "the CLI ended with exit status 143 (SIGTERM).",
             "Hel",
             id="a-signal-that-it-handles",

@@ -286,7 +286,7 @@ def test_a_signal_from_outside_is_no_fault_of_the_model(environ, number, message
         fault = asyncio.run(killed(server))
 
     assert (fault.failure_type, fault.status, fault.message) == (
-        "cli_error",
+        "harness_error",
         "error",
         f"claude_code_cli: {message}",
     )

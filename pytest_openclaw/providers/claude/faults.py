@@ -99,7 +99,7 @@ def ended_without_result(stream: Stream, running: Running, asked: Asked) -> Faul
     how = how_it_ended(status)
     if status:
         words = words or (f": {shortened(stream.last_skipped)}" if stream.skipped else "")
-        return faults.cli_failed(asked.name, f"the CLI {how}{words}.", raw)
+        return faults.program_ended(asked.name, "the CLI", status, words, raw)
     if stream.heard:
         return faults.stream_broken(asked.name, f"the CLI {how} before its result line{words}", raw)
     if stream.skipped:
