@@ -1,9 +1,9 @@
 """The plugin as pytest loads it: options, hooks we offer, and the switch.
 
 Imported by every pytest session in every project. A session without benchmarks gets the options and
-nothing else; otherwise `pytest_configure` registers the parts that do the work: `Cells` where cells
-run and `Recorder` where their reports arrive; under xdist `Worker` in a worker, and in the controller
-`Distributed`.
+nothing else; otherwise `pytest_configure` composes the session and registers the parts that do the work:
+`ExecutionHooks` where cells run, `ReportingHooks` where their reports arrive, and in xdist's controller
+`Controller`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.providers import Builtin
     from pytest_openclaw.reports.brought import Report
-    from pytest_openclaw.session.reporting_hooks import Recorder
+    from pytest_openclaw.session.coordinator import Coordinator
+    from pytest_openclaw.session.reporting_hooks import ReportingHooks
     from pytest_openclaw.types.protocols import Validator
     from pytest_openclaw.types.replies import Reply
 
-RECORDER = "openclaw-recorder"
+REPORTING = "openclaw-reporting"
 MARKER = (
     "openclaw(id, prompt, …): a benchmark in Python; its test takes `reply` and runs once for each target."
 )
@@ -75,44 +76,51 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
     if not (options.is_used(config) or options.any_option_given(config)):
         return
-    from pytest_openclaw.session.execution_hooks import Cells
-    from pytest_openclaw.session.plugin_session import State
-    from pytest_openclaw.session.preflight import check_start
-    from pytest_openclaw.session.repeat_threshold import Tolerance
-    from pytest_openclaw.session.reporting_hooks import Recorder
-    from pytest_openclaw.session.run_writer import Ledger
+    from pytest_openclaw.session.composition import compose
+    from pytest_openclaw.session.execution_hooks import ExecutionHooks
 
-    state = State(config)
-    ledger = Ledger(state)
-    config.add_cleanup(ledger.discard)
-    if not state.settings.targets:
+    session = compose(config, _coordinator(config))
+    if session is None:
         return
-    config.pluginmanager.register(Cells(state, ledger), "openclaw-cells")
-    if state.is_worker:
-        from pytest_openclaw.distributed.worker import Worker
+    plugins = config.pluginmanager
+    plugins.register(ExecutionHooks(session), "openclaw-execution")
+    if session.coordinator.given:
+        return
+    from pytest_openclaw.session.repeat_threshold import RepeatThreshold
+    from pytest_openclaw.session.reporting_hooks import ReportingHooks
 
-        config.pluginmanager.register(Worker(state), "openclaw-worker")
-        return
-    if state.settings.dry_run:
+    if session.settings.dry_run:
         from pytest_openclaw.session.dry_run import DryRun
 
-        config.pluginmanager.register(DryRun(state), "openclaw-dry-run")
-    if state.settings.dry_run or not state.calls_nobody:
-        check_start(state)
-    config.pluginmanager.register(Recorder(state, ledger), RECORDER)
-    config.pluginmanager.register(Tolerance(), "openclaw-tolerance")
+        plugins.register(DryRun(session.settings, session.providers), "openclaw-dry-run")
+    plugins.register(ReportingHooks(session), REPORTING)
+    plugins.register(RepeatThreshold(), "openclaw-repeat-threshold")
+
+
+def _coordinator(config: pytest.Config) -> Coordinator:
+    """Return what gives this process its items: the controller of an xdist worker, or the process itself."""
+    from pytest_openclaw.session.coordinator import INPUT, Alone
+
+    given = getattr(config, "workerinput", {}).get(INPUT)
+    if given is None:
+        return Alone()
+    from pytest_openclaw.distributed.worker import UnderController
+
+    return UnderController(given)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Lead xdist's workers, if there are any; not sooner, because xdist may be configured after us."""
     plugins = session.config.pluginmanager
-    recorder: Recorder | None = plugins.get_plugin(RECORDER)
-    if recorder and plugins.hasplugin("dsession"):
-        from pytest_openclaw.distributed.controller import Distributed
-        from pytest_openclaw.session.messages import DISTRIBUTED
+    reporting: ReportingHooks | None = plugins.get_plugin(REPORTING)
+    if reporting and plugins.hasplugin("dsession"):
+        from pytest_openclaw.distributed.controller import Controller
+        from pytest_openclaw.distributed.worker_protocol import CONTROLLER
 
-        plugins.register(Distributed(recorder.state, recorder.ledger), DISTRIBUTED)
+        controller = Controller(reporting.session)
+        reporting.take_last = controller.take_last
+        plugins.register(controller, CONTROLLER)
 
 
 @pytest.fixture

@@ -1,25 +1,20 @@
-"""The hooks of xdist's controller: what workers are told, who gets which cell, when the run begins."""
+"""The hooks of xdist's controller: what workers receive, which of them runs a cell, when the run starts."""
 
 from __future__ import annotations
 
-import contextlib
-import re
-from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from xdist.scheduler import LoadScheduling
 
-from pytest_openclaw.distributed.messages import WorkerEnd, WorkerReport
+from pytest_openclaw.distributed.messages import Decided, Spent, Stop, WorkerEnd, WorkerReport
 from pytest_openclaw.distributed.scheduling import CellScheduling, FittingScheduling, in_scopes
-from pytest_openclaw.distributed.worker_protocol import Crew, distributes_freely, has_own_scheduler
+from pytest_openclaw.distributed.worker_protocol import Workers, distributes_freely, has_own_scheduler
 from pytest_openclaw.options import SUITE_NAME
-from pytest_openclaw.session.messages import DECIDED, PAYLOAD, SPENT, STOP
-from pytest_openclaw.session.plugin_session import suite_name
-from pytest_openclaw.stored.resume import IS_ANOTHER
+from pytest_openclaw.session.coordinator import INPUT
+from pytest_openclaw.types.payloads import PAYLOAD
 from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.targets import CellKey
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,72 +24,61 @@ if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.session.plugin_session import State
-    from pytest_openclaw.session.run_writer import Ledger
+    from pytest_openclaw.session.plugin_session import PluginSession
     from pytest_openclaw.types.payloads import ReportPayload
-    from pytest_openclaw.types.targets import Target
+    from pytest_openclaw.types.targets import CellKey
 
 
-SUITE_CELL = re.compile(r"[^\[]*\[(?P<label>.*)\](?:-r(?P<repeat>[0-9]+))?(?:@[^]]*)?\Z", re.DOTALL)
-"""The id of a suite's cell: `P1[label]-r2`, and a group of xdist's; a label may hold brackets itself."""
-
-
-class Distributed:
+class Controller:
     """Registered in xdist's controller."""
 
-    def __init__(self, state: State, ledger: Ledger) -> None:
-        self._state = state
-        self._ledger = ledger
-        self._crew = Crew(state, ledger)
+    def __init__(self, session: PluginSession) -> None:
+        self._session = session
+        self._writer = session.writer
+        self._workers = Workers(session)
         self._nodes: list[WorkerController] = []
-        self._n_out: dict[WorkerController, int] = {}
-        self._told_by: dict[str, WorkerController] = {}
+        self._n_unreported: dict[WorkerController, int] = {}
+        self._reported_by: dict[str, WorkerController] = {}
         self._stops = False
         self._spent_usd: dict[str, float] = {}
-        self._decided: list[JsonObject] = []
-        ledger.tell = self._tell_decided
-        self._labels: dict[str, Target] = {}
+        self._decided: list[Decided] = []
+        self._keys: dict[str, CellKey] = {}
+        session.writer.on_decision = self._publish
 
     def pytest_configure_node(self, node: WorkerController) -> None:
-        """Hand over what was decided once: the targets, the folder where the workers meet, their shares."""
+        """Give a worker what was decided once: the targets, the folder of the run, its share."""
         self._nodes.append(node)
-        node.workerinput["openclaw"] = {
-            "targets": [target.label for target in self._state.settings.targets],
-            "shared_dir": str(self._state.shared_path),
-            "resumed": self._state.resumption.for_workers(),
-            **self._crew.hand_over(node),
-        }
+        node.workerinput[INPUT] = vars(self._workers.input_of(node))
 
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Producer) -> Scheduling | None:
-        """Keep an endpoint within its limit over all workers, unless the user chose how to distribute.
+        """Keep a endpoint within its limit over all workers, unless the user chose how to distribute.
 
         Where they did, the workers keep it together as they ask.
         """
         if distributes_freely(config):
             mended = None if has_own_scheduler(config) else in_scopes(config.getvalue("dist"))
             return mended(config, log) if mended else None
-        for_cells = CellScheduling(config, log, self._deal, self._crew.number_of, self._told_by)
-        return FittingScheduling(LoadScheduling(config, log), for_cells, self._is_cell)
+        for_cells = CellScheduling(config, log, self._assign, self._workers.number_of, self._reported_by)
+        return FittingScheduling(LoadScheduling(config, log), for_cells, self._keys.__contains__)
 
-    def _deal(self, nodeid: str) -> int | None:
-        place = self._place_of(nodeid)
-        if place is None:
+    def _assign(self, nodeid: str) -> int | None:
+        """Return the number of the worker that runs a cell; None for an item that is no cell."""
+        if (key := self._keys.get(nodeid)) is None:
             return None
-        replays = self._state.resumption.replays
-        return self._crew.deal(place[0].provider, is_kept=bool(replays) and self._key_of(nodeid) in replays)
+        return self._workers.deal(key.target.provider, is_kept=key in self._session.kept)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Say on a cell's report where it was asked; let the recorder see a cell's first row alone."""
+        """Read a cell's payload, and keep it on its first report alone."""
         if (text := vars(report).get(PAYLOAD)) is None:
             return
         node = vars(report)["node"]
         message = WorkerReport.from_text(text)
-        self._n_out[node] = message.n_unreported
-        self._hear_spent(node, message.spent_usd)
-        setattr(report, PAYLOAD, replace(message.payload, host=self._crew.host_of(node)))
-        # A cell that was told of by a worker that died may be run again by another one.
-        if self._told_by.setdefault(report.nodeid, node) is not node:
+        self._n_unreported[node] = message.n_unreported
+        self._count_spent(node, message.spent_usd)
+        setattr(report, PAYLOAD, replace(message.payload, host=self._workers.host_of(node)))
+        # A cell that a worker reported before it died may be run again by another one.
+        if self._reported_by.setdefault(report.nodeid, node) is not node:
             del vars(report)[PAYLOAD]
 
     def pytest_runtest_logfinish(self) -> None:
@@ -110,170 +94,97 @@ class Distributed:
     def _stop(self, *, at_once: bool) -> None:
         self._stops = True
         for node in self._nodes:
-            self._command(node, STOP, at_once=at_once)
+            self._workers.send(node, Stop(at_once=at_once))
 
-    def _tell_decided(self, decision: JsonObject) -> None:
-        """Tell all workers what was decided on a target's repeats: they wait for it."""
-        self._decided.append(decision)
+    def _publish(self, decision: JsonObject) -> None:
+        """Send all workers what was decided on a target's repeats: they wait for it."""
+        command = Decided(**decision)
+        self._decided.append(command)
         for node in self._nodes:
-            self._command(node, DECIDED, **decision)
+            self._workers.send(node, command)
 
-    def _hear_spent(self, node: WorkerController, usd: float | None) -> None:
-        """Take what a worker's machine has spent so far, and tell it to all other machines."""
+    def _count_spent(self, node: WorkerController, usd: float | None) -> None:
+        """Take what a worker's machine has spent so far, and send it to all other machines."""
         if usd is None:
             return
-        machine, budget = self._crew.elsewhere(node), self._state.budget
+        machine, budget = self._workers.elsewhere(node), self._session.budget
         if machine is not None:
             if usd <= self._spent_usd.get(machine, 0.0):
                 return
             self._spent_usd[machine] = usd
-            # Whoever asks on this machine reads it there.
+            # The processes of this machine read it there.
             budget.hear(sum(self._spent_usd.values()))
         for other in self._nodes:
-            place = self._crew.elsewhere(other)
+            place = self._workers.elsewhere(other)
             if place is not None and place != machine:
                 elsewhere_usd = budget.spent_usd - self._spent_usd.get(place, 0.0)
-                self._command(other, SPENT, elsewhere_usd=elsewhere_usd)
+                self._workers.send(other, Spent(elsewhere_usd=elsewhere_usd))
 
-    def _command(self, node: WorkerController, name: str, **told: Any) -> None:
-        # One that was not started yet has no channel.
-        if hasattr(node, "channel") and not hasattr(node, "workeroutput"):
-            with contextlib.suppress(OSError):  # it has died
-                node.sendcommand(name, **told)
-
-    def take_what_is_left(self) -> int:
+    def take_last(self) -> int:
         """Record the rows that have come and that xdist did not look at any more.
 
         Returns:
             How many calls of workers may have no row.
         """
         while not self._dsession.queue.empty():
-            event, told = self._dsession.queue.get()
-            if event == "testreport" and PAYLOAD in vars(told["rep"]):
-                self._take_late(told["rep"], told["node"])
-        return sum(map(self._take_last, self._nodes))
+            name, event = self._dsession.queue.get()
+            if name == "testreport" and PAYLOAD in vars(event["rep"]):
+                self._take_late(event["rep"], event["node"])
+        return sum(map(self._take_end, self._nodes))
 
     def _take_late(self, report: pytest.TestReport, node: WorkerController) -> None:
         vars(report)["node"] = node
         self.pytest_runtest_logreport(report)
         payload: ReportPayload | None = vars(report).get(PAYLOAD)
         if payload and isinstance(payload.outcome, Record):
-            self._ledger.keep([replace(payload, outcome=replace(payload.outcome, reported=False))])
+            self._writer.keep([replace(payload, outcome=replace(payload.outcome, reported=False))])
         elif payload:
-            self._ledger.take(report, payload)
+            self._writer.take(report, payload)
 
-    def _take_last(self, node: WorkerController) -> int:
-        """Record what a worker told at its end; return how many of its calls may have no row."""
+    def _take_end(self, node: WorkerController) -> int:
+        """Record a worker's last message; return how many of its calls may have no row."""
         last = getattr(node, "workeroutput", {}).get(PAYLOAD)
-        if last is None:  # it died: what it had told last, and the cell that it had in hand
-            return self._n_out.get(node, self._most_out(node)) + 1
+        if last is None:  # it died: what it had reported last, and the cell that it had in hand
+            return self._n_unreported.get(node, self._most_out(node)) + 1
         end = WorkerEnd.from_text(last)
-        self._hear_spent(node, end.spent_usd)
-        host = self._crew.host_of(node)
-        self._ledger.keep(replace(payload, host=host) for payload in end.unreported)
+        self._count_spent(node, end.spent_usd)
+        host = self._workers.host_of(node)
+        self._writer.keep(replace(payload, host=host) for payload in end.unreported)
         return end.n_lost
 
     def _most_out(self, node: WorkerController) -> int:
-        """Calls that a worker may have out before it tells of any."""
+        """Upper bound of the unreported calls of a worker that has sent no report."""
         from pytest_openclaw.asking.executor import ahead_of
 
-        shares = self._crew.shares_of(node).items()
-        endpoints = {self._state.providers[name].endpoint: share for name, share in shares if share}
+        shares = self._workers.shares_of(node).items()
+        endpoints = {self._session.providers[name].endpoint: share for name, share in shares if share}
         return sum(map(ahead_of, endpoints.values()))
 
     @property
     def _dsession(self) -> Any:
-        return self._state.config.pluginmanager.get_plugin("dsession")
-
-    def _is_cell(self, nodeid: str) -> bool:
-        return self._place_of(nodeid) is not None
+        return self._session.config.pluginmanager.get_plugin("dsession")
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Stop for a malformed suite before anybody is called, as pytest does; xdist would ask the others."""
-        if report.failed and IS_ANOTHER in report.longreprtext:
-            # A Python benchmark, whose definition a worker alone can read.
-            raise pytest.UsageError(report.longreprtext)
-        option, name = self._state.config.option, report.nodeid.rpartition("/")[2]
+        """Stop for a malformed suite before any call, as pytest does; xdist would run the others."""
+        option, name = self._session.config.option, report.nodeid.rpartition("/")[2]
         if report.failed and SUITE_NAME.match(name) and not option.continue_on_collection_errors:
             self._dsession.shouldstop = "error during collection"
 
     def pytest_xdist_node_collection_finished(self, node: WorkerController, ids: Sequence[str]) -> None:
-        """Hear where a worker is; begin the run, as soon as the first one tells what is selected."""
-        self._crew.hear(node)
-        ledger = self._ledger
-        if ledger.run is None and not self._state.calls_nobody:
-            self._begin(ids)
-        if ledger.run is not None and (host := self._crew.host_of(node)):
-            ledger.run.meet(host, self._crew.facts_of(node))
-        # What was decided before it could hear: it has come in place of another, or the run is resumed.
-        for decision in self._decided:
-            self._command(node, DECIDED, **decision)
-
-    def _begin(self, ids: Sequence[str]) -> None:
-        state = self._state
-        places = {nodeid: place for nodeid in ids if (place := self._place_of(nodeid)) is not None}
-        if places and state.config.getvalue("dist") == "each":
+        """Read what a worker has selected; start the run with the first one's."""
+        selection = self._workers.receive(node)
+        self._keys.update((nodeid, key) for nodeid, key in zip(ids, selection.keys, strict=True) if key)
+        if self._keys and self._session.config.getvalue("dist") == "each":
             raise pytest.UsageError(
                 "--dist=each would ask every cell once a worker, but a run has one row a cell. "
                 "Leave it out; to measure on several machines, start a run on each, then: "
                 "pytest-openclaw merge RUN… --into RUN"
             )
-        definitions = self._definitions(ids)
-        keys = {nodeid: key for nodeid in places if (key := self._key_of(nodeid)) is not None}
-        numbered = {(prompt["suite"], prompt["id"]) for prompt in definitions if prompt.get("repeat")}
-        anyway = [nodeid for nodeid, key in keys.items() if (key.suite, key.prompt_id) in numbered]
-        anyway += [nodeid for nodeid, (_, _, is_anyway) in self._crew.benchmarks.items() if is_anyway]
-        self._ledger.begin_with(
-            Counter(places[nodeid] for nodeid in ids if nodeid in places),
-            definitions,
-            keys.values(),
-            has_python=False,
-            anyway=Counter(places[nodeid] for nodeid in anyway),
-        )
-
-    def _place_of(self, nodeid: str) -> tuple[Target, int] | None:
-        """Return the target and the repeat that an id tells; None if it is of no cell."""
-        name, _, cell = nodeid.partition("::")
-        if SUITE_NAME.match(name.rpartition("/")[2]):
-            found = SUITE_CELL.match(cell)
-            target = self._by_label.get(found["label"]) if found else None
-            return (target, int(found["repeat"] or 1)) if found and target else None
-        if (told := self._crew.benchmarks.get(nodeid)) is None:
-            return None
-        return self._by_label[told[0]], told[1]
-
-    @property
-    def _by_label(self) -> dict[str, Target]:
-        if not self._labels:
-            self._labels = {target.label: target for target in self._state.settings.targets}
-        return self._labels
-
-    def _definitions(self, ids: Sequence[str]) -> list[JsonObject]:
-        """Read the selected prompts from their suites; those of Python benchmarks come with their rows."""
-        from pytest_openclaw.core.errors import SuiteError
-        from pytest_openclaw.suites import definition
-
-        # A folder's name may hold brackets too.
-        places = [nodeid.partition("::") for nodeid in ids]
-        wanted = {(name, cell.partition("[")[0]) for name, _, cell in places}
-        definitions = []
-        for name in dict.fromkeys(name for name, _, _ in places):
-            path = self._state.config.rootpath / name
-            if not SUITE_NAME.match(path.name):
-                continue
-            try:
-                prompts = self._state.load_suite(path).prompts
-            except SuiteError as error:
-                # The workers could read it: they see conftest files that a controller never loads.
-                mend = "Under xdist, validators and providers come from the root conftest.py or a plugin."
-                raise pytest.UsageError(f"{error}\n{mend}") from None
-            definitions += [definition(prompt) for prompt in prompts if (name, prompt.id) in wanted]
-        return definitions
-
-    def _key_of(self, nodeid: str) -> CellKey | None:
-        """Return the cell of a suite; an id of a Python benchmark does not tell its prompt."""
-        name, _, cell = nodeid.partition("::")
-        path = self._state.config.rootpath / name
-        if not SUITE_NAME.match(path.name) or (place := self._place_of(nodeid)) is None:
-            return None
-        return CellKey(suite_name(self._state.config, path), cell.partition("[")[0], *place)
+        writer = self._writer
+        if self._session.sends:
+            writer.begin(selection)
+        if writer.run is not None and (host := self._workers.host_of(node)):
+            writer.run.meet(host, self._workers.facts_of(node))
+        # Decided before it could receive: it has come in place of another, or the run is resumed.
+        for decision in self._decided:
+            self._workers.send(node, decision)

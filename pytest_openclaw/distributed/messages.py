@@ -1,15 +1,66 @@
-"""What a worker sends to the controller; each message is one text, which xdist carries six times as fast."""
+"""What workers and their controller send each other, after `WorkerInput`.
+
+Each message is one text: xdist carries a text in a sixth of the time that a nested dict takes. A worker sends
+its `Handshake` on its line, a `WorkerReport` on each report of a cell, and at last `WorkerEnd` as xdist's
+`workeroutput`. The controller sends commands on the line.
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.types.payloads import ReportPayload
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from pytest_openclaw.core.json_types import JsonObject
+
+# --- from a worker ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostFacts:
+    """Where a worker is, which may be another machine than the controller's.
+
+    Attributes:
+        machine: distinguishes it from all others.
+        inventory: what it is, as in `inventory.json`.
+        providers: what shapes a request there, by provider; addresses, never a key.
+        reaches: endpoint and limit as seen from there, by provider.
+        suites: the digest of each suite that the worker has read.
+    """
+
+    machine: str
+    inventory: JsonObject
+    providers: Mapping[str, JsonObject]
+    reaches: Mapping[str, JsonObject]
+    suites: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Handshake:
+    """The first message of a worker, before xdist sends what it has collected.
+
+    Attributes:
+        selection: the text of `Selection.to_json`; all workers of a session send the same.
+        host: None from a worker that sees what its controller sees.
+    """
+
+    selection: str
+    host: HostFacts | None = None
+
+    def to_text(self) -> str:
+        """Return the message for the line."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_text(cls, text: str) -> Handshake:
+        """Return the message of which `to_text` made this text."""
+        plain = json.loads(text)
+        return cls(selection=plain["selection"], host=plain["host"] and HostFacts(**plain["host"]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +77,7 @@ class WorkerReport:
     spent_usd: float | None = None
 
     def to_text(self) -> str:
-        """Return the message for the wire."""
+        """Return the message for xdist."""
         return json.dumps(
             {"n_unreported": self.n_unreported, "spent_usd": self.spent_usd, **self.payload.to_json()}
         )
@@ -57,7 +108,7 @@ class WorkerEnd:
     spent_usd: float | None = None
 
     def to_text(self) -> str:
-        """Return the message for the wire."""
+        """Return the message for xdist."""
         return json.dumps(
             {
                 "unreported": [payload.to_json() for payload in self.unreported],
@@ -72,3 +123,51 @@ class WorkerEnd:
         plain = json.loads(text)
         unreported = [ReportPayload.from_json(payload) for payload in plain["unreported"]]
         return cls(unreported=unreported, n_lost=plain["n_lost"], spent_usd=plain["spent_usd"])
+
+
+# --- from the controller ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shares:
+    """The requests that the worker may have in flight, by provider."""
+
+    by_provider: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stop:
+    """Run no further item; if `at_once`, end the one under way."""
+
+    at_once: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decided:
+    """What follows from a repeat of a target, see `early_stopping.Decision`."""
+
+    target: str
+    repeat: int
+    ends: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """What all other machines together have spent."""
+
+    elsewhere_usd: float
+
+
+Command = Shares | Stop | Decided | Spent
+_COMMANDS: dict[str, type[Command]] = {kind.__name__: kind for kind in (Shares, Stop, Decided, Spent)}
+
+
+def command_to_text(command: Command) -> str:
+    """Return a command for the line."""
+    return json.dumps([type(command).__name__, asdict(command)])
+
+
+def command_from_text(text: str) -> Command:
+    """Return the command of which `command_to_text` made this text."""
+    name, fields = json.loads(text)
+    return _COMMANDS[name](**fields)

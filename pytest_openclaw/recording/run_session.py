@@ -40,10 +40,9 @@ class Plan:
 
     Attributes:
         n_selected: cells by target, targets in their order.
-        prompts: the definition of every selected prompt, as far as it stands in a suite file.
+        prompts: the definition of every selected prompt.
         providers: what shapes a request, by provider.
-        cells: the selected ones, as far as their prompts are known.
-        has_python: whether `prompts` and `cells` hold the Python benchmarks too.
+        cells: the selected ones.
         by_repeat: cells by target and repeat; empty if each is its prompt's only one.
         anyway: those among `by_repeat` whose prompt says itself how often it is asked.
     """
@@ -52,7 +51,6 @@ class Plan:
     prompts: tuple[JsonObject, ...]
     providers: Mapping[str, JsonObject]
     cells: frozenset[CellKey] = frozenset()
-    has_python: bool = False
     by_repeat: Mapping[tuple[Target, int], int] = field(default_factory=dict)
     anyway: Mapping[tuple[Target, int], int] = field(default_factory=dict)
 
@@ -157,12 +155,6 @@ class RunSession:
             self.directory.append(row | self.guests.look_at(row))
             self.records.append(bare)
         self._surroundings.take(record.target, payload)
-        if (prompt := payload.prompt) and prompt not in self._prompts:
-            # In a resumed run its tags may be others than before.
-            same = (prompt["suite"], prompt["id"])
-            self._prompts = [known for known in self._prompts if (known["suite"], known["id"]) != same]
-            self._prompts.append(prompt)
-            self._write_config()
         self._decide(self._settling.take(bare))
 
     def meet(self, host: str, facts: JsonObject) -> None:

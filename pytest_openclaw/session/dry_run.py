@@ -6,17 +6,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_openclaw.session.items import cell_of
+from pytest_openclaw.session.cell_runs import run_of
 
 if TYPE_CHECKING:
-    from pytest_openclaw.session.plugin_session import State
+    from collections.abc import Mapping
+
+    from pytest_openclaw.types.protocols import Provider
+    from pytest_openclaw.types.settings import Settings
 
 
 class DryRun:
     """Registered in a session that only tells what a run would do."""
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    def __init__(self, settings: Settings, providers: Mapping[str, Provider]) -> None:
+        self._settings = settings
+        self._providers = providers
         self._lines: list[str] = []
 
     @pytest.hookimpl(tryfirst=True)
@@ -27,11 +31,11 @@ class DryRun:
 
         if session.testsfailed:  # a suite that cannot be read, which pytest tells
             return True
-        selected = (cell_of(item) for item in session.items if item.get_closest_marker("skip") is None)
-        cells = [cell for cell in selected if cell is not None and not self._state.is_kept(cell)]
+        selected = (run_of(item) for item in session.items if item.get_closest_marker("skip") is None)
+        cells = [run.cell for run in selected if run is not None]
         self._lines = ["nothing: no cell is selected, or each has its answer"]
         if cells:
-            self._lines = render_forecast(forecast(cells, self._state.providers, self._state.settings))
+            self._lines = render_forecast(forecast(cells, self._providers, self._settings))
         return True
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,4 +1,4 @@
-"""The hooks of the process that runs cells: collecting, selecting, reporting."""
+"""The hooks of the process that runs cells: collecting, selecting, sending, reporting."""
 
 from __future__ import annotations
 
@@ -6,127 +6,149 @@ from collections import Counter, deque
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_openclaw import options
 from pytest_openclaw.core import signals
-from pytest_openclaw.session import items, report_payload
-from pytest_openclaw.session.messages import DECIDED, PAYLOAD, SPENT, STOP
-from pytest_openclaw.session.plugin_session import STATE
-from pytest_openclaw.session.python_benchmarks import assert_answered, parametrize_reply
-from pytest_openclaw.session.repeat_threshold import defer, expectation_of
-from pytest_openclaw.session.report_texts import make_printable, make_warning_printable
+from pytest_openclaw.session.cell_runs import KEPT, RUN, CellRun, KeptCell, cell_of, run_of
+from pytest_openclaw.session.items import KeptFunction, SuiteFile
+from pytest_openclaw.session.python_benchmarks import BenchmarkRun, benchmark_cell, parametrize_reply
+from pytest_openclaw.session.repeat_threshold import defer, passed_strictly
+from pytest_openclaw.session.report_texts import make_printable, make_warning_printable, redact
+from pytest_openclaw.session.suite_files import cells_of
 from pytest_openclaw.suites.keywords import base_id
+from pytest_openclaw.types.payloads import PAYLOAD, LeftOut, ReportPayload
 
 if TYPE_CHECKING:
     import warnings
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Generator, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pytest_openclaw.session.plugin_session import State
-    from pytest_openclaw.session.run_writer import Ledger
-    from pytest_openclaw.types.payloads import ReportPayload
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.judging.cell_result import CellResult
+    from pytest_openclaw.session.plugin_session import PluginSession
     from pytest_openclaw.types.prompts import Cell
+    from pytest_openclaw.types.protocols import Provider
     from pytest_openclaw.types.targets import CellKey, Target
 
-LAST_OF_TARGET = pytest.StashKey[bool]()
 IN_CALL = pytest.StashKey[bool]()
 FAILED_SUBTEST = pytest.StashKey[pytest.CallInfo[None]]()
 
 
-class Cells:
+class ExecutionHooks:
     """Registered in a plain session and in every xdist worker."""
 
-    def __init__(self, state: State, ledger: Ledger) -> None:
-        self._state = state
-        self._ledger = ledger
+    def __init__(self, session: PluginSession) -> None:
+        self._session = session
+        self._parts = session.cell_parts
+        self._connection = session.cell_parts.connection
+        self._repeats = session.cell_parts.repeats
+        self._coordinator = session.coordinator
+        self._pytest_session: pytest.Session | None = None
         self._left: Counter[Target] = Counter()
         self._given: deque[int] = deque()
         self._cells: list[Cell | None] = []
         self._planned = False
         self._has_rows: set[Target] = set()
-        self._begun: set[str] = set()
-        state.config.stash[STATE] = state
+        self._started: set[str] = set()
+        self._in_hand: CellResult | None = None
+
+    # --- collecting ---
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-        """Collect a prompt file that stands in a folder of suites or is named."""
-        if not options.SUITE_NAME.match(file_path.name) or not self._state.holds_suite(file_path):
+        """Collect a prompt file that is in a folder of suites or is named."""
+        if not options.SUITE_NAME.match(file_path.name) or not self._session.suites.is_suite(file_path):
             return None
-        return items.SuiteFile.from_parent(parent, path=file_path)
+        return SuiteFile.from_parent(parent, path=file_path, read=self._read_suite)
+
+    def _read_suite(self, path: Path) -> list[CellRun | KeptCell]:
+        suites = self._session.suites
+        suite = suites.load(path)
+        cells = cells_of(suite.prompts, self._session.settings) if suites.is_selected(path, suite) else []
+        if cells:
+            self._get_ready()
+        return [self._kept(cell) or CellRun(cell, self._parts) for cell in cells]
+
+    def _kept(self, cell: Cell) -> KeptCell | None:
+        replay = self._session.kept.get(cell.key)
+        return KeptCell(cell=cell, replay=replay, parts=self._parts) if replay else None
+
+    def _get_ready(self) -> None:
+        """Start what takes a moment to start, while pytest continues to collect."""
+        given = self._coordinator.given
+        if self._session.sends and (given is None or given.shares is not None):
+            self._connection.client.start()
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Parametrize a Python benchmark over the targets."""
-        parametrize_reply(metafunc, self._state)
+        if parametrize_reply(metafunc, self._session.suites, self._session.settings):
+            self._get_ready()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None, object, object]:
         """Put cells endpoint by endpoint, and let an id in `-k` mean its prompt alone."""
-        order_by_endpoint(self._state, items)
+        items[:] = [self._with_cell(item) for item in items]
+        order_by_endpoint(self._session.providers, items)
         name_prompts(items)
         with exact_ids(config, items):
             return (yield)
 
+    def _with_cell(self, item: pytest.Item) -> pytest.Item:
+        """Give a Python benchmark its cell; one that is kept becomes an item that repeats the verdict."""
+        if not isinstance(item, pytest.Function) or (cell := benchmark_cell(item)) is None:
+            return item
+        if kept := self._kept(cell):
+            return KeptFunction.of(item, kept)
+        item.stash[RUN] = BenchmarkRun(cell, self._parts)
+        return item
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Say what is selected, before xdist sends what a worker has collected."""
+        self._cells = [cell_of(item) for item in session.items]
+        own = self._session
+        self._coordinator.collected(
+            self._cells, own.settings, own.providers, own.shared_dir, own.suites.files
+        )
+
+    # --- running ---
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Ask ahead: all cells of a plain session, and in a worker those that it is given."""
-        state = self._state
-        if state.calls_nobody or (
+        """Send cells ahead: all of a plain session, and in a worker those that it is given."""
+        if not self._session.sends or (
             session.testsfailed and not session.config.option.continue_on_collection_errors
         ):
             return
-        self._cells = [items.cell_of(item) for item in session.items]
         if not any(self._cells):
             return
-        if state.settings.until_conclusive:
-            state.repeats.plan(filter(None, self._cells))
-        if state.handed_over is None:
-            self._given.extend(range(len(session.items)))
-            self._take_given(session)
-        else:
-            self._hear_commands(session)
+        self._pytest_session = session
+        if self._session.settings.until_conclusive:
+            self._repeats.plan(filter(None, self._cells))
+        self._coordinator.begin(session, self)
+        self._take_given(session)
 
-    def _hear_commands(self, session: pytest.Session) -> None:
-        """Listen to the controller: a worker asks for nothing that another may be given, or be told to."""
-        handed_over = self._state.handed_over
-        asks_ahead = handed_over is not None and not handed_over["gives_back"]
-        # xdist offers no hook for this: tests/unit/distributed/test_xdist.py checks what is used here.
-        plugins = session.config.pluginmanager.get_plugins()
-        fitting = (p for p in plugins if hasattr(p, "handle_command") and hasattr(p, "torun"))
-        interactor: Any = next(fitting, None)
-        assert interactor is not None, "this pytest-xdist tells its workers in another way; install 3.8"
-        handle: Callable[[Any], None] = interactor.handle_command
+    def give(self, indices: Sequence[int]) -> None:
+        """Add items to those that this process runs; the thread of the tests sends their cells."""
+        self._given.extend(indices)
 
-        def listen(command: Any) -> None:
-            # In a thread of xdist's; the items are asked in the test's.
-            if not isinstance(command, tuple):
-                # The end of the line: the controller has died, and nobody would hear of an answer.
-                self._stop(session, at_once=True)
-                handle(command)
-                return
-            name, told = command
-            if name == STOP:
-                self._stop(session, at_once=told["at_once"])
-                return
-            if name == DECIDED:
-                self._state.repeats.hear(told)
-                return
-            if name == SPENT:
-                self._state.budget.hear(told["elsewhere_usd"])
-                return
-            if name == "runtests" and asks_ahead:
-                self._given.extend(told["indices"])
-            handle(command)
+    def decide(self, decision: JsonObject) -> None:
+        """Take a decision on the repeats of a target."""
+        self._repeats.hear(decision)
 
-        interactor.handle_command = listen
+    def count_elsewhere(self, usd: float) -> None:
+        """Take what all other machines together have spent."""
+        self._session.budget.hear(usd)
 
-    def _stop(self, session: pytest.Session, *, at_once: bool) -> None:
+    def stop(self, *, at_once: bool) -> None:
         """Run none of the tests that are left, and end the one under way too if it is to be at once."""
-        session.shouldstop = "the session is stopping"
-        self._state.stop_asking_ahead()
+        assert self._pytest_session is not None, "the session runs items"
+        self._pytest_session.shouldstop = "the session is stopping"
+        self._connection.stop_ahead()
         if at_once and not signals.is_ending():
             signals.interrupt_main_thread()
 
@@ -136,74 +158,62 @@ class Cells:
             # Not sooner: a worker elsewhere knows its share when it is given something.
             self._planned = True
             pairs = zip(session.items, self._cells, strict=True)
-            plan = ((item.nodeid, cell) for item, cell in pairs if cell is not None)
-            self._state.executor.plan(plan)
+            self._connection.client.plan((item.nodeid, cell) for item, cell in pairs if cell is not None)
         while self._given:
-            index = self._given.popleft()
-            item, cell = session.items[index], self._cells[index]
-            if cell is not None and not self._state.is_kept(cell):
-                self._left[cell.target] += 1
-                if report_payload.may_ask_ahead(item):
+            item = session.items[self._given.popleft()]
+            if (run := run_of(item)) is not None:
+                self._left[run.cell.target] += 1
+                if may_send_ahead(item):
                     tokens.append(item.nodeid)
         if tokens:
-            self._state.executor.expect(tokens)
+            self._connection.client.expect(tokens)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         """Note where a target ends, for the snapshot after it; keep no reply longer than its item runs."""
         self._take_given(item.session)
-        if (cell := items.cell_of(item)) is not None:
-            self._begun.add(item.nodeid)
-            if not self._state.is_kept(cell):
-                self._begin_repeat(item, cell)
-                self._left[cell.target] -= 1
-                item.stash[LAST_OF_TARGET] = self._left[cell.target] <= 0
+        if cell_of(item) is not None:
+            self._started.add(item.nodeid)
+        run = run_of(item)
+        if run is None:
+            return (yield)
+        self._begin_repeat(item, run.cell)
+        self._left[run.cell.target] -= 1
+        run.is_last = self._left[run.cell.target] <= 0
         try:
             return (yield)
         except (KeyboardInterrupt, pytest.exit.Exception):
-            self._state.in_hand = report_payload.in_hand(item)
+            self._in_hand = run.result_in_hand()
             raise
         finally:
-            report_payload.forget(item)
+            run.result = None  # pytest keeps every item to the end, and an answer may have megabytes
 
     def _begin_repeat(self, item: pytest.Item, cell: Cell) -> None:
-        """Let the cell's repeat be asked ahead, once it is decided that there is one."""
-        state, session = self._state, item.session
-        if cell.repeat == 1 or not state.settings.until_conclusive or state.calls_nobody:
+        """Let the cell's repeat be sent ahead, once it is decided that there is one."""
+        session = item.session
+        if cell.repeat == 1 or not self._session.settings.until_conclusive or not self._session.sends:
             return
         if cell.is_asked_anyway:
             return
-        if state.handed_over is not None and state.handed_over["others"] == "own_parts":
+        if self._coordinator.decides_repeats:
             # Every worker runs its cells in their common order, so what this one waits for comes before it.
-            state.repeats.await_turn(cell, lambda: bool(session.shouldstop or session.shouldfail))
-        elif state.repeats.permit(cell) == "wait":
-            state.repeats.go_on(cell)
-        state.executor.feed()
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Set up nothing for a Python benchmark whose verdict is kept: its test is not run again."""
-        if isinstance(item, pytest.Function) and items.kept_of(item):
-            item.funcargs.update(dict.fromkeys(item.fixturenames))
+            self._repeats.await_turn(cell, lambda: bool(session.shouldstop or session.shouldfail))
+        elif self._repeats.permit(cell) == "wait":
+            self._repeats.go_on(cell)
+        self._connection.client.feed()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Fail a cell whose answer is empty or refused, whatever a Python benchmark would assert.
-
-        The verdict of a kept cell is repeated.
-        """
-        items.replay(item)
-        assert_answered(item)
+        """Fail a Python benchmark whose answer is empty or refused, whatever it would assert."""
+        if run := run_of(item):
+            run.before_test()
         item.stash[IN_CALL] = True
         try:
             return (yield)
         finally:
             del item.stash[IN_CALL]
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool | None:
-        """Take a kept Python benchmark for run."""
-        return True if items.kept_of(pyfuncitem) else None
+    # --- reporting ---
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -211,8 +221,7 @@ class Cells:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Put the cell's row on its report, so that it travels from worker to controller."""
         report = yield
-        cell = items.cell_of(item)
-        if cell is None:
+        if cell_of(item) is None:
             return report
         if IN_CALL in item.stash:  # the report of a subtest, which pytest makes before the test has ended
             if report.failed:
@@ -223,75 +232,69 @@ class Cells:
             call = item.stash.get(FAILED_SUBTEST, call)
         # A cell has one row, whichever phase ends it.
         if call.when == "call" or (call.when == "setup" and call.excinfo is not None):
-            payload = self._payload(item, call, report, cell)
-            if self._state.config.getoption("xmlpath", None):
-                from pytest_openclaw.reports.junit import cell_properties
-
-                item.user_properties.extend(cell_properties(payload.outcome))
-            setattr(report, PAYLOAD, payload)
-            if cell.prompt.min_passes is not None and report_payload.is_verdict(item, report, call):
-                defer(report, cell, self._n_asked[cell.key._replace(repeat=1)])
+            self._attach(item, call, report)
         self._clean(report)
         return report
+
+    def _attach(self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+        run = run_of(item)
+        payload = self._payload(item, run, call, report) if run else item.stash[KEPT].payload
+        if self._session.config.getoption("xmlpath", None):
+            from pytest_openclaw.reports.junit import cell_properties
+
+            item.user_properties.extend(cell_properties(payload.outcome))
+        carried = self._coordinator.report(payload, self.n_unreported, self._spent_usd)
+        setattr(report, PAYLOAD, carried)
+        held = run or item.stash[KEPT]
+        if held.cell.prompt.min_passes is not None and is_verdict(held, report, call):
+            defer(report, held.cell, self._n_selected[held.cell.key._replace(repeat=1)])
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Make printable what was added to a cell's report since it was made, such as a subtest's output."""
-        if report.nodeid in self._begun:
+        if report.nodeid in self._started:
             self._clean(report)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
         """Make a warning printable before a worker sends it and the terminal shows it."""
         if any(self._cells):
-            make_warning_printable(warning_message, self._state.redactor)
+            make_warning_printable(warning_message, self._parts.redactor)
 
     def _clean(self, report: pytest.TestReport) -> None:
-        self._state.redact(report)
-        make_printable(report, self._state.config)
+        redact(report, self._parts.redactor)
+        make_printable(report, self._session.config)
 
     @cached_property
-    def _n_asked(self) -> Counter[CellKey]:
+    def _n_selected(self) -> Counter[CellKey]:
         """How many repeats of each prompt are selected, by target."""
         return Counter(cell.key._replace(repeat=1) for cell in self._cells if cell is not None)
 
     def _payload(
-        self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport, cell: Cell
+        self, item: pytest.Item, run: CellRun, call: pytest.CallInfo[None], report: pytest.TestReport
     ) -> ReportPayload:
-        """Return what the report carries: a row, or why there is no new one."""
-        from pytest_openclaw.asking.cell_records import payload_of, record_of
+        """Return what the report carries: a row, or why there is none."""
         from pytest_openclaw.asking.resources import collect_snapshot
-        from pytest_openclaw.suites import definition
-        from pytest_openclaw.types.payloads import KeptVerdict, ReportPayload
 
-        if kept := items.kept_of(item):
-            return ReportPayload(outcome=KeptVerdict(target=cell.target.label, passed=kept.passed))
-        result, executor = report_payload.result_of(item, call), self._state.executor
+        result = run.result_after(call)
         if result is None:
-            executor.drop(item.nodeid)
-            return self._left_out(cell)
-        self._has_rows.add(cell.target)
-        redactor = self._state.redactor
-        record = record_of(self._state.settings.run_id, cell, result.call, result.judgement, redactor)
-        if is_python := not isinstance(item, items.CellItem):
-            record = replace(record, known_failure=expectation_of(report))
-        payload = payload_of(record, executor.notes, redactor)
-        return replace(
-            payload,
-            after=collect_snapshot() if item.stash[LAST_OF_TARGET] else None,
-            prompt=definition(cell.prompt) if is_python else None,
-        )
+            self._connection.client.drop(item.nodeid)
+            return self._left_out(run.cell)
+        self._has_rows.add(run.cell.target)
+        payload = run.payload(result, report)
+        return replace(payload, after=collect_snapshot()) if run.is_last else payload
 
     def _left_out(self, cell: Cell) -> ReportPayload:
         from pytest_openclaw.asking.resources import collect_snapshot
-        from pytest_openclaw.types.payloads import LeftOut, ReportPayload
 
         outcome = LeftOut(target=cell.target.label, repeat=cell.repeat, is_fixed=cell.is_asked_anyway)
-        if not self._state.repeats.why_left_out(cell) or cell.target not in self._has_rows:
+        if not self._repeats.why_left_out(cell) or cell.target not in self._has_rows:
             return ReportPayload(outcome=outcome)
         # The target has ended here, which was not known at its last row.
         self._has_rows.discard(cell.target)
         return ReportPayload(outcome=outcome, after=collect_snapshot())
+
+    # --- ending ---
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_keyboard_interrupt(self) -> Generator[None, None, None]:
@@ -301,19 +304,62 @@ class Cells:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
-        """Stop asking, and record what was answered meanwhile; a worker sends it at its end."""
+        """Stop sending, and record or hand over what no report contains."""
         signals.ends()
-        if not self._state.is_worker:
-            self._ledger.end_asking()
+        n_unreported, unreported = self.n_unreported, self._end()
+        n_lost = n_unreported - len(unreported)
+        self._session.writer.keep(self._coordinator.end(unreported, n_lost, self._spent_usd))
+
+    @property
+    def n_unreported(self) -> int:
+        """Calls of this process that no report contains yet."""
+        return self._connection.n_out + (self._in_hand is not None)
+
+    @property
+    def _spent_usd(self) -> float | None:
+        return self._session.budget.here_usd if self._session.settings.budget_usd is not None else None
+
+    def _end(self) -> list[ReportPayload]:
+        """Stop sending; return the rows of what was answered and no report contains."""
+        left, parts = self._connection.close(), self._parts
+        if not left and self._in_hand is None:
+            return []
+        from pytest_openclaw.asking.cell_records import payload_of, record_of
+        from pytest_openclaw.judging.cell_result import CellResult
+
+        results = [self._in_hand] if self._in_hand else []
+        for cell, call in left:
+            # A Python benchmark is judged by its test alone, so it is sent again in a resumed run.
+            if cell.prompt.validator.type != "python":
+                results.append(CellResult(cell=cell, call=call).judged_or_broken(parts.settings.timeout_s))
+        notes, run_id = self._connection.client.notes, parts.settings.run_id
+        records = (record_of(run_id, one.cell, one.call, one.judgement, parts.redactor) for one in results)
+        return [payload_of(replace(record, reported=False), notes, parts.redactor) for record in records]
 
 
-def order_by_endpoint(state: State, collected: list[pytest.Item]) -> None:
-    """Put the cells, on the places that cells have, in the order in which they are best asked."""
+def may_send_ahead(item: pytest.Item) -> bool:
+    """Whether the item will use its reply, as far as its marks say."""
+    return not any(
+        mark.name in ("skip", "skipif") or (mark.name == "xfail" and not mark.kwargs.get("run", True))
+        for mark in item.iter_markers()
+    )
+
+
+def is_verdict(held: CellRun | KeptCell, report: pytest.TestReport, call: pytest.CallInfo[None]) -> bool:
+    """Whether an item failed by what its model said, and not by a fault or by another plugin's hook."""
+    if not report.failed or call.when != "call":
+        return False
+    if call.excinfo is None:
+        return passed_strictly(report)
+    return isinstance(call.excinfo.value, held.verdict_errors)
+
+
+def order_by_endpoint(providers: Mapping[str, Provider], collected: list[pytest.Item]) -> None:
+    """Put the cells, on the places that cells have, in the order in which they are best sent."""
     from pytest_openclaw.suites import spread
 
-    cells = [(item, cell) for item in collected if (cell := items.cell_of(item)) is not None]
-    targets = {cell.target for _, cell in cells}
-    endpoints = {t: state.providers[t.provider].endpoint for t in state.settings.targets if t in targets}
+    cells = [(item, cell) for item in collected if (cell := cell_of(item)) is not None]
+    endpoints = {cell.target: providers[cell.target.provider].endpoint for _, cell in cells}
     ordered = iter(
         spread(
             cells,
@@ -322,7 +368,7 @@ def order_by_endpoint(state: State, collected: list[pytest.Item]) -> None:
             repeat_of=lambda pair: pair[1].repeat,
         )
     )
-    collected[:] = [next(ordered)[0] if items.cell_of(item) is not None else item for item in collected]
+    collected[:] = [next(ordered)[0] if cell_of(item) is not None else item for item in collected]
 
 
 def name_prompts(collected: list[pytest.Item]) -> None:
@@ -330,7 +376,7 @@ def name_prompts(collected: list[pytest.Item]) -> None:
     from pytest_openclaw.suites import keyword_token
 
     for item in collected:
-        if (cell := items.cell_of(item)) is not None:
+        if (cell := cell_of(item)) is not None:
             prompt = cell.prompt
             words = {
                 prompt.name,
@@ -347,7 +393,7 @@ def exact_ids(config: pytest.Config, collected: list[pytest.Item]) -> Iterator[N
     from pytest_openclaw.suites import rewrite_keyword
 
     keyword = config.option.keyword
-    ids = {base_id(cell.prompt.id) for item in collected if (cell := items.cell_of(item)) is not None}
+    ids = {base_id(cell.prompt.id) for item in collected if (cell := cell_of(item)) is not None}
     config.option.keyword = rewrite_keyword(keyword, ids) if keyword else keyword
     try:
         yield

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from pytest_openclaw.session.items import CELL, RESULT, CellItem, ask, assert_passed, cell_of
-from pytest_openclaw.session.plugin_session import suite_name
+from pytest_openclaw.session.cell_runs import RUN, CellRun
+from pytest_openclaw.session.repeat_threshold import expectation_of
+from pytest_openclaw.session.suite_files import cells_of, suite_name
 from pytest_openclaw.suites.prompt import check_id, read_prompt
 from pytest_openclaw.types.replies import Verdict
 
@@ -16,9 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_openclaw.judging.cell_result import CellResult
-    from pytest_openclaw.session.plugin_session import State
-    from pytest_openclaw.types.prompts import Prompt
+    from pytest_openclaw.session.suite_files import SuiteFiles
+    from pytest_openclaw.types.prompts import Cell, Prompt
+    from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.replies import Reply
+    from pytest_openclaw.types.settings import Settings
 
 KEYS = (
     "id",
@@ -46,14 +49,14 @@ class JudgedByTest:
         return Verdict(passed=None)
 
 
-def prompt_of(marker: pytest.Mark, definition: pytest.Function, state: State) -> Prompt:
+def prompt_of(marker: pytest.Mark, definition: pytest.Function, suites: SuiteFiles) -> Prompt:
     """Return the prompt that `@pytest.mark.openclaw(…)` describes.
 
     Raises:
-        pytest.Collector.CollectError: the mark cannot be used; names the function, the key and the mend.
+        pytest.Collector.CollectError: the mark cannot be used; names the function, the key and what to write.
     """
     collector = definition.parent
-    assert collector is not None, "a function stands in a module"
+    assert collector is not None, "a function is in a module"
     where = f"{definition.nodeid}: @pytest.mark.openclaw"
     if marker.args:
         raise collector.CollectError(f"{where} takes keywords only: {', '.join(KEYS)}.")
@@ -66,20 +69,18 @@ def prompt_of(marker: pytest.Mark, definition: pytest.Function, state: State) ->
         prompt_id = check_id(raw)
     except ValueError as error:
         raise collector.CollectError(f"{where}: {error}") from None
-    suite = suite_name(state.config, definition.path)
-    prompt, complaints = read_prompt(raw, prompt_id, suite=suite, registry=state.registry)
+    suite = suite_name(definition.config, definition.path)
+    prompt, complaints = read_prompt(raw, prompt_id, suite=suite, registry=suites.registry)
     if prompt is None:
         raise collector.CollectError("\n".join(f"{where}: {complaint}" for complaint in complaints))
     prompt = replace(prompt, validator=JudgedByTest(), validator_spec={"type": JudgedByTest.type})
-    if (other := state.claim_id(prompt, definition.nodeid)) != definition.nodeid:
+    if (other := suites.claim_id(prompt, definition.nodeid)) != definition.nodeid:
         raise collector.CollectError(f"{where}: id {prompt_id!r} is that of {other} too. Give each its own.")
-    if change := state.resumption.change_of(prompt):
-        raise collector.CollectError(change)
     return prompt
 
 
 def _as_in_a_suite(keywords: Mapping[str, Any], function: str) -> dict[str, Any]:
-    """The mark's keywords as a suite would spell them; Python's tuples are its lists."""
+    """The mark's keywords as a suite would write them; Python's tuples are its lists."""
     raw = {key: list(value) if isinstance(value, tuple) else value for key, value in keywords.items()}
     for keyword, key in (("expected_tools", "expected_tool_calls"), ("pass_", "pass")):
         if keyword in raw:
@@ -87,42 +88,66 @@ def _as_in_a_suite(keywords: Mapping[str, Any], function: str) -> dict[str, Any]
     return {"name": function, **raw}
 
 
-def parametrize_reply(metafunc: pytest.Metafunc, state: State) -> None:
-    """Make one item a target, and a repeat, of a function that is marked as a benchmark and takes `reply`."""
-    from pytest_openclaw.suites import build_cells, select_prompts
+def parametrize_reply(metafunc: pytest.Metafunc, suites: SuiteFiles, settings: Settings) -> bool:
+    """Make one item a target, and a repeat, of a function that is marked as a benchmark and takes `reply`.
 
+    Returns:
+        Whether it is one, and selected.
+    """
     marker = metafunc.definition.get_closest_marker("openclaw")
     if marker is None or "reply" not in metafunc.fixturenames:
-        return
-    prompt = prompt_of(marker, metafunc.definition, state)
-    settings = state.settings
-    if not select_prompts([prompt], settings.prompts):
-        return
-    state.get_ready()
-    cells = build_cells([prompt], settings.targets, settings.repeat, of_tools_alone=settings.until_conclusive)
-    ids = [f"{cell.target.label}{cell.repeat_suffix}" for cell in cells]
-    metafunc.parametrize("reply", cells, indirect=True, ids=ids)
+        return False
+    cells = cells_of([prompt_of(marker, metafunc.definition, suites)], settings)
+    if cells:
+        ids = [f"{cell.target.label}{cell.repeat_suffix}" for cell in cells]
+        metafunc.parametrize("reply", cells, indirect=True, ids=ids)
+    return bool(cells)
+
+
+def benchmark_cell(item: pytest.Item) -> Cell | None:
+    """Return the cell of a Python benchmark's item; None for everything else."""
+    from pytest_openclaw.types.prompts import Cell
+
+    callspec = getattr(item, "callspec", None)
+    if callspec is None or item.get_closest_marker("openclaw") is None:
+        return None
+    parameter = callspec.params.get("reply")
+    return _with_parameters(parameter, callspec.id) if isinstance(parameter, Cell) else None
 
 
 def fetch_reply(request: pytest.FixtureRequest) -> Reply:
-    """Ask the benchmark's cell and return its reply; skip or fail the item if there is none."""
+    """Send the benchmark's cell and return its reply; skip or fail the item if there is none."""
     item: pytest.Item = request.node
     if not hasattr(request, "param"):
         pytest.fail("`reply` needs @pytest.mark.openclaw(id=…, prompt=…) on the test", pytrace=False)
-    cell = cell_of(item)
-    assert cell is not None, "`reply` was parametrized with cells"
-    item.stash[CELL] = cell
-    return ask(item).prepared
+    return item.stash[RUN].call(item.nodeid).prepared
 
 
-def assert_answered(item: pytest.Item) -> None:
-    """Fail a Python benchmark before its test runs, if the model gave no usable answer."""
-    result = item.stash.get(RESULT, None)
-    if result is not None and not isinstance(item, CellItem):
-        assert_passed(item, judged_by_test(result, None))
+class BenchmarkRun(CellRun):
+    """The cell of a Python benchmark, which its own test judges."""
+
+    verdict_errors = (AssertionError, pytest.fail.Exception)
+
+    def before_test(self) -> None:
+        """Fail a cell whose answer is empty or refused, whatever the test would assert."""
+        if self.result is not None:
+            self.assert_passed(_judged_by_test(self.result, None))
+
+    def result_after(self, call: pytest.CallInfo[None]) -> CellResult | None:
+        """Return how the cell has ended, with the verdict that the test reached."""
+        result = super().result_after(call)
+        return _judged_by_test(result, call) if result and self.result else result
+
+    def result_in_hand(self) -> CellResult | None:
+        """Return None: without the end of its test a benchmark has no verdict."""
+        return None
+
+    def record(self, result: CellResult, report: pytest.TestReport) -> Record:
+        """Return the cell's row; the test's marks say whether it was expected to fail."""
+        return replace(super().record(result, report), known_failure=expectation_of(report))
 
 
-def judged_by_test(result: CellResult, call: pytest.CallInfo[None] | None) -> CellResult:
+def _judged_by_test(result: CellResult, call: pytest.CallInfo[None] | None) -> CellResult:
     """Return a Python benchmark's result with the verdict that its test reached.
 
     An `AssertionError` or `pytest.fail` is a verdict; any other exception means that the benchmark broke.
@@ -139,3 +164,22 @@ def judged_by_test(result: CellResult, call: pytest.CallInfo[None] | None) -> Ce
         violation = str(error) or "the test's assertion failed"
         return result.with_verdict(Verdict(passed=False, violation=violation))
     return result.broken(error)
+
+
+def _with_parameters(cell: Cell, callspec_id: str) -> Cell:
+    """Return the cell of one item of a test that has parameters beside its targets: they are part of its id.
+
+    Args:
+        cell: as the test's mark describes it.
+        callspec_id: all the item's parameters as pytest writes them, such as `2-llama_cpp/smollm2:135m`,
+            with `-r2` behind the target if there are repeats.
+    """
+    label = f"{cell.target.label}{cell.repeat_suffix}"
+    # pytest writes what is not ASCII as escapes, unless it is told not to.
+    for form in (label, label.encode("unicode_escape").decode("ascii")):
+        before, found, after = callspec_id.partition(form)
+        if found:
+            others = "-".join(filter(None, (before.removesuffix("-"), after.removeprefix("-"))))
+            named = replace(cell.prompt, id=f"{cell.prompt.id}[{others}]") if others else cell.prompt
+            return replace(cell, prompt=named)
+    raise AssertionError(f"{callspec_id} has the target {label}, by which `reply` was parametrized")

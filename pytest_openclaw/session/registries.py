@@ -151,6 +151,13 @@ def make_providers(
     return providers
 
 
+def describe(providers: Mapping[str, Provider]) -> dict[str, JsonObject]:
+    """Return what shapes a request, by provider; no secrets."""
+    return {
+        name: {"kind": type(provider).name, **provider.describe()} for name, provider in providers.items()
+    }
+
+
 def _claims(hook: pluggy.HookCaller) -> Iterable[tuple[str, Any]]:
     """Each class with the name of the plugin that brought it, which a hook call would not tell."""
     for implementation in hook.get_hookimpls():

@@ -79,7 +79,7 @@ def expectation_of(report: pytest.TestReport) -> str | None:
     return why if why is None else why.removeprefix("reason: ") or "expected to fail"
 
 
-class Tolerance:
+class RepeatThreshold:
     """Registered where reports arrive: in a plain session and in xdist's controller."""
 
     def __init__(self) -> None:

@@ -33,6 +33,17 @@ def make_printable(report: pytest.TestReport, config: pytest.Config) -> None:
     ]
 
 
+def redact(report: pytest.TestReport, redactor: Redactor) -> None:
+    """Take secrets out of what pytest shows and writes of a cell."""
+    shown = str(report.longrepr) if report.longrepr is not None else ""
+    if redactor.text(shown) != shown:
+        # A location beside the text stays a location; everything else becomes the text that it shows.
+        report.longrepr = (
+            redactor.value(report.longrepr) if isinstance(report.longrepr, tuple) else redactor.text(shown)
+        )
+    report.sections = [(redactor.text(name), redactor.text(text)) for name, text in report.sections]
+
+
 def make_warning_printable(warning: warnings.WarningMessage, redactor: Redactor) -> None:
     """Take secrets out of a warning and make it printable; its category stays."""
     text = str(warning.message)

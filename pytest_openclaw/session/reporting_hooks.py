@@ -7,19 +7,20 @@ import re
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_openclaw.recording.selection import Selection
 from pytest_openclaw.session import ci
-from pytest_openclaw.session.items import cell_of
-from pytest_openclaw.session.messages import DISTRIBUTED, PAYLOAD
+from pytest_openclaw.session.cell_runs import cell_of
+from pytest_openclaw.stored.resume import is_python
+from pytest_openclaw.types.payloads import PAYLOAD
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
-    from pytest_openclaw.session.plugin_session import State
-    from pytest_openclaw.session.run_writer import Ledger
+    from pytest_openclaw.session.plugin_session import PluginSession
     from pytest_openclaw.stats.summary import Summary
 
 NO_VERDICT = 10
@@ -27,59 +28,58 @@ NO_VERDICT = 10
 REPEAT = re.compile(r"\]-r[0-9]+\Z")
 
 
-class Workers(Protocol):
-    """The workers of a session, as their controller sees them."""
+class ReportingHooks:
+    """Registered in a plain session and in xdist's controller.
 
-    def take_what_is_left(self) -> int:
-        """Record the rows that have come; return how many calls of workers may have no row."""
-        ...
+    Args:
+        session: the plugin's.
 
+    Attributes:
+        take_last: under xdist, records what workers have sent and returns how many of their calls may have
+            no row; None in a plain session.
+    """
 
-class Recorder:
-    """Registered in a plain session and in xdist's controller."""
-
-    def __init__(self, state: State, ledger: Ledger) -> None:
-        self.state = state
-        self.ledger = ledger
+    def __init__(self, session: PluginSession) -> None:
+        self.session = session
+        self._writer = session.writer
+        self.take_last: Callable[[], int] | None = None
 
     def pytest_report_header(self) -> str:
         """Say in one line what is measured."""
         from pytest_openclaw.reports.columns import WIDTH
         from pytest_openclaw.reports.numbers import listed
 
-        resumption, goes_on = self.state.resumption, ""
-        if resumption.path is not None:
-            n_kept = len(resumption.replays)
+        goes_on = ""
+        if resumed := self.session.resumed:
+            n_kept = len(resumed.kept)
             kept = f"{n_kept} {'cell' if n_kept == 1 else 'cells'} kept"
-            goes_on = f"; {resumption.path.name} goes on, {kept}"
-        labels = [target.label for target in self.state.settings.targets]
+            goes_on = f"; {resumed.path.name} goes on, {kept}"
+        labels = [target.label for target in self.session.settings.targets]
         return (
             f"openclaw: {listed(labels, max(WIDTH // 2, WIDTH - len('openclaw: ') - len(goes_on)))}{goes_on}"
         )
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Make the run directory for the selected cells; under xdist they are known later."""
-        state = self.state
+        """Start the run of the selected cells; under xdist they are known later."""
         stops = session.testsfailed and not session.config.option.continue_on_collection_errors
-        if state.calls_nobody or stops or state.config.pluginmanager.hasplugin(DISTRIBUTED):
-            return
-        self.ledger.begin([cell for item in session.items if (cell := cell_of(item)) is not None])
+        if self.session.sends and not stops and self.take_last is None:
+            self._writer.begin(Selection.of([cell_of(item) for item in session.items]))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logstart(self, nodeid: str) -> Generator[None, None, None]:
         """Tell the progress which item is awaited, and keep its line off the terminal while pytest writes."""
-        if progress := self.ledger.progress:
+        if progress := self._writer.display.progress:
             progress.started(nodeid)
-        with self.ledger.line_away():
+        with self._writer.display.away():
             return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logfinish(self, nodeid: str) -> Generator[None, None, None]:
         """Tell the progress that an item is awaited no longer."""
-        if progress := self.ledger.progress:
+        if progress := self._writer.display.progress:
             progress.ended(nodeid)
-        with self.ledger.line_away():
+        with self._writer.display.away():
             return (yield)
 
     @pytest.hookimpl(tryfirst=True)
@@ -87,40 +87,40 @@ class Recorder:
         """Write the row before anything else is done with the report."""
         show_repeat(report)
         # Taken off, because pytest keeps every report: ten thousand answers stay on disk alone.
-        if payload := vars(report).pop(PAYLOAD, None):
-            self.ledger.take(report, payload)
+        payload = vars(report).pop(PAYLOAD, None)
+        if payload and self.session.sends:
+            self._writer.take(report, payload)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_runtest_logreport")
     def keep_line_away(self) -> Generator[None, None, None]:
         """Keep the line of the progress off the terminal while pytest shows a report."""
-        with self.ledger.line_away():
+        with self._writer.display.away():
             return (yield)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
         """Write the summary, and let the gates decide; xdist's workers have ended by now."""
-        state, ledger = self.state, self.ledger
-        ledger.end_asking()
-        if (run := ledger.run) is None:
+        writer = self._writer
+        writer.display.stop()
+        if (run := writer.run) is None:
             return
-        workers: Workers | None = state.config.pluginmanager.get_plugin(DISTRIBUTED)
-        summary = ledger.finish(workers.take_what_is_left() if workers else 0)
+        summary = writer.finish(self.take_last() if self.take_last else 0)
         # A gate that is passed has counted its target's faults as misses.
         held = {gate.target for gate in summary.gates}
-        forgiven = sum(n for target, n in ledger.n_faults_failed.items() if target in held)
+        forgiven = sum(n for target, n in writer.n_faults_failed.items() if target in held)
         session.exitstatus = exit_status(
             int(exitstatus),
-            gate_alone=state.settings.verdict == "gate",
-            others_failed=session.testsfailed > ledger.n_verdicts_failed + forgiven,
+            gate_alone=self.session.settings.verdict == "gate",
+            others_failed=session.testsfailed > writer.n_verdicts_failed + forgiven,
             gates=summary.verdict,
             # Where every cell was skipped by a mark, nobody was to answer.
             answered=bool(summary.n_answered or not summary.n_cells),
         )
-        self._tell_ci(summary, run.directory.path)
+        self._write_for_ci(summary, run.directory.path)
 
-    def _tell_ci(self, summary: Summary, run: Path) -> None:
+    def _write_for_ci(self, summary: Summary, run: Path) -> None:
         """Leave what CI systems read; a place that cannot be written there costs the run nothing."""
-        config = self.state.config
+        config = self.session.config
         xml = config.getoption("xmlpath", None)
         try:
             if (
@@ -136,27 +136,31 @@ class Recorder:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show the table, the findings and the paths; GitHub's annotations and complaints in any case."""
-        ledger = self.ledger
-        summary, run = ledger.summary, ledger.run
+        writer, session = self._writer, self.session
+        summary, run = writer.summary, writer.run
         if summary is None or run is None or not (summary.n_rows or summary.gates):
             return
+        from pytest_openclaw.providers.prices import Prices
         from pytest_openclaw.reports.terminal import TITLE, markup_of, render_complaints, render_terminal
         from pytest_openclaw.session.spending import notes_on_cost
 
         page = run.directory.path / "summary.md"
-        start = self.state.config.invocation_params.dir
+        start = session.config.invocation_params.dir
         where = page.relative_to(start) if page.is_relative_to(start) else page
         # pytest 9 leaves it to each plugin to heed `--no-summary`; pytest 8 asks none of them then.
-        if not self.state.config.getoption("no_summary", False):
+        if not session.config.getoption("no_summary", False):
             terminalreporter.write_sep("=", TITLE)
-            notes = notes_on_cost(self.state, summary)
-            for line in render_terminal(summary, str(where), ledger.resume_command, notes):
+            prices = Prices(session.providers, session.settings)
+            notes = notes_on_cost(prices, summary, is_resumed=session.resumed is not None)
+            for line in render_terminal(summary, str(where), writer.resume_command, notes):
                 label, markup = markup_of(line)
                 terminalreporter.write(label, **markup)
                 terminalreporter.write_line(line.removeprefix(label))
-        for line in ci.annotate(summary, self.state.suite_files):
+        suites = {prompt["suite"] for prompt in run.plan.prompts}
+        files = {suite: session.config.rootpath / suite for suite in suites if not is_python(suite)}
+        for line in ci.annotate(summary, files):
             terminalreporter.write_line(line)
-        for line in render_complaints(self.state.redactor.value(run.guests.complaints)):
+        for line in render_complaints(session.cell_parts.redactor.value(run.guests.complaints)):
             terminalreporter.write_line(line)
 
 

@@ -1,11 +1,11 @@
-"""A run that is resumed, as the session meets it: found, held, and the command that goes on with it."""
+"""A run that is resumed: found, locked and read, and the command that continues it."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.recording.kept_cells import Replay
     from pytest_openclaw.recording.run_directory import RunDirectory
     from pytest_openclaw.recording.run_session import Earlier, Plan
-    from pytest_openclaw.types.prompts import Prompt
     from pytest_openclaw.types.settings import Settings
     from pytest_openclaw.types.targets import CellKey
 
@@ -31,149 +30,114 @@ DROPPED = ("--openclaw-models", "--openclaw-providers", "--openclaw-thinking", "
 STOPPING = {"-x", "--exitfirst", "--sw", "--stepwise", "--stepwise-skip", "--sw-skip"}
 
 
-class Resumption:
-    """The run that this session goes on with; in most sessions there is none.
-
-    A controller, or a plain session, finds the run and holds its lock; a worker is handed what it must know.
-
-    Args:
-        config: pytest's.
-        settings: what options and ini file say; targets are those of the command line.
-        providers: names of those that there are.
-        handed_over: to a worker, by `for_workers`.
+@dataclass(frozen=True, kw_only=True)
+class ResumedRun:
+    """The run that this session continues, as the sessions before left it.
 
     Attributes:
-        path: the run's directory, in the process that found it; None everywhere else.
-        settings: this session's, with what the run was begun with.
-        replays: the verdicts that are kept, by cell; there from `open` on.
-
-    Raises:
-        pytest.UsageError: there is no such run, or the command line wants another one.
+        path: the run's directory.
+        earlier: what is in it.
+        directory: the same, locked; None in a session that writes nothing.
     """
 
-    def __init__(
-        self,
-        config: pytest.Config,
-        settings: Settings,
-        providers: Collection[str],
-        handed_over: JsonObject | None,
-    ) -> None:
-        self.settings = settings
-        self.path: Path | None = None
-        self.directory: RunDirectory | None = None
-        self.earlier: Earlier | None = None
-        self.replays: Mapping[CellKey, Replay] = {}
-        self._handed_over = handed_over
-        if handed_over:
-            from pytest_openclaw.stored.resume import from_wire
+    path: Path
+    earlier: Earlier
+    directory: RunDirectory | None = None
 
-            self.settings = replace(settings, **handed_over["settings"])
-            self.replays = from_wire(handed_over["replays"])
-        elif settings.resume and not hasattr(config, "workerinput"):
-            self._find(config, providers)
-
-    def open(self, stack: ExitStack) -> None:
-        """Take the run's lock, until the stack is closed, and read what it keeps; nothing is written yet.
-
-        Raises:
-            pytest.UsageError: it lives in another session, or cannot be read.
-        """
-        from pytest_openclaw.recording.run_directory import RunDirectory
-
-        if self.path is None:
-            return
-        try:
-            self.directory = stack.enter_context(RunDirectory.reopen(self.path))
-        except (OpenClawError, OSError) as error:
-            raise pytest.UsageError(f"--openclaw-resume={self.path.name}: {error}") from None
-        self.look()
-
-    def look(self) -> None:
-        """Read what the run keeps, whoever holds it.
-
-        Raises:
-            pytest.UsageError: it cannot be read.
-        """
-        from pytest_openclaw.recording.run_directory import RESULTS
-        from pytest_openclaw.recording.run_session import Earlier
-        from pytest_openclaw.stored.reading import load_config, load_inventory
-        from pytest_openclaw.stored.resume import read_kept
-
-        if self.path is None:
-            return
-        try:
-            self.earlier = Earlier(
-                config=load_config(self.path),
-                inventory=load_inventory(self.path),
-                kept=read_kept(self.path / RESULTS),
-            )
-        except (OpenClawError, OSError) as error:
-            raise pytest.UsageError(f"--openclaw-resume={self.path.name}: {error}") from None
-        self.replays = self.earlier.kept.replays
+    @property
+    def kept(self) -> Mapping[CellKey, Replay]:
+        """The verdicts that are kept, by cell."""
+        return self.earlier.kept.replays
 
     def refuse_changes(self, plan: Plan, settings: Settings) -> None:
-        """Refuse a session that would not go on with the run as it was begun.
+        """Refuse a session that would not continue the run as it was started.
 
         Raises:
             pytest.UsageError: names everything that differs.
         """
         from pytest_openclaw.stored.resume import find_changes, refusal
 
-        if self.path is None or (earlier := self.earlier) is None:
-            return
-        if changes := find_changes(earlier.config, plan, settings, earlier.kept):
+        if changes := find_changes(self.earlier.config, plan, settings, self.earlier.kept):
             raise pytest.UsageError(refusal(self.path.name, changes))
 
-    def for_workers(self) -> JsonObject | None:
-        """Return what a worker must know: verdicts, and never the answers; None if no run is resumed."""
-        from pytest_openclaw.stored.resume import python_prompts, to_wire
+    def for_workers(self, settings: Settings) -> tuple[JsonObject, list[Any]]:
+        """Return what a worker must know: settings and verdicts, and never the answers."""
+        from pytest_openclaw.stored.resume import to_wire
 
-        if self.earlier is None:
-            return None
         chosen = ("run_id", "stream", "fail_unavailable", "repeat", "until_conclusive")
-        return {
-            "settings": {name: getattr(self.settings, name) for name in chosen},
-            "replays": to_wire(self.replays),
-            "prompts": python_prompts(self.earlier.config),
-        }
+        return {name: getattr(settings, name) for name in chosen}, to_wire(self.kept)
 
-    def change_of(self, prompt: Prompt) -> str | None:
-        """Return in a worker how a Python benchmark differs from the run's; its controller cannot tell."""
-        from pytest_openclaw.stored.resume import changed_keys, refusal, tell_changed
-        from pytest_openclaw.suites import definition
-        from pytest_openclaw.suites.keywords import base_id
 
-        for began in self._handed_over["prompts"] if self._handed_over else ():
-            if (began["suite"], base_id(began["id"])) != (prompt.suite, prompt.id):
-                continue
-            if keys := changed_keys(began, definition(prompt)):
-                return refusal(self.settings.run_id, [tell_changed(began, keys)])
-        return None
+def hold_resumed(path: Path, stack: ExitStack) -> ResumedRun:
+    """Take the lock of a run until the stack is closed, and read what it keeps; nothing is written yet.
 
-    def _find(self, config: pytest.Config, providers: Collection[str]) -> None:
-        from pytest_openclaw.stored.reading import find_run, load_config
-        from pytest_openclaw.stored.resume import other_targets, refusal, settings_of, targets_of
+    Raises:
+        pytest.UsageError: it is running in another session, or cannot be read.
+    """
+    from pytest_openclaw.recording.run_directory import RunDirectory
 
-        settings = self.settings
-        given = options_given(config)
-        try:
-            path = find_run(settings.runs_dir, settings.resume)
-            began = load_config(path)
-            if settings.run_id_given and settings.run_id != path.name:
-                wanted = f"--openclaw-run-id={settings.run_id}"
-                raise OpenClawError(f"the run is {path.name}, and {wanted} another one; leave that out")
-            for target in targets_of(began):
-                if target.provider not in providers:
-                    there_are = ", ".join(sorted(providers))
-                    what = f"the run asked {target.label}, and there is no such provider now"
-                    raise OpenClawError(f"{what}; there are {there_are}")
-            if settings.targets and (changes := other_targets(began, settings.targets)):
-                told = [f"--openclaw-models: {change}" for change in changes]
-                raise pytest.UsageError(refusal(path.name, told))
-            self.settings = replace(settings_of(began, settings, given), run_id=path.name)
-        except OpenClawError as error:
-            raise pytest.UsageError(f"--openclaw-resume={settings.resume}: {error}.") from None
-        self.path = path
+    try:
+        directory = stack.enter_context(RunDirectory.reopen(path))
+    except (OpenClawError, OSError) as error:
+        raise pytest.UsageError(f"--openclaw-resume={path.name}: {error}") from None
+    return replace(read_resumed(path), directory=directory)
+
+
+def read_resumed(path: Path) -> ResumedRun:
+    """Read what a run keeps, also while it is running in another session.
+
+    Raises:
+        pytest.UsageError: it cannot be read.
+    """
+    from pytest_openclaw.recording.run_directory import RESULTS
+    from pytest_openclaw.recording.run_session import Earlier
+    from pytest_openclaw.stored.reading import load_config, load_inventory
+    from pytest_openclaw.stored.resume import read_kept
+
+    try:
+        earlier = Earlier(
+            config=load_config(path),
+            inventory=load_inventory(path),
+            kept=read_kept(path / RESULTS),
+        )
+    except (OpenClawError, OSError) as error:
+        raise pytest.UsageError(f"--openclaw-resume={path.name}: {error}") from None
+    return ResumedRun(path=path, earlier=earlier)
+
+
+def find_resumed(
+    config: pytest.Config, settings: Settings, providers: Collection[str]
+) -> tuple[Path, Settings]:
+    """Return the directory of the run that is to be resumed, and the settings with which it continues.
+
+    Args:
+        config: pytest's.
+        settings: what options and ini file say; targets are those of the command line.
+        providers: names of those that exist.
+
+    Raises:
+        pytest.UsageError: there is no such run, or the command line selects another one.
+    """
+    from pytest_openclaw.stored.reading import find_run, load_config
+    from pytest_openclaw.stored.resume import other_targets, refusal, settings_of, targets_of
+
+    try:
+        path = find_run(settings.runs_dir, settings.resume)
+        earlier = load_config(path)
+        if settings.run_id_given and settings.run_id != path.name:
+            wanted = f"--openclaw-run-id={settings.run_id}"
+            raise OpenClawError(f"the run is {path.name}, and {wanted} another one; leave that out")
+        for target in targets_of(earlier):
+            if target.provider not in providers:
+                there_are = ", ".join(sorted(providers))
+                what = f"the run asked {target.label}, and there is no such provider now"
+                raise OpenClawError(f"{what}; there are {there_are}")
+        if settings.targets and (changes := other_targets(earlier, settings.targets)):
+            shown = [f"--openclaw-models: {change}" for change in changes]
+            raise pytest.UsageError(refusal(path.name, shown))
+        return path, replace(settings_of(earlier, settings, options_given(config)), run_id=path.name)
+    except OpenClawError as error:
+        raise pytest.UsageError(f"--openclaw-resume={settings.resume}: {error}.") from None
 
 
 def resume_command(args: Sequence[str], run_id: str) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
@@ -16,162 +15,128 @@ from pytest_openclaw.types.payloads import KeptVerdict, LeftOut
 from pytest_openclaw.types.records import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
+    from pytest_openclaw.asking.budget import SpentBudget
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.recording.live_line import LiveLine
-    from pytest_openclaw.recording.plugins import Guests
-    from pytest_openclaw.recording.progress import Progress
+    from pytest_openclaw.core.redact import Redactor
     from pytest_openclaw.recording.run_session import Plan, RunSession
-    from pytest_openclaw.session.plugin_session import State
+    from pytest_openclaw.recording.selection import Selection
+    from pytest_openclaw.session.progress_display import ProgressDisplay
+    from pytest_openclaw.session.resuming import ResumedRun
+    from pytest_openclaw.stats.run_comparison import Measured
     from pytest_openclaw.stats.summary import Summary
     from pytest_openclaw.types.payloads import ReportPayload
-    from pytest_openclaw.types.prompts import Cell
-    from pytest_openclaw.types.targets import CellKey, Target
+    from pytest_openclaw.types.settings import Settings
 
 
-class Ledger:
-    """Used in a plain session and in xdist's controller; a worker's stays empty.
+class RunWriter:
+    """Used in a plain session and in xdist's controller; a worker's has no run.
 
     Attributes:
         run: the run, once it is known what is selected.
-        progress: how far it is, while it is shown; `line` shows it.
+        display: shows how far it is.
         summary: once it has been written.
         n_verdicts_failed: items that failed because of what a model said.
-        n_faults_failed: by target, items that failed because nothing came back of what was asked; neither
-            what broke here, nor whom `--openclaw-fail-unavailable` misses.
-        tell: is told what is decided on the targets' repeats.
+        n_faults_failed: by target, items that failed because a call had no reply; neither what broke here,
+            nor targets that `--openclaw-fail-unavailable` misses.
+        on_decision: receives what is decided on the targets' repeats.
+
+    Args:
+        config: pytest's.
+        settings: the session's.
+        described: what shapes a request, by provider.
+        resumed: the run to continue.
+        baseline: the run to compare with.
+        redactor: takes secrets out.
+        budget: what the run has spent.
+        on_start: is called when the run is recorded from then on.
     """
 
-    def __init__(self, state: State) -> None:
+    def __init__(
+        self,
+        config: pytest.Config,
+        settings: Settings,
+        *,
+        described: Mapping[str, JsonObject],
+        resumed: ResumedRun | None,
+        baseline: Measured | None,
+        redactor: Redactor,
+        budget: SpentBudget,
+        display: ProgressDisplay,
+        on_decision: Callable[[JsonObject], None],
+        on_start: Callable[[], None],
+    ) -> None:
         self.run: RunSession | None = None
-        self.progress: Progress | None = None
-        self.line: LiveLine | None = None
+        self.display = display
         self.summary: Summary | None = None
         self.n_verdicts_failed = 0
         self.n_faults_failed: Counter[str] = Counter()
-        self.tell: Callable[[JsonObject], None] = state.repeats.hear
-        self._state = state
+        self.on_decision = on_decision
+        self._config = config
+        self._settings = settings
+        self._described = described
+        self._resumed = resumed
+        self._baseline = baseline
+        self._redactor = redactor
+        self._budget = budget
+        self._on_start = on_start
         self._open = ExitStack()
         self._is_full = False
         self._late_error: OSError | None = None
         self._n_lost = 0
 
-    def begin(self, cells: Sequence[Cell]) -> None:
-        """Make the run directory for these cells, unless there are none."""
-        from pytest_openclaw.suites import definition
-
-        prompts = {(cell.prompt.suite, cell.prompt.id): cell.prompt for cell in cells}
-        self.begin_with(
-            Counter((cell.target, cell.repeat) for cell in cells),
-            [definition(prompt) for prompt in prompts.values()],
-            [cell.key for cell in cells],
-            has_python=True,
-            anyway=Counter((cell.target, cell.repeat) for cell in cells if cell.is_asked_anyway),
-        )
-
-    def begin_with(
-        self,
-        by_repeat: Mapping[tuple[Target, int], int],
-        definitions: Sequence[JsonObject],
-        cells: Iterable[CellKey],
-        *,
-        has_python: bool,
-        anyway: Mapping[tuple[Target, int], int],
-    ) -> None:
-        """Make the run directory, or go on with a resumed one, unless this was done or there are no cells.
-
-        Args:
-            by_repeat: selected cells, by target and repeat.
-            definitions: of the selected prompts, for `config.json`.
-            cells: the selected ones, as far as their prompts are known.
-            has_python: whether definitions and cells hold the Python benchmarks too.
-            anyway: those among `by_repeat` whose prompt says itself how often it is asked.
+    def begin(self, selection: Selection) -> None:
+        """Start the run of these cells, or continue a resumed one; only once, and only if there are cells.
 
         Raises:
-            pytest.UsageError: the directory cannot be made, or this is not the run that was begun.
+            pytest.UsageError: the directory cannot be made, or this is not the run that was started.
         """
-        from pytest_openclaw.recording.run_directory import RunDirectory
-        from pytest_openclaw.recording.run_session import Plan, RunSession
-
-        state, settings = self._state, self._state.settings
-        if self.run or not (by_repeat or state.resumption.earlier):
+        if self.run or not (self._resumed or any(selection.keys)):
             return
-        n_selected: Counter[Target] = Counter()
-        for (target, _), n in by_repeat.items():
-            n_selected[target] += n
-        plan = Plan(
-            n_selected={target: n_selected[target] for target in settings.targets if target in n_selected},
-            prompts=tuple(definitions),
-            providers=state.described,
-            cells=frozenset(cells),
-            has_python=has_python,
-            by_repeat=by_repeat,
-            anyway=anyway,
-        )
-        state.resumption.refuse_changes(plan, settings)
+        plan = selection.plan(self._settings.targets, self._described)
+        if self._resumed:
+            self._resumed.refuse_changes(plan, self._settings)
         try:
-            directory = state.resumption.directory or self._open.enter_context(
-                RunDirectory.new(settings.runs_dir, settings.run_id, exactly=settings.run_id_given)
-            )
-            self.run = RunSession(
-                directory, settings, plan, state.resumption.earlier, state.baseline, self._guests()
-            )
+            self.run = self._open_run(plan)
         except (OpenClawError, OSError) as error:
             raise pytest.UsageError(f"the run cannot be recorded: {error}") from None
-        self._show_progress(plan)
-        state.interruptible()
-        self._tell_decisions()
+        self.display.start(plan.n_selected)
+        self._on_start()
+        self._publish_decisions()
 
-    def _guests(self) -> Guests:
+    def _open_run(self, plan: Plan) -> RunSession:
         from pytest_openclaw.recording.plugins import Guests
+        from pytest_openclaw.recording.run_directory import RunDirectory
+        from pytest_openclaw.recording.run_session import RunSession
         from pytest_openclaw.session.registries import looks_of, reports_of
 
-        config = self._state.config
-        return Guests(reports=reports_of(config), looks=looks_of(config), clean=self._state.redactor.value)
-
-    def _show_progress(self, plan: Plan) -> None:
-        from pytest_openclaw.asking.waits import find_wait
-        from pytest_openclaw.recording.live_line import LiveLine, terminal_of
-        from pytest_openclaw.recording.progress import Progress
-
-        state = self._state
-        if (terminal := terminal_of(state.config)) is None:
-            return
-        endpoints = {target.label: state.providers[target.provider].endpoint for target in plan.n_selected}
-        n_selected = {target.label: n for target, n in plan.n_selected.items()}
-        progress = Progress(n_selected, endpoints, time.monotonic)
-        self.progress = progress
-        self.line = LiveLine(
-            terminal,
-            lambda width: progress.line(
-                width, state.awaited(), lambda nodeid: find_wait(state.shared_path, nodeid)
-            ),
+        settings, resumed = self._settings, self._resumed
+        directory = resumed.directory if resumed else None
+        directory = directory or self._open.enter_context(
+            RunDirectory.new(settings.runs_dir, settings.run_id, exactly=settings.run_id_given)
         )
-
-    @contextmanager
-    def line_away(self) -> Iterator[None]:
-        """Let somebody else write on the terminal."""
-        with self.line.away() if self.line else nullcontext():
-            yield
+        earlier = resumed.earlier if resumed else None
+        plugins = Guests(
+            reports=reports_of(self._config), looks=looks_of(self._config), clean=self._redactor.value
+        )
+        return RunSession(directory, settings, plan, earlier, self._baseline, plugins)
 
     def take(self, report: pytest.TestReport, payload: ReportPayload) -> None:
-        """Record what a report brought, and end the session if that is impossible."""
-        if self._state.calls_nobody:
-            return
+        """Record what a report carries, and end the session if that is impossible."""
         assert self.run is not None, "a run begins before its first report"
         match payload.outcome:
             case LeftOut():
                 self.run.leave_out(payload)
-                self._tell_decisions()
-                if self.progress:
-                    self.progress.leave_out(payload.outcome.target)
+                self._publish_decisions()
+                if self.display.progress:
+                    self.display.progress.leave_out(payload.outcome.target)
             case KeptVerdict():
                 self.n_verdicts_failed += report.failed and (
                     not payload.outcome.passed or passed_strictly(report)
                 )
-                if self.progress:
-                    self.progress.count_kept(payload.outcome.target)
+                if self.display.progress:
+                    self.display.progress.count_kept(payload.outcome.target)
             case Record():
                 self._take_row(report, payload, payload.outcome)
 
@@ -184,9 +149,9 @@ class Ledger:
             self._cannot_record(error)
         if report.failed:
             self._count_failure(report, record)
-        self._tell_decisions()
-        if self.progress:
-            self.progress.count(record.target.label, record.cost_usd)
+        self._publish_decisions()
+        if self.display.progress:
+            self.display.progress.count(record.target.label, record.cost_usd)
 
     def _count_failure(self, report: pytest.TestReport, record: Record) -> None:
         if record.availability_status == "ok":
@@ -220,7 +185,7 @@ class Ledger:
         assert self.run is not None, "there is something to sum up"
         try:
             self.summary = self.run.finish(
-                n_unrecorded_calls + self._n_lost, spent_usd=self._state.budget.spent_usd
+                n_unrecorded_calls + self._n_lost, spent_usd=self._budget.spent_usd
             )
         except OSError as error:
             self._cannot_record(error)
@@ -228,32 +193,22 @@ class Ledger:
             self._cannot_record(self._late_error)
         return self.summary
 
-    def end_asking(self) -> None:
-        """End the asking, and record what was answered while the session ended.
-
-        The run directory stays open until its summary is written.
-        """
-        if self.line:
-            self.line.stop()
-        self.keep(self._state.end_asking())
-
-    def discard(self) -> None:
-        """Give back the run directory, and all that the session holds."""
-        self.end_asking()
+    def close(self) -> None:
+        """Give the run directory back; it stays open until the summary is written."""
+        self.display.stop()
         self._open.close()
-        self._state.discard()
 
     @property
     def resume_command(self) -> str:
-        """The command that goes on with this run."""
-        assert self.run is not None, "there is a run to go on with"
-        command = resume_command(self._state.config.invocation_params.args, self.run.directory.run_id)
-        return self._state.redactor.text(command)
+        """The command that continues this run."""
+        assert self.run is not None, "there is a run to continue"
+        command = resume_command(self._config.invocation_params.args, self.run.directory.run_id)
+        return self._redactor.text(command)
 
-    def _tell_decisions(self) -> None:
+    def _publish_decisions(self) -> None:
         assert self.run is not None, "a run decides on its repeats"
         while self.run.decisions:
-            self.tell(self.run.decisions.popleft().told)
+            self.on_decision(self.run.decisions.popleft().told)
 
     def _cannot_record(self, error: OSError) -> NoReturn:
         """End the session, because what it measures would be lost; the rows so far are on disk."""

@@ -11,24 +11,25 @@ from pytest_openclaw.reports.money import render_usd
 from pytest_openclaw.suites import is_wildcard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from pytest_openclaw.session.plugin_session import State
     from pytest_openclaw.stats.summary import Summary
+    from pytest_openclaw.types.protocols import Provider
+    from pytest_openclaw.types.settings import Settings
 
 
-def check_budget(state: State) -> None:
+def check_budget(settings: Settings, providers: Mapping[str, Provider]) -> None:
     """Refuse a budget that could not be kept: what a target costs must be known before it is asked.
 
     Raises:
         pytest.UsageError: names the targets without a price, and what to do.
     """
-    budget_usd = state.settings.budget_usd
+    budget_usd = settings.budget_usd
     if budget_usd is None:
         return
-    prices = Prices(state.providers, state.settings)
+    prices = Prices(providers, settings)
     unknown = [
-        target for target in state.settings.targets if not is_wildcard(target) and not prices.is_known(target)
+        target for target in settings.targets if not is_wildcard(target) and not prices.is_known(target)
     ]
     if not unknown:
         return
@@ -44,9 +45,8 @@ def check_budget(state: State) -> None:
     )
 
 
-def notes_on_cost(state: State, summary: Summary) -> Iterator[tuple[str, str]]:
+def notes_on_cost(prices: Prices, summary: Summary, *, is_resumed: bool) -> Iterator[tuple[str, str]]:
     """Yield, as a label and a text, what the user may want to know of the run's cost."""
-    prices = Prices(state.providers, state.settings)
     unpriced = [
         group.target.label
         for group in summary.groups
@@ -55,7 +55,7 @@ def notes_on_cost(state: State, summary: Summary) -> Iterator[tuple[str, str]]:
     if unpriced and not has_list():
         yield "cost unknown", f"{EXTRA} tells what {', '.join(unpriced)} costs"
     if (budget := summary.budget) is not None:
-        alone = " by this session alone" if state.resumption.path else ""
+        alone = " by this session alone" if is_resumed else ""
         spent = f"{render_usd(budget.spent_usd)} of {render_usd(budget.budget_usd)} spent{alone}"
         n = budget.n_not_asked
         yield "budget", f"{spent}; {n} {'cell' if n == 1 else 'cells'} not asked" if n else spent

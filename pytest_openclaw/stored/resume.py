@@ -141,11 +141,6 @@ def _means(given: Target, target: Target) -> bool:
     return given == target
 
 
-def python_prompts(config: JsonObject) -> list[JsonObject]:
-    """Return the definitions of Python benchmarks in `config.json`; a killed run may lack some."""
-    return [prompt for prompt in config.get("prompts", ()) if is_python(prompt["suite"])]
-
-
 def is_python(suite: str) -> bool:
     """Whether a benchmark of this file is written in Python; suites are TOML or JSON."""
     return not suite.endswith((".toml", ".json"))
@@ -165,7 +160,6 @@ def find_changes(config: JsonObject, plan: Plan, settings: Settings, kept: Kept)
     """
     changes = [*_changed_prompts(config, plan), *_changed_settings(config, settings)]
     changes += _changed_providers(config, plan, {record.provider for record in kept.records})
-    # Counts tell what names cannot: workers do not tell which Python benchmarks they collected.
     return changes or [*_changed_cells(config, plan, kept)]
 
 
@@ -205,10 +199,10 @@ def _changed_prompts(config: JsonObject, plan: Plan) -> Iterator[str]:
         if key in now:
             if keys := changed_keys(prompt, now[key]):
                 yield tell_changed(prompt, keys)
-        elif plan.has_python or not is_python(prompt["suite"]):
+        else:
             yield tell_prompt(prompt, " is not selected now, or is gone")
     for key, prompt in now.items():
-        # The definition of a Python benchmark comes with its row, which a killed run may lack.
+        # Earlier versions wrote the definition of a Python benchmark with its row, which a killed run lacks.
         if key not in began and not is_python(prompt["suite"]):
             yield tell_prompt(prompt, " is selected now, and was not when the run began")
 
@@ -236,8 +230,7 @@ def _changed_providers(config: JsonObject, plan: Plan, with_rows: Collection[str
 
 def _changed_cells(config: JsonObject, plan: Plan, kept: Kept) -> Iterator[str]:
     for key in kept.replays:
-        known = plan.has_python or not is_python(key.suite)
-        if known and key not in plan.cells:
+        if key not in plan.cells:
             yield f"{key.suite}: {key.name} has a row, and is not selected now"
     for entry, target in zip(config["targets"], targets_of(config), strict=True):
         n_now = plan.n_up_to(target, repeats_of(config))

@@ -11,7 +11,9 @@ from pytest_openclaw.types.rows import from_row, to_row
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
 
-_CONTEXT = ("host", "before", "after", "serving", "prompt")
+PAYLOAD = "openclaw"
+"""The attribute of a report: its payload, and between processes the text of it."""
+_CONTEXT = ("host", "before", "after", "serving")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +51,6 @@ class ReportPayload:
         host: the machine that sent the requests, by its name in rows; None is the one that writes them.
         before, after: snapshots of the machine's resources, where they are due.
         serving: the target's warm-up, and what its server says of itself; with the first rows of a target.
-        prompt: the definition of a Python benchmark's prompt.
     """
 
     outcome: Record | LeftOut | KeptVerdict
@@ -57,7 +58,6 @@ class ReportPayload:
     before: JsonObject | None = None
     after: JsonObject | None = None
     serving: JsonObject | None = None
-    prompt: JsonObject | None = None
 
     def to_json(self) -> JsonObject:
         """Return the payload as plain values."""

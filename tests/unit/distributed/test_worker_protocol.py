@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -10,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.distributed.worker_protocol import OURS, Crew
+from pytest_openclaw.distributed.messages import (
+    Handshake,
+    HostFacts,
+    Shares,
+    command_from_text,
+    command_to_text,
+)
+from pytest_openclaw.distributed.worker_protocol import OURS, Workers
 from pytest_openclaw.recording.inventory import installed_version
 from pytest_openclaw.types.settings import Concurrency, Settings
 from tests.unit.asking.fake_providers import Fake, says
@@ -18,14 +24,14 @@ from tests.unit.asking.fake_providers import Fake, says
 
 @dataclass
 class Line:
-    """A channel to a worker: what it has told, and what it was answered."""
+    """A channel to a worker: what it sends, and what it has received."""
 
-    told: str
+    sends: str = ""
     is_open: bool = True
     answers: list[str] = field(default_factory=list)
 
     def receive(self, timeout: float) -> str:
-        return self.told
+        return self.sends
 
     def send(self, text: str) -> None:
         if not self.is_open:
@@ -33,38 +39,41 @@ class Line:
         self.answers.append(text)
 
 
-def worker_told(machine: str, host: str, base_url: str, limit: int) -> str:
-    """What a worker tells of itself."""
-    return json.dumps(
-        {
-            "machine": machine,
-            "inventory": {"host": {"name": host}, "packages": {OURS: installed_version(OURS)}},
-            "providers": {"fake": {"base_url": base_url}},
-            "reaches": {"fake": {"endpoint": f"{machine} {base_url}", "limit": limit}},
-            "suites": {},
-        }
-    )
+def handshake(machine: str, host: str, base_url: str, limit: int) -> str:
+    """What a worker sends first."""
+    return Handshake(
+        selection='{"prompts": [], "cells": []}',
+        host=HostFacts(
+            machine=machine,
+            inventory={"host": {"name": host}, "packages": {OURS: installed_version(OURS)}},
+            providers={"fake": {"base_url": base_url}},
+            reaches={"fake": {"endpoint": f"{machine} {base_url}", "limit": limit}},
+            suites={},
+        ),
+    ).to_text()
 
 
-def crew_of(
+def workers_of(
     *, dist: str = "load", hosts_before: Mapping[str, Any] | None = None, **providers: tuple[str, int]
-) -> Crew:
-    """A crew whose run has these providers, each with its endpoint and limit here."""
+) -> Workers:
+    """The workers of a run that has these providers, each with its endpoint and limit here."""
     limits = {name: limit for name, (_, limit) in providers.items()}
-    earlier = SimpleNamespace(inventory={"hosts": hosts_before}) if hosts_before else None
+    earlier = SimpleNamespace(
+        earlier=SimpleNamespace(inventory={"hosts": hosts_before}), for_workers=lambda settings: ({}, [])
+    )
     hooks = SimpleNamespace(pytest_xdist_make_scheduler=SimpleNamespace(get_hookimpls=list))
-    state: Any = SimpleNamespace(
+    session: Any = SimpleNamespace(
         config=SimpleNamespace(getvalue=lambda name: dist, hook=hooks, rootpath=None),
         providers={name: Fake(says("hi"), endpoint=endpoint) for name, (endpoint, _) in providers.items()},
         settings=Settings(concurrency=Concurrency(by_provider=limits)),
-        described={},
-        resumption=SimpleNamespace(earlier=earlier),
+        shared_dir="shared",
+        resumed=earlier if hosts_before else None,
+        writer=SimpleNamespace(run=SimpleNamespace(host="leader")),
     )
-    ledger: Any = SimpleNamespace(run=SimpleNamespace(host="leader"))
-    return Crew(state, ledger)
+    return Workers(session)
 
 
-def workers(lines: Sequence[Line | None]) -> list[Any]:
+def nodes_of(lines: Sequence[Line | None]) -> list[Any]:
     """Workers as xdist's controller sees them; one without a line is on this machine."""
     specs = [SimpleNamespace(popen=line is None, via=None, env={}) for line in lines]
     manager = SimpleNamespace(specs=specs, testrunuid="run")
@@ -73,7 +82,7 @@ def workers(lines: Sequence[Line | None]) -> list[Any]:
 
 def worker(manager: Any, spec: Any, line: Line | None) -> Any:
     """A worker of a spec; a second one of the same spec comes in place of the first."""
-    gateway = SimpleNamespace(spec=spec, id="gw", newchannel=lambda: line)
+    gateway = SimpleNamespace(spec=spec, id="gw", newchannel=lambda: line or Line())
     return SimpleNamespace(gateway=gateway, nodemanager=manager)
 
 
@@ -86,42 +95,43 @@ def worker(manager: Any, spec: Any, line: Line | None) -> Any:
 )
 def test_what_a_worker_may_have_in_flight(dist: str, shares: list[dict[str, int]]) -> None:
     """A part of each endpoint, or all of it where any worker may be given any cell; its providers have one limit."""
-    crew = crew_of(dist=dist, a=("endpoint", 3), b=("endpoint", 5))
-    nodes = workers([None, None])
+    workers = workers_of(dist=dist, a=("endpoint", 3), b=("endpoint", 5))
+    nodes = nodes_of([None, None])
 
-    assert [crew.hand_over(node)["shares"] for node in nodes] == shares
-    assert [crew.shares_of(node) for node in nodes] == shares
+    assert [workers.input_of(node).shares for node in nodes] == shares
+    assert [workers.shares_of(node) for node in nodes] == shares
 
 
 def test_workers_elsewhere_are_answered_the_whole_where_any_may_be_given_any_cell() -> None:
     """Each machine keeps its own endpoints."""
-    lines = [Line(worker_told(name, name, "http://127.0.0.1/v1", 2)) for name in ("north", "south")]
-    crew = crew_of(dist="loadfile", fake=("x", 1))
-    for node in (nodes := workers(lines)):
-        assert crew.hand_over(node)["shares"] is None
+    lines = [Line(handshake(name, name, "http://127.0.0.1/v1", 2)) for name in ("north", "south")]
+    workers = workers_of(dist="loadfile", fake=("x", 1))
+    for node in (nodes := nodes_of(lines)):
+        assert workers.input_of(node).shares is None
     for node in nodes:
-        crew.hear(node)
+        workers.receive(node)
 
-    assert [json.loads(*line.answers) for line in lines] == [{"fake": 2}, {"fake": 2}]
+    assert [command_from_text(*line.answers) for line in lines] == [Shares(by_provider={"fake": 2})] * 2
 
 
 def test_a_worker_that_dies_before_all_have_told_costs_nobody_the_run() -> None:
     """The others are answered, and so is who comes in its place."""
-    told = [worker_told(name, name, "http://127.0.0.1/v1", 1) for name in ("north", "south")]
+    told = [handshake(name, name, "http://127.0.0.1/v1", 1) for name in ("north", "south")]
     lines = list(map(Line, told))
-    crew = crew_of(fake=("x", 1))
-    nodes = workers(lines)
+    workers = workers_of(fake=("x", 1))
+    nodes = nodes_of(lines)
     for node in nodes:
-        crew.hand_over(node)
-    crew.hear(nodes[0])
+        workers.input_of(node)
+    workers.receive(nodes[0])
     lines[0].is_open = False
-    crew.hear(nodes[1])
+    workers.receive(nodes[1])
     replaced = Line(told[0])
     node = worker(nodes[0].nodemanager, nodes[0].gateway.spec, replaced)
-    crew.hand_over(node)
-    crew.hear(node)
+    workers.input_of(node)
+    workers.receive(node)
 
-    assert [line.answers for line in (*lines, replaced)] == [[], ['{"fake": 1}'], ['{"fake": 1}']]
+    answer = [command_to_text(Shares(by_provider={"fake": 1}))]
+    assert [line.answers for line in (*lines, replaced)] == [[], answer, answer]
 
 
 def test_a_host_of_a_resumed_run_keeps_its_name() -> None:
@@ -132,14 +142,14 @@ def test_a_host_of_a_resumed_run_keeps_its_name() -> None:
         for name, base in bases.items()
     }
     lines = [
-        Line(worker_told(machine, "vm", base, 1))
+        Line(handshake(machine, "vm", base, 1))
         for machine, base in (("s", bases["vm-2"]), ("new", "http://127.0.0.1:3"), ("n", bases["vm"]))
     ]
-    crew = crew_of(hosts_before=before, fake=("x", 1))
-    nodes = workers(lines)
+    workers = workers_of(hosts_before=before, fake=("x", 1))
+    nodes = nodes_of(lines)
     for node in nodes:
-        crew.hand_over(node)
+        workers.input_of(node)
     for node in nodes:
-        crew.hear(node)
+        workers.receive(node)
 
-    assert [crew.host_of(node) for node in nodes] == ["vm-2", "vm-3", "vm"]
+    assert [workers.host_of(node) for node in nodes] == ["vm-2", "vm-3", "vm"]

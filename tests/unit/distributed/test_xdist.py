@@ -9,11 +9,9 @@ from typing import Any
 import execnet
 import pytest
 from xdist.dsession import DSession
-from xdist.remote import Marker, Producer, WorkerInteractor
+from xdist.remote import Producer, WorkerInteractor
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
-
-from pytest_openclaw.session.messages import STOP
 
 
 @pytest.fixture
@@ -40,14 +38,6 @@ def test_a_worker_is_told_what_to_run_by_a_method(interactor: Any) -> None:
     interactor.handle_command(("runtests", {"indices": [3, 1]}))
 
     assert [interactor.torun.get(), interactor.torun.get()] == [3, 1]
-
-
-def test_a_worker_leaves_other_commands_aside(interactor: Any) -> None:
-    """Ours does no harm where nobody of ours listens."""
-    interactor.handle_command((STOP, {"at_once": True}))
-    interactor.handle_command(Marker.SHUTDOWN)
-
-    assert interactor.torun.get() is Marker.SHUTDOWN
 
 
 def test_a_worker_looks_for_the_method_when_it_begins(interactor: Any) -> None:

@@ -171,19 +171,6 @@ def test_a_run_on_one_machine_has_no_other_hosts(directory: RunDirectory) -> Non
     assert inventory["targets"] == {"p/a": {"server": {"n": 1}}}
 
 
-def test_python_prompts_come_with_their_rows(directory: RunDirectory) -> None:
-    """A definition that no suite file has is added to the configuration once."""
-    session = _session(directory, {A: 2})
-
-    for _ in range(2):
-        session.add(_payload(record(A), prompt={"suite": "t.py", "id": "R1"}))
-
-    assert _load(directory, "config.json")["prompts"] == [
-        {"suite": "s", "id": "P1"},
-        {"suite": "t.py", "id": "R1"},
-    ]
-
-
 def test_targets_have_safe_names_of_their_own() -> None:
     """Names that a file system would take for one are told apart by a number; nothing leaves the folder."""
     models = ["a/b:c", "a_b_c", "A_B_C", "../../x", "é" * 200, "con"]
@@ -267,7 +254,7 @@ def test_another_machine_is_noted(directory: RunDirectory) -> None:
 
 def test_each_setting_has_a_rule(directory: RunDirectory) -> None:
     """The rules say whether runs that differ in a setting are the same run; a new setting needs one."""
-    _session(directory, {A: 1}).add(_payload(record(A), prompt={"suite": "t.py", "id": "R1"}))
+    _session(directory, {A: 1}).add(_payload(record(A)))
 
     assert {*_load(directory, "config.json")} - {*IDENTITY} == {*SETTINGS} - {OTHER}
 
@@ -277,7 +264,7 @@ def test_the_config_counts_what_was_selected(directory: RunDirectory) -> None:
     session = _session(directory, {A: 2})
     session.leave_out(_left_out())
 
-    session.add(_payload(record(A), prompt={"suite": "t.py", "id": "R1"}))
+    session.add(_payload(record(A)))
 
     assert [target["n_cells"] for target in _load(directory, "config.json")["targets"]] == [2]
 
@@ -294,16 +281,6 @@ def test_the_summary_follows_the_plan(directory: RunDirectory) -> None:
 
     assert [found.prompt_id for found in summary.missed] == ["P2", "P10", "P1"]
     assert [found.violation for found in summary.missed] == ["P2 is b", "P10 is b", "P1 is b"]
-
-
-def test_a_definition_with_other_tags_takes_the_place_of_the_old_one(directory: RunDirectory) -> None:
-    """A Python benchmark of a resumed run may have got tags; `config.json` holds it once."""
-    session = _session(directory, {A: 2})
-
-    for tags in ([], ["x"]):
-        session.add(_payload(record(A), prompt={"suite": "t.py", "id": "R1", "tags": tags}))
-
-    assert _load(directory, "config.json")["prompts"][1:] == [{"suite": "t.py", "id": "R1", "tags": ["x"]}]
 
 
 # --- repeats ---

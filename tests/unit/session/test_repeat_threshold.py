@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.session.repeat_threshold import Tolerance, defer, expectation_of
+from pytest_openclaw.session.repeat_threshold import RepeatThreshold, defer, expectation_of
 from pytest_openclaw.types.prompts import Cell, Prompt
 from pytest_openclaw.types.targets import Target
 from pytest_openclaw.validators.text import Noop
@@ -25,14 +25,14 @@ def _report(cell: Cell, longrepr: Any = None) -> pytest.TestReport:
     return pytest.TestReport(nodeid, location, {}, "failed", longrepr, "call")
 
 
-def _told(tolerance: Tolerance, report: pytest.TestReport) -> tuple[str, str | None]:
+def _told(tolerance: RepeatThreshold, report: pytest.TestReport) -> tuple[str, str | None]:
     """What a report says after it has arrived: its outcome, and why that was expected."""
     arriving = tolerance.pytest_runtest_logreport(report)
     next(arriving)
     return report.outcome, getattr(report, "wasxfail", None)
 
 
-def _arrive(tolerance: Tolerance, *cells: Cell, n_selected: int = 5, text: str = "") -> list[Any]:
+def _arrive(tolerance: RepeatThreshold, *cells: Cell, n_selected: int = 5, text: str = "") -> list[Any]:
     told = []
     for cell in cells:
         report = _report(cell, text or ("s", 0, "missed"))
@@ -61,7 +61,7 @@ FAILED = ("failed", None)
 )
 def test_so_many_misses_are_no_failures(cells: list[Cell], expected: list[Any]) -> None:
     """The misses of one prompt on one target count together, whatever their order."""
-    assert _arrive(Tolerance(), *cells) == expected
+    assert _arrive(RepeatThreshold(), *cells) == expected
 
 
 @pytest.mark.parametrize(
@@ -71,12 +71,12 @@ def test_so_many_misses_are_no_failures(cells: list[Cell], expected: list[Any]) 
 )
 def test_repeats_that_are_left_out_have_not_passed(n_selected: int, expected: list[Any]) -> None:
     """A session of fewer repeats forgives fewer misses."""
-    assert _arrive(Tolerance(), _cell(2), n_selected=n_selected) == expected
+    assert _arrive(RepeatThreshold(), _cell(2), n_selected=n_selected) == expected
 
 
 def test_so_many_unexpected_passes_are_no_failures() -> None:
     """A known failure passes when it passes as often as it must, not before; the failure names them."""
-    tolerance = Tolerance()
+    tolerance = RepeatThreshold()
     told = _arrive(tolerance, _cell(1), _cell(4), text=f"{STRICTLY}flaky")
     last = _report(_cell(5), f"{STRICTLY}flaky")
     defer(last, _cell(5), 5)
@@ -88,7 +88,7 @@ def test_so_many_unexpected_passes_are_no_failures() -> None:
 
 def test_what_brings_no_claim_stays_as_it_is() -> None:
     """Other tests, faults, and cells of prompts that say nothing are not looked at."""
-    assert _told(Tolerance(), _report(_cell(1), "broken")) == ("failed", None)
+    assert _told(RepeatThreshold(), _report(_cell(1), "broken")) == ("failed", None)
 
 
 @pytest.mark.parametrize(

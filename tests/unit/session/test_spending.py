@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,12 +22,8 @@ TARGET = Target(provider="openai_responses", model="gpt-5.3-codex")
 def notes(summary: Any, *, resumed: bool = False, url: str = "https://api.openai.com/v1") -> list[Any]:
     """What is said of a run that asked OpenAI."""
     provider = OpenAIResponses(ProviderSetup(name="openai_responses", base_url=url))
-    state: Any = SimpleNamespace(
-        providers={"openai_responses": provider},
-        settings=Settings(targets=(TARGET,)),
-        resumption=SimpleNamespace(path="runs/before" if resumed else None),
-    )
-    return [*notes_on_cost(state, summary)]
+    own = prices.Prices({"openai_responses": provider}, Settings(targets=(TARGET,)))
+    return [*notes_on_cost(own, summary, is_resumed=resumed)]
 
 
 @pytest.mark.parametrize(

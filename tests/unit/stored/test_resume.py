@@ -351,7 +351,6 @@ def plan(**changes: Any) -> Plan:
         "prompts": (definition("P1"), definition("P2")),
         "providers": {"p": {"kind": "p", "base_url": "http://one", "key_env": "K"}},
         "cells": frozenset(CellKey("s.toml", name, A, 1) for name in ("P1", "P2")),
-        "has_python": True,
         **changes,
     }
     return Plan(**values)
@@ -374,7 +373,6 @@ PYTHON = definition("R1", suite="test_a.py", validator={"type": "python"})
         pytest.param({}, {"prompts": (definition("P2", tags=["x"]), definition("P1", timeout_s=1.0, extra={"k": 1}))}, id="free-keys"),
         pytest.param({"retries": 1, "timeout_s": 1.0, "verdict": "cells", "concurrency": {}}, {}, id="free-settings"),
         pytest.param({}, {"providers": {"p": {"kind": "p", "base_url": "http://one", "key_env": "L"}}}, id="a-key-of-another-name"),
-        pytest.param({"prompts": [*config()["prompts"], PYTHON]}, {"has_python": False}, id="python-unknown-to-controllers"),
         pytest.param({}, {"prompts": (*plan().prompts, PYTHON)}, id="python-not-yet-in-config"),
         pytest.param({"some_day": "more"}, {}, id="unknown-settings"),
     ],

@@ -1,0 +1,87 @@
+"""The cells that a session has selected, item by item, and the plan of a run for them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.recording.run_session import Plan
+from pytest_openclaw.types.targets import CellKey
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.types.prompts import Cell
+    from pytest_openclaw.types.targets import Target
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """What was collected.
+
+    Attributes:
+        prompts: the definitions of the cells' prompts, each once.
+        keys: the cell of each item, in their order; None for an item that is no cell.
+    """
+
+    prompts: Sequence[JsonObject]
+    keys: Sequence[CellKey | None]
+
+    @classmethod
+    def of(cls, cells: Sequence[Cell | None]) -> Selection:
+        """Return the selection of these items' cells."""
+        from pytest_openclaw.suites import definition
+
+        prompts = {(cell.prompt.suite, cell.prompt.id): cell.prompt for cell in cells if cell}
+        return cls(
+            prompts=[definition(prompt) for prompt in prompts.values()],
+            keys=[cell.key if cell else None for cell in cells],
+        )
+
+    def to_json(self, targets: Sequence[Target]) -> JsonObject:
+        """Return the selection as plain values: ten thousand cells take 150 KB.
+
+        Args:
+            targets: the session's.
+        """
+        places = {(prompt["suite"], prompt["id"]): n for n, prompt in enumerate(self.prompts)}
+        numbers = {target: n for n, target in enumerate(targets)}
+        cells = [
+            key and [places[key.suite, key.prompt_id], numbers[key.target], key.repeat] for key in self.keys
+        ]
+        return {"prompts": [*self.prompts], "cells": cells}
+
+    @classmethod
+    def from_json(cls, plain: JsonObject, targets: Sequence[Target]) -> Selection:
+        """Return the selection of which `to_json` made these values."""
+        names = [(prompt["suite"], prompt["id"]) for prompt in plain["prompts"]]
+
+        def key_of(prompt: int, target: int, repeat: int) -> CellKey:
+            suite, prompt_id = names[prompt]
+            return CellKey(suite, prompt_id, targets[target], repeat)
+
+        return cls(
+            prompts=plain["prompts"],
+            keys=[key_of(*cell) if cell else None for cell in plain["cells"]],
+        )
+
+    def plan(self, targets: Sequence[Target], providers: Mapping[str, JsonObject]) -> Plan:
+        """Return the plan of a run that has these cells.
+
+        Args:
+            targets: the session's, in their order.
+            providers: what shapes a request, by provider.
+        """
+        keys = [key for key in self.keys if key]
+        fixed = {(prompt["suite"], prompt["id"]) for prompt in self.prompts if prompt["repeat"]}
+        n_selected = Counter(key.target for key in keys)
+        return Plan(
+            n_selected={target: n_selected[target] for target in targets if target in n_selected},
+            prompts=tuple(self.prompts),
+            providers=providers,
+            cells=frozenset(keys),
+            by_repeat=Counter((key.target, key.repeat) for key in keys),
+            anyway=Counter((key.target, key.repeat) for key in keys if (key.suite, key.prompt_id) in fixed),
+        )

@@ -1,0 +1,225 @@
+"""What an item does for its cell: sends it and judges the reply, or repeats an earlier verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, NoReturn
+
+import pytest
+
+from pytest_openclaw.core.errors import HostDied
+from pytest_openclaw.core.text import printable
+from pytest_openclaw.types.payloads import KeptVerdict, ReportPayload
+
+if TYPE_CHECKING:
+    from pytest_openclaw.asking.client import Connection
+    from pytest_openclaw.asking.repeats import Repeats
+    from pytest_openclaw.core.redact import Redactor
+    from pytest_openclaw.judging.cell_result import CellResult
+    from pytest_openclaw.recording.kept_cells import Replay
+    from pytest_openclaw.types.faults import Outcome
+    from pytest_openclaw.types.prompts import Cell
+    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.replies import Fault
+    from pytest_openclaw.types.settings import Settings
+
+RUN = pytest.StashKey["CellRun"]()
+KEPT = pytest.StashKey["KeptCell"]()
+
+
+class Missed(pytest.fail.Exception, AssertionError):  # type: ignore[name-defined,misc]  # no type to mypy
+    """The verdict is against the cell, or there is no usable answer; nothing but that raises it.
+
+    An `AssertionError` too, because that is what a Python benchmark would have raised.
+    """
+
+    __module__ = "builtins"  # pytest's own outcomes say so too, for a short name in its last lines
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, pytrace=False)  # type: ignore[call-arg]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellParts:
+    """What the cells of a session share.
+
+    Attributes:
+        sends: False in a session that only lists or explains something.
+    """
+
+    settings: Settings
+    connection: Connection
+    repeats: Repeats
+    redactor: Redactor
+    sends: bool
+
+
+class CellRun:
+    """The cell of an item, from its call to its verdict; this one is a suite's.
+
+    Attributes:
+        result: from the call until the item has ended.
+        is_last: no further cell of its target comes in this process.
+        verdict_errors: exceptions that are a verdict on the model.
+    """
+
+    verdict_errors: tuple[type[BaseException], ...] = (Missed,)
+
+    def __init__(self, cell: Cell, parts: CellParts) -> None:
+        self.cell = cell
+        self.parts = parts
+        self.result: CellResult | None = None
+        self.is_last = False
+
+    def call(self, token: str) -> CellResult:
+        """Return how the cell's call ended; skip or fail the item if there is no reply.
+
+        Raises:
+            Exception: our own code or a plugin's provider broke; the item's row says so.
+        """
+        from pytest_openclaw.judging.cell_result import CellResult
+
+        parts, cell = self.parts, self.cell
+        if not parts.sends:
+            pytest.skip("no model is asked here")
+        client = parts.connection.client
+        # What was sent before that was decided has an answer like any other.
+        if (why := parts.repeats.why_left_out(cell)) and not client.is_asked(token):
+            raise pytest.skip.Exception(why, _use_item_location=True)
+        try:
+            self.result = CellResult(cell=cell, call=client.ask(token, cell))
+        except HostDied as error:
+            # Another process ended it, which no traceback of ours shows.
+            self.result = CellResult.never_sent(cell, error)
+            text = printable(parts.redactor.text(f"{cell.id}: {error}"))
+            raise pytest.fail.Exception(text, pytrace=False) from None
+        except Exception as error:
+            self.result = CellResult.never_sent(cell, error)
+            raise
+        if self.result.fault and self.result.outcome.pytest != "failed":
+            self._end_without_reply(self.result.fault, self.result.outcome)
+        return self.result
+
+    def judge(self) -> None:
+        """Add the verdict of the suite's validator."""
+        result = self.result
+        assert result is not None, "the call has ended"
+        try:
+            self.result = result.judged(self.parts.settings.timeout_s)
+        except (Exception, pytest.fail.Exception) as error:
+            self.result = result.broken(error)
+            raise
+        except pytest.skip.Exception as error:
+            wrong = TypeError("a validator returns a Verdict; it cannot skip")
+            self.result = result.broken(wrong)
+            raise wrong from error
+
+    def before_test(self) -> None:
+        """Fail what the test itself does not check."""
+
+    def result_after(self, call: pytest.CallInfo[None]) -> CellResult | None:
+        """Return how the cell has ended after a phase; None if it was skipped before it was sent."""
+        from pytest_openclaw.judging.cell_result import CellResult
+
+        if self.result is not None:
+            return self.result
+        error = call.excinfo.value if call.excinfo else None
+        if error is None or isinstance(error, pytest.skip.Exception):
+            return None
+        return CellResult.never_sent(self.cell, error)
+
+    def result_in_hand(self) -> CellResult | None:
+        """Return how the cell has ended, if that is known while its test is under way.
+
+        A cell that is still to be judged may be what delays the session.
+        """
+        result = self.result
+        return result if result and (result.judgement or result.fault) else None
+
+    def record(self, result: CellResult, report: pytest.TestReport) -> Record:  # noqa: ARG002 - for benchmarks
+        """Return the cell's row."""
+        from pytest_openclaw.asking.cell_records import record_of
+
+        run_id, redactor = self.parts.settings.run_id, self.parts.redactor
+        return record_of(run_id, self.cell, result.call, result.judgement, redactor)
+
+    def payload(self, result: CellResult, report: pytest.TestReport) -> ReportPayload:
+        """Return what the item's report carries."""
+        from pytest_openclaw.asking.cell_records import payload_of
+
+        notes = self.parts.connection.client.notes
+        return payload_of(self.record(result, report), notes, self.parts.redactor)
+
+    def assert_passed(self, result: CellResult) -> None:
+        """Fail the item if the model gave no usable answer, or the verdict is against it."""
+        from pytest_openclaw.reports.failure import render_failure
+
+        if result.outcome.pytest != "failed":
+            return
+        judgement, fault = result.judgement, result.fault
+        text = render_failure(
+            result.cell,
+            judgement.reply if judgement else None,
+            result.call.timing,
+            what=(judgement and judgement.verdict.violation) or (fault.message if fault else None),
+            failure_type=result.outcome.failure_type,
+            tool_outcome=judgement.tool_outcome if judgement else None,
+        )
+        raise Missed(self.parts.redactor.text(text))
+
+    def _end_without_reply(self, fault: Fault, outcome: Outcome) -> NoReturn:
+        from pytest_openclaw.types.faults import BUDGET_SPENT
+
+        message = printable(self.parts.redactor.text(fault.message))
+        is_spent = outcome.failure_type == BUDGET_SPENT  # the user's own wish, and no server's lack
+        if outcome.pytest == "skipped" and (is_spent or not self.parts.settings.fail_unavailable):
+            # At the item's place, so that pytest's summary counts them by suite and not by this line.
+            raise pytest.skip.Exception(message, _use_item_location=True)
+        pytest.fail(message, pytrace=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptCell:
+    """A cell that a resumed run keeps: its test repeats the verdict."""
+
+    verdict_errors: ClassVar[tuple[type[BaseException], ...]] = (Missed,)
+
+    cell: Cell
+    replay: Replay
+    parts: CellParts
+
+    @property
+    def payload(self) -> ReportPayload:
+        """What the item's report carries: the row has been written before."""
+        return ReportPayload(outcome=KeptVerdict(target=self.cell.target.label, passed=self.replay.passed))
+
+    def assert_passed(self, item: pytest.Item) -> None:
+        """Fail the item as its test did before."""
+        from pytest_openclaw.reports.failure import render_failure
+        from pytest_openclaw.types.replies import Reply, Timing
+
+        kept = self.replay
+        if kept.passed:
+            return
+        if kept.known_failure is not None and not any(item.iter_markers("xfail")):
+            pytest.xfail(kept.known_failure)  # as its test did
+        text = render_failure(
+            self.cell,
+            Reply(text=kept.reply, finish_reason=kept.finish_reason, tool_names=kept.tool_names),
+            Timing(started_at_ms=0, ended_at_ms=0, e2e_ms=kept.e2e_ms, ttft_ms=kept.ttft_ms),
+            what=kept.what,
+            failure_type=kept.failure_type,
+        )
+        run_id = self.parts.settings.run_id
+        raise Missed(self.parts.redactor.text(f"{text}\n  kept    from run {run_id}, not asked again"))
+
+
+def run_of(item: pytest.Item) -> CellRun | None:
+    """Return the run of an item's cell; None for kept cells and for everything that is no cell."""
+    return item.stash.get(RUN, None)
+
+
+def cell_of(item: pytest.Item) -> Cell | None:
+    """Return the item's cell, kept or not; None for everything that is no cell."""
+    held = item.stash.get(RUN, None) or item.stash.get(KEPT, None)
+    return held.cell if held else None

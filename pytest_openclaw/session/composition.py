@@ -1,0 +1,257 @@
+"""Puts the parts of a session together, each with what it needs; checks all choices before the first call."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.asking.budget import SpentBudget
+from pytest_openclaw.asking.client import Connection
+from pytest_openclaw.asking.repeats import Repeats
+from pytest_openclaw.asking.shared_dir import SharedDir
+from pytest_openclaw.core.clock import count_from
+from pytest_openclaw.core.redact import Redactor
+from pytest_openclaw.core.signals import interrupted_by_signals
+from pytest_openclaw.session import preflight
+from pytest_openclaw.session.cell_runs import CellParts
+from pytest_openclaw.session.load_settings import load_settings
+from pytest_openclaw.session.plugin_session import PluginSession
+from pytest_openclaw.session.progress_display import ProgressDisplay
+from pytest_openclaw.session.registries import describe, make_providers, provider_classes
+from pytest_openclaw.session.resuming import find_resumed, hold_resumed, read_resumed
+from pytest_openclaw.session.run_writer import RunWriter
+from pytest_openclaw.session.spending import check_budget
+from pytest_openclaw.session.suite_files import SuiteFiles
+from pytest_openclaw.types.settings import Concurrency
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    import pytest
+
+    from pytest_openclaw.asking.client import AskingClient
+    from pytest_openclaw.recording.kept_cells import Replay
+    from pytest_openclaw.session.coordinator import Coordinator, WorkerInput
+    from pytest_openclaw.session.resuming import ResumedRun
+    from pytest_openclaw.stats.run_comparison import Measured
+    from pytest_openclaw.types.protocols import Provider
+    from pytest_openclaw.types.settings import Settings
+    from pytest_openclaw.types.targets import CellKey
+
+    MakeProviders = Callable[[Settings, Path], Mapping[str, Provider]]
+
+# pytest's options after which no test runs to its end.
+LISTING = (
+    "collectonly",
+    "help",
+    "markers",
+    "showfixtures",
+    "show_fixtures_per_test",
+    "cacheshow",
+    "setuponly",
+    "setupplan",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Checked:
+    """What is known when all checks have passed."""
+
+    settings: Settings
+    suites: SuiteFiles
+    shared_dir: Path
+    providers: Mapping[str, Provider]
+    resumed: ResumedRun | None = None
+    baseline: Measured | None = None
+
+
+def compose(config: pytest.Config, coordinator: Coordinator) -> PluginSession | None:
+    """Return the session's parts; None if it has no target.
+
+    What they open is closed when pytest is unconfigured.
+
+    Raises:
+        pytest.UsageError: something cannot work; says what is wrong and what to do.
+    """
+    given = coordinator.given
+    if given and given.anchor_s is not None:
+        count_from(given.anchor_s)
+    classes = provider_classes(config)
+    settings, path = _settings(config, given, classes)
+    if not settings.targets:
+        return None
+    stack = ExitStack()
+    config.add_cleanup(stack.close)
+    sends = not (settings.dry_run or any(getattr(config.option, name, None) for name in LISTING))
+
+    def make(settings: Settings, shared_dir: Path) -> Mapping[str, Provider]:
+        return make_providers(classes, settings, shared_dir)
+
+    if given or not (sends or settings.dry_run):
+        shared_dir = _shared_dir(given, stack)
+        checked = _Checked(
+            settings=settings,
+            suites=SuiteFiles(config, settings),
+            shared_dir=shared_dir,
+            providers=make(settings, shared_dir),
+        )
+    elif settings.dry_run:
+        checked = _check_dry_run(config, settings, path, make, stack)
+    else:
+        checked = _check_run(config, settings, path, make, stack)
+    return _assemble(config, coordinator, checked, stack, sends=sends)
+
+
+def _settings(
+    config: pytest.Config, given: WorkerInput | None, classes: Collection[str]
+) -> tuple[Settings, Path | None]:
+    """Return the settings, and the directory of the run that is to be resumed."""
+    settings = load_settings(config, classes, given.targets if given else None)
+    if given:
+        return replace(settings, **given.settings), None
+    if not settings.resume or hasattr(config, "workerinput"):
+        return settings, None
+    path, settings = find_resumed(config, settings, [*classes, *(one.name for one in settings.endpoints)])
+    return settings, path
+
+
+def _check_dry_run(
+    config: pytest.Config, settings: Settings, path: Path | None, make: MakeProviders, stack: ExitStack
+) -> _Checked:
+    suites = SuiteFiles(config, settings)
+    preflight.check_plugins(config)
+    preflight.check_prompt_ids(settings, suites)
+    shared_dir = _shared_dir(None, stack)
+    providers = make(settings, shared_dir)
+    check_budget(settings, providers)
+    return _Checked(
+        settings=settings,
+        suites=suites,
+        shared_dir=shared_dir,
+        providers=providers,
+        resumed=read_resumed(path) if path else None,
+    )
+
+
+def _check_run(
+    config: pytest.Config, settings: Settings, path: Path | None, make: MakeProviders, stack: ExitStack
+) -> _Checked:
+    suites = SuiteFiles(config, settings)
+    preflight.check_workers(config)
+    preflight.check_run_name(settings, path)
+    preflight.check_plugins(config)
+    preflight.check_prompt_ids(settings, suites)
+    shared_dir = _shared_dir(None, stack)
+    providers = make(settings, shared_dir)
+    resumed = hold_resumed(path, stack) if path else None
+    baseline = preflight.read_baseline(settings, path)
+    targets = preflight.resolve_wildcards(settings, providers, shared_dir)
+    if targets != settings.targets:
+        # Connections of the providers that were asked belong to an event loop that has ended.
+        settings = replace(settings, targets=targets)
+        providers = make(settings, shared_dir)
+    check_budget(settings, providers)
+    return _Checked(
+        settings=settings,
+        suites=suites,
+        shared_dir=shared_dir,
+        providers=providers,
+        resumed=resumed,
+        baseline=baseline,
+    )
+
+
+def _assemble(
+    config: pytest.Config, coordinator: Coordinator, checked: _Checked, stack: ExitStack, *, sends: bool
+) -> PluginSession:
+    settings, providers, given = checked.settings, checked.providers, coordinator.given
+    redactor = Redactor.of_run(providers.values(), os.environ)
+    budget = SpentBudget(checked.shared_dir, settings.budget_usd)
+    repeats = Repeats()
+    interruptible = cache(lambda: stack.enter_context(interrupted_by_signals()))
+
+    def connect() -> AskingClient:
+        stack.enter_context(redactor.over_logs())
+        interruptible()
+        return _executor(checked, coordinator, repeats, redactor)
+
+    connection = Connection(connect)
+    writer = RunWriter(
+        config,
+        settings,
+        described=describe(providers),
+        resumed=checked.resumed,
+        baseline=checked.baseline,
+        redactor=redactor,
+        budget=budget,
+        display=ProgressDisplay(config, providers, checked.shared_dir, connection.awaited),
+        on_decision=repeats.hear,
+        on_start=interruptible,
+    )
+
+    def close() -> None:
+        connection.close()
+        writer.close()
+
+    config.add_cleanup(close)
+    kept = _kept(given) if given else checked.resumed.kept if checked.resumed else {}
+    return PluginSession(
+        config=config,
+        settings=settings,
+        sends=sends,
+        suites=checked.suites,
+        providers=providers,
+        cell_parts=CellParts(
+            settings=settings, connection=connection, repeats=repeats, redactor=redactor, sends=sends
+        ),
+        kept=kept,
+        resumed=checked.resumed,
+        shared_dir=checked.shared_dir,
+        budget=budget,
+        coordinator=coordinator,
+        writer=writer,
+    )
+
+
+def _shared_dir(given: WorkerInput | None, stack: ExitStack) -> Path:
+    """Return the run's folder on this machine: the controller's, or on another machine its workers' own."""
+    from pytest_openclaw.recording.inventory import machine_id
+
+    if given is None:
+        return stack.enter_context(SharedDir.create()).path
+    if (machine := machine_id()) != given.machine:
+        return stack.enter_context(SharedDir.join(f"{given.run} {machine}")).path
+    return Path(given.shared_dir)
+
+
+def _kept(given: WorkerInput) -> Mapping[CellKey, Replay]:
+    from pytest_openclaw.stored.resume import from_wire
+
+    return from_wire(given.kept) if given.kept else {}
+
+
+def _executor(
+    checked: _Checked, coordinator: Coordinator, repeats: Repeats, redactor: Redactor
+) -> AskingClient:
+    """Return what asks in a process of its own, with what this process may have in flight."""
+    from pytest_openclaw.asking.executor import Executor
+    from pytest_openclaw.asking.waits import Wait, Waits
+
+    settings, shares, waits = checked.settings, coordinator.shares(), Waits(checked.shared_dir)
+    if shares is not None:
+        allowed = {name: share for name, share in shares.items() if share}
+        settings = replace(settings, concurrency=Concurrency(by_provider=allowed))
+    return Executor(
+        checked.providers,
+        settings,
+        checked.shared_dir,
+        others=coordinator.given.others if coordinator.given else "none",
+        tell=lambda nodeid, waiting: waits.add(
+            nodeid, Wait(why=redactor.text(waiting.why), seconds=waiting.seconds)
+        ),
+        permit=repeats.permit,
+    )

@@ -1,0 +1,160 @@
+"""Where a process gets its items from and where its results go: a plain session has both itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    import pytest
+
+    from pytest_openclaw.asking.shared_limits import Others
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.types.payloads import ReportPayload
+    from pytest_openclaw.types.prompts import Cell
+    from pytest_openclaw.types.protocols import Provider
+    from pytest_openclaw.types.settings import Settings
+
+INPUT = "openclaw"
+"""The key of `WorkerInput` in xdist's `workerinput`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerInput:
+    """What a controller gives a worker at its start; each value is one that xdist can carry.
+
+    Attributes:
+        targets: their labels, without wildcards.
+        machine, shared_dir: the controller's machine, and the run's folder there.
+        run: xdist's name of the session, the same for all workers.
+        others: what the other processes of the machine send.
+        gives_back: the worker may have to give items back, which must not have been sent by then.
+        shares: requests that it may have in flight, by provider; None if they follow on the line.
+        anchor_s: what the controller's clock counts from; None where it may be another machine's.
+        settings: those of a resumed run.
+        kept: the verdicts that a resumed run keeps, as `stored.resume.to_wire` returns them.
+        line: an execnet channel for messages in both directions.
+    """
+
+    targets: Sequence[str]
+    machine: str
+    shared_dir: str
+    run: str
+    others: Others
+    gives_back: bool
+    shares: Mapping[str, int] | None
+    anchor_s: float | None
+    settings: JsonObject
+    kept: Sequence[Any]
+    line: Any
+
+
+class Execution(Protocol):
+    """The side that runs items, as whoever coordinates it sees it; any thread may call its methods."""
+
+    def give(self, indices: Sequence[int]) -> None:
+        """Add items to those that this process runs."""
+        ...
+
+    def stop(self, *, at_once: bool) -> None:
+        """Run no further item; end the one under way too if it is to be at once."""
+        ...
+
+    def decide(self, decision: JsonObject) -> None:
+        """Take a decision on the repeats of a target."""
+        ...
+
+    def count_elsewhere(self, usd: float) -> None:
+        """Take what all other machines together have spent."""
+        ...
+
+
+class Coordinator(Protocol):
+    """Gives a process its items, and takes what becomes of them.
+
+    Attributes:
+        decides_repeats: decisions on repeats come from another process.
+    """
+
+    @property
+    def given(self) -> WorkerInput | None:
+        """What an xdist worker has received; None in a plain session."""
+        ...
+
+    decides_repeats: bool
+
+    def shares(self) -> Mapping[str, int] | None:
+        """Return the requests that this process may have in flight, by provider; None sets no other limit."""
+        ...
+
+    def collected(
+        self,
+        cells: Sequence[Cell | None],
+        settings: Settings,
+        providers: Mapping[str, Provider],
+        shared_dir: Path,
+        suites: Mapping[str, Path],
+    ) -> None:
+        """Take what was collected, before anything runs.
+
+        Args:
+            cells: of each item, in their order; None for an item that is no cell.
+            settings: the session's.
+            providers: of its targets.
+            shared_dir: the run's folder on this machine.
+            suites: the files that were read, by their names in rows.
+        """
+        ...
+
+    def begin(self, session: pytest.Session, execution: Execution) -> None:
+        """Give the first items."""
+        ...
+
+    def report(self, payload: ReportPayload, n_unreported: int, spent_usd: float | None) -> object:
+        """Return what a report carries for a payload."""
+        ...
+
+    def end(
+        self, unreported: Sequence[ReportPayload], n_lost: int, spent_usd: float | None
+    ) -> Sequence[ReportPayload]:
+        """Take what no report contains; return what is to be recorded in this process."""
+        ...
+
+
+class Alone:
+    """Coordinates a plain session: it runs all its items, in their order, and records them."""
+
+    given: WorkerInput | None = None
+    decides_repeats = False
+
+    def shares(self) -> Mapping[str, int] | None:
+        """Return None: one process has each endpoint's whole limit."""
+        return None
+
+    def collected(self, *args: object) -> None:
+        """Do nothing: the run starts in this process."""
+
+    def begin(self, session: pytest.Session, execution: Execution) -> None:
+        """Give all items."""
+        execution.give(range(len(session.items)))
+
+    def report(
+        self,
+        payload: ReportPayload,
+        n_unreported: int,  # noqa: ARG002 - for a controller
+        spent_usd: float | None,  # noqa: ARG002
+    ) -> object:
+        """Return the payload itself."""
+        return payload
+
+    def end(
+        self,
+        unreported: Sequence[ReportPayload],
+        n_lost: int,  # noqa: ARG002 - for a controller
+        spent_usd: float | None,  # noqa: ARG002
+    ) -> Sequence[ReportPayload]:
+        """Return all of it: it is recorded here."""
+        return unreported

@@ -1,0 +1,76 @@
+"""What processes of a run send each other is read as it was sent."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.distributed.messages import (
+    Decided,
+    Handshake,
+    HostFacts,
+    Shares,
+    Spent,
+    Stop,
+    WorkerEnd,
+    WorkerReport,
+    command_from_text,
+    command_to_text,
+)
+from pytest_openclaw.types.payloads import KeptVerdict, LeftOut, ReportPayload
+from pytest_openclaw.types.targets import Target
+from tests.unit.reports.summaries import record
+
+TARGET = Target(provider="p", model="m")
+PAYLOADS = [
+    pytest.param(
+        ReportPayload(outcome=record(TARGET), host="north", before={"n": 1}, serving={"server": {}}), id="row"
+    ),
+    pytest.param(
+        ReportPayload(outcome=LeftOut(target="p/m", repeat=2, is_fixed=True), after={"n": 2}), id="left-out"
+    ),
+    pytest.param(ReportPayload(outcome=KeptVerdict(target="p/m", passed=False)), id="kept"),
+]
+HOST = HostFacts(
+    machine="m", inventory={"host": {}}, providers={"p": {}}, reaches={"p": {"limit": 1}}, suites={"s": "ab"}
+)
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_a_payload(payload: ReportPayload) -> None:
+    """Its JSON form has all of it."""
+    assert ReportPayload.from_json(json.loads(json.dumps(payload.to_json()))) == payload
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_a_workers_results(payload: ReportPayload) -> None:
+    """A report and the last message carry payloads."""
+    report = WorkerReport(payload=payload, n_unreported=3, spent_usd=0.5)
+    end = WorkerEnd(unreported=[payload], n_lost=1)
+
+    assert WorkerReport.from_text(report.to_text()) == report
+    assert WorkerEnd.from_text(end.to_text()) == end
+
+
+@pytest.mark.parametrize("host", [None, HOST], ids=["here", "elsewhere"])
+def test_a_handshake(host: HostFacts | None) -> None:
+    """It says where a worker is, unless its controller knows that."""
+    message = Handshake(selection="{}", host=host)
+
+    assert Handshake.from_text(message.to_text()) == message
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        Shares(by_provider={"p": 2}),
+        Stop(at_once=True),
+        Decided(target="p/m", repeat=1, ends=None),
+        Spent(elsewhere_usd=0.1),
+    ],
+)
+def test_a_command(command: Any) -> None:
+    """A worker knows which one it is."""
+    assert command_from_text(command_to_text(command)) == command
