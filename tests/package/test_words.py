@@ -144,7 +144,7 @@ def test_class_names_are_unique() -> None:
     ("line", "n"),
     [
         pytest.param("the standard tells the time", 1, id="words"),
-        pytest.param("class LeaseServer: _told = DESK", 3, id="parts-of-names"),
+        pytest.param("class JobDesk: _told = DESK", 3, id="parts-of-names"),
         pytest.param("mending standards, retold fables", 1, id="not-parts-of-words"),
         pytest.param("held the run against it", 0, id="two-words-between"),
         pytest.param("holds it against", 1, id="one-word-between"),
