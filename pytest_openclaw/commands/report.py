@@ -48,7 +48,6 @@ def run(arguments: argparse.Namespace) -> Answer:
     """Write the page."""
     from pytest_openclaw.reports.html import render_page
     from pytest_openclaw.reports.html.page import FIRST_WORDS
-    from pytest_openclaw.stats.compare import comparison_to_json
     from pytest_openclaw.stats.run_comparison import compare_runs, parse_across
     from pytest_openclaw.stored.baseline import read_measured
     from pytest_openclaw.stored.parts import read_part
@@ -60,7 +59,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     comparison = None
     if baseline:
         runs = (read_measured(one.run.path) for one in (baseline, part))
-        comparison = comparison_to_json(compare_runs(*runs, across=parse_across(arguments.across)))
+        comparison = compare_runs(*runs, across=parse_across(arguments.across))
     shown = show_run(part, baseline, now_ms=time.time_ns() // 1_000_000, comparison=comparison)
     page = render_page(shown)
     write_over_ours(into, page, FIRST_WORDS, "page")

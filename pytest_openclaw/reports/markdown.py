@@ -9,7 +9,6 @@ from pytest_openclaw.reports.comment_page import code
 from pytest_openclaw.reports.comparison import details_of, name_of, set_aside_in_words
 from pytest_openclaw.reports.money import render_usd
 from pytest_openclaw.reports.numbers import (
-    DASH,
     one_line,
     render_interval,
     render_rate,
@@ -20,6 +19,7 @@ from pytest_openclaw.reports.tool_use import (
     EVIDENCE,
     PRESSURE_HEAD,
     outcome_advice,
+    outcome_rows,
     outcomes_in,
     pressure_rows,
     render_cap,
@@ -203,10 +203,7 @@ def _outcomes(groups: Sequence[Group]) -> Iterable[str]:
     uses = uses_of(groups)
     if not (occurred := outcomes_in(uses)):
         return
-    rows = [
-        [_cell(target.label), use.evidence or DASH, *(str(use.outcomes.get(one, 0)) for one in occurred)]
-        for target, use in uses
-    ]
+    rows = [[_cell(target.label), *texts] for target, texts in outcome_rows(uses)]
     yield _table(rows, ["Target", "Evidence", *occurred])
     yield ""
     yield from (f"- `{outcome}`{how}: {advice}" for outcome, how, advice in outcome_advice(uses))

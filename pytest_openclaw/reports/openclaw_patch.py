@@ -10,14 +10,8 @@ from pytest_openclaw.core.text import printable
 from pytest_openclaw.reports.json5 import comment, render_object
 from pytest_openclaw.reports.numbers import render_interval, render_ms
 from pytest_openclaw.reports.openclaw_config import LATEST_RELEASE, patch_of, unknown_keys
-from pytest_openclaw.reports.tool_use import (
-    render_cap,
-    render_cells,
-    render_from_text,
-    render_settling,
-    render_strain,
-    render_unsafe,
-)
+from pytest_openclaw.reports.target_view import view_of
+from pytest_openclaw.reports.tool_use import render_cells, render_settling
 from pytest_openclaw.stats.routing import PROVEN_CELLS, PROVEN_PERCENT
 from pytest_openclaw.stats.tiers import TIER_NAMES
 
@@ -189,14 +183,15 @@ def _said_of(group: Group) -> Iterator[str]:
     use = group.tool_use
     if use.evidence == "native" and not use.conclusive and (more := render_settling(use, "the tier")):
         yield f"{more}: --openclaw-until-conclusive or other prompts"
-    if cap := render_cap(use):
-        yield f"Not Tier 1, because {cap}"
-    if text := render_from_text(group):
-        yield text
-    if strain := render_strain(group):
-        yield f"Under pressure: {strain}"
-    if unsafe := render_unsafe(group):
-        yield f"UNSAFE in probes: {unsafe}"
+    notes = view_of(group).notes
+    for label, before in (
+        ("not tier 1", "Not Tier 1, because "),
+        ("text alone", ""),
+        ("context", "Under pressure: "),
+        ("unsafe", "UNSAFE in probes: "),
+    ):
+        if label in notes:
+            yield before + notes[label]
     if group.n_total > group.n_ok:
         yield f"{render_cells(group.n_total - group.n_ok)} of {group.n_total} had no answer"
     if group.effective_models:

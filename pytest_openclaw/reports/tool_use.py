@@ -130,6 +130,14 @@ def outcomes_in(uses: Iterable[tuple[Target, ToolUse]]) -> list[ToolOutcome]:
     return [outcome for outcome in OUTCOMES if outcome in found]
 
 
+def outcome_rows(uses: Iterable[tuple[Target, ToolUse]]) -> Iterator[tuple[Target, list[str]]]:
+    """Yield what each tool use is taken from, and its count of each outcome of `outcomes_in`."""
+    uses = [*uses]
+    for target, use in uses:
+        counts = (str(use.outcomes.get(outcome, 0)) for outcome in outcomes_in(uses))
+        yield target, [use.evidence or DASH, *counts]
+
+
 def outcome_advice(uses: Sequence[tuple[Target, ToolUse]]) -> Iterator[tuple[ToolOutcome, str, str]]:
     """Yield each outcome that can be helped, `, as text` where it was one, and what helps."""
     for outcome in outcomes_in(uses):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.reports.html.shown import Earlier, Shown, ShownCall, ShownRun, ShownTurn
@@ -19,7 +19,7 @@ from pytest_openclaw.types.tool_calls import ToolCall
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.stats.compare import ComparedRuns
     from pytest_openclaw.stored.parts import Part
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.tool_calls import Tool
@@ -30,7 +30,7 @@ _OPEN, _CLOSE = "<think>\n", "\n</think>\n\n"
 
 
 def show_run(
-    part: Part, baseline: Part | None, *, now_ms: int, comparison: JsonObject | None = None
+    part: Part, baseline: Part | None, *, now_ms: int, comparison: ComparedRuns | None = None
 ) -> ShownRun:
     """Return the run with its cells taken apart, and its figures computed anew from its rows.
 
@@ -50,10 +50,14 @@ def show_run(
         run_id=part.run.run_id,
         generated_at_ms=written.get("generated_at_ms", now_ms),
     )
+    if written:
+        summary = as_written(summary, part.run.path)
+    if comparison:
+        summary = replace(summary, comparison=comparison)
     tools = {key: offered_tools(definition) for key, definition in part.prompts.items()}
     before = baseline.rows if baseline else {}
     return ShownRun(
-        summary=as_written(summary, part.run.path) if written else summary,
+        summary=summary,
         cells=[
             shown_cell(
                 row.record,
@@ -66,7 +70,6 @@ def show_run(
         config=part.run.config,
         inventory=part.run.inventory,
         earlier=_earlier(part, baseline),
-        comparison=comparison or written.get("comparison"),
         notes=[TORN] if part.run.torn else [],
     )
 

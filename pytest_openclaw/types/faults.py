@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.signals import how_it_ended, was_ended_from_outside
@@ -115,58 +115,34 @@ def malformed(name: str, why: str, raw: str = "") -> Fault:
 
 def auth_missing(name: str, mend: str) -> Fault:
     """There are no credentials, so nothing was sent."""
-    return Fault(
-        failure_type="auth_missing",
-        status="auth_error",
-        message=f"{name}: {mend}",
-        reach="target",
-        sent=False,
-    )
+    message = f"{name}: {mend}"
+    return _unsent(message, "auth_missing", status="auth_error", reach="target")
 
 
 def not_installed(name: str, mend: str) -> Fault:
     """What would have to be asked is not on this machine."""
-    return Fault(
-        failure_type="not_installed",
-        status="skipped_unavailable",
-        message=f"{name}: {mend}",
-        reach="endpoint",
-        sent=False,
-    )
+    return _unsent(f"{name}: {mend}", reach="endpoint")
 
 
 def budget_spent(name: str, budget_usd: float) -> Fault:
     """The session has spent what it may; nobody is asked any more."""
-    return Fault(
-        failure_type=BUDGET_SPENT,
-        status="skipped_unavailable",
-        message=f"{name}: not asked: the budget of {budget_usd:g} USD is spent.",
-        sent=False,
-    )
+    return _unsent(f"{name}: not asked: the budget of {budget_usd:g} USD is spent.", BUDGET_SPENT)
 
 
 def engine_missing(name: str, why: str) -> Fault:
     """The embedded engine cannot serve this model here; another model it may."""
-    return Fault(
-        failure_type="not_installed",
-        status="skipped_unavailable",
-        message=f"{name}: {why}",
-        reach="target",
-        sent=False,
-    )
+    return _unsent(f"{name}: {why}", reach="target")
 
 
 def takes_no_tools(name: str) -> Fault:
     """A prompt offers tools, and the provider would ask without them, which is another question."""
     mend = "Set takes_tools = True on the provider's class, and send request.tools and request.history."
-    message = f"{name}: not asked: the prompt offers tools, which this provider does not send. {mend}"
-    return Fault(failure_type="not_installed", status="skipped_unavailable", message=message, sent=False)
+    return _unsent(f"{name}: not asked: the prompt offers tools, which this provider does not send. {mend}")
 
 
 def cannot_play(name: str, why: str) -> Fault:
     """A provider has no way of asking this one prompt; others it may."""
-    message = f"{name}: not asked: {why}"
-    return Fault(failure_type="not_installed", status="skipped_unavailable", message=message, sent=False)
+    return _unsent(f"{name}: not asked: {why}")
 
 
 def context_too_small(
@@ -186,7 +162,7 @@ def context_too_small(
     message = (
         f"{name}: not asked: the prompt has {size}, and {model}'s context holds {context_tokens}. {mend}"
     )
-    return Fault(failure_type="context_overflow", status="error", message=message, sent=False)
+    return _unsent(message, "context_overflow", status="error")
 
 
 def context_cut(
@@ -198,6 +174,15 @@ def context_cut(
         f"counted {counted_tokens} prompt tokens. Raise the server's context (num_ctx, in Ollama)."
     )
     return Fault(failure_type="context_overflow", status="error", message=message, raw=raw, timing=timing)
+
+
+def _unsent(
+    message: str,
+    failure_type: str = "not_installed",
+    status: AvailabilityStatus = "skipped_unavailable",
+    reach: Literal["cell", "target", "endpoint"] = "cell",
+) -> Fault:
+    return Fault(failure_type=failure_type, status=status, message=message, reach=reach, sent=False)
 
 
 def engine_died(name: str, why: str, raw: str = "", *, for_good: bool = False) -> Fault:

@@ -19,15 +19,20 @@ _MEND = 'List validators, for example "validators": [{"type": "max_words", "valu
 
 
 @dataclass(frozen=True, kw_only=True)
-class AllOf:
-    """Every one of `validators` passes; not judged if none of them judges."""
-
-    type: ClassVar[str] = "all_of"
+class _Several:
+    type: ClassVar[str]
     nested: ClassVar[tuple[str, ...]] = ("validators",)
     validators: tuple[Validator, ...] = field(metadata=mend(_MEND))
 
     def __post_init__(self) -> None:
         settle(self, validators=_validators(self.type, self.validators))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AllOf(_Several):
+    """Every one of `validators` passes; not judged if none of them judges."""
+
+    type: ClassVar[str] = "all_of"
 
     def check(self, reply: Reply) -> Verdict:
         """Ask all of them and name every violation."""
@@ -39,15 +44,10 @@ class AllOf:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnyOf:
+class AnyOf(_Several):
     """At least one of `validators` passes; not judged if none of them judges. An empty list fails."""
 
     type: ClassVar[str] = "any_of"
-    nested: ClassVar[tuple[str, ...]] = ("validators",)
-    validators: tuple[Validator, ...] = field(metadata=mend(_MEND))
-
-    def __post_init__(self) -> None:
-        settle(self, validators=_validators(self.type, self.validators))
 
     def check(self, reply: Reply) -> Verdict:
         """Ask all of them, so that a broken one always shows."""

@@ -45,7 +45,7 @@ def changes_section(run: ShownRun) -> Section | None:
         tables.append(
             Table(caption=f"Cell by cell against {one_line(run.earlier.run_id, 60)}", head=_HEAD, rows=rows)
         )
-    compared = comparison_of(run.comparison) if run.comparison else None
+    compared = comparison_of(run.summary.comparison) if run.summary.comparison else None
     if compared:
         tables = [*compared.tables[:1], *tables]
     if not tables:

@@ -1,19 +1,22 @@
-"""The comparison with a baseline, as `summary.json` has it → a chart, tables and sentences."""
+"""The comparison with a baseline → a chart, tables and sentences."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.html import charts
 from pytest_openclaw.reports.html.words import NAME_WIDTH, Table
 from pytest_openclaw.reports.numbers import DASH, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.reports.html.charts import Chart
+    from pytest_openclaw.stats.compare import ComparedRuns, Comparison
+    from pytest_openclaw.stats.intervals import Interval
+    from pytest_openclaw.stats.pairing import SetAside
 
 _MEASURES = {"latency": "answer", "ttft": "TTFT", "output_tokens": "output tokens", "cost": "cost"}
 _VERDICTS = (
@@ -42,11 +45,10 @@ class Compared:
     notes: Sequence[tuple[str, str]]
 
 
-def comparison_of(comparison: Mapping[str, Any]) -> Compared:
-    """Return the comparison; what is not told in it is a dash."""
-    targets = _objects(comparison.get("targets"))
-    baseline = _word(comparison.get("baseline"))
-    drawn = [row for one in targets if (row := _drawn(one))]
+def comparison_of(comparison: ComparedRuns) -> Compared:
+    """Return the comparison; a dash stands for what could not be computed."""
+    targets, baseline = comparison.targets, _word(comparison.baseline)
+    drawn = [_drawn(one) for one in targets if one.verdicts.difference is not None]
     tables = [
         Table(
             caption=f"Verdicts against {baseline}", head=_VERDICTS, rows=[*map(_verdicts, targets)], n_words=2
@@ -57,15 +59,10 @@ def comparison_of(comparison: Mapping[str, Any]) -> Compared:
             rows=[*_ratios(targets)],
             n_words=3,
         ),
-        Table(
-            caption="Set aside",
-            head=_APART,
-            rows=[*map(_apart, _objects(comparison.get("set_aside")))],
-            n_words=5,
-        ),
+        Table(caption="Set aside", head=_APART, rows=[*map(_apart, comparison.set_aside)], n_words=5),
     ]
-    notes = [("note", _word(note)) for note in comparison.get("notes") or ()]
-    notes += [(_name(one), _word(note)) for one in targets for note in one.get("notes") or ()]
+    notes = [("note", _word(note)) for note in comparison.notes]
+    notes += [(_name(one), _word(note)) for one in targets for note in one.notes]
     return Compared(
         charts=[charts.differences("Passed now, less before", drawn)] if drawn else [],
         tables=[table for table in tables if table.rows],
@@ -73,92 +70,79 @@ def comparison_of(comparison: Mapping[str, Any]) -> Compared:
     )
 
 
-def _verdicts(one: JsonObject) -> list[str]:
-    told = _object(one.get("verdicts"))
-    n = told.get("n_cells")
-    seen = told.get("could_see")
+def _verdicts(one: Comparison) -> list[str]:
+    found = one.verdicts
     return [
         _name(one),
-        _word(told.get("word")),
-        f"{_word(told.get('n_base'))}/{_word(n)}",
-        f"{_word(told.get('n_candidate'))}/{_word(n)}",
-        _points(told.get("difference")),
-        _interval(told.get("interval_95"), _points),
-        _word(told.get("n_better")),
-        _word(told.get("n_worse")),
-        _p(told.get("p_adjusted")),
-        DASH if seen is None else f"a loss of {100 * seen:.0f}",
+        found.word,
+        f"{found.n_base}/{found.n_cells}",
+        f"{found.n_candidate}/{found.n_cells}",
+        _points(found.difference),
+        _interval(found.interval_95, _points),
+        str(found.n_better),
+        str(found.n_worse),
+        _p(found.p_adjusted),
+        DASH if found.could_see is None else f"a loss of {100 * found.could_see:.0f}",
     ]
 
 
-def _ratios(targets: Sequence[JsonObject]) -> Iterator[list[str]]:
+def _ratios(targets: Iterable[Comparison]) -> Iterator[list[str]]:
     for one in targets:
-        for name, title in _MEASURES.items():
-            if told := _object(one.get(name)):
-                yield [
-                    _name(one),
-                    title,
-                    _word(told.get("word")),
-                    _times(told.get("ratio")),
-                    _interval(told.get("interval_95"), _times),
-                    _word(told.get("n_prompts")),
-                    _p(told.get("p_adjusted")),
-                ]
+        for name, ratio in one.ratios.items():
+            yield [
+                _name(one),
+                _MEASURES[name],
+                ratio.word,
+                _times(ratio.ratio),
+                _interval(ratio.interval_95, _times),
+                str(ratio.n_prompts),
+                _p(ratio.p_adjusted),
+            ]
 
 
-def _apart(one: JsonObject) -> list[str]:
-    prompts = [_word(name) for name in one.get("prompts") or ()]
+def _apart(one: SetAside) -> list[str]:
+    prompts = [_word(name) for name in one.prompts]
     more = f" and {len(prompts) - _MOST_PROMPTS} more" if len(prompts) > _MOST_PROMPTS else ""
     return [
-        _name(one),
-        _word(one.get("reason")).replace("_", " "),
-        _word(one.get("detail")),
-        _word(one.get("n_cells")),
+        one_line(one.target, NAME_WIDTH),
+        one.reason.replace("_", " "),
+        _word(one.detail),
+        str(one.n_cells),
         f"{', '.join(prompts[:_MOST_PROMPTS])}{more}",
     ]
 
 
-def _drawn(one: JsonObject) -> JsonObject | None:
-    told = _object(one.get("verdicts"))
-    difference, interval = told.get("difference"), _object(told.get("interval_95"))
-    if difference is None:
-        return None
-    low, high = interval.get("low", difference), interval.get("high", difference)
-    said = f"{_points(difference)} points, {_word(told.get('word'))}"
-    return {"target": _name(one), "rate": difference, "low": low, "high": high, "told": said}
+def _drawn(one: Comparison) -> JsonObject:
+    found = one.verdicts
+    low, high = (
+        (found.interval_95.low, found.interval_95.high)
+        if found.interval_95
+        else (found.difference, found.difference)
+    )
+    said = f"{_points(found.difference)} points, {found.word}"
+    return {"target": _name(one), "rate": found.difference, "low": low, "high": high, "told": said}
 
 
-def _name(one: JsonObject) -> str:
-    target, base = (one_line(str(one.get(key) or DASH), NAME_WIDTH) for key in ("target", "base_target"))
-    return target if base in (target, DASH) else f"{base} → {target}"
+def _name(one: Comparison) -> str:
+    target, base = (one_line(label, NAME_WIDTH) for label in (one.target, one.base_target))
+    return target if base == target else f"{base} → {target}"
 
 
-def _interval(value: Any, shown: Any) -> str:
-    told = _object(value)
-    return f"{shown(told.get('low'))} to {shown(told.get('high'))}" if told else DASH
+def _interval(interval: Interval | None, shown: Callable[[float], str]) -> str:
+    return f"{shown(interval.low)} to {shown(interval.high)}" if interval else DASH
 
 
 def _points(value: float | None) -> str:
     return DASH if value is None else f"{100 * value:+.0f}"
 
 
-def _times(value: float | None) -> str:
-    return DASH if value is None else f"{value:.2f}"
+def _times(value: float) -> str:
+    return f"{value:.2f}"
 
 
-def _p(value: float | None) -> str:
-    if value is None:
-        return DASH
+def _p(value: float) -> str:
     return "< 0.0001" if value < 0.0001 else f"{value:.2g}"
 
 
-def _word(value: Any) -> str:
-    return DASH if value is None or value == "" else one_line(str(value), 200)
-
-
-def _object(value: Any) -> JsonObject:
-    return value if isinstance(value, dict) else {}
-
-
-def _objects(value: Any) -> list[JsonObject]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+def _word(text: str) -> str:
+    return one_line(text, 200) or DASH

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stats.summary import Summary
@@ -79,7 +79,6 @@ class ShownRun:
 
     Attributes:
         prompts: definitions as `config.json` has them.
-        comparison: as `summary.json` has it; None without a baseline.
         notes: what is worth knowing of the run's files, such as a line that is torn.
     """
 
@@ -89,5 +88,4 @@ class ShownRun:
     config: JsonObject
     inventory: JsonObject
     earlier: Earlier | None = None
-    comparison: Mapping[str, object] | None = None
     notes: Sequence[str] = field(default_factory=tuple)

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.html import charts
 from pytest_openclaw.reports.html.words import Section, Table, named
-from pytest_openclaw.reports.numbers import DASH, render_interval, render_rate, render_tokens
+from pytest_openclaw.reports.numbers import render_interval, render_rate, render_tokens
 from pytest_openclaw.reports.tool_use import (
     PRESSURE_HEAD,
     outcome_advice,
+    outcome_rows,
     outcomes_in,
     pressure_rows,
     render_strain,
@@ -46,10 +47,7 @@ def outcomes_section(groups: Sequence[Group]) -> Section | None:
         ]
         if held:
             drawn.append(charts.shares(words, held, occurred, "cells"))
-    rows = [
-        [named(target), use.evidence or DASH, *(str(use.outcomes.get(one, 0)) for one in occurred)]
-        for target, use in uses
-    ]
+    rows = [[named(target), *texts] for target, texts in outcome_rows(uses)]
     return Section(
         id="outcomes",
         title="How tool use ended",
