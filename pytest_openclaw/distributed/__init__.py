@@ -1,1 +1,1 @@
-"""Runs a session on xdist workers: controller, worker, scheduling."""
+"""Runs a session on xdist workers: controller, worker, messages, scheduling."""

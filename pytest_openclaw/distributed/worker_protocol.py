@@ -48,7 +48,7 @@ class Workers:
         self._lines: dict[int, Any] = {}
         self._hosts: dict[int, HostFacts] = {}
         self._names: dict[str, str] = {}
-        self._selection_text = ""
+        self._selection_digest = b""
         self._selection: Selection | None = None
         self._shares: Sequence[Mapping[str, int]] = ()
         self._division: Division | None = None
@@ -95,8 +95,9 @@ class Workers:
             raise pytest.UsageError(f"{whom} has told nothing of itself: {type(error).__name__}") from None
         if message.host:
             self._meet(number, message.host, len(node.nodemanager.specs))
-        if self._selection is None or message.selection != self._selection_text:
-            self._selection_text = message.selection
+        digest = hashlib.sha256(message.selection.encode()).digest()
+        if self._selection is None or digest != self._selection_digest:
+            self._selection_digest = digest
             targets = self._session.settings.targets
             self._selection = Selection.from_json(json.loads(message.selection), targets)
         return self._selection

@@ -63,7 +63,8 @@ class CellRun:
         verdict_errors: exceptions that are a verdict on the model.
     """
 
-    verdict_errors: tuple[type[BaseException], ...] = (Missed,)
+    __slots__ = ("cell", "is_last", "parts", "result")  # ten thousand cells have one each
+    verdict_errors: ClassVar[tuple[type[BaseException], ...]] = (Missed,)
 
     def __init__(self, cell: Cell, parts: CellParts) -> None:
         self.cell = cell
@@ -178,7 +179,7 @@ class CellRun:
         pytest.fail(message, pytrace=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class KeptCell:
     """A cell that a resumed run keeps: its test repeats the verdict."""
 

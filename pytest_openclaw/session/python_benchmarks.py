@@ -126,6 +126,7 @@ def fetch_reply(request: pytest.FixtureRequest) -> Reply:
 class BenchmarkRun(CellRun):
     """The cell of a Python benchmark, which its own test judges."""
 
+    __slots__ = ()
     verdict_errors = (AssertionError, pytest.fail.Exception)
 
     def before_test(self) -> None:
