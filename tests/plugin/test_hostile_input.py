@@ -68,7 +68,7 @@ def assert_sound_page(session: Any, rows: int = 1) -> str:
     assert [line for line in page.split("\n") if not line.isprintable() or re.search(HIDDEN, line)] == []
     # Nothing foreign begins a heading, a fence or a list of its own.
     assert all(
-        re.match(r"# OpenClaw benchmark |## [A-Z]|\||- |\d+ cells\.|Behind each figure |$", line)
+        re.match(r"# OpenClaw benchmark |## [A-Z]|\||- |\d+ cells\.|Each figure is followed |$", line)
         for line in page.split("\n")
     )
     return page
