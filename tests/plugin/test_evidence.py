@@ -49,7 +49,7 @@ def test_calls_on_the_wire_make_the_tier(project: Any) -> None:
         (11, 1, 1),
     ]
     assert group["holds_to"] == {"tools_offered": 11, "padding_tokens": None}
-    assert session.status == 1
+    assert session.status == 10
     assert "tier 2: 1 of 2 cells that forbid tools had a call, more than a fifth" in " ".join(
         session.text.split()
     )

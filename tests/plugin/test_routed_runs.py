@@ -14,8 +14,8 @@ from tests.plugin.bad_servers import point_at
 from tests.providers.servers.apis import CHAT
 from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script
 
-N_PROMPTS = 16
-"""The fewest prompts that settle Tier 1."""
+N_PROMPTS = 21
+"""The fewest prompts that settle Tier 1 of two targets."""
 PROMPT = """
 [[prompts]]
 id = "T{n}"
