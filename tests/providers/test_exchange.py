@@ -50,7 +50,7 @@ def test_times_of_a_thinking_reply(exchange, clock):
 
 
 @pytest.mark.parametrize(
-    ("hear", "ttft_ms", "ttfo_ms"),
+    ("receive", "ttft_ms", "ttfo_ms"),
     [
         pytest.param(lambda e: e.receive_text("a"), 2000, 2000, id="text"),
         pytest.param(lambda e: e.receive_refusal("a"), 2000, 2000, id="refusal"),
