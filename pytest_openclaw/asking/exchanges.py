@@ -61,7 +61,7 @@ class _Exchange:
     def __init__(self, request: Request) -> None:
         assert request.world is not None, "an exchange has a world"
         self.turns: list[Turn] = []
-        self.received: list[Turn] = []  # as the model hears of them
+        self.received: list[Turn] = []  # as they are sent to the model
         self.offered = request.tools
         self._request = request
         self._world = request.world

@@ -92,7 +92,7 @@ class Workers:
             message = Handshake.from_text(self._lines[number].receive(LINE_S))
         except (OSError, EOFError) as error:
             whom = f"worker {node.gateway.id}"
-            raise pytest.UsageError(f"{whom} has told nothing of itself: {type(error).__name__}") from None
+            raise pytest.UsageError(f"{whom} has sent no handshake: {type(error).__name__}") from None
         if message.host:
             self._meet(number, message.host, len(node.nodemanager.specs))
         digest = hashlib.sha256(message.selection.encode()).digest()

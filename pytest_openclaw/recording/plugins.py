@@ -1,6 +1,6 @@
 """What plugins add to a run: keys of a row before it is written, files beside the summary.
 
-A plugin that breaks is told at the end, and costs nothing but what it would have added.
+A plugin that breaks is reported at the end; the run loses only what the plugin would have added.
 """
 
 from __future__ import annotations

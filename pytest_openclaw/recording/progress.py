@@ -107,7 +107,7 @@ class Progress:
         per_s = n / seconds
         yield f"{per_s:.1f}/s" if per_s >= 1 else f"{per_s * 60:.1f}/min"
         owed = {endpoint: n for endpoint, n in self._owed.items() if n}
-        # Of an endpoint that has answered nothing yet nobody knows when it will end.
+        # An endpoint without an answer so far has no estimate.
         if owed and all(self._done[endpoint] for endpoint in owed):
             left_s = max(n * seconds / self._done[endpoint] for endpoint, n in owed.items())
             yield f"{render_duration(left_s)} left"

@@ -53,7 +53,7 @@ class WorkerInput:
 
 
 class Execution(Protocol):
-    """The side that runs items, as whoever coordinates it sees it; any thread may call its methods."""
+    """The part of the process that runs items; any thread may call its methods."""
 
     def give(self, indices: Sequence[int]) -> None:
         """Add items to those that this process runs."""

@@ -176,7 +176,7 @@ def _with_parameters(cell: Cell, callspec_id: str) -> Cell:
             with `-r2` behind the target if there are repeats.
     """
     label = f"{cell.target.label}{cell.repeat_suffix}"
-    # pytest writes what is not ASCII as escapes, unless it is told not to.
+    # pytest escapes characters outside ASCII by default.
     for form in (label, label.encode("unicode_escape").decode("ascii")):
         before, found, after = callspec_id.partition(form)
         if found:
