@@ -1,39 +1,29 @@
-"""What a run has spent, over all its processes on this machine, and whether that is its budget.
+"""What a run has spent, and whether that is its budget.
 
-Every reply's cost is written down when the reply arrives, not when its test takes it, so that what was asked
-ahead counts too. Processes of a machine meet in a file of the run's folder; what other machines have spent
-is told by the controller.
+Every reply's cost counts when the reply arrives, not when its test takes it, so that what was sent ahead
+counts too.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pytest_openclaw.core.private import open_private
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-_NAME = "spent.txt"
-_HERE, _ELSEWHERE = "here", "elsewhere"
-
 
 class SpentBudget:
-    """The money of a run; without a budget it takes no notice of anything.
+    """A run's spending; records nothing without a budget.
 
-    Any process and any thread may have one of its own for the same folder.
+    The asker counts what its own calls cost. A test process and a controller know what they have received.
+
+    Attributes:
+        here_usd: spent by this machine.
+        elsewhere_usd: spent by the rest of the run, as far as it is known here.
 
     Args:
-        shared_dir: the run's folder on this machine.
-        budget_usd: at which nobody is asked any more; None is no limit.
+        budget_usd: at which nothing more is sent; None is no limit.
     """
 
-    def __init__(self, shared_dir: Path, budget_usd: float | None) -> None:
+    def __init__(self, budget_usd: float | None) -> None:
         self.budget_usd = budget_usd
-        self._path = shared_dir / _NAME
-        self._read_bytes = 0
-        self._here_usd = 0.0
-        self._elsewhere_usd = 0.0
+        self.here_usd = 0.0
+        self.elsewhere_usd = 0.0
 
     @property
     def is_empty(self) -> bool:
@@ -42,47 +32,18 @@ class SpentBudget:
 
     @property
     def spent_usd(self) -> float:
-        """What the run has spent everywhere, as far as it is known here."""
-        self._catch_up()
-        return self._here_usd + self._elsewhere_usd
-
-    @property
-    def here_usd(self) -> float:
-        """What the run has spent on this machine."""
-        self._catch_up()
-        return self._here_usd
+        """What the run has spent everywhere."""
+        return self.here_usd + self.elsewhere_usd
 
     def pay(self, usd: float) -> None:
-        """Write down what an attempt has cost."""
-        if usd > 0:
-            self._append(_HERE, usd)
+        """Count what an attempt has cost."""
+        if self.budget_usd is not None:
+            self.here_usd += usd
 
-    def receive(self, elsewhere_usd: float) -> None:
-        """Take what all other machines together have spent so far."""
-        self._append(_ELSEWHERE, elsewhere_usd)
+    def count_here(self, usd: float) -> None:
+        """Take what this machine has spent so far; an older message changes nothing."""
+        self.here_usd = max(usd, self.here_usd)
 
-    def _append(self, where: str, usd: float) -> None:
-        if self.budget_usd is None:
-            return
-        # One write of a short line is never mixed with another process's.
-        with open_private(self._path, "ab") as file:
-            file.write(f"{where} {usd!r}\n".encode("ascii"))
-
-    def _catch_up(self) -> None:
-        """Read what was written since the last time."""
-        try:
-            if self._path.stat().st_size == self._read_bytes:
-                return
-        except FileNotFoundError:  # nobody has paid yet
-            return
-        with self._path.open("rb") as file:
-            file.seek(self._read_bytes)
-            new = file.read()
-        whole = new[: new.rfind(b"\n") + 1]
-        self._read_bytes += len(whole)
-        for line in whole.decode("ascii").splitlines():
-            where, _, usd = line.partition(" ")
-            if where == _HERE:
-                self._here_usd += float(usd)
-            else:  # told again and again, by whoever hears it first
-                self._elsewhere_usd = max(self._elsewhere_usd, float(usd))
+    def count_elsewhere(self, usd: float) -> None:
+        """Take what the rest of the run has spent so far; an older message changes nothing."""
+        self.elsewhere_usd = max(usd, self.elsewhere_usd)

@@ -1,111 +1,547 @@
-"""What the process that runs tests uses to send cells, wherever the requests are made.
+"""What the process that runs tests uses to get replies, wherever the requests are made.
 
-`AskingClient` is the seam between tests and requests: of this folder the execution hooks know nothing else.
+`AskingClient` is the seam between tests and requests: of this folder the execution hooks use nothing else.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+import contextlib
+import subprocess
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.asking.endpoint_limits import endpoint_limits
+from pytest_openclaw.asking.journal import note_start, read_past
+from pytest_openclaw.asking.links import (
+    AskerThread,
+    SocketLink,
+    ThreadLink,
+    connect,
+    exit_reason,
+    runs_in_process,
+    start_process,
+)
+from pytest_openclaw.asking.messages import (
+    Claim,
+    Decision,
+    Elsewhere,
+    Hello,
+    JobResult,
+    Left,
+    NotSent,
+    Plan,
+    PlannedCell,
+    Stop,
+    Taken,
+    Unordered,
+    Waiting,
+    Want,
+    Welcome,
+)
+from pytest_openclaw.asking.plan import Listed, Membership
+from pytest_openclaw.core.clock import anchor_s
+from pytest_openclaw.core.errors import CellNotSent, HostDied
+from pytest_openclaw.types.requests import Request
+from pytest_openclaw.types.settings import THINKING_ROOM_TOKENS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    import socket
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
+    from pytest_openclaw.asking.links import Link
+    from pytest_openclaw.asking.messages import FromAsker, FromClient
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.prompts import Cell
+    from pytest_openclaw.types.protocols import Provider, ProviderSetup
     from pytest_openclaw.types.replies import CallResult
+    from pytest_openclaw.types.settings import Settings
     from pytest_openclaw.types.targets import Target
 
+MOST_DEATHS = 3
+SILENCE_S = 60.0
+_ENDING_S = 5.0
+_CELLS_A_PART = 500
+"""Of a long plan: the asker sends the first cells while the client still prepares the others."""
 
-class AskingClient(Protocol):
-    """Sends cells ahead of their tests; a cell has a token, any text that is unique in the session.
+
+@dataclass(kw_only=True)
+class _Side:
+    """One asker, as this process sees it.
 
     Attributes:
-        notes: what is new about targets, `before` and `serving`; who reports them takes them out.
-        is_stopping: no more cells are sent ahead; any thread may set it.
+        started: the process or thread that this process has started.
+        died: how the last asker ended.
+        ended: the cells whose tests have ended since it died.
+        has_plan: whether the asker had the plan when this process connected; None before it has said so.
+        is_set_up: it knows what this process knows.
+        left: its last message.
+        spent_usd, n_out: as it has said last.
     """
 
-    notes: dict[Target, JsonObject]
-    is_stopping: bool
-
-    def start(self) -> None:
-        """Start what takes a moment to start."""
-        ...
-
-    def plan(self, cells: Iterable[tuple[str, Cell]]) -> None:
-        """Take all cells of the session, in their order; none is sent by that."""
-        ...
-
-    def expect(self, tokens: Iterable[str]) -> None:
-        """Send these cells ahead of their tests, which will come in this order."""
-        ...
-
-    def feed(self) -> None:
-        """Send ahead what may be sent by now."""
-        ...
-
-    def is_asked(self, token: str) -> bool:
-        """Whether the cell is sent, or has its reply."""
-        ...
-
-    def ask(self, token: str, cell: Cell) -> CallResult:
-        """Return how the cell's call ended; sends now what was not expected.
-
-        Raises:
-            HostDied: the asking side has ended; what it was sending is lost.
-            Exception: what a provider raised that is no `CallFailed`.
-        """
-        ...
-
-    def drop(self, token: str) -> None:
-        """Forget a cell whose test does not use its reply."""
-        ...
-
-    @property
-    def n_out(self) -> int:
-        """Cells that were sent and that no test has taken."""
-        ...
-
-    def awaited(self) -> Mapping[str, str]:
-        """Return, by endpoint, the token that waits longest; any thread may call it."""
-        ...
-
-    def close(self) -> list[tuple[Cell, CallResult]]:
-        """Stop sending; return what was answered and no test has taken, in the order of the plan."""
-        ...
+    place: Path
+    providers: dict[str, Provider]
+    in_process: bool
+    link: Link | None = None
+    started: Any = None
+    died: str | None = None
+    ended: list[Taken] = field(default_factory=list)
+    has_plan: bool | None = None
+    is_set_up: bool = False
+    left: Left | None = None
+    spent_usd: float = 0.0
+    n_out: int = 0
 
 
-class AskerConnection:
-    """The client of this process, made when a cell is first sent: most processes of a session send none.
+class AskingClient:
+    """Gets replies from the asker; use it with `with`, from one thread, but for what says otherwise.
+
+    Attributes:
+        notes: what is new about targets, `before` and `serving`; the caller removes what it has reported.
 
     Args:
-        connect: makes the client.
+        providers: by name, made for this run.
+        settings: timeouts, retries, streaming, limits.
+        shared_dir: the run's folder on this machine.
+        membership: who else uses the asker.
+        on_wait: receives a token and why its cell waits.
     """
 
-    def __init__(self, connect: Callable[[], AskingClient]) -> None:
-        self._connect = connect
-        self._client: AskingClient | None = None
+    def __init__(
+        self,
+        providers: Mapping[str, Provider],
+        settings: Settings,
+        shared_dir: Path,
+        membership: Membership | None = None,
+        *,
+        on_wait: Callable[[Waiting], None] = lambda _: None,
+    ) -> None:
+        self.notes: dict[Target, JsonObject] = {}
+        self._settings = settings
+        self._membership = membership or Membership()
+        self._on_wait = on_wait
+        self._providers = providers
+        self._sides = _sides(providers, shared_dir, self._membership.name)
+        self._limits = endpoint_limits(providers, settings)
+        self._plan: Sequence[Listed] = ()
+        self._places: dict[str, int] = {}
+        self._cells: dict[str, Cell] = {}
+        self._claimed: set[str] = set()
+        self._used: set[str] = set()
+        self._received: dict[str, JobResult | NotSent] = {}
+        self._decisions: list[Decision] = []
+        self._elsewhere_usd = 0.0
+        self._is_stopping = False
+        self._is_ordered = self._membership.awaits_decisions
+        self._is_closed = False
 
-    @property
-    def client(self) -> AskingClient:
-        """The client, connected by now."""
-        if self._client is None:
-            self._client = self._connect()
-        return self._client
+    def __enter__(self) -> AskingClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Connect; what that starts takes a moment."""
+        for side in self._sides:
+            with contextlib.suppress(HostDied):  # each cell that needs it reports that
+                self._connect(side)
+
+    def plan(self, cells: Sequence[Listed], limits: Mapping[str, int] | None = None) -> None:
+        """Take all cells of the session, in their order, and have them sent ahead of their tests.
+
+        Args:
+            cells: the same in every process of the session.
+            limits: requests in flight by endpoint, where they are not what the settings say.
+        """
+        self._plan = cells
+        self._places = {listed.token: place for place, listed in enumerate(cells)}
+        self._cells = {listed.token: listed.cell for listed in cells}
+        self._limits = {**self._limits, **(limits or {})}
+        if self._membership.is_alone:
+            self._claimed = {listed.token for listed in cells if listed.is_ahead}
+        for side in self._sides:
+            with contextlib.suppress(HostDied):  # each cell that needs it reports that
+                self._ready(side)
+
+    def claim(self, tokens: Iterable[str]) -> None:
+        """Have the replies of these cells, which this process runs next, sent as they arrive."""
+        new = [token for token in tokens if token not in self._claimed]
+        self._claimed.update(new)
+        for side in self._sides:
+            own = [token for token in new if self._cells[token].target.provider in side.providers]
+            if own and side.link:
+                side.link.send(Claim(tokens=own))
+
+    def ask(self, token: str, cell: Cell) -> CallResult:
+        """Return how the cell's call ended; have it sent if it was not.
+
+        Raises:
+            KeyboardInterrupt: passed on; the request goes on until the client is closed.
+            CellNotSent: its target's repeats have ended.
+            HostDied: the asker has ended; what it was sending is lost.
+            Exception: what a provider raised that is no `CallFailed`.
+        """
+        self._cells.setdefault(token, cell)
+        side = self._side_of(cell)
+        # A plugin's provider may hold the loop up as long as an attempt may take.
+        patience_s = max(self._settings.timeout_s, cell.prompt.timeout_s or 0.0) + SILENCE_S
+        wanted_from: Link | None = None
+        while token not in self._received:
+            try:
+                link = self._ready(side)
+            except HostDied as error:
+                raise HostDied(side.died) if wanted_from else error from None
+            try:
+                if link is not wanted_from:
+                    link.send(self._want(token, cell))
+                    wanted_from = link
+                link.receive(patience_s, partial(self._note, side))
+            except HostDied as error:
+                self._bury(side, error)
+                if token not in self._places:  # the next asker could not know that it was sent
+                    raise HostDied(side.died) from None
+        answer = self._received.pop(token)
+        self._used.add(token)
+        if isinstance(answer, NotSent):
+            raise CellNotSent(answer.why)
+        if answer.error is not None:
+            raise answer.error
+        assert answer.ending is not None, "what did not break has ended"
+        return answer.ending
+
+    def forget(self, token: str) -> None:
+        """Keep a cell's reply no longer: its test has ended, with the reply or without it."""
+        self._received.pop(token, None)
+        self._claimed.discard(token)
+        self._used.discard(token)
+        if (cell := self._cells.get(token)) is None:
+            return
+        side = self._side_of(cell)
+        taken = Taken(token=token, place=self._places.get(token, -1))
+        if side.link:
+            side.link.send(taken)
+        else:
+            side.ended.append(taken)
+
+    def release(self, token: str) -> None:
+        """Forget a cell whose test was interrupted, unless its reply has come and was not used."""
+        if token in self._used:
+            self.forget(token)
+
+    # --- from any thread ---
+
+    def decide(self, decision: Decision) -> None:
+        """Take a decision on the repeats of a target; any thread may call it."""
+        self._decisions.append(decision)
+        self._send_all(decision)
+
+    def expect_disorder(self) -> None:
+        """Wait for no decision from now on: cells do not run in their order; any thread may call it."""
+        self._is_ordered = False
+        self._send_all(Unordered())
+
+    def count_elsewhere(self, usd: float) -> None:
+        """Take what all other machines have spent; any thread may call it."""
+        self._elsewhere_usd = max(usd, self._elsewhere_usd)
+        for side in self._sides:
+            self._send_spent(side)
+
+    def stop(self) -> None:
+        """Have nothing sent ahead any more; any thread may call it."""
+        self._is_stopping = True
+        self._send_all(Stop())
 
     @property
     def n_out(self) -> int:
-        """Cells that were sent and that no test has taken."""
-        return self._client.n_out if self._client else 0
+        """Cells that were sent and that no test has taken, when a reply arrived last."""
+        return sum(side.n_out for side in self._sides)
 
-    def awaited(self) -> Mapping[str, str] | None:
-        """Return what is awaited; None where nothing was sent."""
-        return self._client.awaited() if self._client else None
+    @property
+    def spent_usd(self) -> float:
+        """What this machine has spent, as far as it is known here."""
+        return sum(side.spent_usd for side in self._sides)
 
-    def stop_ahead(self) -> None:
-        """Send no more cells ahead; any thread may call it."""
-        if self._client:
-            self._client.is_stopping = True
+    def awaited(self) -> Mapping[str, str]:
+        """Return, by endpoint, the first cell of this process without a reply; any thread may call it."""
+        first: dict[str, str] = {}
+        for listed in self._plan:
+            if listed.token in self._claimed and listed.token not in self._received:
+                first.setdefault(self._endpoint(listed.cell), listed.token)
+        return first
+
+    # --- the end ---
 
     def close(self) -> list[tuple[Cell, CallResult]]:
-        """Stop sending; return what was answered and no test has taken, the first time."""
-        return self._client.close() if self._client else []
+        """Disconnect; return what was answered and no test has taken, in the order of the plan.
+
+        Where other processes use the asker, only the last of them gets that.
+        """
+        self._is_closed = True
+        left: dict[str, JobResult | NotSent] = {}
+        for side in self._sides:
+            left.update(self._close(side))
+        self._received.clear()
+        ends = [
+            (token, one.ending) for token, one in left.items() if isinstance(one, JobResult) and one.ending
+        ]
+        ends.sort(key=lambda pair: self._places.get(pair[0], len(self._places)))
+        return [(self._cells[token], ending) for token, ending in ends]
+
+    def _close(self, side: _Side) -> Mapping[str, JobResult | NotSent]:
+        link, side.link = side.link, None
+        if link is None:
+            return {}
+        try:
+            link.goodbye(partial(self._note, side))
+        finally:
+            link.close()
+        if isinstance(side.started, AskerThread):
+            side.started.wait()
+        elif isinstance(side.started, subprocess.Popen):
+            _let_go(side.started)
+        if side.left is None:  # it has died, or has not answered
+            return {token: one for token, one in self._received.items() if self._is_of(token, side)}
+        return {one.token: one for one in side.left.results}
+
+    # --- how ---
+
+    def _ready(self, side: _Side) -> Link:
+        """Return the link to an asker that knows what this process knows.
+
+        Raises:
+            HostDied: there is none, and none can be started.
+        """
+        link = self._connect(side)
+        while not side.is_set_up:
+            try:
+                while side.has_plan is None:
+                    link.receive(SILENCE_S, partial(self._note, side))
+            except HostDied as error:
+                self._bury(side, error)
+                link = self._connect(side)
+                continue
+            self._set_up(side, link)
+            side.is_set_up = True
+        return link
+
+    def _set_up(self, side: _Side, link: Link) -> None:
+        for taken in side.ended:
+            link.send(taken)
+        side.ended.clear()
+        if not side.has_plan:
+            for part in self._parts(side):
+                link.send(part)
+        if not self._membership.is_alone:
+            link.send(Claim(tokens=[token for token in self._claimed if self._is_of(token, side)]))
+        for decision in self._decisions:
+            link.send(decision)
+        if self._is_stopping:
+            link.send(Stop())
+        self._send_spent(side)
+
+    def _connect(self, side: _Side) -> Link:
+        if side.link:
+            return side.link
+        if self._is_closed:
+            raise HostDied("the asker has ended; no more cells are asked")
+        hello = self._hello(side)
+        link: Link
+        try:
+            if side.in_process:
+                link, started = connect(side.place, partial(_start, start_process))
+            elif self._membership.is_alone:
+                check_deaths(side.place)
+                link, started = ThreadLink(side.providers, hello), None
+            else:
+                link, started = connect(side.place, partial(_start, partial(AskerThread, side.providers)))
+        except OSError as error:
+            raise HostDied(f"the side that asks cannot be started: {error}") from error
+        side.link, side.started = link, started or side.started
+        side.has_plan, side.is_set_up = None, False
+        if isinstance(link, SocketLink):
+            link.longest_send_s = self._settings.timeout_s
+            link.send(hello)
+        return link
+
+    def _hello(self, side: _Side) -> Hello:
+        makings = {
+            name: (type(one).__module__, type(one).__qualname__, _portable(one.setup))
+            for name, one in side.providers.items()
+            if side.in_process
+        }
+        return Hello(
+            makings=makings,
+            settings=self._settings,
+            place=side.place,
+            anchor_s=anchor_s(),
+            is_alone=self._membership.is_alone,
+            died=side.died,
+            held=[token for token in (*self._received, *self._used) if self._is_of(token, side)],
+        )
+
+    def _parts(self, side: _Side) -> Iterator[Plan]:
+        own = [
+            self._planned(listed, place)
+            for place, listed in enumerate(self._plan)
+            if listed.cell.target.provider in side.providers
+        ]
+        endpoints = {name: provider.endpoint for name, provider in side.providers.items()}
+        limits = {endpoint: self._limits[endpoint] for endpoint in endpoints.values()}
+        for start in range(0, max(1, len(own)), _CELLS_A_PART):
+            yield Plan(
+                cells=own[start : start + _CELLS_A_PART],
+                limits=limits,
+                endpoints=endpoints,
+                is_claimed=self._membership.is_alone,
+                awaits_decisions=self._is_ordered,
+                is_last=start + _CELLS_A_PART >= len(own),
+            )
+
+    def _planned(self, listed: Listed, place: int) -> PlannedCell:
+        cell = listed.cell
+        return PlannedCell(
+            token=listed.token,
+            place=place,
+            target=cell.target,
+            request=request_for(cell, self._settings),
+            repeat=cell.repeat,
+            is_fixed_repeat=cell.is_fixed_repeat,
+            is_ahead=listed.is_ahead,
+        )
+
+    def _want(self, token: str, cell: Cell) -> Want:
+        known = token in self._places
+        planned = None if known else self._planned(Listed(token, cell, is_ahead=False), -1)
+        return Want(token=token, cell=planned, is_again=token in self._used)
+
+    def _note(self, side: _Side, message: FromAsker) -> None:
+        match message:
+            case JobResult():
+                side.n_out = message.n_out
+                if message.notes:
+                    self.notes.setdefault(self._cells[message.token].target, {}).update(message.notes)
+                self._count_spent(side, message.spent_usd)
+                self._received[message.token] = message
+            case NotSent():
+                self._received[message.token] = message
+            case Waiting():
+                self._on_wait(message)
+            case Welcome():
+                side.has_plan = message.has_plan
+            case Left():
+                side.left = message
+                side.n_out = message.n_out
+                self._count_spent(side, message.spent_usd)
+                for result in message.results:
+                    if result.notes:
+                        self.notes.setdefault(self._cells[result.token].target, {}).update(result.notes)
+
+    def _bury(self, side: _Side, error: HostDied) -> None:
+        """Forget an asker that has died; the next one says what is lost with it."""
+        side.died = exit_reason(side.place, side.started, error)
+        side.started = None
+        if side.link:
+            link, side.link = side.link, None
+            link.close()
+
+    def _count_spent(self, side: _Side, usd: float) -> None:
+        if usd > side.spent_usd:
+            side.spent_usd = usd
+            for other in self._sides:
+                if other is not side:
+                    self._send_spent(other)
+
+    def _send_spent(self, side: _Side) -> None:
+        usd = self._elsewhere_usd + self.spent_usd - side.spent_usd
+        if usd and side.link:
+            side.link.send(Elsewhere(usd=usd))
+
+    def _send_all(self, message: FromClient) -> None:
+        for side in self._sides:
+            if link := side.link:
+                link.send(message)
+
+    def _side_of(self, cell: Cell) -> _Side:
+        return next(side for side in self._sides if cell.target.provider in side.providers)
+
+    def _is_of(self, token: str, side: _Side) -> bool:
+        return self._cells[token].target.provider in side.providers
+
+    def _endpoint(self, cell: Cell) -> str:
+        return self._providers[cell.target.provider].endpoint
+
+
+def host_thread_askers(providers: Mapping[str, Provider], shared_dir: Path, name: str) -> list[AskerThread]:
+    """Serve, in this process, the askers that other processes cannot make: those of plugins' providers."""
+    threads = []
+    for side in _sides(providers, shared_dir, name):
+        if not side.in_process:
+            link, thread = connect(side.place, partial(_start, partial(AskerThread, side.providers)))
+            link.close()
+            threads.append(thread)
+    return threads
+
+
+def request_for(cell: Cell, settings: Settings) -> Request:
+    """Return what every provider is asked for this cell."""
+    prompt, level = cell.prompt, cell.target.thinking_level
+    # Every API counts thinking as output; without room for it no answer would be reached.
+    room = THINKING_ROOM_TOKENS[level] if level else 0
+    return Request(
+        model=cell.target.model,
+        prompt=prompt.prompt,
+        system=prompt.system,
+        thinking_level=level,
+        max_output_tokens=prompt.max_output_tokens + room,
+        seed=cell.repeat if cell.n_repeats > 1 else None,
+        stream=settings.stream,
+        timeout_s=prompt.timeout_s or settings.timeout_s,
+        tools=prompt.tools or (),
+        world=prompt.world,
+    )
+
+
+def _sides(providers: Mapping[str, Provider], shared_dir: Path, name: str) -> list[_Side]:
+    """Return the askers of these providers; an endpoint belongs to one, which keeps its limit."""
+    in_thread = {one.endpoint for one in providers.values() if not runs_in_process(one)}
+    sides = []
+    for in_process in (True, False):
+        own = {n: one for n, one in providers.items() if (one.endpoint not in in_thread) == in_process}
+        if own:
+            place = shared_dir / f"asker-{'process' if in_process else 'thread'}-{name}"
+            sides.append(_Side(place=place, providers=own, in_process=in_process))
+    return sides
+
+
+def _start(
+    start: Callable[[socket.socket, Path, str], Any], listener: socket.socket, place: Path, secret: str
+) -> Any:
+    check_deaths(place)
+    return start(listener, place, secret)
+
+
+def check_deaths(place: Path) -> None:
+    """Note that an asker is started.
+
+    Raises:
+        HostDied: it has died too often.
+    """
+    journal = place.with_suffix(".journal")
+    if read_past(journal).n_deaths >= MOST_DEATHS:
+        raise HostDied("the asker has ended too often; no more cells are asked")
+    note_start(journal)
+
+
+def _let_go(process: subprocess.Popen[bytes]) -> None:
+    """Wait for the process if it ends now; it goes on where others use it."""
+    try:
+        process.wait(_ENDING_S)
+    except subprocess.TimeoutExpired:
+        # Popen would warn of a process that outlives it.
+        process.returncode = 0
+
+
+def _portable(setup: ProviderSetup) -> ProviderSetup:
+    return replace(setup, environ=dict(setup.environ))

@@ -3,39 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
-    from pytest_openclaw.asking.shared_limits import SharedLimits
-    from pytest_openclaw.asking.shares import EndpointShare
+    from pytest_openclaw.types.protocols import Provider
     from pytest_openclaw.types.replies import Fault
+    from pytest_openclaw.types.settings import Settings
     from pytest_openclaw.types.targets import Target
 
 
 class EndpointLimits:
-    """The endpoints of one process: how many requests are under way on each, and who is not asked any more.
+    """How many requests are under way on each endpoint, and which are not sent any more."""
 
-    Args:
-        shared_limits: the other processes of the run on this machine, if there are any.
-    """
-
-    def __init__(self, shared_limits: SharedLimits | None = None) -> None:
-        self._shared_limits = shared_limits
+    def __init__(self) -> None:
         self._slots: dict[str, asyncio.Semaphore] = {}
         self._in_flight: dict[str, int] = {}
         self._down: dict[str, Fault] = {}
 
     @asynccontextmanager
-    async def slot(self, part: EndpointShare) -> AsyncIterator[None]:
-        """Hold one of the slots of this part of an endpoint; who came first is served first."""
-        endpoint = part.endpoint
+    async def slot(self, endpoint: str, limit: int) -> AsyncIterator[None]:
+        """Hold one of the endpoint's `limit` slots; the first to come is the first to get one."""
         if endpoint not in self._slots:
-            self._slots[endpoint] = asyncio.Semaphore(part.limit)
-        in_common = self._shared_limits.slot(endpoint, part.limit) if self._shared_limits else nullcontext()
-        async with self._slots[endpoint], in_common:
+            self._slots[endpoint] = asyncio.Semaphore(limit)
+        async with self._slots[endpoint]:
             self._in_flight[endpoint] = self._in_flight.get(endpoint, 0) + 1
             try:
                 yield
@@ -43,27 +36,28 @@ class EndpointLimits:
                 self._in_flight[endpoint] -= 1
 
     def in_flight(self, endpoint: str) -> int:
-        """Return the requests that this process has under way on the endpoint."""
+        """Return the requests that are under way on the endpoint."""
         return self._in_flight.get(endpoint, 0)
 
     def mark(self, endpoint: str, target: Target, fault: Fault) -> None:
-        """Remember a fault that reaches further than its own cell."""
-        if fault.scope == "cell":
-            return
-        who = _endpoint(endpoint) if fault.scope == "endpoint" else _target(target)
-        if who not in self._down:
-            self._down[who] = fault
-            if self._shared_limits:
-                self._shared_limits.tell(who, fault)
+        """Remember a fault that affects more than its own cell."""
+        if fault.scope != "cell":
+            self._down.setdefault(
+                _endpoint(endpoint) if fault.scope == "endpoint" else _target(target), fault
+            )
 
     def down(self, endpoint: str, target: Target) -> Fault | None:
         """Return the fault because of which this target is not asked any more, if there is one."""
-        for who in (_endpoint(endpoint), _target(target)):
-            if who not in self._down and self._shared_limits and (fault := self._shared_limits.told(who)):
-                self._down[who] = fault
-            if who in self._down:
-                return self._down[who]
-        return None
+        return self._down.get(_endpoint(endpoint)) or self._down.get(_target(target))
+
+
+def endpoint_limits(providers: Mapping[str, Provider], settings: Settings) -> dict[str, int]:
+    """Return the limit of each endpoint: where several providers share one, the smallest of theirs."""
+    limits: dict[str, int] = {}
+    for name, provider in providers.items():
+        limit = settings.concurrency.limit(name, is_local=provider.is_local)
+        limits[provider.endpoint] = min(limit, limits.get(provider.endpoint, limit))
+    return limits
 
 
 def _endpoint(name: str) -> str:

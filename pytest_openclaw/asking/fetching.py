@@ -1,16 +1,17 @@
-"""The asking itself, in one event loop: warm-ups, slots, attempts, retries, what a server says of itself.
+"""The calls themselves, in one event loop: warm-ups, slots, attempts, retries, what a server says of itself.
 
-Where that loop runs is for `transport.py` to decide; nothing here knows of tests.
+Which cell is sent next is decided in `asker.py`; nothing here knows of tests.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import random
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
@@ -18,11 +19,10 @@ from pytest_openclaw.asking.attempt import ask_once, within
 from pytest_openclaw.asking.budget import SpentBudget
 from pytest_openclaw.asking.endpoint_limits import EndpointLimits
 from pytest_openclaw.asking.exchanges import hold_exchange
+from pytest_openclaw.asking.messages import JobResult, Waiting
 from pytest_openclaw.asking.resources import collect_snapshot
 from pytest_openclaw.asking.retry import wait_before_retry
-from pytest_openclaw.asking.shared_limits import SharedLimits
 from pytest_openclaw.core.redact import Redactor
-from pytest_openclaw.core.run_once import once_in_loop
 from pytest_openclaw.providers.prices import Prices, total_usd
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
@@ -30,11 +30,9 @@ from pytest_openclaw.types.replies import CallResult, Fault, Reply
 from pytest_openclaw.types.requests import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Mapping
 
-    from pytest_openclaw.asking.shared_limits import Others
-    from pytest_openclaw.asking.shares import EndpointShare
+    from pytest_openclaw.asking.messages import PlannedCell
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.protocols import Provider
     from pytest_openclaw.types.replies import Timing
@@ -42,112 +40,62 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.targets import Target
 
 CLOSING_S = 5.0
-# Beyond two attempts, for what another process of the run does meanwhile, such as starting an engine.
-OTHERS_S = 120.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Job:
-    """A cell to ask, as the asking side needs it.
-
-    Attributes:
-        number: tells this job from the others of its session.
-        part: of the endpoint; it holds the job back until there is room.
-    """
-
-    number: int
-    target: Target
-    request: Request
-    part: EndpointShare
-
-
-@dataclass(frozen=True, kw_only=True)
-class JobResult:
-    """What a job brought.
-
-    Attributes:
-        ending: how the asking ended; None if something broke that is no fault of a provider.
-        error: what broke then.
-        notes: what is new about the target: `before` (a snapshot of the machine) and `serving` (its warm-up,
-            and what its server says of itself).
-    """
-
-    number: int
-    ending: CallResult | None = None
-    error: BaseException | None = None
-    notes: JsonObject = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Waiting:
-    """A job waits before its next attempt; told for whoever looks on.
-
-    Attributes:
-        why: the fault of the last attempt, as a sentence.
-        seconds: how long it waits.
-    """
-
-    number: int
-    why: str
-    seconds: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Alive:
-    """Nothing is new; the side that asks has not died."""
 
 
 class Fetcher:
-    """Asks jobs through their providers; all methods belong to one event loop.
+    """Sends cells through their providers; all methods belong to one event loop.
+
+    Attributes:
+        budget: what the calls have cost.
 
     Args:
         providers: by name, made for this run.
         settings: timeouts and retries.
-        shared_dir: the run's folder on this machine, common to all its processes.
-        tell: hears of waits, if anybody does.
-        others: what the other processes of the run on this machine ask.
+        publish: receives waits before another attempt.
     """
 
     def __init__(
         self,
         providers: Mapping[str, Provider],
         settings: Settings,
-        shared_dir: Path,
-        tell: Callable[[Waiting], None] | None = None,
-        others: Others = "none",
+        publish: Callable[[Waiting], None] = lambda _: None,
     ) -> None:
         self._providers = providers
         self._settings = settings
-        self._shared_dir = shared_dir
-        self._tell = tell
-        self._endpoints = EndpointLimits(
-            None if others == "none" else SharedLimits(shared_dir, share_slots=others == "any_cell")
-        )
+        self._publish = publish
+        self._endpoints = EndpointLimits()
         self._prices = Prices(providers, settings)
         self._prices.get_ready(target for target in settings.targets if target.provider in providers)
-        self._budget = SpentBudget(shared_dir, settings.budget_usd)
+        self.budget = SpentBudget(settings.budget_usd)
         self._asked: set[str] = set()
         self._ready: dict[str, asyncio.Task[JsonObject]] = {}
-        self._told: set[str] = set()
+        self._identified: set[str] = set()
 
-    async def fetch(self, job: Job) -> JobResult:
-        """Ask the job when its part of the endpoint has room."""
+    async def fetch(self, job: PlannedCell, limit: int, on_send: Callable[[], None]) -> JobResult:
+        """Send the cell when its endpoint, which takes `limit` requests at once, has room.
+
+        Args:
+            job: the cell.
+            limit: of the endpoint.
+            on_send: is called just before.
+        """
         received = time.perf_counter()
         notes: JsonObject = {}
         try:
             provider = self._providers[job.target.provider]
-            async with self._endpoints.slot(job.part):
+            async with self._endpoints.slot(provider.endpoint, limit):
+                on_send()
                 ending = await self._ask(provider, job, received, notes)
-                if isinstance(ending.result, Reply) and job.target.label not in self._told:
+                if isinstance(ending.result, Reply) and job.target.label not in self._identified:
                     # After the first answer, so that the questions wait for no loading and delay no clock;
                     # in the slot, so that a local server never has two requests at once.
-                    self._told.add(job.target.label)
+                    self._identified.add(job.target.label)
                     with contextlib.suppress(asyncio.CancelledError):  # the run ends; the answer has come
                         server = await self._fingerprint(provider, job.target)
                         notes["serving"] = {**notes.get("serving", {}), "server": server}
         except Exception as error:
-            return JobResult(number=job.number, error=error, notes=notes)
-        return JobResult(number=job.number, ending=ending, notes=notes)
+            return JobResult(token=job.token, error=error, notes=notes)
+        return JobResult(token=job.token, ending=ending, notes=notes)
 
     async def served(self, target: Target) -> tuple[str, ...]:
         """Return the names of the models that the target's provider serves.
@@ -165,9 +113,11 @@ class Fetcher:
         closings = (within(CLOSING_S, provider.aclose()) for provider in self._providers.values())
         await asyncio.gather(*closings, return_exceptions=True)
 
-    # --- one job ---
+    # --- one cell ---
 
-    async def _ask(self, provider: Provider, job: Job, received: float, notes: JsonObject) -> CallResult:
+    async def _ask(
+        self, provider: Provider, job: PlannedCell, received: float, notes: JsonObject
+    ) -> CallResult:
         if job.request.tools and not provider.takes_tools:
             return CallResult.never_sent(faults.takes_no_tools(job.target.provider))
         if fault := self._endpoints.down(provider.endpoint, job.target):
@@ -182,7 +132,7 @@ class Fetcher:
             lambda request: self._attempts(provider, replace(job, request=request), received),
         )
 
-    async def _attempts(self, provider: Provider, job: Job, received: float) -> CallResult:
+    async def _attempts(self, provider: Provider, job: PlannedCell, received: float) -> CallResult:
         label = job.target.label
         cold = label not in self._asked
         self._asked.add(label)
@@ -225,8 +175,7 @@ class Fetcher:
             if wait_s is None:
                 return ending
             assert isinstance(result, Fault), "only a fault is asked again"
-            if self._tell:
-                self._tell(Waiting(number=job.number, why=result.message, seconds=wait_s))
+            self._publish(Waiting(token=job.token, why=result.message, seconds=wait_s))
             await asyncio.sleep(wait_s)
             waited_s += wait_s
 
@@ -234,10 +183,10 @@ class Fetcher:
 
     def _spent(self, target: Target) -> Fault | None:
         """Why nobody is asked any more, once the budget is spent."""
-        if not self._budget.is_empty:
+        if not self.budget.is_empty:
             return None
-        assert self._budget.budget_usd is not None, "only a budget can be spent"
-        return faults.budget_spent(target.provider, self._budget.budget_usd)
+        assert self.budget.budget_usd is not None, "only a budget can be spent"
+        return faults.budget_spent(target.provider, self.budget.budget_usd)
 
     def _charge(
         self, provider: Provider, target: Target, request: Request, result: Reply | Fault, timing: Timing
@@ -251,13 +200,13 @@ class Fetcher:
         if paid_usd is None and (isinstance(result, Reply) or result.failure_type in faults.UNPRICED):
             turns = request.world.steps if request.world and provider.plays_worlds else 1
             paid_usd = turns * self._prices.most_usd(target, request)
-        self._budget.pay(paid_usd or 0.0)
+        self.budget.pay(paid_usd or 0.0)
         return cost_usd
 
-    # --- a target's first job ---
+    # --- a target's first cell ---
 
     async def _make_ready(self, provider: Provider, target: Target, notes: JsonObject) -> None:
-        """Look at the machine and warm the target up, before the first of its jobs is asked."""
+        """Take a snapshot of the machine and warm the target up, before its first cell."""
         label = target.label
         if label in self._ready:
             await asyncio.shield(self._ready[label])
@@ -270,21 +219,11 @@ class Fetcher:
         notes["serving"] = await self._ready[label]
 
     async def _warmed_up(self, provider: Provider, target: Target) -> JsonObject:
-        """Warm up, once over all processes of the run.
-
-        Returns:
-            `{"warm_up": {"e2e_ms", "ok", "message"}}`. Its failure is told there and nowhere else: the cells
-            will say why.
-        """
-        try:
-            done = await self._once(
-                f"warm-up {target.label} {provider.endpoint}", lambda: self._warm_up(provider, target)
-            )
-        except TimeoutError:
-            return _no_warm_up("another process of this run does not end its warm-up")
+        """Return `{"warm_up": {"e2e_ms", "ok", "message"}}`; if it failed, the cells will say why too."""
+        done = self._redactor.value(await self._warm_up(provider, target))
         if done["warm_up"]["ok"]:
             self._asked.add(target.label)
-        return done
+        return cast("JsonObject", done)
 
     async def _warm_up(self, provider: Provider, target: Target) -> JsonObject:
         request = Request(
@@ -303,26 +242,12 @@ class Fetcher:
         return {"warm_up": {"ok": message is None, "e2e_ms": round(timing.e2e_ms), "message": message}}
 
     async def _fingerprint(self, provider: Provider, target: Target) -> JsonObject:
-        """Ask what is served, once over all processes of the run.
-
-        A question that fails gives `{"error": …}`, because the cell that was answered before it counts.
-        """
+        """Return what the server says of itself; `{"error": …}` if it cannot be asked."""
         try:
-            return await self._once(
-                f"fingerprint {target.label} {provider.endpoint}",
-                lambda: within(self._settings.timeout_s, provider.fingerprint(target.model)),
-            )
+            found = await within(self._settings.timeout_s, provider.fingerprint(target.model))
+            return cast("JsonObject", json.loads(json.dumps(self._redactor.value(found))))
         except Exception as error:
             return {"error": f"{type(error).__name__}: {error}"}
-
-    async def _once(self, name: str, make: Callable[[], Awaitable[JsonObject]]) -> JsonObject:
-        """Make it once over all processes of the run; they share it in a file, which holds no secret."""
-
-        async def redacted() -> JsonObject:
-            return cast("JsonObject", self._redactor.value(await make()))
-
-        async with asyncio.timeout(2 * self._settings.timeout_s + OTHERS_S):
-            return await once_in_loop(self._shared_dir, name, redacted)
 
     @cached_property
     def _redactor(self) -> Redactor:

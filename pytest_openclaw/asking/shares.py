@@ -1,4 +1,7 @@
-"""How an endpoint's limit is divided over the workers of a run."""
+"""How an endpoint's limit is divided over the hosts of a run.
+
+A host is a machine, or an environment on it that reaches other servers.
+"""
 
 from __future__ import annotations
 
@@ -16,35 +19,23 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.settings import Settings
 
 
-@dataclass(frozen=True)
-class EndpointShare:
-    """A process's part of an endpoint: `limit` of its requests may be in flight at once.
-
-    Without workers it is the whole endpoint; with them the limits of an endpoint's parts add up to the
-    endpoint's.
-    """
-
-    endpoint: str
-    limit: int
-
-
 @dataclass(frozen=True, kw_only=True)
-class WorkerEndpoint:
-    """The endpoint on which a worker asks a provider.
+class HostEndpoint:
+    """The endpoint on which a host reaches a provider.
 
     Attributes:
-        endpoint: equal for two workers that reach the same server, and for these only.
-        limit: requests in flight over all workers that reach it.
+        endpoint: equal for two hosts that reach the same server, and for these only.
+        limit: requests in flight over all hosts that reach it.
     """
 
     endpoint: str
     limit: int
 
 
-def reaches(providers: Mapping[str, Provider], settings: Settings, machine: str) -> dict[str, WorkerEndpoint]:
+def reaches(providers: Mapping[str, Provider], settings: Settings, machine: str) -> dict[str, HostEndpoint]:
     """Return what a process on `machine` reaches, by provider."""
     return {
-        name: WorkerEndpoint(
+        name: HostEndpoint(
             endpoint=f"{machine} {provider.endpoint}" if _is_own(provider) else provider.endpoint,
             limit=settings.concurrency.limit(name, is_local=provider.is_local),
         )
@@ -53,7 +44,7 @@ def reaches(providers: Mapping[str, Provider], settings: Settings, machine: str)
 
 
 def _is_own(provider: Provider) -> bool:
-    """Whether the endpoint is the asking machine's own: Ollama itself always counts as local."""
+    """Whether the endpoint is the machine's own: Ollama itself always counts as local."""
     try:
         host = urlsplit(provider.endpoint).hostname
     except ValueError:  # a plugin's endpoint has any name
@@ -61,8 +52,8 @@ def _is_own(provider: Provider) -> bool:
     return provider.is_local and (host is None or is_loopback(host))
 
 
-def whole_limits(reached: Sequence[Mapping[str, WorkerEndpoint]]) -> list[dict[str, int]]:
-    """Return the limit of each worker's endpoints, by provider, for workers that share the limits.
+def whole_limits(reached: Sequence[Mapping[str, HostEndpoint]]) -> list[dict[str, int]]:
+    """Return the limit of each host's endpoints, by provider, for hosts that each have the whole of it.
 
     Providers with equal endpoints have one limit, the smallest.
     """
@@ -70,7 +61,7 @@ def whole_limits(reached: Sequence[Mapping[str, WorkerEndpoint]]) -> list[dict[s
     return [{provider: limits[reach.endpoint] for provider, reach in seen.items()} for seen in reached]
 
 
-def _limits(reached: Sequence[Mapping[str, WorkerEndpoint]]) -> dict[str, int]:
+def _limits(reached: Sequence[Mapping[str, HostEndpoint]]) -> dict[str, int]:
     limits: dict[str, int] = {}
     for seen in reached:
         for reach in seen.values():
@@ -78,84 +69,77 @@ def _limits(reached: Sequence[Mapping[str, WorkerEndpoint]]) -> dict[str, int]:
     return limits
 
 
-class Division:
-    """Divides each endpoint's limit over the workers that reach it, and deals its cells out to them.
+class Allocation:
+    """Divides each endpoint's limit over the hosts that reach it, and assigns its cells to them.
 
-    Workers on one machine reach the same servers. A worker on another machine has a loopback of its own, so
-    its local server is another endpoint: both are asked at once, each within its limit. As many workers ask
-    on an endpoint as there are, but no more than requests may be in flight: an endpoint that allows one is
-    asked by one.
+    A host has a loopback of its own, so its local server is another endpoint: two hosts ask theirs at once,
+    each within its limit. A server that several hosts reach is asked by as many as requests may be in
+    flight: an endpoint that allows one is asked by one host.
 
     Attributes:
-        shares: requests that each worker may have in flight, by provider. On each endpoint they add up to the
-            endpoint's limit; a worker with 0 is dealt none of its cells.
+        shares: requests that each host may have in flight, by provider. On each endpoint they add up to the
+            endpoint's limit; a host with 0 is assigned none of its cells.
 
     Args:
-        reaches: what each worker reaches, by provider; every worker knows the same providers.
+        reaches: what each host reaches, by provider; every host knows the same providers.
 
     Raises:
-        ValueError: a provider is left without a worker, because two machines have swapped their addresses.
+        ValueError: a provider is left without a host, because two of them have swapped their addresses.
     """
 
-    def __init__(self, reaches: Sequence[Mapping[str, WorkerEndpoint]]) -> None:
-        self._holders: dict[str, list[int]] = {}
+    def __init__(self, reaches: Sequence[Mapping[str, HostEndpoint]]) -> None:
         self._limits = _limits(reaches)
-        self._dealt: Counter[str] = Counter()
-        self._kept: Counter[str] = Counter()
-        endpoints_of: dict[str, list[str]] = {}
-        group: dict[str, list[int]] = {}
-        for worker, reached in enumerate(reaches):
-            for provider, reach in reached.items():
-                endpoints = endpoints_of.setdefault(provider, [])
-                if reach.endpoint not in endpoints:
-                    endpoints.append(reach.endpoint)
-                if worker not in group.setdefault(reach.endpoint, []):
-                    group[reach.endpoint].append(worker)
-        held = [0] * len(reaches)
-        for endpoint, workers in group.items():
-            # Who holds the fewest endpoints, so that two endpoints that allow one request each keep two
-            # workers busy.
-            chosen = sorted(workers, key=lambda worker: held[worker])[: self._limits[endpoint]]
-            self._holders[endpoint] = sorted(chosen)
-            for worker in chosen:
-                held[worker] += 1
-        # A worker with a share may reach that endpoint through another provider only.
-        self._asking = {
-            provider: {
-                endpoint: fitting
-                for endpoint in endpoints
-                if (
-                    fitting := [
-                        w for w in self._holders[endpoint] if reaches[w][provider].endpoint == endpoint
-                    ]
-                )
-            }
-            for provider, endpoints in endpoints_of.items()
-        }
-        for provider, by_endpoint in self._asking.items():
-            if not by_endpoint:
-                raise ValueError(f"no worker may ask {provider}: its addresses are others' on other machines")
+        self._n_assigned: Counter[tuple[str, bool]] = Counter()
+        holders = self._holders_of(reaches)
         self.shares = [
-            {provider: self._share(worker, reach.endpoint) for provider, reach in reached.items()}
-            for worker, reached in enumerate(reaches)
+            {
+                name: _share(holders[reach.endpoint], host, self._limits[reach.endpoint])
+                for name, reach in reached.items()
+            }
+            for host, reached in enumerate(reaches)
         ]
+        # A host with a share may reach that endpoint through another provider only.
+        self._asking: dict[str, dict[str, list[int]]] = {}
+        for host, reached in enumerate(reaches):
+            for name, reach in reached.items():
+                by_endpoint = self._asking.setdefault(name, {})
+                if host in holders[reach.endpoint]:
+                    by_endpoint.setdefault(reach.endpoint, []).append(host)
+        for name, by_endpoint in self._asking.items():
+            if not by_endpoint:
+                raise ValueError(f"no worker may ask {name}: its addresses are others' on other machines")
 
-    def deal(self, provider: str, *, is_kept: bool = False) -> int:
-        """Return the worker of the provider's next cell: endpoints by their limits, their workers in turn.
+    def assign(self, provider: str, *, is_kept: bool = False) -> int:
+        """Return the host of the provider's next cell: endpoints by their limits, their hosts in turn.
 
         Args:
             provider: of the cell.
-            is_kept: it is not asked again, so what is asked is dealt without a look at it.
+            is_kept: it is not sent again, so it does not count for those that are.
         """
-        asking, dealt = self._asking[provider], self._kept if is_kept else self._dealt
-        endpoint = min(asking, key=lambda endpoint: dealt[endpoint] / self._limits[endpoint])
-        workers = asking[endpoint]
-        worker = workers[dealt[endpoint] % len(workers)]
-        dealt[endpoint] += 1
-        return worker
+        asking = self._asking[provider]
+        endpoint = min(asking, key=lambda one: self._n_assigned[one, is_kept] / self._limits[one])
+        hosts = asking[endpoint]
+        host = hosts[self._n_assigned[endpoint, is_kept] % len(hosts)]
+        self._n_assigned[endpoint, is_kept] += 1
+        return host
 
-    def _share(self, worker: int, endpoint: str) -> int:
-        holders, limit = self._holders[endpoint], self._limits[endpoint]
-        if worker not in holders:
-            return 0
-        return limit // len(holders) + (holders.index(worker) < limit % len(holders))
+    def _holders_of(self, reaches: Sequence[Mapping[str, HostEndpoint]]) -> dict[str, list[int]]:
+        """Return the hosts that ask on each endpoint: those first that hold the fewest."""
+        group: dict[str, dict[int, None]] = {}
+        for host, reached in enumerate(reaches):
+            for reach in reached.values():
+                group.setdefault(reach.endpoint, {})[host] = None
+        n_held = [0] * len(reaches)
+        holders = {}
+        for endpoint, hosts in group.items():
+            chosen = sorted(hosts, key=lambda host: n_held[host])[: self._limits[endpoint]]
+            holders[endpoint] = sorted(chosen)
+            for host in chosen:
+                n_held[host] += 1
+        return holders
+
+
+def _share(holders: Sequence[int], host: int, limit: int) -> int:
+    if host not in holders:
+        return 0
+    return limit // len(holders) + (holders.index(host) < limit % len(holders))

@@ -6,6 +6,7 @@ OpenClawError
  ├─ TargetError     `--openclaw-models` or an endpoint says something we cannot reach
  ├─ EngineError     the embedded engine is missing or does not start
  │   └─ EngineCrashError  it died again after it had been started anew
+ ├─ CellNotSent     a cell's repeat is not needed
  ├─ AskingBroke     our own code broke in the process that asks
  └─ HostDied        the process or thread that asks has ended by itself
 """
@@ -31,6 +32,10 @@ class EngineError(OpenClawError):
 
 class EngineCrashError(EngineError):
     """The embedded engine died while it served, and again after its restart."""
+
+
+class CellNotSent(OpenClawError):
+    """A cell is not sent, because its target's repeats have ended; the text says why."""
 
 
 class AskingBroke(OpenClawError):

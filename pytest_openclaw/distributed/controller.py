@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from xdist.scheduler import LoadScheduling
 
-from pytest_openclaw.distributed.messages import Decided, Spent, Stop, WorkerEnd, WorkerReport
-from pytest_openclaw.distributed.scheduling import CellScheduling, FittingScheduling, in_scopes
+from pytest_openclaw.distributed.messages import Decided, Disorder, Spent, Stop, WorkerEnd, WorkerReport
+from pytest_openclaw.distributed.scheduling import CellScheduling, in_scopes
 from pytest_openclaw.distributed.worker_protocol import Workers, distributes_freely, has_own_scheduler
 from pytest_openclaw.options import SUITE_NAME
 from pytest_openclaw.session.coordinator import INPUT
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from xdist.scheduler import Scheduling
     from xdist.workermanage import WorkerController
 
-    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.asking.links import AskerThread
+    from pytest_openclaw.distributed.messages import Command
     from pytest_openclaw.session.plugin_session import PluginSession
     from pytest_openclaw.types.payloads import ReportPayload
     from pytest_openclaw.types.targets import CellKey
@@ -37,35 +38,50 @@ class Controller:
         self._writer = session.writer
         self._workers = Workers(session)
         self._nodes: list[WorkerController] = []
-        self._n_unreported: dict[WorkerController, int] = {}
+        self._n_unreported: dict[str | None, int] = {}
         self._reported_by: dict[str, WorkerController] = {}
         self._stops = False
-        self._spent_usd: dict[str, float] = {}
-        self._decided: list[Decided] = []
+        self._spent_usd: dict[str | None, float] = {}
+        self._decided: list[Command] = []
         self._keys: dict[str, CellKey] = {}
-        session.writer.on_decision = self._publish
+        self._threads: list[AskerThread] | None = None
+        session.writer.on_decision = lambda decision: self._publish(Decided(**decision))
 
     def pytest_configure_node(self, node: WorkerController) -> None:
-        """Give a worker what was decided once: the targets, the folder of the run, its share."""
+        """Give a worker what was decided once: the targets, the folder of the run."""
         self._nodes.append(node)
-        node.workerinput[INPUT] = vars(self._workers.input_of(node))
+        given = self._workers.input_of(node)
+        node.workerinput[INPUT] = vars(given)
+        if self._threads is None and given.is_here and self._session.sends:
+            self._threads = self._host_askers()
+
+    def _host_askers(self) -> list[AskerThread]:
+        """Ask plugins' providers in this process, which no judging keeps busy and which outlives a worker."""
+        from pytest_openclaw.asking.client import host_thread_askers
+
+        session = self._session
+        threads = host_thread_askers(session.providers, session.shared_dir, "here")
+        for thread in threads:
+            session.config.add_cleanup(thread.end)
+        return threads
 
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Producer) -> Scheduling | None:
-        """Keep a endpoint within its limit over all workers, unless the user chose how to distribute.
-
-        Where they did, the workers keep it together as they ask.
-        """
+        """Have workers run cells nearly in their order, unless the user chose how to distribute."""
         if distributes_freely(config):
             corrected = None if has_own_scheduler(config) else in_scopes(config.getvalue("dist"))
             return corrected(config, log) if corrected else None
-        for_cells = CellScheduling(config, log, self._assign, self._workers.number_of, self._reported_by)
-        return FittingScheduling(LoadScheduling(config, log), for_cells, self._keys.__contains__)
+        return CellScheduling(config, log, lambda: bool(self._keys), self._workers.may_run)
 
-    def _assign(self, nodeid: str) -> int | None:
-        """Return the number of the worker that runs a cell; None for an item that is no cell."""
-        if (key := self._keys.get(nodeid)) is None:
-            return None
-        return self._workers.deal(key.target.provider, is_kept=key in self._session.kept)
+    def pytest_handlecrashitem(self, crashitem: str, sched: Scheduling) -> None:
+        """Have a cell run again that has no row; schedulers of scopes do so themselves."""
+        if crashitem in self._keys and crashitem not in self._reported_by:
+            with contextlib.suppress(NotImplementedError):
+                sched.mark_test_pending(crashitem)
+
+    def pytest_testnodedown(self, error: object | None) -> None:
+        """After a crash, what the worker was given comes out of order."""
+        if error:
+            self._publish(Disorder())
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -74,7 +90,7 @@ class Controller:
             return
         node = vars(report)["node"]
         message = WorkerReport.from_text(text)
-        self._n_unreported[node] = message.n_unreported
+        self._n_unreported[self._workers.identity_of(node)] = message.n_unreported
         self._count_spent(node, message.spent_usd)
         setattr(report, PAYLOAD, replace(message.payload, host=self._workers.host_of(node)))
         # A cell that a worker reported before it died may be run again by another one.
@@ -96,29 +112,24 @@ class Controller:
         for node in self._nodes:
             self._workers.send(node, Stop(at_once=at_once))
 
-    def _publish(self, decision: JsonObject) -> None:
-        """Send all workers what was decided on a target's repeats: they wait for it."""
-        command = Decided(**decision)
+    def _publish(self, command: Command) -> None:
+        """Send all workers what their askers wait for, and those that come later."""
         self._decided.append(command)
         for node in self._nodes:
             self._workers.send(node, command)
 
     def _count_spent(self, node: WorkerController, usd: float | None) -> None:
-        """Take what a worker's machine has spent so far, and send it to all other machines."""
-        if usd is None:
+        """Take what a worker's host has spent so far, and send it to all other hosts."""
+        host = self._workers.identity_of(node)
+        if usd is None or usd <= self._spent_usd.get(host, 0.0):
             return
-        machine, budget = self._workers.elsewhere(node), self._session.budget
-        if machine is not None:
-            if usd <= self._spent_usd.get(machine, 0.0):
-                return
-            self._spent_usd[machine] = usd
-            # The processes of this machine read it there.
-            budget.receive(sum(self._spent_usd.values()))
+        self._spent_usd[host] = usd
+        total_usd = sum(self._spent_usd.values())
+        self._session.budget.count_here(total_usd)
         for other in self._nodes:
-            place = self._workers.elsewhere(other)
-            if place is not None and place != machine:
-                elsewhere_usd = budget.spent_usd - self._spent_usd.get(place, 0.0)
-                self._workers.send(other, Spent(elsewhere_usd=elsewhere_usd))
+            place = self._workers.identity_of(other)
+            if place != host:
+                self._workers.send(other, Spent(elsewhere_usd=total_usd - self._spent_usd.get(place, 0.0)))
 
     def take_last(self) -> int:
         """Record the rows that have come and that xdist did not look at any more.
@@ -130,7 +141,12 @@ class Controller:
             name, event = self._dsession.queue.get()
             if name == "testreport" and PAYLOAD in vars(event["rep"]):
                 self._take_late(event["rep"], event["node"])
-        return sum(map(self._take_end, self._nodes))
+        n_lost = sum(map(self._take_end, self._nodes))
+        ended = {self._workers.identity_of(node) for node in self._nodes if _end_of(node)}
+        unknown = {self._workers.identity_of(node): node for node in self._nodes}.items()
+        return n_lost + sum(
+            self._n_unreported.get(host, self._most_out(node)) for host, node in unknown if host not in ended
+        )
 
     def _take_late(self, report: pytest.TestReport, node: WorkerController) -> None:
         vars(report)["node"] = node
@@ -143,22 +159,23 @@ class Controller:
 
     def _take_end(self, node: WorkerController) -> int:
         """Record a worker's last message; return how many of its calls may have no row."""
-        last = getattr(node, "workeroutput", {}).get(PAYLOAD)
-        if last is None:  # it died: what it had reported last, and the cell that it had in hand
-            return self._n_unreported.get(node, self._most_out(node)) + 1
-        end = WorkerEnd.from_text(last)
+        end = _end_of(node)
+        if end is None:  # it died with the cell that it had in hand
+            return 1
         self._count_spent(node, end.spent_usd)
         host = self._workers.host_of(node)
         self._writer.keep(replace(payload, host=host) for payload in end.unreported)
         return end.n_lost
 
     def _most_out(self, node: WorkerController) -> int:
-        """Upper bound of the unreported calls of a worker that has sent no report."""
-        from pytest_openclaw.asking.executor import ahead_of
+        """Upper bound of the unreported calls of a host that has sent no report."""
+        from pytest_openclaw.asking.asker import ahead_of
+        from pytest_openclaw.asking.endpoint_limits import endpoint_limits
 
-        shares = self._workers.shares_of(node).items()
-        endpoints = {self._session.providers[name].endpoint: share for name, share in shares if share}
-        return sum(map(ahead_of, endpoints.values()))
+        limits = endpoint_limits(self._session.providers, self._session.settings)
+        for name, limit in (self._workers.limits_of(node) or {}).items():
+            limits[self._session.providers[name].endpoint] = limit
+        return sum(ahead_of(limit) for limit in limits.values() if limit)
 
     @property
     def _dsession(self) -> Any:
@@ -185,6 +202,12 @@ class Controller:
             writer.begin(selection)
         if writer.run is not None and (host := self._workers.host_of(node)):
             writer.run.meet(host, self._workers.facts_of(node))
-        # Decided before it could receive: it has come in place of another, or the run is resumed.
+        # Published before it could receive: it has come in place of another, or the run is resumed.
         for decision in self._decided:
             self._workers.send(node, decision)
+
+
+def _end_of(node: WorkerController) -> WorkerEnd | None:
+    """Return a worker's last message; None if it died."""
+    text = getattr(node, "workeroutput", {}).get(PAYLOAD)
+    return None if text is None else WorkerEnd.from_text(text)

@@ -1,8 +1,8 @@
 """What workers and their controller send each other, after `WorkerInput`.
 
 Each message is one text: xdist carries a text in a sixth of the time that a nested dict takes. A worker sends
-its `Handshake` on its line, a `WorkerReport` on each report of a cell, and at last `WorkerEnd` as xdist's
-`workeroutput`. The controller sends commands on the line.
+its `Handshake` on its line and `Waits` after it, a `WorkerReport` on each report of a cell, and at last
+`WorkerEnd` as xdist's `workeroutput`. The controller sends commands on the line.
 """
 
 from __future__ import annotations
@@ -64,12 +64,34 @@ class Handshake:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Waits:
+    """A cell waits before its next attempt.
+
+    Attributes:
+        why: the fault of the last attempt, as a sentence.
+    """
+
+    nodeid: str
+    why: str
+    seconds: float
+
+    def to_text(self) -> str:
+        """Return the message for the line."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_text(cls, text: str) -> Waits:
+        """Return the message of which `to_text` made this text."""
+        return cls(**json.loads(text))
+
+
+@dataclass(frozen=True, kw_only=True)
 class WorkerReport:
     """A cell's payload, as a report carries it to the controller.
 
     Attributes:
-        n_unreported: calls of the worker that no report contains yet.
-        spent_usd: by all workers of the worker's machine so far; None without a budget.
+        n_unreported: calls of the worker's host that no report contained when the reply arrived.
+        spent_usd: by the worker's host so far; None without a budget.
     """
 
     payload: ReportPayload
@@ -99,7 +121,7 @@ class WorkerEnd:
 
     Attributes:
         unreported: the cells that were answered and that no report contains.
-        n_lost: calls that may have no row at all.
+        n_lost: calls of the host that may have no row at all; the last of its workers knows them.
         spent_usd: as in `WorkerReport`.
     """
 
@@ -129,10 +151,11 @@ class WorkerEnd:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shares:
-    """The requests that the worker may have in flight, by provider."""
+class Assigned:
+    """What the worker's host sends, see `coordinator.Assignment`."""
 
-    by_provider: Mapping[str, int]
+    limits: Mapping[str, int]
+    places: Sequence[int] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,8 +181,15 @@ class Spent:
     elsewhere_usd: float
 
 
-Command = Shares | Stop | Decided | Spent
-_COMMANDS: dict[str, type[Command]] = {kind.__name__: kind for kind in (Shares, Stop, Decided, Spent)}
+@dataclass(frozen=True, kw_only=True)
+class Disorder:
+    """Items no longer run in their order: a repeat waits for no decision."""
+
+
+Command = Assigned | Stop | Decided | Spent | Disorder
+_COMMANDS: dict[str, type[Command]] = {
+    kind.__name__: kind for kind in (Assigned, Stop, Decided, Spent, Disorder)
+}
 
 
 def command_to_text(command: Command) -> str:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_openclaw.asking.plan import Membership
 from pytest_openclaw.asking.shares import reaches
 from pytest_openclaw.core.run_once import once
 from pytest_openclaw.distributed.messages import (
+    Assigned,
     Command,
     Decided,
+    Disorder,
     Handshake,
     HostFacts,
-    Shares,
     Spent,
     Stop,
+    Waits,
     WorkerEnd,
     WorkerReport,
     command_from_text,
@@ -25,7 +30,7 @@ from pytest_openclaw.distributed.messages import (
 from pytest_openclaw.distributed.worker_protocol import LINE_S, digest_of
 from pytest_openclaw.recording.inventory import collect_inventory, machine_id
 from pytest_openclaw.recording.selection import Selection
-from pytest_openclaw.session.coordinator import WorkerInput
+from pytest_openclaw.session.coordinator import Assignment, WorkerInput
 from pytest_openclaw.session.registries import describe
 from pytest_openclaw.types.payloads import PAYLOAD
 
@@ -49,17 +54,30 @@ class UnderController:
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self.given: WorkerInput = WorkerInput(**given)
-        self.decides_repeats = self.given.others == "own_parts"
-        self._shares = self.given.shares
-        self._has_shares = threading.Event()
+        self._assignment: Assignment | None = None
+        self._is_assigned = threading.Event()
         self._output: dict[str, Any] = {}
 
-    def shares(self) -> Mapping[str, int]:
-        """Return the requests that this worker may have in flight, by provider."""
-        if self._shares is None and not self._has_shares.wait(LINE_S):
-            raise pytest.UsageError("the controller has sent no shares")
-        assert self._shares is not None, "they have arrived"
-        return self._shares
+    def membership(self, providers: Mapping[str, Provider]) -> Membership:
+        """Return which asker this worker uses: that of its machine, for what its environment reaches."""
+        name = "here"
+        if not self.given.is_here:
+            described = json.dumps(describe(providers), sort_keys=True)
+            name = hashlib.sha256(described.encode()).hexdigest()[:8]
+        return Membership(name=name, is_alone=False, awaits_decisions=self.given.is_ordered)
+
+    def assignment(self) -> Assignment | None:
+        """Return what this host sends; it is under way when an item is."""
+        if self.given.is_here:
+            return None
+        if not self._is_assigned.wait(LINE_S):
+            raise pytest.UsageError("the controller has assigned no cells")
+        return self._assignment
+
+    def publish_wait(self, nodeid: str, why: str, seconds: float) -> None:
+        """Send the controller, which shows the progress, why a cell takes longer."""
+        with contextlib.suppress(OSError):  # the controller has died, and stops this worker
+            self.given.line.send(Waits(nodeid=nodeid, why=why, seconds=seconds).to_text())
 
     def collected(
         self,
@@ -71,7 +89,7 @@ class UnderController:
     ) -> None:
         """Send what is selected, and where this worker is if the controller does not know."""
         host = None
-        if self.given.shares is None:
+        if not self.given.is_here:
             machine = machine_id()
             host = HostFacts(
                 machine=machine,
@@ -87,10 +105,8 @@ class UnderController:
         self.given.line.send(Handshake(selection=selection, host=host).to_text())
 
     def begin(self, session: pytest.Session, execution: Execution) -> None:
-        """Receive commands from now on, and what is given, unless it may have to be given back."""
+        """Receive commands from now on."""
         self._output = vars(session.config)["workeroutput"]
-        if not self.given.gives_back:
-            _follow_items(session, execution)
 
         def receive(text: str | None) -> None:
             # In a thread of execnet's; cells are sent in that of the tests.
@@ -104,13 +120,15 @@ class UnderController:
 
     def _obey(self, command: Command, execution: Execution) -> None:
         match command:
-            case Shares():
-                self._shares = command.by_provider
-                self._has_shares.set()
+            case Assigned():
+                self._assignment = Assignment(limits=command.limits, places=command.places)
+                self._is_assigned.set()
             case Stop():
                 execution.stop(at_once=command.at_once)
             case Decided():
                 execution.decide({"target": command.target, "repeat": command.repeat, "ends": command.ends})
+            case Disorder():
+                execution.expect_disorder()
             case Spent():
                 execution.count_elsewhere(command.elsewhere_usd)
 
@@ -125,22 +143,3 @@ class UnderController:
         end = WorkerEnd(unreported=unreported, n_lost=n_lost, spent_usd=spent_usd)
         self._output[PAYLOAD] = end.to_text()
         return ()
-
-
-def _follow_items(session: pytest.Session, execution: Execution) -> None:
-    """Let the side that runs items know early which ones xdist gives this worker.
-
-    xdist offers no hook for this: tests/unit/distributed/test_xdist.py checks what is used here.
-    """
-    plugins = session.config.pluginmanager.get_plugins()
-    fitting = (plugin for plugin in plugins if hasattr(plugin, "handle_command") and hasattr(plugin, "torun"))
-    interactor: Any = next(fitting, None)
-    assert interactor is not None, "this pytest-xdist gives its workers items in another way; install 3.8"
-    handle = interactor.handle_command
-
-    def follow(command: Any) -> None:
-        if isinstance(command, tuple) and command[0] == "runtests":
-            execution.give(command[1]["indices"])
-        handle(command)
-
-    interactor.handle_command = follow

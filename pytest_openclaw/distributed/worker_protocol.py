@@ -14,9 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_openclaw.asking.shares import Division, WorkerEndpoint, reaches, whole_limits
+from pytest_openclaw.asking.shares import Allocation, HostEndpoint, whole_limits
 from pytest_openclaw.core.clock import anchor_s
-from pytest_openclaw.distributed.messages import Command, Handshake, HostFacts, Shares, command_to_text
+from pytest_openclaw.distributed.messages import (
+    Assigned,
+    Command,
+    Handshake,
+    HostFacts,
+    Waits,
+    command_to_text,
+)
 from pytest_openclaw.recording.inventory import installed_version, machine_id
 from pytest_openclaw.recording.selection import Selection
 from pytest_openclaw.session.coordinator import WorkerInput
@@ -50,8 +57,8 @@ class Workers:
         self._names: dict[str, str] = {}
         self._selection_digest = b""
         self._selection: Selection | None = None
-        self._shares: Sequence[Mapping[str, int]] = ()
-        self._division: Division | None = None
+        self._assigned: dict[int, Assigned] = {}
+        self._host_of_place: Mapping[int, str] = {}
 
     def number_of(self, node: WorkerController) -> int:
         """Return a worker's number, from 0."""
@@ -59,10 +66,8 @@ class Workers:
 
     def input_of(self, node: WorkerController) -> WorkerInput:
         """Return what a worker receives at its start."""
-        session, number, specs = self._session, self.number_of(node), node.nodemanager.specs
-        is_here = all(spec.popen and not spec.via and not spec.env for spec in specs)
-        if is_here and not self._shares:
-            self._divide([reaches(session.providers, session.settings, self._machine)] * len(specs))
+        session, number = self._session, self.number_of(node)
+        is_here = are_here(node.nodemanager.specs)
         line = self._lines[number] = node.gateway.newchannel()
         settings, kept = session.resumed.for_workers(session.settings) if session.resumed else ({}, [])
         return WorkerInput(
@@ -70,9 +75,8 @@ class Workers:
             machine=self._machine,
             shared_dir=str(session.shared_dir),
             run=node.nodemanager.testrunuid,
-            others="any_cell" if distributes_freely(session.config) else "own_parts",
-            gives_back=gives_back(session.config),
-            shares=self._shares[number] if is_here else None,
+            is_here=is_here,
+            is_ordered=not distributes_freely(session.config),
             anchor_s=anchor_s() if is_here else None,
             settings=settings,
             kept=kept,
@@ -82,25 +86,32 @@ class Workers:
     def receive(self, node: WorkerController) -> Selection:
         """Return what a worker has selected, from the message that it sent before its collection.
 
-        When all workers that are elsewhere have sent theirs, each receives its shares, before any item.
+        When all workers that are elsewhere have sent theirs, their hosts receive what each sends, before any
+        item runs.
 
         Raises:
             pytest.UsageError: it cannot work on this run.
         """
         number = self.number_of(node)
+        line = self._lines[number]
         try:
-            message = Handshake.from_text(self._lines[number].receive(LINE_S))
+            message = Handshake.from_text(line.receive(LINE_S))
         except (OSError, EOFError) as error:
             whom = f"worker {node.gateway.id}"
             raise pytest.UsageError(f"{whom} has sent no handshake: {type(error).__name__}") from None
-        if message.host:
-            self._meet(number, message.host, len(node.nodemanager.specs))
+        line.setcallback(self._note_wait)
         digest = hashlib.sha256(message.selection.encode()).digest()
         if self._selection is None or digest != self._selection_digest:
             self._selection_digest = digest
             targets = self._session.settings.targets
             self._selection = Selection.from_json(json.loads(message.selection), targets)
+        if message.host:
+            self._meet(number, message.host, len(node.nodemanager.specs), self._selection)
         return self._selection
+
+    def _note_wait(self, text: str) -> None:
+        waits = Waits.from_text(text)
+        self._session.writer.display.note_wait(waits.nodeid, waits.why, waits.seconds)
 
     def send(self, node: WorkerController, command: Command) -> None:
         """Send a command to a worker; one that has ended or died receives nothing."""
@@ -111,48 +122,65 @@ class Workers:
             with contextlib.suppress(OSError):  # it has died; another one will come in its place
                 line.send(command_to_text(command))
 
-    def _meet(self, number: int, host: HostFacts, n_workers: int) -> None:
+    def _meet(self, number: int, host: HostFacts, n_workers: int, selection: Selection) -> None:
         self._check(host)
         self._hosts[number] = host
-        if self._shares:  # it has come in place of another
-            self._send(number, Shares(by_provider=self._shares[number]))
-        elif len(self._hosts) == n_workers:
-            reached = [self._hosts[n].reaches for n in sorted(self._hosts)]
-            self._divide(
-                [{name: WorkerEndpoint(**reach) for name, reach in seen.items()} for seen in reached]
-            )
-            for n in self._hosts:
-                self._send(n, Shares(by_provider=self._shares[n]))
+        if not self._assigned and len(self._hosts) == n_workers:
+            self._assign(selection)
+            for n, assigned in self._assigned.items():
+                self._send(n, assigned)
+        elif self._assigned:  # it has come in place of another
+            self._send(number, self._assigned[number])
 
-    def _divide(self, reached: Sequence[Mapping[str, WorkerEndpoint]]) -> None:
-        """Decide what each worker may have in flight: a part of each endpoint, or what they keep together."""
+    def _assign(self, selection: Selection) -> None:
+        """Decide what each host sends: a share of each endpoint, and cells."""
+        reached = {
+            _identity(facts): {name: HostEndpoint(**reach) for name, reach in facts.reaches.items()}
+            for _, facts in sorted(self._hosts.items())
+        }
+        hosts = list(reached)
+        places: dict[str, list[int]] | None = None
         if distributes_freely(self._session.config):
-            self._shares = whole_limits(reached)
-            return
-        try:
-            self._division = Division(reached)
-        except ValueError as error:
-            raise pytest.UsageError(str(error)) from None
-        self._shares = self._division.shares
+            shares: Sequence[Mapping[str, int]] = whole_limits(list(reached.values()))
+        else:
+            try:
+                allocation = Allocation(list(reached.values()))
+            except ValueError as error:
+                raise pytest.UsageError(str(error)) from None
+            shares = allocation.shares
+            self._host_of_place = {
+                place: hosts[allocation.assign(key.target.provider, is_kept=key in self._session.kept)]
+                for place, key in enumerate(selection.keys)
+                if key
+            }
+            places = {host: [] for host in hosts}
+            for place, host in self._host_of_place.items():
+                places[host].append(place)
+        for number, facts in self._hosts.items():
+            host = _identity(facts)
+            self._assigned[number] = Assigned(
+                limits=shares[hosts.index(host)], places=None if places is None else places[host]
+            )
 
-    def shares_of(self, node: WorkerController) -> Mapping[str, int]:
-        """Return the requests that a worker may have in flight, by provider; none before they are known."""
-        return self._shares[self.number_of(node)] if self._shares else {}
+    def may_run(self, node: WorkerController, place: int) -> bool:
+        """Whether a worker may run an item: every one but the cells of other hosts."""
+        host = self._host_of_place.get(place)
+        return host is None or host == self.identity_of(node)
 
-    def deal(self, provider: str, *, is_kept: bool) -> int:
-        """Return the number of the worker that runs the provider's next cell."""
-        assert self._division is not None, "cells are assigned where we distribute, when all shares are known"
-        return self._division.deal(provider, is_kept=is_kept)
+    def limits_of(self, node: WorkerController) -> Mapping[str, int] | None:
+        """Return the requests that a worker's host may have in flight, by provider, if that was divided."""
+        assigned = self._assigned.get(self.number_of(node))
+        return assigned.limits if assigned else None
+
+    def identity_of(self, node: WorkerController) -> str | None:
+        """Return what distinguishes a worker's host; None where all workers are here."""
+        host = self._hosts.get(self.number_of(node))
+        return _identity(host) if host else None
 
     def host_of(self, node: WorkerController) -> str | None:
         """Return the name by which rows call a worker's host; None where it is this very machine."""
         host = self._hosts.get(self.number_of(node))
         return self._name(host) if host else None
-
-    def elsewhere(self, node: WorkerController) -> str | None:
-        """Return what distinguishes a worker's machine from all others; None where it is this one."""
-        host = self._hosts.get(self.number_of(node))
-        return None if host is None or host.machine == self._machine else host.machine
 
     def facts_of(self, node: WorkerController) -> JsonObject:
         """Return what a worker's host is, and where its providers point to, for `inventory.json`."""
@@ -161,7 +189,7 @@ class Workers:
 
     def _name(self, host: HostFacts) -> str | None:
         """One name for each machine, and for each environment on it; equal ones get a number."""
-        identity = json.dumps([host.machine, host.providers], sort_keys=True)
+        identity = _identity(host)
         if identity == json.dumps([self._machine, self._described], sort_keys=True):
             return None
         if identity not in self._names:
@@ -210,14 +238,19 @@ class Workers:
                 )
 
 
+def _identity(host: HostFacts) -> str:
+    """Return what distinguishes a host: the machine, and what its environment makes of the providers."""
+    return json.dumps([host.machine, host.providers], sort_keys=True)
+
+
+def are_here(specs: Sequence[Any]) -> bool:
+    """Whether workers reach what their controller reaches, because they are its own processes."""
+    return all(spec.popen and not spec.via and not spec.env for spec in specs)
+
+
 def distributes_freely(config: pytest.Config) -> bool:
-    """Whether any worker may be given any cell: `-n` alone means that we choose, all else that they did."""
+    """Whether any worker may be given any cell in any order: `-n` alone means xdist's scheduling by load."""
     return config.getvalue("dist") != "load" or has_own_scheduler(config)
-
-
-def gives_back(config: pytest.Config) -> bool:
-    """Whether a worker may have to give items back, which must not have been sent by then."""
-    return config.getvalue("dist") == "worksteal" or has_own_scheduler(config)
 
 
 def has_own_scheduler(config: pytest.Config) -> bool:

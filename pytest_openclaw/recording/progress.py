@@ -15,10 +15,21 @@ from pytest_openclaw.reports.numbers import one_line, render_duration
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from pytest_openclaw.asking.waits import Wait
-
 LONGEST_NAME = 32
 FEWEST_FOR_A_RATE = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wait:
+    """A cell is sent again later.
+
+    Attributes:
+        why: the fault of its last attempt, as a sentence.
+        seconds: until then, from now.
+    """
+
+    why: str
+    seconds: float
 
 
 @dataclass(frozen=True, kw_only=True)

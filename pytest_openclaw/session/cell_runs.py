@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import pytest
 
-from pytest_openclaw.core.errors import HostDied
+from pytest_openclaw.core.errors import CellNotSent, HostDied
 from pytest_openclaw.core.text import printable
 from pytest_openclaw.types.payloads import KeptVerdict, ReportPayload
 
 if TYPE_CHECKING:
-    from pytest_openclaw.asking.client import AskerConnection
-    from pytest_openclaw.asking.repeats import RepeatPermits
+    from pytest_openclaw.asking.connection import AskerConnection
     from pytest_openclaw.core.redact import Redactor
     from pytest_openclaw.judging.cell_result import CellResult
     from pytest_openclaw.recording.kept_cells import Replay
@@ -49,7 +48,6 @@ class CellParts:
 
     settings: Settings
     connection: AskerConnection
-    repeats: RepeatPermits
     redactor: Redactor
     sends: bool
 
@@ -60,10 +58,11 @@ class CellRun:
     Attributes:
         result: from the call until the item has ended.
         is_last: no further cell of its target comes in this process.
+        is_left_out: it was not sent, because its target's repeats have ended.
         verdict_errors: exceptions that are a verdict on the model.
     """
 
-    __slots__ = ("cell", "is_last", "parts", "result")  # ten thousand cells have one each
+    __slots__ = ("cell", "is_last", "is_left_out", "parts", "result")  # ten thousand cells have one each
     verdict_errors: ClassVar[tuple[type[BaseException], ...]] = (Missed,)
 
     def __init__(self, cell: Cell, parts: CellParts) -> None:
@@ -71,6 +70,7 @@ class CellRun:
         self.parts = parts
         self.result: CellResult | None = None
         self.is_last = False
+        self.is_left_out = False
 
     def call(self, token: str) -> CellResult:
         """Return how the cell's call ended; skip or fail the item if there is no reply.
@@ -83,12 +83,11 @@ class CellRun:
         parts, cell = self.parts, self.cell
         if not parts.sends:
             pytest.skip("no model is asked here")
-        client = parts.connection.client
-        # What was sent before that was decided has an answer like any other.
-        if (why := parts.repeats.why_left_out(cell)) and not client.is_asked(token):
-            raise pytest.skip.Exception(why, _use_item_location=True)
         try:
-            self.result = CellResult(cell=cell, call=client.ask(token, cell))
+            self.result = CellResult(cell=cell, call=parts.connection.client.ask(token, cell))
+        except CellNotSent as why:
+            self.is_left_out = True
+            raise pytest.skip.Exception(str(why), _use_item_location=True) from None
         except HostDied as error:
             # Another process ended it, which no traceback of ours shows.
             self.result = CellResult.never_sent(cell, error)

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.asking.budget import SpentBudget
-from pytest_openclaw.asking.client import AskerConnection
-from pytest_openclaw.asking.repeats import RepeatPermits
+from pytest_openclaw.asking.connection import AskerConnection
 from pytest_openclaw.asking.shared_dir import SharedDir
 from pytest_openclaw.core.clock import count_from
 from pytest_openclaw.core.redact import Redactor
@@ -26,7 +25,6 @@ from pytest_openclaw.session.resuming import find_resumed, hold_resumed, read_re
 from pytest_openclaw.session.run_writer import RunWriter
 from pytest_openclaw.session.spending import check_budget
 from pytest_openclaw.session.suite_files import SuiteFiles
-from pytest_openclaw.types.settings import Concurrency
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -34,6 +32,8 @@ if TYPE_CHECKING:
     import pytest
 
     from pytest_openclaw.asking.client import AskingClient
+    from pytest_openclaw.asking.messages import Waiting
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.recording.kept_cells import Replay
     from pytest_openclaw.session.coordinator import Coordinator, WorkerInput
     from pytest_openclaw.session.resuming import ResumedRun
@@ -149,7 +149,7 @@ def _check_run(
     providers = make(settings, shared_dir)
     resumed = hold_resumed(path, stack) if path else None
     baseline = preflight.read_baseline(settings, path)
-    targets = preflight.resolve_wildcards(settings, providers, shared_dir)
+    targets = preflight.resolve_wildcards(settings, providers)
     if targets != settings.targets:
         # Connections of the providers that were asked belong to an event loop that has ended.
         settings = replace(settings, targets=targets)
@@ -170,16 +170,27 @@ def _assemble(
 ) -> PluginSession:
     settings, providers, given = checked.settings, checked.providers, coordinator.given
     redactor = Redactor.of_run(providers.values(), os.environ)
-    budget = SpentBudget(checked.shared_dir, settings.budget_usd)
-    repeats = RepeatPermits()
+    budget = SpentBudget(settings.budget_usd)
     interruptible = cache(lambda: stack.enter_context(interrupted_by_signals()))
 
     def connect() -> AskingClient:
         stack.enter_context(redactor.over_logs())
         interruptible()
-        return _executor(checked, coordinator, repeats, redactor)
+        return _client(checked, coordinator, on_wait)
 
     connection = AskerConnection(connect)
+    display = ProgressDisplay(config, providers, connection.awaited)
+
+    def on_wait(waiting: Waiting) -> None:
+        why = redactor.text(waiting.why)
+        display.note_wait(waiting.token, why, waiting.seconds)
+        coordinator.publish_wait(waiting.token, why, waiting.seconds)
+
+    def decide(decision: JsonObject) -> None:
+        from pytest_openclaw.asking.messages import Decision
+
+        connection.client.decide(Decision(**decision))
+
     writer = RunWriter(
         config,
         settings,
@@ -188,8 +199,8 @@ def _assemble(
         baseline=checked.baseline,
         redactor=redactor,
         budget=budget,
-        display=ProgressDisplay(config, providers, checked.shared_dir, connection.awaited),
-        on_decision=repeats.receive,
+        display=display,
+        on_decision=decide,
         on_start=interruptible,
     )
 
@@ -205,9 +216,7 @@ def _assemble(
         sends=sends,
         suites=checked.suites,
         providers=providers,
-        cell_parts=CellParts(
-            settings=settings, connection=connection, repeats=repeats, redactor=redactor, sends=sends
-        ),
+        cell_parts=CellParts(settings=settings, connection=connection, redactor=redactor, sends=sends),
         kept=kept,
         resumed=checked.resumed,
         shared_dir=checked.shared_dir,
@@ -234,24 +243,8 @@ def _kept(given: WorkerInput) -> Mapping[CellKey, Replay]:
     return from_wire(given.kept) if given.kept else {}
 
 
-def _executor(
-    checked: _Checked, coordinator: Coordinator, repeats: RepeatPermits, redactor: Redactor
-) -> AskingClient:
-    """Return what asks in a process of its own, with what this process may have in flight."""
-    from pytest_openclaw.asking.executor import Executor
-    from pytest_openclaw.asking.waits import Wait, Waits
+def _client(checked: _Checked, coordinator: Coordinator, on_wait: Callable[[Waiting], None]) -> AskingClient:
+    from pytest_openclaw.asking.client import AskingClient
 
-    settings, shares, waits = checked.settings, coordinator.shares(), Waits(checked.shared_dir)
-    if shares is not None:
-        allowed = {name: share for name, share in shares.items() if share}
-        settings = replace(settings, concurrency=Concurrency(by_provider=allowed))
-    return Executor(
-        checked.providers,
-        settings,
-        checked.shared_dir,
-        others=coordinator.given.others if coordinator.given else "none",
-        tell=lambda nodeid, waiting: waits.add(
-            nodeid, Wait(why=redactor.text(waiting.why), seconds=waiting.seconds)
-        ),
-        permit=repeats.permit,
-    )
+    membership = coordinator.membership(checked.providers)
+    return AskingClient(checked.providers, checked.settings, checked.shared_dir, membership, on_wait=on_wait)

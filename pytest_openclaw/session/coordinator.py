@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pytest_openclaw.asking.plan import Membership
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import pytest
 
-    from pytest_openclaw.asking.shared_limits import Others
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.payloads import ReportPayload
     from pytest_openclaw.types.prompts import Cell
@@ -30,9 +31,8 @@ class WorkerInput:
         targets: their labels, without wildcards.
         machine, shared_dir: the controller's machine, and the run's folder there.
         run: xdist's name of the session, the same for all workers.
-        others: what the other processes of the machine send.
-        gives_back: the worker may have to give items back, which must not have been sent by then.
-        shares: requests that it may have in flight, by provider; None if they follow on the line.
+        is_here: all workers of the session reach what the controller reaches.
+        is_ordered: workers run cells in the order of the plan.
         anchor_s: what the controller's clock counts from; None where it may be another machine's.
         settings: those of a resumed run.
         kept: the verdicts that a resumed run keeps, as `stored.resume.to_wire` returns them.
@@ -43,9 +43,8 @@ class WorkerInput:
     machine: str
     shared_dir: str
     run: str
-    others: Others
-    gives_back: bool
-    shares: Mapping[str, int] | None
+    is_here: bool
+    is_ordered: bool
     anchor_s: float | None
     settings: JsonObject
     kept: Sequence[Any]
@@ -55,10 +54,6 @@ class WorkerInput:
 class Execution(Protocol):
     """The part of the process that runs items; any thread may call its methods."""
 
-    def give(self, indices: Sequence[int]) -> None:
-        """Add items to those that this process runs."""
-        ...
-
     def stop(self, *, at_once: bool) -> None:
         """Run no further item; end the one under way too if it is to be at once."""
         ...
@@ -67,27 +62,46 @@ class Execution(Protocol):
         """Take a decision on the repeats of a target."""
         ...
 
+    def expect_disorder(self) -> None:
+        """Wait for no decision on repeats from now on."""
+        ...
+
     def count_elsewhere(self, usd: float) -> None:
         """Take what all other machines together have spent."""
         ...
 
 
-class Coordinator(Protocol):
-    """Gives a process its items, and takes what becomes of them.
+@dataclass(frozen=True, kw_only=True)
+class Assignment:
+    """What the processes of one host send.
 
     Attributes:
-        decides_repeats: decisions on repeats come from another process.
+        limits: requests in flight, by provider.
+        places: the items whose cells they run, by their index; None if that is not known beforehand.
     """
+
+    limits: Mapping[str, int]
+    places: Sequence[int] | None
+
+
+class Coordinator(Protocol):
+    """Gives a process its items, and takes what becomes of them."""
 
     @property
     def given(self) -> WorkerInput | None:
         """What an xdist worker has received; None in a plain session."""
         ...
 
-    decides_repeats: bool
+    def membership(self, providers: Mapping[str, Provider]) -> Membership:
+        """Return which asker this process uses."""
+        ...
 
-    def shares(self) -> Mapping[str, int] | None:
-        """Return the requests that this process may have in flight, by provider; None sets no other limit."""
+    def assignment(self) -> Assignment | None:
+        """Return what this host sends, as soon as that is decided; None if it is the only one."""
+        ...
+
+    def publish_wait(self, nodeid: str, why: str, seconds: float) -> None:
+        """Say why a cell takes longer."""
         ...
 
     def collected(
@@ -110,7 +124,7 @@ class Coordinator(Protocol):
         ...
 
     def begin(self, session: pytest.Session, execution: Execution) -> None:
-        """Give the first items."""
+        """Pass on what is decided elsewhere from now on."""
         ...
 
     def report(self, payload: ReportPayload, n_unreported: int, spent_usd: float | None) -> object:
@@ -128,18 +142,23 @@ class Alone:
     """Coordinates a plain session: it runs all its items, in their order, and records them."""
 
     given: WorkerInput | None = None
-    decides_repeats = False
 
-    def shares(self) -> Mapping[str, int] | None:
-        """Return None: one process has each endpoint's whole limit."""
+    def membership(self, providers: Mapping[str, Provider]) -> Membership:  # noqa: ARG002 - for workers
+        """Return that no other process uses the asker."""
+        return Membership()
+
+    def assignment(self) -> Assignment | None:
+        """Return None: one process sends everything."""
         return None
+
+    def publish_wait(self, nodeid: str, why: str, seconds: float) -> None:
+        """Do nothing: the process that shows it has received it."""
 
     def collected(self, *args: object) -> None:
         """Do nothing: the run starts in this process."""
 
-    def begin(self, session: pytest.Session, execution: Execution) -> None:
-        """Give all items."""
-        execution.give(range(len(session.items)))
+    def begin(self, *args: object) -> None:
+        """Do nothing: everything is decided in this process."""
 
     def report(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -23,7 +23,7 @@ from pytest_openclaw.types.payloads import PAYLOAD, LeftOut, ReportPayload
 
 if TYPE_CHECKING:
     import warnings
-    from collections.abc import Generator, Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterator, Mapping
     from pathlib import Path
 
     from pytest_openclaw.core.json_types import JsonObject
@@ -44,13 +44,12 @@ class ExecutionHooks:
         self._session = session
         self._parts = session.cell_parts
         self._connection = session.cell_parts.connection
-        self._repeats = session.cell_parts.repeats
         self._coordinator = session.coordinator
         self._pytest_session: pytest.Session | None = None
-        self._left: Counter[Target] = Counter()
-        self._given: deque[int] = deque()
         self._cells: list[Cell | None] = []
-        self._planned = False
+        self._is_planned = False
+        self._ahead: set[str] = set()
+        self._last: dict[Target, str] = {}
         self._has_rows: set[Target] = set()
         self._started: set[str] = set()
         self._in_hand: CellResult | None = None
@@ -78,7 +77,7 @@ class ExecutionHooks:
     def _get_ready(self) -> None:
         """Start what takes a moment to start, while pytest continues to collect."""
         given = self._coordinator.given
-        if self._session.sends and (given is None or given.shares is not None):
+        if self._session.sends and (given is None or given.is_here):
             self._connection.client.start()
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
@@ -114,12 +113,15 @@ class ExecutionHooks:
         self._coordinator.collected(
             self._cells, own.settings, own.providers, own.shared_dir, own.suites.files
         )
+        if own.sends and any(run_of(item) for item in session.items):
+            # Before any item runs: the asker must not take the first process that ends for the last one.
+            self._connection.client.start()
 
     # --- running ---
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Send cells ahead: all of a plain session, and in a worker those that it is given."""
+        """Send cells ahead, in the order of their items."""
         if not self._session.sends or (
             session.testsfailed and not session.config.option.continue_on_collection_errors
         ):
@@ -127,80 +129,94 @@ class ExecutionHooks:
         if not any(self._cells):
             return
         self._pytest_session = session
-        if self._session.settings.until_conclusive:
-            self._repeats.plan(filter(None, self._cells))
         self._coordinator.begin(session, self)
-        self._take_given(session)
-
-    def give(self, indices: Sequence[int]) -> None:
-        """Add items to those that this process runs; the thread of the tests sends their cells."""
-        self._given.extend(indices)
+        given = self._coordinator.given
+        if given is None or given.is_here:
+            self._plan(session)
 
     def decide(self, decision: JsonObject) -> None:
         """Take a decision on the repeats of a target."""
-        self._repeats.receive(decision)
+        from pytest_openclaw.asking.messages import Decision
+
+        self._connection.client.decide(Decision(**decision))
+
+    def expect_disorder(self) -> None:
+        """Wait for no decision on repeats from now on."""
+        self._connection.client.expect_disorder()
 
     def count_elsewhere(self, usd: float) -> None:
-        """Take what all other machines together have spent."""
-        self._session.budget.receive(usd)
+        """Take what all other hosts together have spent."""
+        self._connection.client.count_elsewhere(usd)
 
     def stop(self, *, at_once: bool) -> None:
         """Run none of the tests that are left, and end the one under way too if it is to be at once."""
         assert self._pytest_session is not None, "the session runs items"
         self._pytest_session.shouldstop = "the session is stopping"
-        self._connection.stop_ahead()
+        if client := self._connection.used:
+            client.stop()
         if at_once and not signals.is_ending():
             signals.interrupt_main_thread()
 
-    def _take_given(self, session: pytest.Session) -> None:
-        tokens = []
-        if self._given and not self._planned:
-            # Not sooner: a worker elsewhere knows its share when it is given something.
-            self._planned = True
-            pairs = zip(session.items, self._cells, strict=True)
-            self._connection.client.plan((item.nodeid, cell) for item, cell in pairs if cell is not None)
-        while self._given:
-            item = session.items[self._given.popleft()]
-            if (run := run_of(item)) is not None:
-                self._left[run.cell.target] += 1
-                if may_send_ahead(item):
-                    tokens.append(item.nodeid)
-        if tokens:
-            self._connection.client.expect(tokens)
+    def _plan(self, session: pytest.Session) -> None:
+        """Have the cells sent ahead that processes of this host run."""
+        from pytest_openclaw.asking.plan import Listed
+
+        self._is_planned = True
+        assignment = self._coordinator.assignment()
+        places = range(len(session.items)) if assignment is None else set(assignment.places or ())
+        listed = []
+        for place, item in enumerate(session.items):
+            if (run := run_of(item)) is None:
+                continue
+            is_usable = may_send_ahead(item)
+            if is_usable:
+                self._ahead.add(item.nodeid)
+            if place in places:
+                self._last[run.cell.target] = item.nodeid
+            listed.append(Listed(item.nodeid, run.cell, is_ahead=is_usable and place in places))
+        limits = None
+        if assignment:
+            providers = self._session.providers
+            limits = {providers[name].endpoint: limit for name, limit in assignment.limits.items()}
+        if listed:
+            self._connection.client.plan(listed, limits)
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> Generator[None, object, object]:
         """Note where a target ends, for the snapshot after it; keep no reply longer than its item runs."""
-        self._take_given(item.session)
         if cell_of(item) is not None:
             self._started.add(item.nodeid)
         run = run_of(item)
+        if self._session.sends and self._pytest_session:
+            self._claim(item, nextitem)
         if run is None:
             return (yield)
-        self._begin_repeat(item, run.cell)
-        self._left[run.cell.target] -= 1
-        run.is_last = self._left[run.cell.target] <= 0
+        run.is_last = nextitem is None or self._last.get(run.cell.target) == item.nodeid
         try:
-            return (yield)
+            report = yield
         except (KeyboardInterrupt, pytest.exit.Exception):
             self._in_hand = run.result_in_hand()
+            if client := self._connection.used:
+                client.release(item.nodeid)
             raise
+        else:
+            if client := self._connection.used:
+                client.forget(item.nodeid)
+            return report
         finally:
             run.result = None  # pytest keeps every item to the end, and an answer may have megabytes
 
-    def _begin_repeat(self, item: pytest.Item, cell: Cell) -> None:
-        """Let the cell's repeat be sent ahead, once it is decided that there is one."""
-        session = item.session
-        if cell.repeat == 1 or not self._session.settings.until_conclusive or not self._session.sends:
+    def _claim(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
+        """Have the replies sent to this process that it needs now and next; a plain session needs all."""
+        if not self._is_planned:  # a worker elsewhere knows what its host sends when it runs something
+            self._plan(item.session)
+        if self._coordinator.given is None:
             return
-        if cell.is_fixed_repeat:
-            return
-        if self._coordinator.decides_repeats:
-            # Every worker runs its cells in their common order, so what this one waits for comes before it.
-            self._repeats.await_turn(cell, lambda: bool(session.shouldstop or session.shouldfail))
-        elif self._repeats.permit(cell) == "wait":
-            self._repeats.go_on(cell)
-        self._connection.client.feed()
+        tokens = [one.nodeid for one in (item, nextitem) if one is not None and one.nodeid in self._ahead]
+        if tokens:
+            self._connection.client.claim(tokens)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -238,7 +254,7 @@ class ExecutionHooks:
 
     def _attach(self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
         run = run_of(item)
-        payload = self._payload(item, run, call, report) if run else item.stash[KEPT].payload
+        payload = self._payload(run, call, report) if run else item.stash[KEPT].payload
         if self._session.config.getoption("xmlpath", None):
             from pytest_openclaw.reports.junit import cell_properties
 
@@ -270,25 +286,23 @@ class ExecutionHooks:
         """How many repeats of each prompt are selected, by target."""
         return Counter(cell.key._replace(repeat=1) for cell in self._cells if cell is not None)
 
-    def _payload(
-        self, item: pytest.Item, run: CellRun, call: pytest.CallInfo[None], report: pytest.TestReport
-    ) -> ReportPayload:
+    def _payload(self, run: CellRun, call: pytest.CallInfo[None], report: pytest.TestReport) -> ReportPayload:
         """Return what the report carries: a row, or why there is none."""
         from pytest_openclaw.asking.resources import collect_snapshot
 
         result = run.result_after(call)
         if result is None:
-            self._connection.client.drop(item.nodeid)
-            return self._left_out(run.cell)
+            return self._left_out(run)
         self._has_rows.add(run.cell.target)
         payload = run.payload(result, report)
         return replace(payload, after=collect_snapshot()) if run.is_last else payload
 
-    def _left_out(self, cell: Cell) -> ReportPayload:
+    def _left_out(self, run: CellRun) -> ReportPayload:
         from pytest_openclaw.asking.resources import collect_snapshot
 
+        cell = run.cell
         outcome = LeftOut(target=cell.target.label, repeat=cell.repeat, is_fixed=cell.is_fixed_repeat)
-        if not self._repeats.why_left_out(cell) or cell.target not in self._has_rows:
+        if not run.is_left_out or cell.target not in self._has_rows:
             return ReportPayload(outcome=outcome)
         # The target has ended here, which was not known at its last row.
         self._has_rows.discard(cell.target)
@@ -306,8 +320,9 @@ class ExecutionHooks:
     def pytest_sessionfinish(self) -> None:
         """Stop sending, and record or hand over what no report contains."""
         signals.ends()
-        n_unreported, unreported = self.n_unreported, self._end()
-        n_lost = n_unreported - len(unreported)
+        unreported = self._end()
+        n_lost = self.n_unreported - len(unreported)
+        self._session.budget.count_here(self._spent_usd or 0.0)
         self._session.writer.keep(self._coordinator.end(unreported, n_lost, self._spent_usd))
 
     @property
@@ -317,7 +332,9 @@ class ExecutionHooks:
 
     @property
     def _spent_usd(self) -> float | None:
-        return self._session.budget.here_usd if self._session.settings.budget_usd is not None else None
+        if self._session.settings.budget_usd is None:
+            return None
+        return client.spent_usd if (client := self._connection.used) else 0.0
 
     def _end(self) -> list[ReportPayload]:
         """Stop sending; return the rows of what was answered and no report contains."""

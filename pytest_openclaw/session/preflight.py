@@ -116,9 +116,7 @@ def check_prompt_ids(settings: Settings, suites: SuiteFiles) -> None:
         raise pytest.UsageError(f"--openclaw-prompts: no prompt has the id {', '.join(lost)}.{hint}")
 
 
-def resolve_wildcards(
-    settings: Settings, providers: Mapping[str, Provider], shared_dir: Path
-) -> tuple[Target, ...]:
+def resolve_wildcards(settings: Settings, providers: Mapping[str, Provider]) -> tuple[Target, ...]:
     """Return the targets, with the models that the providers serve in place of every `*`.
 
     The providers' connections belong to the event loop of this call; they cannot be used after it.
@@ -130,18 +128,16 @@ def resolve_wildcards(
     redactor = Redactor.of_run(providers.values(), os.environ)
     with redactor.over_logs():
         try:
-            targets = asyncio.run(_resolve_all(settings, providers, shared_dir))
+            targets = asyncio.run(_resolve_all(settings, providers))
         except pytest.UsageError as error:
             raise pytest.UsageError(redactor.text(str(error))) from None
     return tuple(dict.fromkeys(targets))
 
 
-async def _resolve_all(
-    settings: Settings, providers: Mapping[str, Provider], shared_dir: Path
-) -> list[Target]:
+async def _resolve_all(settings: Settings, providers: Mapping[str, Provider]) -> list[Target]:
     from pytest_openclaw.asking.fetching import Fetcher
 
-    fetcher = Fetcher(providers, settings, shared_dir)
+    fetcher = Fetcher(providers, settings)
     try:
         return [served for target in settings.targets for served in await _resolve(fetcher, target)]
     finally:

@@ -6,11 +6,10 @@ import time
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.recording.progress import Progress
+from pytest_openclaw.recording.progress import Progress, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
 
     import pytest
 
@@ -28,7 +27,6 @@ class ProgressDisplay:
     Args:
         config: pytest's.
         providers: of the run's targets.
-        shared_dir: where waits before another attempt are published.
         awaited: returns, by endpoint, the item that waits longest, if this process knows it.
     """
 
@@ -36,19 +34,17 @@ class ProgressDisplay:
         self,
         config: pytest.Config,
         providers: Mapping[str, Provider],
-        shared_dir: Path,
         awaited: Callable[[], Mapping[str, str] | None],
     ) -> None:
         self.progress: Progress | None = None
         self._config = config
         self._providers = providers
-        self._shared_dir = shared_dir
         self._awaited = awaited
+        self._waits: dict[str, tuple[str, float]] = {}
         self._line: LiveLine | None = None
 
     def start(self, n_selected: Mapping[Target, int]) -> None:
         """Show the line, if pytest writes on a terminal."""
-        from pytest_openclaw.asking.waits import find_wait
         from pytest_openclaw.recording.live_line import LiveLine, terminal_of
 
         if (terminal := terminal_of(self._config)) is None:
@@ -58,10 +54,17 @@ class ProgressDisplay:
         self.progress = progress = Progress(n_by_label, endpoints, time.monotonic)
         self._line = LiveLine(
             terminal,
-            lambda width: progress.line(
-                width, self._awaited(), lambda nodeid: find_wait(self._shared_dir, nodeid)
-            ),
+            lambda width: progress.line(width, self._awaited(), self._find_wait),
         )
+
+    def note_wait(self, nodeid: str, why: str, seconds: float) -> None:
+        """Show that a cell waits before it is sent again; any thread may call it."""
+        self._waits[nodeid] = (why, time.monotonic() + seconds)
+
+    def _find_wait(self, nodeid: str) -> Wait | None:
+        why, until = self._waits.get(nodeid, ("", 0.0))
+        left_s = until - time.monotonic()
+        return Wait(why=why, seconds=left_s) if left_s > 0 else None
 
     @contextmanager
     def away(self) -> Iterator[None]:

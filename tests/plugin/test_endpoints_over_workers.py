@@ -305,19 +305,21 @@ def test_every_cell_by_every_worker_is_refused(plain_project: Any) -> None:
     assert not session.has_run
 
 
-# All others wait until the fault has been told.
+# All others wait until the fault has been found.
 FINDS_OUT = """
 from pytest_openclaw import faults, CallFailed, Provider, Reply
 
 class FindsOut(Provider):
     name = "finds_out"
+    has_found = False
 
     async def ask(self, request):
         with open("asked", "a") as file:
             file.write("x")
         if request.prompt == "find out":
+            FindsOut.has_found = True
             raise CallFailed(FAULT)
-        while not [*self.setup.shared_dir.glob("once-down-*.json")]:
+        while not FindsOut.has_found:
             await asyncio.sleep(0.01)
         return Reply(text="Hi.")
 
@@ -339,14 +341,14 @@ def pytest_openclaw_providers():
         ),
         pytest.param(
             "faults.auth_missing('p', 'log in')",
-            ["--dist=worksteal"],
-            2,
+            ["--dist=worksteal", "--openclaw-concurrency=4"],
+            4,
             id="worksteal",
             marks=pytest.mark.nightly,
         ),
     ],
 )
-def test_what_one_worker_found_out_all_know(
+def test_what_was_found_out_is_known_to_all_workers(
     plain_project: Any, fault: str, words: list[str], most: int
 ) -> None:
     """A fault that reaches further than its cell stops the asking in every worker, not in its own alone."""

@@ -7,6 +7,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,20 +18,21 @@ from typing import Any
 import psutil
 import pytest
 
-from pytest_openclaw.asking import executor as executor_module
-from pytest_openclaw.asking import transport
-from pytest_openclaw.asking.executor import Executor
+from pytest_openclaw.asking import client as client_module
+from pytest_openclaw.asking import links
+from pytest_openclaw.asking.client import AskingClient
+from pytest_openclaw.asking.plan import Listed
 from pytest_openclaw.core.errors import AskingBroke, HostDied
 from pytest_openclaw.core.signals import interrupted_by_signals
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.types.prompts import Cell, Prompt
 from pytest_openclaw.types.protocols import ProviderSetup
-from pytest_openclaw.types.replies import Fault, Reply
+from pytest_openclaw.types.replies import CallResult, Fault, Reply
 from pytest_openclaw.types.settings import Concurrency, Settings
 from pytest_openclaw.types.targets import Target
 from pytest_openclaw.validators.text import Noop
-from tests.e2e.processes import children, wait_until
+from tests.e2e.processes import children, is_gone, wait_until
 from tests.performance.serving import MockServer
 from tests.providers.fake_claude import environ_of, provider_of
 from tests.providers.servers.apis import RESPONSES
@@ -75,11 +77,11 @@ by_two = pytest.mark.parametrize("at_once", [2], ids=["by-two"])
 
 
 @pytest.fixture
-def opened(server: MisbehavingServer, tmp_path: Path, at_once: int) -> Iterator[Executor]:
-    """An executor that asks the server."""
+def opened(server: MisbehavingServer, tmp_path: Path, at_once: int) -> Iterator[AskingClient]:
+    """An client that asks the server."""
     settings = Settings(concurrency=Concurrency(everywhere=at_once), timeout_s=PATIENCE_S, retries=0)
-    with Executor({"openai_responses": provider_at(server.url)}, settings, tmp_path) as executor:
-        yield executor
+    with AskingClient({"openai_responses": provider_at(server.url)}, settings, tmp_path) as client:
+        yield client
 
 
 def answering(server: MisbehavingServer, of: Callable[[str], Script]) -> None:
@@ -93,12 +95,19 @@ def child() -> psutil.Process:
     return psutil.Process(pid)
 
 
-def expect(executor: Executor, *names: str) -> dict[str, Cell]:
-    """Let the executor ask cells of these names ahead."""
+def expect(client: AskingClient, *names: str) -> dict[str, Cell]:
+    """Let the client ask cells of these names ahead."""
     cells = {name: cell(name) for name in names}
-    executor.plan(cells.items())
-    executor.expect(cells)
+    client.plan([Listed(token, one) for token, one in cells.items()])
     return cells
+
+
+def take(client: AskingClient, token: str, one: Cell) -> CallResult:
+    """Use the reply of a cell, as its test does."""
+    try:
+        return client.ask(token, one)
+    finally:
+        client.release(token)
 
 
 def text_of(ending: Any) -> str:
@@ -108,14 +117,14 @@ def text_of(ending: Any) -> str:
 
 
 def test_a_built_in_provider_is_asked_in_a_process_of_its_own(
-    server: MisbehavingServer, opened: Executor
+    server: MisbehavingServer, opened: AskingClient
 ) -> None:
-    """It answers as it would here, and its process is gone when the executor is closed."""
+    """It answers as it would here, and its process is gone when the client is closed."""
     answering(server, lambda prompt: ANSWER)
     opened.start()
     process = child()
 
-    ending = opened.ask("a", cell())
+    ending = take(opened, "a", cell())
 
     assert text_of(ending) == "Hi."
     assert (ending.attempts, ending.in_flight, ending.cold_start) == (1, 1, True)
@@ -131,14 +140,13 @@ def test_a_busy_test_delays_no_clock(tmp_path: Path) -> None:
     with MockServer() as server:
         base = server.base("ttft=100")
         provider = OllamaOpenAI(ProviderSetup(name=name, environ={"OLLAMA_OPENAI_BASE": base}))
-        with Executor({name: provider}, Settings(), tmp_path) as executor:
-            executor.ask("warm", replace(one, prompt=replace(prompt, prompt="item-000000")))
-            executor.plan([("a", one)])
-            executor.expect(["a"])
+        with AskingClient({name: provider}, Settings(), tmp_path) as client:
+            take(client, "warm", replace(one, prompt=replace(prompt, prompt="item-000000")))
+            client.plan([Listed("a", one)])
             before = time.perf_counter()
             sum(range(10**8))  # one long step of the interpreter: no other thread runs
             busy_ms = (time.perf_counter() - before) * 1000
-            timing = executor.ask("a", one).timing
+            timing = take(client, "a", one).timing
         log = server.log(base).by_item["item-000001"]
 
     assert timing.ttft_ms is not None
@@ -147,7 +155,7 @@ def test_a_busy_test_delays_no_clock(tmp_path: Path) -> None:
 
 
 def test_when_it_is_killed_all_that_wait_are_told_at_once_and_the_next_are_asked(
-    server: MisbehavingServer, opened: Executor
+    server: MisbehavingServer, opened: AskingClient
 ) -> None:
     """What was in flight is lost and says why; a new process asks the rest."""
     answering(server, lambda prompt: STUCK if prompt.startswith("stuck") else ANSWER)
@@ -157,31 +165,31 @@ def test_when_it_is_killed_all_that_wait_are_told_at_once_and_the_next_are_asked
 
     for token, one in cells.items():
         with pytest.raises(HostDied, match=r"the process that asks was killed by SIGKILL"):
-            opened.ask(token, one)
-    assert text_of(opened.ask("after", cell("after"))) == "Hi."
+            take(opened, token, one)
+    assert text_of(take(opened, "after", cell("after"))) == "Hi."
 
 
 @by_two
-def test_what_had_come_before_it_was_killed_is_kept(server: MisbehavingServer, opened: Executor) -> None:
+def test_what_had_come_before_it_was_killed_is_kept(server: MisbehavingServer, opened: AskingClient) -> None:
     """A reply that stood in the socket is a reply."""
     answering(server, lambda prompt: STUCK if prompt == "stuck" else ANSWER)
     cells = expect(opened, "first", "stuck")
     # Beside the one that is stuck it has to wait until the first one has been answered.
-    opened.ask("other", cell("other"))
+    take(opened, "other", cell("other"))
     server.wait_for(lambda: server.total == 3)
     child().kill()
 
-    assert text_of(opened.ask("first", cells["first"])) == "Hi."
+    assert text_of(take(opened, "first", cells["first"])) == "Hi."
     with pytest.raises(HostDied):
-        opened.ask("stuck", cells["stuck"])
+        take(opened, "stuck", cells["stuck"])
 
 
 def test_one_that_is_stopped_is_waited_for_with_a_bound(
-    server: MisbehavingServer, opened: Executor, monkeypatch: pytest.MonkeyPatch
+    server: MisbehavingServer, opened: AskingClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that does nothing any more, and does not end either, is ended."""
-    monkeypatch.setattr(executor_module, "SILENCE_S", 1.0 - PATIENCE_S)  # beyond the attempt's time
-    monkeypatch.setattr(transport, "CLOSING_S", 1.0)
+    monkeypatch.setattr(client_module, "SILENCE_S", 1.0 - PATIENCE_S)  # beyond the attempt's time
+    monkeypatch.setattr(links, "CLOSING_S", 1.0)
     answering(server, lambda prompt: STUCK)
     cells = expect(opened, "stuck")
     process = child()
@@ -189,22 +197,22 @@ def test_one_that_is_stopped_is_waited_for_with_a_bound(
     process.send_signal(signal.SIGSTOP)
 
     with pytest.raises(HostDied, match="said nothing for 1 s"):
-        opened.ask("stuck", cells["stuck"])
+        take(opened, "stuck", cells["stuck"])
 
     assert not process.is_running()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
 def test_it_ends_with_its_parent_and_not_before(
-    server: MisbehavingServer, opened: Executor, number: signal.Signals
+    server: MisbehavingServer, opened: AskingClient, number: signal.Signals
 ) -> None:
     """A signal to all processes of a terminal or of a job costs no reply that is under way."""
     answering(server, lambda prompt: SLOW)
-    opened.ask("warm", cell("warm"))
+    take(opened, "warm", cell("warm"))
 
     child().send_signal(number)
 
-    assert text_of(opened.ask("a", cell())) == "Hi."
+    assert text_of(take(opened, "a", cell())) == "Hi."
 
 
 @pytest.fixture
@@ -226,8 +234,8 @@ def cli_cell() -> Cell:
 def test_programs_start_with_the_usual_signals(tmp_path: Path) -> None:
     """A program inherits what its parent ignores or blocks; the process that asks does neither."""
     provider = provider_of(environ_of("dispositions"))
-    with Executor({"claude_code_cli": provider}, Settings(), tmp_path) as executor:
-        assert text_of(executor.ask("a", cli_cell())) == "kept off: []"
+    with AskingClient({"claude_code_cli": provider}, Settings(), tmp_path) as client:
+        assert text_of(take(client, "a", cli_cell())) == "kept off: []"
 
 
 @pytest.mark.parametrize(
@@ -242,12 +250,11 @@ def test_sigterm_ends_a_cli_and_is_not_the_models_fault(tmp_path: Path, mode: st
     file = tmp_path / "pid"
     name, *rest = mode.split()
     provider = provider_of(environ_of(name, str(file), *rest))
-    with Executor({"claude_code_cli": provider}, Settings(), tmp_path) as executor:
-        executor.plan([("a", cli_cell())])
-        executor.expect(["a"])
+    with AskingClient({"claude_code_cli": provider}, Settings(), tmp_path) as client:
+        client.plan([Listed("a", cli_cell())])
         assert wait_until(lambda: file.exists() and bool(file.read_text(encoding="utf-8")))
         os.kill(int(file.read_text(encoding="utf-8")), signal.SIGTERM)
-        fault = executor.ask("a", cli_cell()).result
+        fault = take(client, "a", cli_cell()).result
 
     assert isinstance(fault, Fault)
     assert (fault.failure_type, fault.status) == ("harness_error", "error")
@@ -256,13 +263,13 @@ def test_sigterm_ends_a_cli_and_is_not_the_models_fault(tmp_path: Path, mode: st
 
 @by_two
 def test_closing_keeps_what_had_come_and_gives_up_the_rest(
-    server: MisbehavingServer, opened: Executor
+    server: MisbehavingServer, opened: AskingClient
 ) -> None:
     """Replies that no test took are handed over; a request under way does not hold the end up."""
     answering(server, lambda prompt: STUCK if prompt == "stuck" else ANSWER)
     expect(opened, "P1", "stuck", "P2")
     # Beside the one that is stuck it comes after the two others.
-    opened.ask("P0", cell("P0"))
+    take(opened, "P0", cell("P0"))
 
     left = opened.close()
 
@@ -274,8 +281,8 @@ def test_a_lost_key_is_read_where_the_session_runs(server: MisbehavingServer, tm
     answering(server, lambda prompt: ANSWER)
     provider = provider_at(server.url, OPENAI_API_KEY="dummy-key-of-a-test")
 
-    with Executor({"openai_responses": provider}, Settings(), tmp_path) as executor:
-        executor.ask("a", cell())
+    with AskingClient({"openai_responses": provider}, Settings(), tmp_path) as client:
+        take(client, "a", cell())
 
     assert server.requests[-1].headers["authorization"] == "Bearer dummy-key-of-a-test"
 
@@ -293,10 +300,10 @@ def test_what_breaks_there_is_told_here_without_secrets(
     provider = provider_at(server.url, OPENAI_API_KEY="dummy-key-of-a-test")
 
     with (
-        Executor({"openai_responses": provider}, Settings(), tmp_path) as executor,
+        AskingClient({"openai_responses": provider}, Settings(), tmp_path) as client,
         pytest.raises(AskingBroke, match=r"ValueError: broken by \[secret\]") as caught,
     ):
-        executor.ask("a", cell())
+        take(client, "a", cell())
 
     (note,) = caught.value.__notes__
     assert "Traceback" in note
@@ -307,10 +314,10 @@ PARENT = """
 import sys, time
 from pathlib import Path
 from tests.providers.test_asking_process import cell, expect, provider_at
-from pytest_openclaw.asking.executor import Executor
+from pytest_openclaw.asking.client import AskingClient
 from pytest_openclaw.types.settings import Settings
-executor = Executor({"openai_responses": provider_at(sys.argv[1])}, Settings(), Path(sys.argv[2]))
-expect(executor, "stuck")
+client = AskingClient({"openai_responses": provider_at(sys.argv[1])}, Settings(), Path(sys.argv[2]))
+expect(client, "stuck")
 time.sleep(600)
 """
 
@@ -335,11 +342,11 @@ def test_a_dead_server_is_a_fault_there_too(tmp_path: Path) -> None:
     """Faults cross the socket as they are."""
     with (
         port_of_nobody() as port,
-        Executor(
+        AskingClient(
             {"openai_responses": provider_at(f"http://127.0.0.1:{port}/v1")}, Settings(), tmp_path
-        ) as executor,
+        ) as client,
     ):
-        first, second = (executor.ask(name, cell(name)).result for name in ("a", "b"))
+        first, second = (take(client, name, cell(name)).result for name in ("a", "b"))
 
     assert isinstance(first, Fault)
     assert isinstance(second, Fault)
@@ -350,7 +357,9 @@ def test_a_dead_server_is_a_fault_there_too(tmp_path: Path) -> None:
 LARGE = Script.stream(RESPONSES.text("long " * 40_000), RESPONSES.end())
 
 
-def test_what_was_answered_while_nobody_listened_is_kept(server: MisbehavingServer, opened: Executor) -> None:
+def test_what_was_answered_while_nobody_listened_is_kept(
+    server: MisbehavingServer, opened: AskingClient
+) -> None:
     """More than a socket holds, answered while a test ran, is there when the session ends."""
     answering(server, lambda prompt: STUCK if prompt.startswith("stuck") else LARGE)
     expect(opened, *(f"P{n}" for n in range(6)), *(f"stuck {n}" for n in range(4)))
@@ -365,7 +374,7 @@ def test_what_was_answered_while_nobody_listened_is_kept(server: MisbehavingServ
 
 @in_turn
 def test_ctrl_c_between_reading_and_taking_garbles_nothing(
-    server: MisbehavingServer, opened: Executor, monkeypatch: pytest.MonkeyPatch
+    server: MisbehavingServer, opened: AskingClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A session that is interrupted just when a reply comes in still has that one and all that follow."""
     answering(server, lambda prompt: ANSWER)
@@ -374,26 +383,26 @@ def test_ctrl_c_between_reading_and_taking_garbles_nothing(
     loads = pickle.loads
 
     def interrupted(frame: bytes) -> Any:
-        monkeypatch.setattr(transport.pickle, "loads", loads)
+        monkeypatch.setattr(links.pickle, "loads", loads)
         os.kill(os.getpid(), signal.SIGINT)
         return loads(frame)
 
-    monkeypatch.setattr(transport.pickle, "loads", interrupted)
+    monkeypatch.setattr(links.pickle, "loads", interrupted)
     with pytest.raises(KeyboardInterrupt), interrupted_by_signals():
-        opened.ask("P0", cells["P0"])
+        take(opened, "P0", cells["P0"])
 
-    assert text_of(opened.ask("last", cell("last"))) == "Hi."
+    assert text_of(take(opened, "last", cell("last"))) == "Hi."
     assert [one.prompt.id for one, _ in opened.close()] == ["P0", "P1", "P2"]
 
 
 def test_one_that_is_stopped_does_not_hold_the_end_up(
-    server: MisbehavingServer, opened: Executor, monkeypatch: pytest.MonkeyPatch
+    server: MisbehavingServer, opened: AskingClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Closing waits for it with a bound, and then ends it."""
-    monkeypatch.setattr(transport, "CLOSING_S", 0.5)
+    monkeypatch.setattr(links, "CLOSING_S", 0.5)
     answering(server, lambda prompt: STUCK if prompt == "stuck" else ANSWER)
     expect(opened, "P0", "stuck")
-    opened.ask("P1", cell("P1"))
+    take(opened, "P1", cell("P1"))
     process = child()
     process.send_signal(signal.SIGSTOP)
 
@@ -407,20 +416,20 @@ def test_one_that_takes_no_job_is_ended(tmp_path: Path, server: MisbehavingServe
     """A process that reads nothing any more does not hold up who gives it more than a socket holds."""
     answering(server, lambda prompt: ANSWER)
     settings = Settings(timeout_s=0.5, retries=0, concurrency=Concurrency(everywhere=8))
-    with Executor({"openai_responses": provider_at(server.url)}, settings, tmp_path) as executor:
-        executor.ask("warm", cell("warm"))
+    with AskingClient({"openai_responses": provider_at(server.url)}, settings, tmp_path) as client:
+        take(client, "warm", cell("warm"))
         process = child()
         process.send_signal(signal.SIGSTOP)
 
-        cells = expect(executor, *(f"{n} " + "x" * 200_000 for n in range(4)))
+        cells = expect(client, *(f"{n} " + "x" * 200_000 for n in range(4)))
 
-        for token, one in cells.items():
-            with pytest.raises(HostDied, match="SIGKILL"):
-                executor.ask(token, one)
-        assert not process.is_running()
-        one = cell("next")
-        patient = replace(one, prompt=replace(one.prompt, timeout_s=PATIENCE_S))
-        assert text_of(executor.ask("next", patient)) == "Hi."
+        assert wait_until(lambda: is_gone(process.pid))
+        # The next one is given them too, and takes its time to start.
+        patient = {
+            token: replace(one, prompt=replace(one.prompt, timeout_s=PATIENCE_S))
+            for token, one in cells.items()
+        }
+        assert [text_of(take(client, token, one)) for token, one in patient.items()] == ["Hi."] * 4
 
 
 def test_one_that_cannot_be_started_is_told_by_each_cell(
@@ -431,33 +440,34 @@ def test_one_that_cannot_be_started_is_told_by_each_cell(
     def fails(*args: Any, **kwargs: Any) -> None:
         raise OSError("no more processes")
 
-    monkeypatch.setattr(transport.subprocess, "Popen", fails)
-    with Executor({"openai_responses": provider_at(server.url)}, Settings(), tmp_path) as executor:
-        executor.start()
-        cells = expect(executor, "P1", "P2", "P3", "P4")
+    monkeypatch.setattr(links.subprocess, "Popen", fails)
+    with AskingClient({"openai_responses": provider_at(server.url)}, Settings(), tmp_path) as client:
+        client.start()
+        cells = expect(client, "P1", "P2", "P3", "P4")
         for token, one in cells.items():
             with pytest.raises(HostDied):
-                executor.ask(token, one)
+                take(client, token, one)
 
-    assert executor.close() == []
+    assert client.close() == []
 
 
-def test_after_three_deaths_nobody_is_asked(server: MisbehavingServer, opened: Executor) -> None:
+@in_turn
+def test_after_three_deaths_nobody_is_asked(server: MisbehavingServer, opened: AskingClient) -> None:
     """A process that dies again and again does not cost a whole run's calls; what comes then says so."""
     answering(server, lambda prompt: STUCK if prompt.startswith("stuck") else ANSWER)
+    cells = expect(opened, "stuck 0", "stuck 1", "stuck 2", "P1")
     for n in range(3):
-        expect(opened, f"stuck {n}")
         server.wait_for(lambda n=n: server.total == n + 1)
         child().kill()
         with pytest.raises(HostDied, match="SIGKILL"):
-            opened.ask(f"stuck {n}", cell(f"stuck {n}"))
+            take(opened, f"stuck {n}", cells[f"stuck {n}"])
 
     with pytest.raises(HostDied, match="no more cells are asked"):
-        opened.ask("P1", cell("P1"))
+        take(opened, "P1", cells["P1"])
     assert server.total == 3
 
 
-def test_executors_leave_nothing_behind(server: MisbehavingServer, tmp_path: Path) -> None:
+def test_clients_leave_nothing_behind(server: MisbehavingServer, tmp_path: Path) -> None:
     """Opened, used, killed and closed many times, they leave no process, no thread and no descriptor."""
     answering(server, lambda prompt: ANSWER)
     here, others = psutil.Process(), set(threading.enumerate())  # another test's may still be ending
@@ -466,14 +476,15 @@ def test_executors_leave_nothing_behind(server: MisbehavingServer, tmp_path: Pat
         return set(threading.enumerate()) <= others
 
     def use(n: int) -> None:
-        with Executor({"openai_responses": provider_at(server.url)}, Settings(), tmp_path) as executor:
-            executor.ask("a", cell())
+        folder = Path(tempfile.mkdtemp(dir=tmp_path))
+        with AskingClient({"openai_responses": provider_at(server.url)}, Settings(), folder) as client:
+            take(client, "a", cell())
             if n % 2:
                 child().kill()
                 with pytest.raises(HostDied):
-                    executor.ask("b", cell())
-            executor.close()
-            assert executor.close() == []
+                    take(client, "b", cell())
+            client.close()
+            assert client.close() == []
 
     use(0), use(1)
     # The server has a thread and a socket for each connection, in this process, until it sees the end.

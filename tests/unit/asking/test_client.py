@@ -15,17 +15,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from filelock import FileLock
 
 from pytest_openclaw import CallFailed, OpenClawError, Provider
-from pytest_openclaw.asking import attempt, fetching, retry, transport
-from pytest_openclaw.asking import executor as executor_module
-from pytest_openclaw.asking.executor import Executor, ahead_of
-from pytest_openclaw.asking.fetching import Alive, Fetcher, Job, JobResult
-from pytest_openclaw.asking.job_loop import Desk
-from pytest_openclaw.asking.shares import EndpointShare
-from pytest_openclaw.core import run_once as once_module
-from pytest_openclaw.core.errors import HostDied
+from pytest_openclaw.asking import attempt, links, retry
+from pytest_openclaw.asking import client as client_module
+from pytest_openclaw.asking.asker import Asker, ahead_of
+from pytest_openclaw.asking.client import AskingClient, request_for
+from pytest_openclaw.asking.fetching import Fetcher
+from pytest_openclaw.asking.journal import Journal
+from pytest_openclaw.asking.links import ThreadLink
+from pytest_openclaw.asking.messages import Decision, Hello, JobResult, Left, Plan, PlannedCell
+from pytest_openclaw.asking.plan import Listed
+from pytest_openclaw.core.errors import CellNotSent, HostDied
 from pytest_openclaw.core.signals import interrupt_main_thread, interrupted_by_signals
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.prompts import Cell
@@ -37,7 +38,7 @@ from pytest_openclaw.types.tool_calls import Tool, ToolCall
 from tests.e2e.processes import wait_until
 from tests.unit.asking.fake_providers import Fake, Handy, Warm, cell, raises, says, waits
 
-Open = Callable[..., Executor]
+Open = Callable[..., AskingClient]
 
 BUSY = faults.refused_by_server("fake", "m", faults.WireError(status=429), retry_after_s=0.0)
 LOST = faults.connection_lost("fake", "reset")
@@ -50,20 +51,20 @@ FORBIDDEN = faults.refused_by_server("fake", "m", faults.WireError(status=403))
 
 @pytest.fixture
 def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
-    """Opens executors, whose waits are short, and closes them."""
+    """Opens clients, whose waits are short, and closes them."""
     monkeypatch.setattr(retry, "FIRST_WAIT_S", 0.001)
     monkeypatch.setattr(attempt, "GRACE_S", 0.2)
     with ExitStack() as stack:
 
-        def open_one(
-            *providers: Provider, permit: Callable[[Cell], Any] = lambda _: "ask", **settings: Any
-        ) -> Executor:
+        def open_one(*providers: Provider, **settings: Any) -> AskingClient:
             named = (
                 {"fake": providers[0]}
                 if len(providers) == 1
                 else {f"fake{n}": p for n, p in enumerate(providers)}
             )
-            return stack.enter_context(Executor(named, Settings(**settings), tmp_path, permit=permit))
+            folder = tmp_path / f"shared-{next(tokens)}"
+            folder.mkdir()
+            return stack.enter_context(AskingClient(named, Settings(**settings), folder))
 
         yield open_one
 
@@ -71,17 +72,29 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
 tokens = map(str, itertools.count())
 
 
-def asked(executor: Executor, **changes: Any) -> CallResult:
-    """Ask a cell that nobody expected."""
-    return executor.ask(next(tokens), cell(**changes))
+def take(client: AskingClient, token: str, one: Cell) -> CallResult:
+    """Use the reply of a cell, as its test does."""
+    try:
+        return client.ask(token, one)
+    finally:
+        client.release(token)
 
 
-def asked_ahead(executor: Executor, n: int, **changes: Any) -> list[CallResult]:
-    """Ask `n` cells, which the executor knows beforehand."""
+def asked(client: AskingClient, **changes: Any) -> CallResult:
+    """Ask a cell that is not in the plan."""
+    return take(client, next(tokens), cell(**changes))
+
+
+def plan(client: AskingClient, cells: Mapping[str, Cell]) -> None:
+    """Let the client know its cells beforehand."""
+    client.plan([Listed(token, one) for token, one in cells.items()])
+
+
+def asked_ahead(client: AskingClient, n: int, **changes: Any) -> list[CallResult]:
+    """Ask `n` cells, which the client knows beforehand."""
     cells = {next(tokens): cell(f"P{number}", **changes) for number in range(n)}
-    executor.plan(cells.items())
-    executor.expect(cells)
-    return [executor.ask(token, one) for token, one in cells.items()]
+    plan(client, cells)
+    return [take(client, token, one) for token, one in cells.items()]
 
 
 def fault_of(ending: CallResult) -> Fault:
@@ -118,10 +131,10 @@ def test_a_providers_own_times_go_first(opened: Open) -> None:
 def test_the_request_is_what_prompt_and_run_say(opened: Open) -> None:
     """Model, prompt, system, limits and stream reach the provider; the prompt's own time goes first."""
     provider = Fake(says("hi"))
-    executor = opened(provider, timeout_s=7.0, stream=False)
+    client = opened(provider, timeout_s=7.0, stream=False)
 
-    asked(executor, system="Be brief.", max_output_tokens=5, timeout_s=3.0)
-    asked(executor)
+    asked(client, system="Be brief.", max_output_tokens=5, timeout_s=3.0)
+    asked(client)
 
     first, second = provider.asked
     assert (first.model, first.prompt, first.system, first.temperature) == ("m", "P1", "Be brief.", 0.0)
@@ -132,10 +145,10 @@ def test_the_request_is_what_prompt_and_run_say(opened: Open) -> None:
 def test_repeats_differ_in_their_seed(opened: Open) -> None:
     """A prompt that is asked once gets no seed, one that is repeated its repeat's."""
     provider = Fake(says("hi"))
-    executor = opened(provider)
+    client = opened(provider)
 
     for n_repeats, repeat in ((1, 1), (3, 1), (3, 3)):
-        executor.ask(next(tokens), replace(cell(), n_repeats=n_repeats, repeat=repeat))
+        take(client, next(tokens), replace(cell(), n_repeats=n_repeats, repeat=repeat))
 
     assert [request.seed for request in provider.asked] == [None, 1, 3]
 
@@ -165,9 +178,9 @@ def test_broken_texts_are_made_valid(opened: Open) -> None:
 
 def test_only_the_first_request_is_cold(opened: Open) -> None:
     """Without a warm-up the first cell of each target is marked."""
-    executor = opened(Fake(says("hi")))
+    client = opened(Fake(says("hi")))
 
-    assert [asked(executor, model=model).cold_start for model in ("m", "m", "n")] == [True, False, True]
+    assert [asked(client, model=model).cold_start for model in ("m", "m", "n")] == [True, False, True]
 
 
 # --- retries ---
@@ -246,9 +259,9 @@ def test_tools_reach_a_provider_that_takes_them(opened: Open) -> None:
 def test_a_provider_without_tools_is_not_asked_what_needs_them(opened: Open) -> None:
     """Asked without its tools a prompt is another one; the target's text prompts are asked all the same."""
     provider = Warm(says("hi"))
-    executor = opened(provider)
+    client = opened(provider)
 
-    fault = fault_of(handed := asked(executor, tools=(READ,)))
+    fault = fault_of(handed := asked(client, tools=(READ,)))
 
     assert (handed.attempts, handed.timing.e2e_ms, len(provider.asked)) == (0, 0.0, 0)
     assert (fault.failure_type, fault.status, fault.scope) == ("not_installed", "skipped_unavailable", "cell")
@@ -256,7 +269,7 @@ def test_a_provider_without_tools_is_not_asked_what_needs_them(opened: Open) -> 
         "fake: not asked: the prompt offers tools, which this provider does not send. "
         "Set takes_tools = True on the provider's class, and send request.tools and request.history."
     )
-    assert isinstance(asked(executor).result, Reply)
+    assert isinstance(asked(client).result, Reply)
 
 
 # --- who is not asked any more ---
@@ -270,12 +283,12 @@ def test_a_provider_without_tools_is_not_asked_what_needs_them(opened: Open) -> 
 def test_how_far_a_fault_reaches(opened: Open, fault: Fault, same_target: int, same_endpoint: int) -> None:
     """A dead server stops its endpoint, an unknown model or missing key its target, anything else one cell."""
     provider = Fake(raises(CallFailed(fault)))
-    executor = opened(provider, retries=0)
+    client = opened(provider, retries=0)
 
-    asked(executor)
+    asked(client)
 
-    assert asked(executor, prompt_id="P2").attempts == same_target
-    assert asked(executor, model="other").attempts == same_endpoint
+    assert asked(client, prompt_id="P2").attempts == same_target
+    assert asked(client, model="other").attempts == same_endpoint
 
 
 def test_a_dead_endpoint_stops_its_other_providers(opened: Open) -> None:
@@ -285,9 +298,9 @@ def test_a_dead_endpoint_stops_its_other_providers(opened: Open) -> None:
         Fake(says("hi"), endpoint="a"),
         Fake(says("hi"), endpoint="b"),
     )
-    executor = opened(down, beside, elsewhere)
+    client = opened(down, beside, elsewhere)
 
-    endings = [asked(executor, provider=f"fake{n}") for n in range(3)]
+    endings = [asked(client, provider=f"fake{n}") for n in range(3)]
 
     assert [ending.attempts for ending in endings] == [1, 0, 1]
     assert fault_of(endings[1]).status == "skipped_unavailable"
@@ -301,9 +314,9 @@ def test_who_waited_for_a_slot_hears_of_it_too(opened: Open) -> None:
         raise CallFailed(REFUSED)
 
     provider = Fake(answer)
-    executor = opened(provider, concurrency=Concurrency(everywhere=1))
+    client = opened(provider, concurrency=Concurrency(everywhere=1))
 
-    endings = asked_ahead(executor, 5)
+    endings = asked_ahead(client, 5)
 
     assert [ending.attempts for ending in endings] == [1, 0, 0, 0, 0]
     assert len(provider.asked) == 1
@@ -339,9 +352,9 @@ class WarmMeeting(Meeting, Warm):
 def test_an_endpoint_keeps_its_limit(opened: Open, limit: int) -> None:
     """However many cells are expected, no more requests are under way than the endpoint allows."""
     provider = Meeting(limit)
-    executor = opened(provider, concurrency=Concurrency(by_provider={"fake": limit}))
+    client = opened(provider, concurrency=Concurrency(by_provider={"fake": limit}))
 
-    endings = asked_ahead(executor, 8)
+    endings = asked_ahead(client, 8)
 
     assert provider.most == limit
     assert max(ending.in_flight or 0 for ending in endings) == limit
@@ -360,17 +373,16 @@ def test_two_providers_of_one_endpoint_keep_the_smaller_limit(opened: Open, limi
         return Reply(text="hi")
 
     by_provider = {f"fake{n}": limit for n, limit in enumerate(limits)}
-    executor = opened(
+    client = opened(
         Fake(answer, endpoint="a"),
         Fake(answer, endpoint="a"),
         concurrency=Concurrency(by_provider=by_provider),
     )
     cells = {f"cell {n}": cell(f"P{n}", provider=f"fake{n % 2}") for n in range(6)}
-    executor.plan(cells.items())
-    executor.expect(cells)
+    plan(client, cells)
 
     for token, one in cells.items():
-        executor.ask(token, one)
+        take(client, token, one)
 
     assert busy["most"] == 1
 
@@ -386,12 +398,11 @@ def test_endpoints_do_not_wait_for_each_other(opened: Open) -> None:
         fast_ended.set()
         return Reply()
 
-    executor = opened(Fake(slow, endpoint="a"), Fake(fast, endpoint="b"))
+    client = opened(Fake(slow, endpoint="a"), Fake(fast, endpoint="b"))
     cells = {"slow": cell(provider="fake0"), "fast": cell(provider="fake1")}
-    executor.plan(cells.items())
-    executor.expect(cells)
+    plan(client, cells)
 
-    ending = executor.ask("slow", cells["slow"])
+    ending = take(client, "slow", cells["slow"])
 
     assert isinstance(ending.result, Reply)
     assert ending.result.text == "True"
@@ -413,12 +424,11 @@ def test_a_warm_up_leaves_the_endpoints_limit(opened: Open) -> None:
 def test_cells_are_asked_ahead_in_their_order_and_no_further_than_allowed(opened: Open, limit: int) -> None:
     """While no test takes a reply, only so many are fetched; with each that is taken, one more is asked."""
     provider = Fake(says("hi"))
-    executor = opened(provider, concurrency=Concurrency(everywhere=limit))
+    client = opened(provider, concurrency=Concurrency(everywhere=limit))
     cells = {str(number): cell(f"P{number}") for number in range(50)}
-    executor.plan(cells.items())
-    executor.expect(cells)
+    plan(client, cells)
 
-    executor.ask("0", cells["0"])
+    take(client, "0", cells["0"])
     assert wait_until(lambda: len(provider.asked) >= 1 + ahead_of(limit))
     time.sleep(0.05)  # in which more would be asked
 
@@ -426,43 +436,51 @@ def test_cells_are_asked_ahead_in_their_order_and_no_further_than_allowed(opened
     assert sorted(asked) == [*range(1 + ahead_of(limit))]
     # Those in flight together may reach the provider in any order.
     assert all(abs(number - place) < limit for place, number in enumerate(asked))
-    assert executor.n_out == ahead_of(limit)
+    assert len(client.close()) == ahead_of(limit)
 
 
 def test_what_may_not_be_asked_yet_holds_its_endpoint_up(opened: Open) -> None:
-    """Nothing behind it on its endpoint is asked ahead until it may be; what is not to be asked is passed over."""
+    """Nothing behind it on its endpoint is sent ahead until that is decided; another endpoint goes on."""
     providers = [Fake(says("hi"), endpoint=endpoint) for endpoint in ("one", "two")]
-    permits = {"P1": "wait", "P2": "leave_out"}
-    executor = opened(*providers, permit=lambda one: permits.get(one.prompt.id, "ask"))
-    cells = {f"{n} {name}": cell(f"P{n}", provider=name) for name in ("fake0", "fake1") for n in range(4)}
-    cells = {token: one for token, one in cells.items() if token != "1 fake1"}
-    executor.plan(cells.items())
-    executor.expect(cells)
+    client = opened(*providers, until_conclusive=True)
+    cells = {
+        f"{prompt} r{repeat} {name}": replace(cell(prompt, provider=name), repeat=repeat, n_repeats=2)
+        for name in ("fake0", "fake1")
+        for repeat in (1, 2)
+        for prompt in ("P1", "P2")
+    }
+    plan(client, cells)
 
-    executor.ask("0 fake0", cells["0 fake0"])
-    executor.ask("3 fake1", cells["3 fake1"])
+    for token in ("P1 r1 fake0", "P2 r1 fake0", "P1 r1 fake1", "P2 r1 fake1"):
+        take(client, token, cells[token])
+    assert [len(provider.asked) for provider in providers] == [2, 2]
 
-    assert [[request.prompt for request in provider.asked] for provider in providers] == [
-        ["P0"],
-        ["P0", "P3"],
-    ]
-    assert [executor.is_asked(token) for token in ("1 fake0", "3 fake0", "0 fake1")] == [False, False, True]
+    client.decide(Decision(target="fake0/m", repeat=1, ends=None))
+    client.decide(Decision(target="fake1/m", repeat=1, ends="it is settled"))
+    assert isinstance(take(client, "P1 r2 fake0", cells["P1 r2 fake0"]).result, Reply)
+    assert isinstance(take(client, "P2 r2 fake0", cells["P2 r2 fake0"]).result, Reply)
+    with pytest.raises(CellNotSent, match="it is settled"):
+        take(client, "P1 r2 fake1", cells["P1 r2 fake1"])
 
-    permits["P1"] = "ask"
-    executor.feed()
-    executor.ask("3 fake0", cells["3 fake0"])
+    assert [len(provider.asked) for provider in providers] == [4, 2]
 
-    assert [request.prompt for request in providers[0].asked] == ["P0", "P1", "P3"]
+
+def test_a_repeat_whose_test_is_under_way_waits_for_no_decision(opened: Open) -> None:
+    """Where one process runs all cells, none would come while it waits."""
+    client = opened(Fake(says("hi")), until_conclusive=True)
+    cells = {str(repeat): replace(cell(), repeat=repeat, n_repeats=2) for repeat in (1, 2)}
+    plan(client, cells)
+
+    assert isinstance(take(client, "2", cells["2"]).result, Reply)
 
 
 def test_what_nobody_expected_waits_for_no_other_cell_to_be_taken(opened: Open) -> None:
     """A test that comes up out of order gets its reply all the same."""
-    executor = opened(Fake(says("hi")), concurrency=Concurrency(everywhere=1))
+    client = opened(Fake(says("hi")), concurrency=Concurrency(everywhere=1))
     cells = {str(number): cell(f"P{number}") for number in range(50)}
-    executor.plan(cells.items())
-    executor.expect(cells)
+    plan(client, cells)
 
-    backwards = [executor.ask(token, cells[token]).attempts for token in reversed(cells)]
+    backwards = [take(client, token, cells[token]).attempts for token in reversed(cells)]
 
     assert backwards == [1] * 50
 
@@ -470,9 +488,9 @@ def test_what_nobody_expected_waits_for_no_other_cell_to_be_taken(opened: Open) 
 def test_a_test_that_is_run_again_is_asked_again(opened: Open) -> None:
     """Each asking is a request of its own."""
     provider = Fake(says("hi"))
-    executor = opened(provider)
+    client = opened(provider)
 
-    assert [executor.ask("a", cell()).attempts for _ in range(2)] == [1, 1]
+    assert [take(client, "a", cell()).attempts for _ in range(2)] == [1, 1]
     assert len(provider.asked) == 2
 
 
@@ -486,15 +504,14 @@ def test_what_was_answered_and_not_taken_is_handed_over_at_the_end(opened: Open)
             await asyncio.sleep(60)
         return Reply(text=request.prompt)
 
-    executor = opened(Fake(answer), concurrency=Concurrency(everywhere=1))
+    client = opened(Fake(answer), concurrency=Concurrency(everywhere=1))
     cells = {str(number): cell(f"P{number}") for number in range(9)}
-    executor.plan(cells.items())
-    executor.expect(cells)
-    executor.ask("0", cells["0"])
+    plan(client, cells)
+    take(client, "0", cells["0"])
     assert came.wait(120)
-    executor.drop("1")
+    client.forget("1")
 
-    left = executor.close()
+    left = client.close()
 
     assert [one.prompt.id for one, _ in left] == ["P2"]
     assert isinstance(left[0][1].result, Reply)
@@ -503,26 +520,41 @@ def test_what_was_answered_and_not_taken_is_handed_over_at_the_end(opened: Open)
 def test_an_answer_is_kept_at_whatever_moment_the_run_ends(tmp_path: Path) -> None:
     """From the step in which the provider answers, nothing that the asking side still does can lose it."""
 
-    async def delivered(after_passes: int) -> tuple[bool, list[JobResult | Alive]]:
+    class Nowhere:
+        def deliver(self, message: object) -> None:
+            pass
+
+    async def left(after_passes: int) -> tuple[bool, Left]:
         provider = Fake(says("hi"))
-        shared_dir = tmp_path / str(after_passes)
-        shared_dir.mkdir()
-        came: list[JobResult | Alive] = []
-        desk = Desk(Fetcher({"fake": provider}, Settings(), shared_dir), deliver=came.append)
-        desk.open()
-        request = executor_module.request_for(cell(), Settings())
-        desk.accept(Job(number=1, target=TARGET, request=request, part=EndpointShare("fake", 1)))
+        folder = tmp_path / str(after_passes)
+        folder.mkdir()
+        fetcher = Fetcher({"fake": provider}, Settings())
+        asker = Asker(fetcher, Journal(folder / "a.journal"), until_conclusive=False)
+        one, client = cell(), Nowhere()
+        planned = PlannedCell(
+            token="a", place=0, target=TARGET, request=request_for(one, Settings()), repeat=1,
+            is_fixed_repeat=False, is_ahead=True,
+        )  # fmt: skip
+        asker.join(client, Hello(makings={}, settings=Settings(), place=folder, anchor_s=0.0, is_alone=True))
+        asker.receive(
+            client,
+            Plan(
+                cells=[planned], limits={"fake": 1}, endpoints={"fake": "fake"}, is_claimed=True,
+                awaits_decisions=False, is_last=True,
+            ),
+        )  # fmt: skip
         for _ in range(after_passes):
             await asyncio.sleep(0)
-        await desk.close()
-        return bool(provider.asked), came
+        asker.leave(client)
+        last = await asker.close()
+        return bool(provider.asked), last
 
     was_answered = []
     # Asking, looking at the server and delivering take some ten passes of the loop.
     for after_passes in range(40):
-        is_answered, came = asyncio.run(delivered(after_passes))
+        is_answered, last = asyncio.run(left(after_passes))
         was_answered.append(is_answered)
-        replies = [one.ending.result for one in came if isinstance(one, JobResult) and one.ending]
+        replies = [one.ending.result for one in last.results if one.ending]
         assert [type(reply) for reply in replies] == [Reply] * is_answered, f"after {after_passes} passes"
     assert set(was_answered) == {False, True}
 
@@ -536,12 +568,11 @@ def test_an_answer_is_kept_while_its_server_does_not_say_what_it_is(opened: Open
         await asyncio.sleep(60)
         return {}
 
-    executor = opened(Asked(never))
-    executor.plan([("a", cell())])
-    executor.expect("a")
+    client = opened(Asked(never))
+    plan(client, {"a": cell()})
     assert began.wait(120)
 
-    ((_, ending),) = executor.close()
+    ((_, ending),) = client.close()
 
     assert isinstance(ending.result, Reply)
 
@@ -552,26 +583,24 @@ def test_an_answer_that_comes_with_an_interruption_is_kept(
 ) -> None:
     """Whoever waits for an answer is interrupted just as it comes: it is there at the end all the same."""
 
-    class Interrupting(Desk):
-        def __init__(self, fetcher: Fetcher, deliver: Callable[[JobResult | Alive], None]) -> None:
-            def deliver_and_interrupt(message: JobResult | Alive) -> None:
-                deliver(message)
+    class Interrupting(ThreadLink):
+        def deliver(self, message: Any) -> None:
+            super().deliver(message)
+            if isinstance(message, JobResult):
                 interrupt_main_thread()
 
-            super().__init__(fetcher, deliver_and_interrupt)
-
-    def wait_for_both(executor: Executor, taken: list[CallResult]) -> None:
-        taken.append(asked(executor))
+    def wait_for_both(client: AskingClient, taken: list[CallResult]) -> None:
+        taken.append(asked(client))
         time.sleep(60)
 
-    monkeypatch.setattr(transport, "Desk", Interrupting)
+    monkeypatch.setattr(client_module, "ThreadLink", Interrupting)
     for number in range(20):
-        executor = opened(Fake(says("hi")))
+        client = opened(Fake(says("hi")))
         taken: list[CallResult] = []
         with interrupted_by_signals(), pytest.raises(KeyboardInterrupt):
-            wait_for_both(executor, taken)
+            wait_for_both(client, taken)
 
-        assert len(taken) + len(executor.close()) == 1, f"the answer of round {number} is lost"
+        assert len(taken) + len(client.close()) == 1, f"the answer of round {number} is lost"
 
 
 # --- times ---
@@ -598,11 +627,11 @@ def test_a_provider_that_never_ends_is_given_up(opened: Open) -> None:
         return Reply()
 
     provider = Fake(stubborn)
-    executor = opened(provider, timeout_s=0.05)
+    client = opened(provider, timeout_s=0.05)
 
-    first = asked(executor)
+    first = asked(client)
     release.set()
-    second = asked(executor, prompt_id="P2")
+    second = asked(client, prompt_id="P2")
 
     assert fault_of(first).failure_type == "timeout"
     assert second.attempts == 1
@@ -635,12 +664,12 @@ def test_what_a_plugin_raises_is_raised_here_and_the_next_cell_is_asked(
     opened: Open, error: BaseException, caught: type[Exception], message: str
 ) -> None:
     """Whatever breaks in a provider costs one cell."""
-    executor = opened(Fake(raises(error)))
+    client = opened(Fake(raises(error)))
 
     with pytest.raises(caught, match=message):
-        asked(executor)
+        asked(client)
 
-    assert isinstance(asked(executor, prompt_id="P2").result, Reply)
+    assert isinstance(asked(client, prompt_id="P2").result, Reply)
 
 
 @pytest.mark.parametrize(
@@ -681,9 +710,8 @@ def test_closing_ends_what_is_under_way(tmp_path: Path) -> None:
         return Reply()
 
     provider = Fake(answer)
-    with Executor({"fake": provider}, Settings(), tmp_path) as executor:
-        executor.plan([("a", cell())])
-        executor.expect("a")
+    with AskingClient({"fake": provider}, Settings(), tmp_path) as client:
+        plan(client, {"a": cell()})
         assert began.wait(120)
 
     assert cleaned == [False]
@@ -698,15 +726,15 @@ def test_what_closing_raises_is_not_passed_on(tmp_path: Path) -> None:
             raise RuntimeError("cannot close")
 
     broken, other = Broken(says("hi")), Fake(says("hi"))
-    with Executor({"a": broken, "b": other}, Settings(), tmp_path) as executor:
-        asked(executor, provider="a")
+    with AskingClient({"a": broken, "b": other}, Settings(), tmp_path) as client:
+        asked(client, provider="a")
 
     assert other.closed
 
 
 def test_closing_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A provider that never closes, or blocks the loop itself, is left behind after a while."""
-    monkeypatch.setattr(transport, "CLOSING_S", 0.3)
+    monkeypatch.setattr(links, "CLOSING_S", 0.3)
     release = threading.Event()
 
     class Endless(Fake):
@@ -714,8 +742,8 @@ def test_closing_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.Monk
             release.wait(30)
 
     began = time.monotonic()
-    with Executor({"fake": Endless(says("hi"))}, Settings(), tmp_path) as executor:
-        asked(executor)
+    with AskingClient({"fake": Endless(says("hi"))}, Settings(), tmp_path) as client:
+        asked(client)
     waited = time.monotonic() - began
     release.set()
 
@@ -731,15 +759,14 @@ def test_a_dead_thread_is_noticed(opened: Open) -> None:
         await asyncio.sleep(60 if request.prompt in ("P0", "P1") else 0)
         return Reply()
 
-    executor = opened(Fake(answer), concurrency=Concurrency(everywhere=2))
+    client = opened(Fake(answer), concurrency=Concurrency(everywhere=2))
     cells = {str(number): cell(f"P{number}") for number in range(2)}
-    executor.plan(cells.items())
-    executor.expect(cells)
+    plan(client, cells)
 
     for token, one in cells.items():
         with pytest.raises(HostDied, match="the thread that asks has died"):
-            executor.ask(token, one)
-    assert asked(executor, prompt_id="P2").attempts == 1
+            take(client, token, one)
+    assert asked(client, prompt_id="P2").attempts == 1
 
 
 def test_a_side_that_dies_again_and_again_is_left_alone(opened: Open) -> None:
@@ -751,45 +778,45 @@ def test_a_side_that_dies_again_and_again_is_left_alone(opened: Open) -> None:
         return Reply()
 
     provider = Fake(answer)
-    executor = opened(provider)
+    client = opened(provider)
 
     for _ in range(5):
         with pytest.raises(HostDied):
-            asked(executor)
+            asked(client)
 
     assert len(provider.asked) == 3
 
 
 def test_a_side_that_says_nothing_is_given_up(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """A provider that holds up its loop for longer than any attempt may take is waited for no longer."""
-    monkeypatch.setattr(executor_module, "SILENCE_S", 0.2)
-    monkeypatch.setattr(transport, "CLOSING_S", 0.2)
+    monkeypatch.setattr(client_module, "SILENCE_S", 0.2)
+    monkeypatch.setattr(links, "CLOSING_S", 0.2)
     release = threading.Event()
 
     async def blocking(request: Request) -> Reply:
         release.wait(60)
         return Reply()
 
-    executor = opened(Fake(blocking), timeout_s=0.1)
+    client = opened(Fake(blocking), timeout_s=0.1)
     try:
         with pytest.raises(HostDied, match="said nothing"):
-            asked(executor)
+            asked(client)
     finally:
         release.set()
 
 
 def test_nothing_is_asked_after_the_end(tmp_path: Path) -> None:
-    """A closed executor says that it is closed, and its thread is gone."""
+    """A closed client says that it is closed, and its thread is gone."""
     others = set(threading.enumerate())  # another test's may still be ending
 
     def own_has_ended() -> bool:
         return "openclaw-asking" not in {thread.name for thread in set(threading.enumerate()) - others}
 
-    with Executor({"fake": Fake(says("hi"))}, Settings(), tmp_path) as executor:
-        asked(executor)
+    with AskingClient({"fake": Fake(says("hi"))}, Settings(), tmp_path) as client:
+        asked(client)
 
     with pytest.raises(OpenClawError, match="no more cells are asked"):
-        asked(executor)
+        asked(client)
     assert wait_until(own_has_ended)  # it is waited for with a bound
 
 
@@ -798,21 +825,16 @@ def test_nothing_is_asked_after_the_end(tmp_path: Path) -> None:
 TARGET = Target(provider="fake", model="m")
 
 
-def test_a_warm_up_is_made_once_for_all_processes(tmp_path: Path) -> None:
-    """The second process of a run reads what the first one's warm-up took; no cell is cold after it."""
-    first, second = Warm(says("hi")), Warm(says("hi"))
+def test_a_warm_up_is_made_once(opened: Open) -> None:
+    """It comes before the first cell, and no cell is cold after it."""
+    provider = Warm(says("hi"))
+    client = opened(provider)
 
-    with (
-        Executor({"fake": first}, Settings(), tmp_path) as one,
-        Executor({"fake": second}, Settings(), tmp_path) as other,
-    ):
-        cold = [asked(one).cold_start, asked(other).cold_start]
-        told = one.notes[TARGET]["serving"]
-        assert other.notes[TARGET]["serving"] == told
+    cold = [asked(client).cold_start, asked(client).cold_start]
 
-    assert told["warm_up"]["ok"] is True
-    assert (len(first.asked), len(second.asked)) == (2, 1)
-    assert first.asked[0].max_output_tokens == 1
+    assert client.notes[TARGET]["serving"]["warm_up"]["ok"] is True
+    assert [request.max_output_tokens for request in provider.asked].count(1) == 1
+    assert provider.asked[0].max_output_tokens == 1
     assert cold == [False, False]
 
 
@@ -823,53 +845,37 @@ def test_a_warm_up_is_made_once_for_all_processes(tmp_path: Path) -> None:
 )
 def test_a_failed_warm_up_is_told_and_no_more(opened: Open, error: Exception, message: str) -> None:
     """Its failure makes no row: the cells are asked all the same, and the first is cold."""
-    executor = opened(Warm(raises(error)))
+    client = opened(Warm(raises(error)))
 
-    ending = asked(executor)
+    ending = asked(client)
 
-    told = executor.notes[TARGET]["serving"]["warm_up"]
+    told = client.notes[TARGET]["serving"]["warm_up"]
     assert told["ok"] is False
     assert message in told["message"]
-    assert (ending.attempts, ending.cold_start) == (1, True)
-
-
-def test_a_warm_up_that_another_process_never_ends_is_not_waited_for_for_ever(
-    opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever holds the run's lock and does nothing costs a moment; the cells are asked all the same."""
-    monkeypatch.setattr(fetching, "OTHERS_S", -9.8)
-    executor = opened(Warm(says("hi")), timeout_s=5.0)
-    lock = once_module.path_of(tmp_path, f"warm-up {TARGET.label} fake").with_suffix(".lock")
-
-    with FileLock(lock):
-        ending = asked(executor)
-
-    told = executor.notes[TARGET]["serving"]["warm_up"]
-    assert told["message"] == "another process of this run does not end its warm-up"
     assert (ending.attempts, ending.cold_start) == (1, True)
 
 
 def test_what_needs_no_warm_up_gets_none(opened: Open) -> None:
     """Cloud targets are asked nothing beside their cells."""
     provider = Fake(says("hi"))
-    executor = opened(provider)
+    client = opened(provider)
 
-    asked(executor)
+    asked(client)
 
     assert len(provider.asked) == 1
-    assert "warm_up" not in executor.notes[TARGET]["serving"]
+    assert "warm_up" not in client.notes[TARGET]["serving"]
 
 
 def test_the_machine_is_looked_at_once_before_a_target(opened: Open) -> None:
     """The snapshot comes with the first cell of each target."""
-    executor = opened(Fake(says("hi")))
+    client = opened(Fake(says("hi")))
 
-    asked(executor)
-    first = executor.notes.pop(TARGET)
-    asked(executor)
+    asked(client)
+    first = client.notes.pop(TARGET)
+    asked(client)
 
     assert first["before"]["memory_total_bytes"] > 0
-    assert TARGET not in executor.notes
+    assert TARGET not in client.notes
 
 
 class Asked(Fake):
@@ -908,38 +914,35 @@ def test_a_fingerprint_never_costs_a_cell(
     opened: Open, found: Callable[[], Any], told: dict[str, str]
 ) -> None:
     """What a server says of itself is told; where that question fails, its failure is."""
-    executor = opened(Asked(found), timeout_s=0.05)
+    client = opened(Asked(found), timeout_s=0.05)
 
-    ending = asked(executor)
+    ending = asked(client)
 
     assert isinstance(ending.result, Reply)
-    assert executor.notes[TARGET]["serving"]["server"] == told
+    assert client.notes[TARGET]["serving"]["server"] == told
 
 
-def test_what_processes_share_holds_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fingerprints, warm-ups and faults go to the other processes by files, which a killed run leaves behind."""
+def test_what_a_server_says_of_itself_holds_no_secret(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fingerprints and warm-ups go into files of the run."""
     token = "dt_h7Kp2Vx9Qs4Wm1Z"
     monkeypatch.setenv("DEPLOY_TOKEN", token)
 
     async def refused(_: Request) -> Reply:
         raise CallFailed(faults.unreachable("fake", "nowhere", f"refused {token}"))
 
-    for number, provider in enumerate((Asked(lambda: {"version": token}), Warm(refused))):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        with Executor({"fake": provider}, Settings(retries=0), folder, others="own_parts") as executor:
-            asked(executor)
-
-    written = {file.name.split("-")[1]: file.read_text("utf-8") for file in tmp_path.glob("*/once-*.json")}
-    assert written.keys() == {"fingerprint", "warm", "down"}
-    assert [name for name, text in written.items() if token in text or "[secret]" not in text] == []
+    for provider in (Asked(lambda: {"version": token}), Warm(refused)):
+        client = opened(provider, retries=0)
+        asked(client)
+        text = repr(client.notes[TARGET]["serving"])
+        assert "[secret]" in text
+        assert token not in text
 
 
 def test_the_models_served_are_asked_within_the_time(tmp_path: Path) -> None:
     """A provider that never says what it serves is a timeout, before any cell."""
 
     def served(answer: Callable[[], Any]) -> tuple[str, ...]:
-        fetcher = Fetcher({"fake": Asked(answer)}, Settings(timeout_s=0.05), tmp_path)
+        fetcher = Fetcher({"fake": Asked(answer)}, Settings(timeout_s=0.05))
         return asyncio.run(fetcher.served(Target(provider="fake", model="*")))
 
     assert served(lambda: ("a", "b")) == ("a", "b")

@@ -1,0 +1,226 @@
+"""What test processes and the asker send each other: frozen values, pickled where they cross a socket."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.types.protocols import ProviderSetup
+    from pytest_openclaw.types.replies import CallResult
+    from pytest_openclaw.types.requests import Request
+    from pytest_openclaw.types.settings import Settings
+    from pytest_openclaw.types.targets import Target
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlannedCell:
+    """A cell as the asker needs it.
+
+    Attributes:
+        token: unique in the session.
+        place: in the order of the plan, equal in every process of the session; -1 outside of the plan.
+        repeat, is_fixed_repeat: as in `Cell`.
+        is_ahead: it may be sent before a test asks for it.
+    """
+
+    token: str
+    place: int
+    target: Target
+    request: Request
+    repeat: int
+    is_fixed_repeat: bool
+    is_ahead: bool
+
+
+# --- from a client ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hello:
+    """The first message of a client; the first of all makes the providers.
+
+    Attributes:
+        makings: module, class and setup of each provider, by name.
+        anchor_s: what the session's clock counts from.
+        is_alone: no other process of the machine runs cells, and none comes in the client's place.
+        died: how the asker before this one ended, if it did not end in order.
+        held: cells whose reply the client has from the asker before.
+    """
+
+    makings: Mapping[str, tuple[str, str, ProviderSetup]]
+    settings: Settings
+    place: Path
+    anchor_s: float
+    is_alone: bool
+    died: str | None = None
+    held: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Cells of the session, in their order; a long plan comes in parts.
+
+    Attributes:
+        limits: requests in flight, by endpoint.
+        endpoints: by provider.
+        is_claimed: the client runs all of them.
+        awaits_decisions: a repeat waits for the decision on those before it, also when a test wants it.
+    """
+
+    cells: Sequence[PlannedCell]
+    limits: Mapping[str, int]
+    endpoints: Mapping[str, str]
+    is_claimed: bool
+    awaits_decisions: bool
+    is_last: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """The client runs these cells next; their replies are sent to it when they arrive."""
+
+    tokens: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Want:
+    """A test waits for this cell.
+
+    Attributes:
+        cell: the cell, if it is outside of the plan.
+        is_again: the client has used a reply of this cell before; each call is a request of its own.
+    """
+
+    token: str
+    cell: PlannedCell | None = None
+    is_again: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """The test of a cell has ended, with its reply or without it."""
+
+    token: str
+    place: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """What follows from a repeat of a target, see `early_stopping.Decision`.
+
+    Attributes:
+        target: its label.
+        ends: why its further repeats are not sent; None if they are.
+    """
+
+    target: str
+    repeat: int
+    ends: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unordered:
+    """Cells no longer run in the order of the plan; a wanted repeat waits for no decision."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Elsewhere:
+    """What the rest of the run has spent."""
+
+    usd: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stop:
+    """Send nothing ahead any more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Goodbye:
+    """The client is done; the last one receives what no test has taken."""
+
+
+FromClient = Hello | Plan | Claim | Want | Taken | Decision | Unordered | Elsewhere | Stop | Goodbye
+
+# --- from the asker -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Welcome:
+    """The answer to `Hello`.
+
+    Attributes:
+        has_plan: another client has sent it.
+    """
+
+    has_plan: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobResult:
+    """How a cell's call ended.
+
+    Attributes:
+        ending: None if something broke that is no fault of a provider.
+        error: what broke then.
+        notes: what is new about the target: `before` (a snapshot of the machine) and `serving` (its warm-up,
+            and what its server says of itself).
+        n_out: cells that were sent and that no test has taken, this one included.
+        spent_usd: by this asker so far.
+    """
+
+    token: str
+    ending: CallResult | None = None
+    error: BaseException | None = None
+    notes: JsonObject = field(default_factory=dict)
+    n_out: int = 0
+    spent_usd: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotSent:
+    """A wanted cell is not sent, because its target's repeats have ended."""
+
+    token: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waiting:
+    """A cell waits before its next attempt.
+
+    Attributes:
+        why: the fault of the last attempt, as a sentence.
+        seconds: how long it waits.
+    """
+
+    token: str
+    why: str
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alive:
+    """Nothing is new; the asker has not died."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Left:
+    """The answer to `Goodbye`.
+
+    Attributes:
+        results: to the last client, what was answered and no test has taken, in the order of the plan.
+        n_out: how many cells were sent and have no test that took them, answered or not.
+    """
+
+    results: Sequence[JobResult] = ()
+    n_out: int = 0
+    spent_usd: float = 0.0
+
+
+FromAsker = Welcome | JobResult | NotSent | Waiting | Alive | Left

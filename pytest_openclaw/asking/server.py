@@ -1,0 +1,202 @@
+"""The asker's end of its sockets: who is connected, and when it ends.
+
+It ends when the last client has said goodbye. A client whose connection broke may be replaced, as a crashed
+xdist worker is: the asker waits `LINGER_S` for that, and sends nothing while nobody is connected.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import pickle
+import socket
+import traceback
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.asking.frames import Frames, framed
+from pytest_openclaw.asking.messages import Goodbye, Hello, JobResult, Left
+from pytest_openclaw.core.errors import AskingBroke, HostDied
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pytest_openclaw.asking.asker import Asker
+    from pytest_openclaw.asking.messages import FromAsker, FromClient
+    from pytest_openclaw.core.redact import Redactor
+
+LINGER_S = 10.0
+SENDING_S = 10.0
+
+
+class AskerServer:
+    """Lets clients use an asker over a socket.
+
+    Args:
+        make: makes the asker, and what takes secrets out of its messages, at the first client's greeting.
+        address: the file that says where the socket is; it is removed when no further client is served.
+        secret: the first frame of a client, where any user of the machine could connect.
+    """
+
+    def __init__(
+        self, make: Callable[[Hello], tuple[Asker, Redactor]], address: Path, secret: bytes = b""
+    ) -> None:
+        self._make = make
+        self._address = address
+        self.secret = secret
+        self._asker: Asker | None = None
+        self._redactor: Redactor | None = None
+        self._connected: set[_Connection] = set()
+        self._leaving: _Connection | None = None
+        self._n_missing = 1  # the one that has started this asker
+        self._waiting: asyncio.TimerHandle | None = None
+        self._is_alone = False
+        self._has_ended = asyncio.Event()
+
+    async def serve(self, listener: socket.socket) -> None:
+        """Serve until the end."""
+        loop = asyncio.get_running_loop()
+        listener.setblocking(False)
+        self._wait_for_missing()
+        if listener.family == getattr(socket, "AF_UNIX", None):
+            server: asyncio.Server = await loop.create_unix_server(lambda: _Connection(self), sock=listener)
+        else:
+            server = await loop.create_server(lambda: _Connection(self), sock=listener)
+        await self._has_ended.wait()
+        if self._asker:
+            self._asker.end()
+        self._address.unlink(missing_ok=True)
+        server.close()
+        left = await self._asker.close() if self._asker else Left()
+        if self._leaving:
+            await self._leaving.end(left)
+
+    def end(self) -> None:
+        """End, whoever is connected."""
+        self._has_ended.set()
+
+    def greet(self, connection: _Connection, hello: Hello) -> None:
+        """Serve a new client, perhaps in place of one that was lost."""
+        if self._asker is None:
+            self._asker, self._redactor = self._make(hello)
+        self._is_alone = hello.is_alone
+        self._n_missing = max(0, self._n_missing - 1)
+        self._connected.add(connection)
+        self._asker.join(connection, hello)
+        if self._leaving:
+            self._leaving.deliver(Left())
+            self._leaving = None
+
+    def receive(self, connection: _Connection, message: FromClient) -> None:
+        """Do what a client asks for."""
+        assert self._asker is not None, "a client greets first"
+        if not isinstance(message, Goodbye):
+            self._asker.receive(connection, message)
+            return
+        self._forget(connection)
+        if self._connected:
+            connection.deliver(Left())
+            return
+        self._leaving = connection
+        if not self._n_missing:
+            self._has_ended.set()
+
+    def lose(self, connection: _Connection) -> None:
+        """Wait for another client in place of one that broke off."""
+        if connection is self._leaving:
+            self._leaving = None
+        elif connection in self._connected:
+            self._forget(connection)
+            self._n_missing += 1
+            self._wait_for_missing()
+
+    def redacted(self, message: FromAsker) -> FromAsker:
+        """Take secrets out of what is said in words, before anything shortens it and leaves half of one."""
+        match message:
+            case JobResult():
+                return self._redacted(message)
+            case Left():
+                return replace(message, results=[self._redacted(result) for result in message.results])
+        return message
+
+    def _redacted(self, result: JobResult) -> JobResult:
+        error, redactor = result.error, self._redactor
+        if redactor is None or not (error or result.notes):
+            return result
+        if error and not isinstance(error, HostDied):
+            broke = AskingBroke(redactor.text(f"{type(error).__name__}: {error}"))
+            broke.add_note(redactor.text("".join(traceback.format_exception(error))))
+            error = broke
+        return replace(result, error=error, notes=redactor.value(result.notes))
+
+    def _forget(self, connection: _Connection) -> None:
+        assert self._asker is not None, "a client greets first"
+        self._connected.discard(connection)
+        self._asker.leave(connection)
+
+    def _wait_for_missing(self) -> None:
+        if self._waiting:
+            self._waiting.cancel()
+        patience_s = 0.0 if self._is_alone else LINGER_S
+        self._waiting = asyncio.get_running_loop().call_later(patience_s, self._give_up_missing)
+
+    def _give_up_missing(self) -> None:
+        self._n_missing = 0
+        if not self._connected:
+            self._has_ended.set()
+
+
+class _Connection(asyncio.Protocol):
+    """A client's connection."""
+
+    def __init__(self, server: AskerServer) -> None:
+        self._server = server
+        self._frames = Frames()
+        self._is_trusted = not server.secret
+        self._is_greeted = False
+        self._is_lost = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport), "a socket's transport"
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        for frame in self._frames.feed(data):
+            if not self._is_trusted:
+                if frame != self._server.secret:
+                    self._transport.abort()
+                    return
+                self._is_trusted = True
+                continue
+            message = pickle.loads(frame)  # noqa: S301 - this user's own process
+            if isinstance(message, Hello):
+                self._server.greet(self, message)
+            else:
+                self._server.receive(self, message)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._is_lost.set()
+        self._server.lose(self)
+
+    def deliver(self, message: FromAsker) -> None:
+        """Send a message; see `Client`."""
+        self._transport.write(framed(_pickled(self._server.redacted(message))))
+
+    async def end(self, left: Left) -> None:
+        """Send the last message, and wait until it is read."""
+        self.deliver(left)
+        # A socket holds some 200 KB; answers beyond that are sent while the other side reads.
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._is_lost.wait(), SENDING_S)
+        self._transport.abort()
+
+
+def _pickled(message: FromAsker) -> bytes:
+    try:
+        return pickle.dumps(message)
+    except Exception as error:  # a plugin's provider may put anything into a reply
+        if not isinstance(message, JobResult):
+            raise
+        broke = AskingBroke(f"the reply cannot be sent to another process: {type(error).__name__}: {error}")
+        return pickle.dumps(replace(message, ending=None, error=broke))
