@@ -1,10 +1,10 @@
 """Decides which cell is sent next, and keeps each reply until a test has taken it.
 
-All cells of a machine go through one asker, whoever runs their tests. On each endpoint it sends cells in the
-order of the plan and keeps no more than `ahead_of` of them sent or answered and not taken, so a reply is there
-when its test begins and replies are not hoarded. A cell that a test waits for goes first only where its
-endpoint has a free slot that the plan cannot fill: a test that comes out of order always gets its reply, and a
-local server does not change its model for each request.
+All cells of a machine go through one asker, whoever runs their tests. On each endpoint it sends cells in
+the order of the plan and keeps no more than `ahead_of` of them sent or answered and not taken, so a reply is
+there when its test begins and replies are not hoarded. A cell that a test waits for goes first only where
+its endpoint has a free slot that the plan cannot fill: a test that comes out of order always gets its reply,
+and a local server does not change its model for each request.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Protocol
 
 from pytest_openclaw.asking.messages import (
     Alive,
-    Claim,
-    Decision,
+    CellPlan,
+    ClaimCells,
     Elsewhere,
     Goodbye,
     Hello,
     JobResult,
     Left,
     NotSent,
-    Plan,
     PlannedCell,
-    Stop,
+    RepeatDecision,
+    StopAhead,
     Taken,
     Unordered,
     Want,
@@ -114,6 +114,7 @@ class Asker:
         self, fetcher: Fetcher, journal: Journal, *, until_conclusive: bool, died: str | None = None
     ) -> None:
         self._fetcher = fetcher
+        fetcher.publish = self._publish
         self._journal = journal
         self._until_conclusive = until_conclusive
         self._died = HostDied(died or "the asker has ended")
@@ -158,26 +159,26 @@ class Asker:
         match message:
             case Taken():
                 self._take(message)
-            case Claim():
+            case ClaimCells():
                 for token in message.tokens:
                     self._claim(client, token)
             case Want():
                 self._want(client, message)
-            case Plan():
+            case CellPlan():
                 self._plan(client, message)
-            case Decision():
+            case RepeatDecision():
                 self._repeats.receive(message)
                 self._feed_all()
             case Elsewhere():
                 self._fetcher.budget.count_elsewhere(message.usd)
-            case Unordered() | Stop():
-                self._is_stopping |= isinstance(message, Stop)
+            case Unordered() | StopAhead():
+                self._is_stopping |= isinstance(message, StopAhead)
                 self._awaits_decisions = False
                 self._feed_all()
             case Hello() | Goodbye():
                 raise AssertionError("the server answers these")
 
-    def _plan(self, client: Client, plan: Plan) -> None:
+    def _plan(self, client: Client, plan: CellPlan) -> None:
         self._endpoints.update(plan.endpoints)
         for endpoint, limit in plan.limits.items():
             self._lines.setdefault(endpoint, _Line(limit))
@@ -189,6 +190,9 @@ class Asker:
             self._add(cell)
         if plan.is_claimed:
             self._claims.update(dict.fromkeys((cell.token for cell in plan.cells), client))
+        for cell in new:
+            if lost := self._line(cell).out.get(cell.token):
+                self._deliver(lost)
         self.has_plan |= plan.is_last
         self._feed_all()
 
@@ -333,7 +337,7 @@ class Asker:
         if notes:
             self._notes.setdefault(target, {}).update(notes)
 
-    def publish(self, waiting: Waiting) -> None:
+    def _publish(self, waiting: Waiting) -> None:
         """Let the test that waits for a cell know why it takes longer."""
         if client := self._claims.get(waiting.token):
             client.deliver(waiting)

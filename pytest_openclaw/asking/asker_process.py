@@ -55,10 +55,9 @@ def _make(hello: Hello) -> tuple[Asker, Redactor]:
 
 def make_asker(providers: Mapping[str, Provider], hello: Hello) -> Asker:
     """Return the asker that a first client's greeting describes."""
-    fetcher = Fetcher(providers, hello.settings, lambda waiting: asker.publish(waiting))
+    fetcher = Fetcher(providers, hello.settings)
     journal = Journal(hello.place.with_suffix(".journal"))
-    asker = Asker(fetcher, journal, until_conclusive=bool(hello.settings.until_conclusive), died=hello.died)
-    return asker
+    return Asker(fetcher, journal, until_conclusive=hello.settings.until_conclusive, died=hello.died)
 
 
 def _made(makings: Mapping[str, tuple[str, str, ProviderSetup]]) -> dict[str, Provider]:

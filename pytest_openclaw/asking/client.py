@@ -23,16 +23,16 @@ from pytest_openclaw.asking.links import (
     start_process,
 )
 from pytest_openclaw.asking.messages import (
-    Claim,
-    Decision,
+    CellPlan,
+    ClaimCells,
     Elsewhere,
     Hello,
     JobResult,
     Left,
     NotSent,
-    Plan,
     PlannedCell,
-    Stop,
+    RepeatDecision,
+    StopAhead,
     Taken,
     Unordered,
     Waiting,
@@ -130,7 +130,7 @@ class AskingClient:
         self._claimed: set[str] = set()
         self._used: set[str] = set()
         self._received: dict[str, JobResult | NotSent] = {}
-        self._decisions: list[Decision] = []
+        self._decisions: list[RepeatDecision] = []
         self._elsewhere_usd = 0.0
         self._is_stopping = False
         self._is_ordered = self._membership.awaits_decisions
@@ -172,7 +172,7 @@ class AskingClient:
         for side in self._sides:
             own = [token for token in new if self._cells[token].target.provider in side.providers]
             if own and side.link:
-                side.link.send(Claim(tokens=own))
+                side.link.send(ClaimCells(tokens=own))
 
     def ask(self, token: str, cell: Cell) -> CallResult:
         """Return how the cell's call ended; have it sent if it was not.
@@ -206,6 +206,8 @@ class AskingClient:
         self._used.add(token)
         if isinstance(answer, NotSent):
             raise CellNotSent(answer.why)
+        if isinstance(answer.error, HostDied) and side.died:
+            raise HostDied(side.died)  # this process may know more than the one that started the next asker
         if answer.error is not None:
             raise answer.error
         assert answer.ending is not None, "what did not break has ended"
@@ -232,7 +234,7 @@ class AskingClient:
 
     # --- from any thread ---
 
-    def decide(self, decision: Decision) -> None:
+    def decide(self, decision: RepeatDecision) -> None:
         """Take a decision on the repeats of a target; any thread may call it."""
         self._decisions.append(decision)
         self._send_all(decision)
@@ -251,7 +253,7 @@ class AskingClient:
     def stop(self) -> None:
         """Have nothing sent ahead any more; any thread may call it."""
         self._is_stopping = True
-        self._send_all(Stop())
+        self._send_all(StopAhead())
 
     @property
     def n_out(self) -> int:
@@ -334,11 +336,11 @@ class AskingClient:
             for part in self._parts(side):
                 link.send(part)
         if not self._membership.is_alone:
-            link.send(Claim(tokens=[token for token in self._claimed if self._is_of(token, side)]))
+            link.send(ClaimCells(tokens=[token for token in self._claimed if self._is_of(token, side)]))
         for decision in self._decisions:
             link.send(decision)
         if self._is_stopping:
-            link.send(Stop())
+            link.send(StopAhead())
         self._send_spent(side)
 
     def _connect(self, side: _Side) -> Link:
@@ -381,7 +383,7 @@ class AskingClient:
             held=[token for token in (*self._received, *self._used) if self._is_of(token, side)],
         )
 
-    def _parts(self, side: _Side) -> Iterator[Plan]:
+    def _parts(self, side: _Side) -> Iterator[CellPlan]:
         own = [
             self._planned(listed, place)
             for place, listed in enumerate(self._plan)
@@ -390,7 +392,7 @@ class AskingClient:
         endpoints = {name: provider.endpoint for name, provider in side.providers.items()}
         limits = {endpoint: self._limits[endpoint] for endpoint in endpoints.values()}
         for start in range(0, max(1, len(own)), _CELLS_A_PART):
-            yield Plan(
+            yield CellPlan(
                 cells=own[start : start + _CELLS_A_PART],
                 limits=limits,
                 endpoints=endpoints,

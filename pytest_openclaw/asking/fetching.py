@@ -47,22 +47,21 @@ class Fetcher:
 
     Attributes:
         budget: what the calls have cost.
+        publish: receives waits before another attempt.
 
     Args:
         providers: by name, made for this run.
         settings: timeouts and retries.
-        publish: receives waits before another attempt.
     """
 
     def __init__(
         self,
         providers: Mapping[str, Provider],
         settings: Settings,
-        publish: Callable[[Waiting], None] = lambda _: None,
     ) -> None:
         self._providers = providers
         self._settings = settings
-        self._publish = publish
+        self.publish: Callable[[Waiting], None] = lambda _: None
         self._endpoints = EndpointLimits()
         self._prices = Prices(providers, settings)
         self._prices.get_ready(target for target in settings.targets if target.provider in providers)
@@ -175,7 +174,7 @@ class Fetcher:
             if wait_s is None:
                 return ending
             assert isinstance(result, Fault), "only a fault is asked again"
-            self._publish(Waiting(token=job.token, why=result.message, seconds=wait_s))
+            self.publish(Waiting(token=job.token, why=result.message, seconds=wait_s))
             await asyncio.sleep(wait_s)
             waited_s += wait_s
 

@@ -1,9 +1,9 @@
 """How a test process reaches the asker: over a socket, or in a thread of its own.
 
-The built-in providers are asked in a process of their own, because there the moment at which a token arrives is
-read while tests run: a validator that keeps the interpreter busy delays nothing. A plugin's provider lives in
-a conftest file, so it is asked in a thread: of the test process in a plain session, and under xdist of one
-process that all workers of the machine reach over the same socket.
+The built-in providers are asked in a process of their own, because there the moment at which a token
+arrives is read while tests run: a validator that keeps the interpreter busy delays nothing. A plugin's
+provider lives in a conftest file, so it is asked in a thread: of the test process in a plain session, and
+under xdist of one process that all workers of the machine reach over the same kind of socket.
 
 The test thread itself reads the socket when it waits for a reply; no thread is in between. What it does not
 read yet stays in the asker, whose loop is never held up by that.
@@ -38,7 +38,7 @@ from pytest_openclaw.asking.frames import Frames, framed
 from pytest_openclaw.asking.messages import Goodbye, Left
 from pytest_openclaw.asking.server import AskerServer
 from pytest_openclaw.core.errors import HostDied
-from pytest_openclaw.core.private import open_private
+from pytest_openclaw.core.private import FILE_MODE, open_private
 from pytest_openclaw.core.redact import Redactor
 from pytest_openclaw.core.run_once import lock_file, read_json, write_json
 from pytest_openclaw.core.signals import how_it_ended, is_hurried, whole_step
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.protocols import Provider
 
 CLOSING_S = 25.0
-"""Until an asker has answered a goodbye: it may wait for a lost client, and then gives up what is under way."""
+"""Until an asker has answered a goodbye: it may wait for a lost client, then gives up what is under way."""
 _POLL_S = 1.0
 _LOOK_S = 0.1
 _RECEIVE_BYTES = 1 << 18
@@ -60,7 +60,7 @@ _LONGEST_POLL_MS = 2**31 - 1
 _LONGEST_PATH = 100
 """Bytes of a Unix socket's path; the kernels allow 104 to 108."""
 _BACKLOG = 128
-_CLOSED = "the process that asks has closed its connection"
+_CLOSED = "the process that asks has ended."
 
 
 class Link(Protocol):
@@ -279,6 +279,7 @@ def _listen(place: Path) -> tuple[socket.socket, dict[str, Any]]:
             os.unlink(path)  # noqa: PTH108 - of an asker that died
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(path)
+        os.chmod(path, FILE_MODE)  # noqa: PTH101
         where: dict[str, Any] = {"path": path}
     else:
         # Any user of the machine could connect here; only this one can read the secret.

@@ -62,7 +62,7 @@ class Hello:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class CellPlan:
     """Cells of the session, in their order; a long plan comes in parts.
 
     Attributes:
@@ -81,7 +81,7 @@ class Plan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Claim:
+class ClaimCells:
     """The client runs these cells next; their replies are sent to it when they arrive."""
 
     tokens: Sequence[str]
@@ -110,7 +110,7 @@ class Taken:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Decision:
+class RepeatDecision:
     """What follows from a repeat of a target, see `early_stopping.Decision`.
 
     Attributes:
@@ -136,7 +136,7 @@ class Elsewhere:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stop:
+class StopAhead:
     """Send nothing ahead any more."""
 
 
@@ -145,7 +145,18 @@ class Goodbye:
     """The client is done; the last one receives what no test has taken."""
 
 
-FromClient = Hello | Plan | Claim | Want | Taken | Decision | Unordered | Elsewhere | Stop | Goodbye
+FromClient = (
+    Hello
+    | CellPlan
+    | ClaimCells
+    | Want
+    | Taken
+    | RepeatDecision
+    | Unordered
+    | Elsewhere
+    | StopAhead
+    | Goodbye
+)
 
 # --- from the asker -----------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytest_openclaw.asking.messages import Decision, PlannedCell
+    from pytest_openclaw.asking.messages import PlannedCell, RepeatDecision
 
 Permit = Literal["ask", "wait", "leave_out"]
 
@@ -35,7 +35,7 @@ class RepeatPermits:
                 self._mixed.add(label)
             self._last[label] = cell.repeat
 
-    def receive(self, decision: Decision) -> None:
+    def receive(self, decision: RepeatDecision) -> None:
         """Take a decision, any number of times."""
         label, repeat = decision.target, decision.repeat
         self._through[label] = max(repeat, self._through.get(label, 0))

@@ -175,7 +175,7 @@ class _Connection(asyncio.Protocol):
             else:
                 self._server.receive(self, message)
 
-    def connection_lost(self, error: Exception | None) -> None:
+    def connection_lost(self, _: Exception | None) -> None:
         self._is_lost.set()
         self._server.lose(self)
 

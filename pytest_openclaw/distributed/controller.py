@@ -70,7 +70,9 @@ class Controller:
         if distributes_freely(config):
             corrected = None if has_own_scheduler(config) else in_scopes(config.getvalue("dist"))
             return corrected(config, log) if corrected else None
-        return CellScheduling(config, log, lambda: bool(self._keys), self._workers.may_run)
+        return CellScheduling(
+            config, log, lambda: bool(self._keys), self._workers.number_of, self._workers.owner_of
+        )
 
     def pytest_handlecrashitem(self, crashitem: str, sched: Scheduling) -> None:
         """Have a cell run again that has no row; schedulers of scopes do so themselves."""

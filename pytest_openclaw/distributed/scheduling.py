@@ -26,13 +26,15 @@ ENOUGH = 3
 class CellScheduling(LoadScheduling):  # type: ignore[misc]  # xdist has no types
     """xdist's scheduling by load, but a worker holds no more than `ENOUGH` items of a session with cells.
 
-    So workers run cells nearly in the order of the plan, in which they are sent.
+    So workers run cells nearly in the order of the plan, in which they are sent. Where hosts send cells of
+    their own, each worker gets its cells at once: another host that dies does not keep it from them.
 
     Args:
         config: pytest's.
         log: xdist's.
         has_cells: whether a cell is among the items; asked when all workers have collected.
-        may_run: whether a worker may run the item of this place, because its host is the one that sends it.
+        number_of: a worker's number; one that replaces another has the other's.
+        owner_of: the number of the worker that runs the item of this place; None for any worker.
     """
 
     def __init__(
@@ -40,12 +42,15 @@ class CellScheduling(LoadScheduling):  # type: ignore[misc]  # xdist has no type
         config: pytest.Config,
         log: Producer,
         has_cells: Callable[[], bool],
-        may_run: Callable[[WorkerController, int], bool],
+        number_of: Callable[[WorkerController], int],
+        owner_of: Callable[[int], int | None],
     ) -> None:
         super().__init__(config, log)
         self._has_cells = has_cells
-        self._may_run = may_run
+        self._number_of = number_of
+        self._owner_of = owner_of
         self._gives_few = False
+        self._has_own: set[WorkerController] = set()
         self.collection: list[str] | None
 
     def add_node_collection(self, node: WorkerController, collection: Sequence[str]) -> None:
@@ -86,16 +91,32 @@ class CellScheduling(LoadScheduling):  # type: ignore[misc]  # xdist has no type
         if node.shutting_down or node not in self.node2collection:
             return
         held = self.node2pending[node]
-        room = max(0, ENOUGH - len(held))
-        fitting = list(islice((place for place in self.pending if self._may_run(node, place)), room + 1))
-        given = fitting[:room]
+        given = self._own_of(node)
+        room = max(0, ENOUGH - len(held) - len(given))
+        free = list(islice((place for place in self.pending if self._owner_of(place) is None), room + 1))
+        given += free[:room]
         if given:
-            for place in given:
-                self.pending.remove(place)
+            self._take(given)
             held.extend(given)
             node.send_runtest_some(given)
-        if len(fitting) <= room:
+        if len(free) <= room:
             node.shutdown()
+
+    def _take(self, given: list[int]) -> None:
+        if len(given) <= ENOUGH:  # near the front
+            for place in given:
+                self.pending.remove(place)
+        else:
+            taken = set(given)
+            self.pending[:] = [place for place in self.pending if place not in taken]
+
+    def _own_of(self, node: WorkerController) -> list[int]:
+        """Return the items that are a worker's own, the first time."""
+        if node in self._has_own:
+            return []
+        self._has_own.add(node)
+        number = self._number_of(node)
+        return [place for place in self.pending if self._owner_of(place) == number]
 
 
 def in_scopes(dist: str) -> type[LoadScopeScheduling] | None:

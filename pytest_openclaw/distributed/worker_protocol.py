@@ -58,7 +58,7 @@ class Workers:
         self._selection_digest = b""
         self._selection: Selection | None = None
         self._assigned: dict[int, Assigned] = {}
-        self._host_of_place: Mapping[int, str] = {}
+        self._owners: dict[int, int] = {}
 
     def number_of(self, node: WorkerController) -> int:
         """Return a worker's number, from 0."""
@@ -148,24 +148,26 @@ class Workers:
             except ValueError as error:
                 raise pytest.UsageError(str(error)) from None
             shares = allocation.shares
-            self._host_of_place = {
-                place: hosts[allocation.assign(key.target.provider, is_kept=key in self._session.kept)]
-                for place, key in enumerate(selection.keys)
-                if key
-            }
             places = {host: [] for host in hosts}
-            for place, host in self._host_of_place.items():
-                places[host].append(place)
+            workers = {
+                host: [n for n, facts in self._hosts.items() if _identity(facts) == host] for host in hosts
+            }
+            for place, key in enumerate(selection.keys):
+                if key:
+                    is_kept = key in self._session.kept
+                    host = hosts[allocation.assign(key.target.provider, is_kept=is_kept)]
+                    own = workers[host]
+                    self._owners[place] = own[len(places[host]) % len(own)]
+                    places[host].append(place)
         for number, facts in self._hosts.items():
             host = _identity(facts)
             self._assigned[number] = Assigned(
                 limits=shares[hosts.index(host)], places=None if places is None else places[host]
             )
 
-    def may_run(self, node: WorkerController, place: int) -> bool:
-        """Whether a worker may run an item: every one but the cells of other hosts."""
-        host = self._host_of_place.get(place)
-        return host is None or host == self.identity_of(node)
+    def owner_of(self, place: int) -> int | None:
+        """Return the number of the worker that runs an item, whose host sends the cell; None for any."""
+        return self._owners.get(place)
 
     def limits_of(self, node: WorkerController) -> Mapping[str, int] | None:
         """Return the requests that a worker's host may have in flight, by provider, if that was divided."""

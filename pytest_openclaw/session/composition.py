@@ -187,9 +187,9 @@ def _assemble(
         coordinator.publish_wait(waiting.token, why, waiting.seconds)
 
     def decide(decision: JsonObject) -> None:
-        from pytest_openclaw.asking.messages import Decision
+        from pytest_openclaw.asking.messages import RepeatDecision
 
-        connection.client.decide(Decision(**decision))
+        connection.client.decide(RepeatDecision(**decision))
 
     writer = RunWriter(
         config,

@@ -136,9 +136,9 @@ class ExecutionHooks:
 
     def decide(self, decision: JsonObject) -> None:
         """Take a decision on the repeats of a target."""
-        from pytest_openclaw.asking.messages import Decision
+        from pytest_openclaw.asking.messages import RepeatDecision
 
-        self._connection.client.decide(Decision(**decision))
+        self._connection.client.decide(RepeatDecision(**decision))
 
     def expect_disorder(self) -> None:
         """Wait for no decision on repeats from now on."""

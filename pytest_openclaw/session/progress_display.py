@@ -54,14 +54,15 @@ class ProgressDisplay:
         self.progress = progress = Progress(n_by_label, endpoints, time.monotonic)
         self._line = LiveLine(
             terminal,
-            lambda width: progress.line(width, self._awaited(), self._find_wait),
+            lambda width: progress.line(width, self._awaited(), self.wait_of),
         )
 
     def note_wait(self, nodeid: str, why: str, seconds: float) -> None:
         """Show that a cell waits before it is sent again; any thread may call it."""
         self._waits[nodeid] = (why, time.monotonic() + seconds)
 
-    def _find_wait(self, nodeid: str) -> Wait | None:
+    def wait_of(self, nodeid: str) -> Wait | None:
+        """Return the wait of a cell, while it lasts."""
         why, until = self._waits.get(nodeid, ("", 0.0))
         left_s = until - time.monotonic()
         return Wait(why=why, seconds=left_s) if left_s > 0 else None

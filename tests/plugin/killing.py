@@ -234,14 +234,10 @@ class UnderWay:
         """The processes that ask."""
         return {pid for pid, command in children(self.process.pid) if ASKING in command}
 
-    def workers(self) -> dict[int, set[int]]:
-        """The workers with the processes that ask for them."""
-        askers = self.askers()
-        found: dict[int, set[int]] = {}
-        for pid in askers:
-            parent = psutil.Process(pid).ppid()
-            found.setdefault(parent, set()).add(pid)
-        return found
+    def workers(self) -> set[int]:
+        """The workers: what the session itself has started, and does not ask."""
+        started = psutil.Process(self.process.pid).children()
+        return {process.pid for process in started} - self.askers()
 
     def end(self) -> int:
         """Wait for the end, and return the exit status."""

@@ -34,7 +34,7 @@ def {hook}():
 """
 # How long it waits for what does not end.
 WAITS = """
-import pytest_openclaw.asking.transport as hosts
+import pytest_openclaw.asking.links as hosts
 hosts.CLOSING_S = {seconds}
 """
 

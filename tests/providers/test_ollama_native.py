@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.asking.transport import ProcessHost
+from pytest_openclaw.asking.links import runs_in_process
 from pytest_openclaw.core.errors import TargetError
 from pytest_openclaw.providers import fingerprint, limits, listening
 from pytest_openclaw.providers.exchange import Exchange
@@ -797,7 +797,7 @@ def test_address(environ, base_url, expected):
 
     assert provider.address.base_url == expected
     assert (provider.is_local, provider.warms_up, provider.takes_tools) == (True, True, True)
-    assert ProcessHost.can_ask(provider)
+    assert runs_in_process(provider)
 
 
 @pytest.mark.parametrize("written", ["http://gpu:11434", "http://gpu:11434/v1", "http://gpu:11434/api/"])

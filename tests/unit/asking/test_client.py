@@ -19,12 +19,11 @@ import pytest
 from pytest_openclaw import CallFailed, OpenClawError, Provider
 from pytest_openclaw.asking import attempt, links, retry
 from pytest_openclaw.asking import client as client_module
-from pytest_openclaw.asking.asker import Asker, ahead_of
-from pytest_openclaw.asking.client import AskingClient, request_for
+from pytest_openclaw.asking.asker import ahead_of
+from pytest_openclaw.asking.client import AskingClient
 from pytest_openclaw.asking.fetching import Fetcher
-from pytest_openclaw.asking.journal import Journal
 from pytest_openclaw.asking.links import ThreadLink
-from pytest_openclaw.asking.messages import Decision, Hello, JobResult, Left, Plan, PlannedCell
+from pytest_openclaw.asking.messages import JobResult, Left, RepeatDecision
 from pytest_openclaw.asking.plan import Listed
 from pytest_openclaw.core.errors import CellNotSent, HostDied
 from pytest_openclaw.core.signals import interrupt_main_thread, interrupted_by_signals
@@ -36,6 +35,7 @@ from pytest_openclaw.types.settings import Concurrency, Settings
 from pytest_openclaw.types.targets import Target
 from pytest_openclaw.types.tool_calls import Tool, ToolCall
 from tests.e2e.processes import wait_until
+from tests.unit.asking.asking import Room
 from tests.unit.asking.fake_providers import Fake, Handy, Warm, cell, raises, says, waits
 
 Open = Callable[..., AskingClient]
@@ -455,8 +455,8 @@ def test_what_may_not_be_asked_yet_holds_its_endpoint_up(opened: Open) -> None:
         take(client, token, cells[token])
     assert [len(provider.asked) for provider in providers] == [2, 2]
 
-    client.decide(Decision(target="fake0/m", repeat=1, ends=None))
-    client.decide(Decision(target="fake1/m", repeat=1, ends="it is settled"))
+    client.decide(RepeatDecision(target="fake0/m", repeat=1, ends=None))
+    client.decide(RepeatDecision(target="fake1/m", repeat=1, ends="it is settled"))
     assert isinstance(take(client, "P1 r2 fake0", cells["P1 r2 fake0"]).result, Reply)
     assert isinstance(take(client, "P2 r2 fake0", cells["P2 r2 fake0"]).result, Reply)
     with pytest.raises(CellNotSent, match="it is settled"):
@@ -520,33 +520,17 @@ def test_what_was_answered_and_not_taken_is_handed_over_at_the_end(opened: Open)
 def test_an_answer_is_kept_at_whatever_moment_the_run_ends(tmp_path: Path) -> None:
     """From the step in which the provider answers, nothing that the asking side still does can lose it."""
 
-    class Nowhere:
-        def deliver(self, message: object) -> None:
-            pass
-
     async def left(after_passes: int) -> tuple[bool, Left]:
         provider = Fake(says("hi"))
         folder = tmp_path / str(after_passes)
         folder.mkdir()
-        fetcher = Fetcher({"fake": provider}, Settings())
-        asker = Asker(fetcher, Journal(folder / "a.journal"), until_conclusive=False)
-        one, client = cell(), Nowhere()
-        planned = PlannedCell(
-            token="a", place=0, target=TARGET, request=request_for(one, Settings()), repeat=1,
-            is_fixed_repeat=False, is_ahead=True,
-        )  # fmt: skip
-        asker.join(client, Hello(makings={}, settings=Settings(), place=folder, anchor_s=0.0, is_alone=True))
-        asker.receive(
-            client,
-            Plan(
-                cells=[planned], limits={"fake": 1}, endpoints={"fake": "fake"}, is_claimed=True,
-                awaits_decisions=False, is_last=True,
-            ),
-        )  # fmt: skip
+        room = Room(provider, folder)
+        client = room.join()
+        room.plan(client, [cell()], is_claimed=True)
         for _ in range(after_passes):
             await asyncio.sleep(0)
-        asker.leave(client)
-        last = await asker.close()
+        room.asker.leave(client)
+        last = await room.asker.close()
         return bool(provider.asked), last
 
     was_answered = []

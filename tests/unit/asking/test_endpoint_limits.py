@@ -7,7 +7,6 @@ import asyncio
 import pytest
 
 from pytest_openclaw.asking.endpoint_limits import EndpointLimits
-from pytest_openclaw.asking.shares import EndpointShare
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.targets import Target
 
@@ -24,7 +23,7 @@ def test_an_endpoint_counts_who_is_under_way(limit: int) -> None:
         endpoints, seen = EndpointLimits(), [0]
 
         async def one(n: int) -> None:
-            async with endpoints.slot(EndpointShare("l", limit)):
+            async with endpoints.slot("l", limit):
                 seen.append(endpoints.in_flight("l"))
                 await asyncio.sleep(0)
                 if n % 2:
@@ -41,12 +40,12 @@ def test_a_cancelled_wait_takes_no_slot() -> None:
 
     async def run() -> int:
         endpoints = EndpointLimits()
-        async with endpoints.slot(EndpointShare("l", 1)):
-            waiting = asyncio.create_task(endpoints.slot(EndpointShare("l", 1)).__aenter__())
+        async with endpoints.slot("l", 1):
+            waiting = asyncio.create_task(endpoints.slot("l", 1).__aenter__())
             await asyncio.sleep(0)
             waiting.cancel()
             await asyncio.wait({waiting})
-        async with endpoints.slot(EndpointShare("l", 1)):
+        async with endpoints.slot("l", 1):
             return endpoints.in_flight("l")
 
     assert asyncio.run(run()) == 1

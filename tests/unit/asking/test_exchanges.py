@@ -15,10 +15,8 @@ import pytest
 
 from pytest_openclaw import CallFailed, Provider
 from pytest_openclaw.asking import attempt, exchanges, retry
-from pytest_openclaw.asking.executor import Executor, request_for
-from pytest_openclaw.asking.fetching import Fetcher, Job
-from pytest_openclaw.asking.job_loop import Desk
-from pytest_openclaw.asking.shares import EndpointShare
+from pytest_openclaw.asking.client import AskingClient
+from pytest_openclaw.asking.plan import Listed
 from pytest_openclaw.core import bounded_regex
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.types import faults
@@ -27,12 +25,13 @@ from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.settings import Settings
 from pytest_openclaw.types.tool_calls import ToolCall
 from pytest_openclaw.types.worlds import Command, World
+from tests.unit.asking.asking import Room
 from tests.unit.asking.fake_providers import Handy, cell
 
 TOOLS = load_catalogue().surface("direct")
 WORLD = World(files={"a.txt": "one\n"}, commands=(Command(pattern="(?:x+x+)+y"),))
 Step = Reply | Exception
-Open = Callable[..., Executor]
+Open = Callable[..., AskingClient]
 
 
 def calls(*made: tuple[str, dict[str, Any] | str], **reply: Any) -> Reply:
@@ -76,8 +75,8 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
     monkeypatch.setattr(attempt, "GRACE_S", 0.2)
     with ExitStack() as stack:
 
-        def open_one(provider: Provider, **settings: Any) -> Executor:
-            return stack.enter_context(Executor({"fake": provider}, Settings(**settings), tmp_path))
+        def open_one(provider: Provider, **settings: Any) -> AskingClient:
+            return stack.enter_context(AskingClient({"fake": provider}, Settings(**settings), tmp_path))
 
         yield open_one
 
@@ -415,8 +414,7 @@ def test_an_exchange_is_given_up_when_the_session_ends(opened: Open) -> None:
 
     provider = Endless(Reply())
     executor = opened(provider)
-    executor.plan([("1", cell(tools=TOOLS, world=replace(WORLD, steps=1_000_000)))])
-    executor.expect(["1"])
+    executor.plan([Listed("1", cell(tools=TOOLS, world=replace(WORLD, steps=1_000_000)))])
     assert goes_on.wait(60)
 
     assert executor.close() == []
@@ -430,15 +428,12 @@ def test_no_turn_goes_out_once_the_session_ends(tmp_path: Path) -> None:
         provider = Script(calls(READ), calls(READ, WRITE), Reply(text="Done.", finish_reason="stop"))
         shared_dir = tmp_path / str(after_passes)
         shared_dir.mkdir()
-        desk = Desk(Fetcher({"fake": provider}, Settings(), shared_dir), deliver=lambda _: None)
-        desk.open()
-        one = cell(tools=TOOLS, world=WORLD)
-        request = request_for(one, Settings())
-        desk.accept(Job(number=1, target=one.target, request=request, part=EndpointShare("fake", 1)))
+        room = Room(provider, shared_dir)
+        room.plan(room.join(), [cell(tools=TOOLS, world=WORLD)])
         for _ in range(after_passes):
             await asyncio.sleep(0)
         n_asked = len(provider.asked)
-        await desk.close()
+        await room.asker.close()
         return n_asked, len(provider.asked)
 
     # One turn may be on its way out just then.

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 
-import pytest
-
+from pytest_openclaw.asking.messages import PlannedCell, RepeatDecision
 from pytest_openclaw.asking.repeats import RepeatPermits
-from pytest_openclaw.types.prompts import Cell
-from tests.unit.asking.fake_providers import cell
+from pytest_openclaw.types.requests import Request
+from pytest_openclaw.types.targets import Target
 
 
-def _cells(n_repeats: int, model: str = "m") -> list[Cell]:
-    return [replace(cell(model=model), repeat=n, n_repeats=n_repeats) for n in range(1, n_repeats + 1)]
+def _cells(n_repeats: int, model: str = "m") -> list[PlannedCell]:
+    target = Target(provider="fake", model=model)
+    request = Request(model=model, prompt="hi")
+    return [
+        PlannedCell(
+            token=f"{model} r{n}", place=n, target=target, request=request, repeat=n, is_fixed_repeat=False,
+            is_ahead=True,
+        )
+        for n in range(1, n_repeats + 1)
+    ]  # fmt: skip
 
 
-def _decision(repeat: int, ends: str | None = None) -> dict[str, object]:
-    return {"target": "fake/m", "repeat": repeat, "ends": ends}
+def _decision(repeat: int, ends: str | None = None) -> RepeatDecision:
+    return RepeatDecision(target="fake/m", repeat=repeat, ends=ends)
 
 
 def test_without_a_plan_all_may_be_asked() -> None:
@@ -71,34 +77,10 @@ def test_what_cannot_wait_goes_on() -> None:
     assert [repeats.permit(one) for one in (second, third)] == ["ask", "wait"]
 
 
-@pytest.mark.parametrize("ends", [None, "it is settled"])
-def test_waiting_ends_with_a_decision_from_another_thread(ends: str | None) -> None:
-    """Whichever it is."""
-    repeats, (first, second) = RepeatPermits(), _cells(2)
-    repeats.plan([first, second])
-    teller = threading.Timer(0.05, repeats.receive, [_decision(1, ends)])
-    teller.start()
-
-    repeats.await_turn(second, gives_up=lambda: False)
-
-    assert repeats.permit(second) == ("leave_out" if ends else "ask")
-    teller.join()
-
-
-def test_waiting_ends_when_the_session_does() -> None:
-    """Nobody tells a worker anything any more then."""
-    repeats, (first, second) = RepeatPermits(), _cells(2)
-    repeats.plan([first, second])
-
-    repeats.await_turn(second, gives_up=lambda: True)
-
-    assert repeats.permit(second) == "wait"
-
-
 def test_what_is_asked_anyway_waits_for_nothing() -> None:
     """A prompt's own number is neither ended by a settled tier nor held up, and puts no order out of joint."""
     repeats, (first, second, third) = RepeatPermits(), _cells(3)
-    own = [replace(one, prompt=replace(one.prompt, repeat=3)) for one in (third, first, second)]
+    own = [replace(one, is_fixed_repeat=True) for one in (third, first, second)]
     repeats.plan([*own, first, second, third])
 
     repeats.receive(_decision(1, "it is settled"))

@@ -1,4 +1,4 @@
-"""Parts: how an endpoint's limit is divided over workers."""
+"""How an endpoint's limit is divided over hosts."""
 
 from __future__ import annotations
 
@@ -9,64 +9,64 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw import Provider, ProviderSetup, Reply, Request
-from pytest_openclaw.asking.shares import Division, WorkerEndpoint, reaches
+from pytest_openclaw.asking.shares import Allocation, HostEndpoint, reaches
 from pytest_openclaw.types.settings import Settings
 
 # --- over hosts ---------------------------------------------------------------------------------
 
 
-def _crew(*workers: dict[str, tuple[str, int]]) -> Division:
-    return Division(
+def _allocation(*hosts: dict[str, tuple[str, int]]) -> Allocation:
+    return Allocation(
         [
-            {name: WorkerEndpoint(endpoint=endpoint, limit=limit) for name, (endpoint, limit) in seen.items()}
-            for seen in workers
+            {name: HostEndpoint(endpoint=endpoint, limit=limit) for name, (endpoint, limit) in seen.items()}
+            for seen in hosts
         ]
     )
 
 
 def test_a_local_endpoint_is_one_endpoint_a_host() -> None:
     """Two hosts, each with a server of its own that allows one request: both ask, one at a time."""
-    crew = _crew({"ollama": ("north 11434", 1)}, {"ollama": ("south 11434", 1)})
+    allocation = _allocation({"ollama": ("north 11434", 1)}, {"ollama": ("south 11434", 1)})
 
-    assert crew.shares == [{"ollama": 1}, {"ollama": 1}]
-    assert [crew.deal("ollama") for _ in range(5)] == [0, 1, 0, 1, 0]
+    assert allocation.shares == [{"ollama": 1}, {"ollama": 1}]
+    assert [allocation.assign("ollama") for _ in range(5)] == [0, 1, 0, 1, 0]
 
 
-def test_on_one_host_a_local_endpoint_is_one_workers() -> None:
-    """Two workers that reach the same server, which allows one request: one of them asks."""
-    crew = _crew(*[{"ollama": ("here 11434", 1)}] * 2)
+def test_an_endpoint_that_allows_one_request_is_one_hosts() -> None:
+    """Two hosts that reach the same server: one of them asks."""
+    allocation = _allocation(*[{"ollama": ("here 11434", 1)}] * 2)
 
-    assert crew.shares == [{"ollama": 1}, {"ollama": 0}]
-    assert {crew.deal("ollama") for _ in range(5)} == {0}
+    assert allocation.shares == [{"ollama": 1}, {"ollama": 0}]
+    assert {allocation.assign("ollama") for _ in range(5)} == {0}
 
 
 def test_an_endpoint_for_all_is_divided_over_all() -> None:
     """A server that every host reaches has one limit, however many hosts there are."""
-    crew = _crew(*[{"cloud": ("https://api", 8)}] * 3)
+    allocation = _allocation(*[{"cloud": ("https://api", 8)}] * 3)
 
-    assert crew.shares == [{"cloud": 3}, {"cloud": 3}, {"cloud": 2}]
-    assert Counter(crew.deal("cloud") for _ in range(9)) == {0: 3, 1: 3, 2: 3}
+    assert allocation.shares == [{"cloud": 3}, {"cloud": 3}, {"cloud": 2}]
+    assert Counter(allocation.assign("cloud") for _ in range(9)) == {0: 3, 1: 3, 2: 3}
 
 
-def test_two_endpoints_of_one_request_keep_two_workers_busy() -> None:
+def test_two_endpoints_of_one_request_keep_two_hosts_busy() -> None:
     """An endpoint goes to who has the fewest."""
-    crew = _crew(*[{"a": ("endpoint a", 1), "b": ("endpoint b", 1)}] * 2)
+    allocation = _allocation(*[{"a": ("endpoint a", 1), "b": ("endpoint b", 1)}] * 2)
 
-    assert crew.shares == [{"a": 1, "b": 0}, {"a": 0, "b": 1}]
-
-
-def test_two_providers_of_one_endpoint_are_asked_by_the_same_worker() -> None:
-    """Providers with equal endpoints share its limit, so its one request is one worker's."""
-    crew = _crew(*[{"a": ("endpoint", 1), "b": ("endpoint", 1)}] * 2)
-
-    assert {crew.deal(name) for name in "abab"} == {0}
+    assert allocation.shares == [{"a": 1, "b": 0}, {"a": 0, "b": 1}]
 
 
-def test_a_wider_endpoint_is_dealt_more() -> None:
-    """Where hosts reach endpoints of different limits, cells are dealt by these."""
-    crew = _crew({"lab": ("north", 1)}, {"lab": ("https://far", 3)})
+def test_two_providers_of_one_endpoint_are_asked_by_the_same_host() -> None:
+    """Providers with equal endpoints share its limit, so its one request is one host's."""
+    allocation = _allocation(*[{"a": ("endpoint", 1), "b": ("endpoint", 1)}] * 2)
 
-    assert Counter(crew.deal("lab") for _ in range(40)) == {0: 10, 1: 30}
+    assert {allocation.assign(name) for name in "abab"} == {0}
+
+
+def test_a_wider_endpoint_is_assigned_more() -> None:
+    """Where hosts reach endpoints of different limits, cells are assigned by these."""
+    allocation = _allocation({"lab": ("north", 1)}, {"lab": ("https://far", 3)})
+
+    assert Counter(allocation.assign("lab") for _ in range(40)) == {0: 10, 1: 30}
 
 
 @given(
@@ -78,30 +78,30 @@ def test_a_wider_endpoint_is_dealt_more() -> None:
 def test_no_endpoint_is_asked_beyond_its_limit(
     reached: list[tuple[str, int, bool]], cells: list[str]
 ) -> None:
-    """The shares of an endpoint add up to its limit, and only who has a share is dealt its cells."""
-    workers = [
+    """The shares of an endpoint add up to its limit, and only who has a share is assigned its cells."""
+    hosts = [
         {"a": (endpoint, limit), "b": (endpoint, limit) if is_same else ("far", 5)}
         for endpoint, limit, is_same in reached
     ]
-    crew = _crew(*workers)
-    endpoints = {endpoint for seen in workers for endpoint, _ in seen.values()}
+    allocation = _allocation(*hosts)
+    endpoints = {endpoint for seen in hosts for endpoint, _ in seen.values()}
 
     for endpoint in endpoints:
-        limit = min(limit for seen in workers for at, limit in seen.values() if at == endpoint)
+        limit = min(limit for seen in hosts for at, limit in seen.values() if at == endpoint)
         shares = [
-            max(crew.shares[n][name] for name, (at, _) in seen.items() if at == endpoint)
-            for n, seen in enumerate(workers)
+            max(allocation.shares[n][name] for name, (at, _) in seen.items() if at == endpoint)
+            for n, seen in enumerate(hosts)
             if any(at == endpoint for at, _ in seen.values())
         ]
         assert sum(shares) == limit
     for name in cells:
-        assert crew.shares[crew.deal(name)][name] >= 1
+        assert allocation.shares[allocation.assign(name)][name] >= 1
 
 
 def test_swapped_addresses_are_refused() -> None:
     """Where nobody could ask a provider without two requests on an endpoint that allows one, that is said."""
     with pytest.raises(ValueError, match="no worker may ask b"):
-        _crew({"a": ("x", 1), "b": ("y", 1)}, {"a": ("y", 1), "b": ("x", 1)})
+        _allocation({"a": ("x", 1), "b": ("y", 1)}, {"a": ("y", 1), "b": ("x", 1)})
 
 
 class _Somewhere(Provider):

@@ -1,16 +1,15 @@
-"""What a run has spent, as every process of a machine knows it."""
+"""What a run has spent, and what that ends."""
 
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_openclaw.asking.budget import SpentBudget
-from pytest_openclaw.asking.fetching import Fetcher, Job, JobResult
-from pytest_openclaw.asking.shares import EndpointShare
+from pytest_openclaw.asking.fetching import Fetcher
+from pytest_openclaw.asking.messages import JobResult, PlannedCell
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.replies import Fault, Reply, Usage
@@ -26,62 +25,58 @@ TARGET = Target(provider="fake", model="m")
 PRICE = OwnPrice(pattern="fake/*", input_usd=1e6, output_usd=2e6, cached_usd=1e6)
 
 
-def test_all_processes_have_one_budget(tmp_path: Path) -> None:
-    """What one pays the others see; what other machines have spent is told and only grows."""
-    one, other = SpentBudget(tmp_path, 10.0), SpentBudget(tmp_path, 10.0)
-    assert (one.spent_usd, one.is_empty) == (0.0, False)
+def test_what_is_known_only_grows() -> None:
+    """What this machine and the rest of the run have spent is sent again and again, in any order."""
+    budget = SpentBudget(10.0)
+    assert (budget.spent_usd, budget.is_empty) == (0.0, False)
 
-    one.pay(2.5)
-    other.pay(0.25)
-    one.receive(4.0)
-    other.receive(3.0)
+    budget.pay(2.5)
+    for usd in (4.0, 3.0):
+        budget.count_elsewhere(usd)
 
-    assert [budget.spent_usd for budget in (one, other)] == [6.75, 6.75]
-    assert [budget.here_usd for budget in (one, other)] == [2.75, 2.75]
-    assert not other.is_empty
-    one.pay(3.25)
-    assert other.is_empty
-    assert SpentBudget(tmp_path, 10.0).is_empty
-
-
-def test_half_a_line_is_read_when_it_is_whole(tmp_path: Path) -> None:
-    """A reader that comes in the middle of a write loses nothing and counts nothing twice."""
-    budget = SpentBudget(tmp_path, 10.0)
-    budget.pay(1.0)
-    with (tmp_path / "spent.txt").open("ab") as file:
-        file.write(b"here 2.")
-        file.flush()
-        assert budget.spent_usd == 1.0
-        file.write(b"5\n")
-
-    assert budget.spent_usd == 3.5
+    assert (budget.spent_usd, budget.here_usd, budget.is_empty) == (6.5, 2.5, False)
+    budget.pay(3.5)
+    assert budget.is_empty
+    for usd in (7.0, 6.5):
+        budget.count_here(usd)
+    assert budget.here_usd == 7.0
 
 
-def test_without_a_budget_nothing_is_written(tmp_path: Path) -> None:
-    """Most runs have none, and take no notice."""
-    budget = SpentBudget(tmp_path, None)
+def test_without_a_budget_nothing_is_counted() -> None:
+    """Most runs have none."""
+    budget = SpentBudget(None)
     budget.pay(5.0)
 
-    assert (budget.spent_usd, budget.is_empty, [*tmp_path.iterdir()]) == (0.0, False, [])
+    assert (budget.spent_usd, budget.is_empty) == (0.0, False)
 
 
 # --- asking -------------------------------------------------------------------------------------
 
 
 def fetch(
-    folder: Path, provider: Fake, *requests: dict[str, Any], budget_usd: float | None = 10.0, **settings: Any
+    provider: Fake,
+    *requests: dict[str, Any],
+    budget: SpentBudget | None = None,
+    **settings: Any,
 ) -> list[JobResult]:
-    """Ask these one after the other."""
-    chosen = Settings(targets=(TARGET,), prices=(PRICE,), budget_usd=budget_usd, **{"retries": 0, **settings})
+    """Ask these one after the other, within a budget of 10 USD if there is no other."""
+    budget = budget or SpentBudget(10.0)
+    chosen = Settings(
+        targets=(TARGET,), prices=(PRICE,), budget_usd=budget.budget_usd, **{"retries": 0, **settings}
+    )
 
     async def asking() -> list[JobResult]:
-        fetcher = Fetcher({"fake": provider}, chosen, folder)
-        told = []
-        for number, request in enumerate(requests):
+        fetcher = Fetcher({"fake": provider}, chosen)
+        fetcher.budget = budget
+        results = []
+        for place, request in enumerate(requests):
             asked = Request(**{"model": "m", "prompt": "hi", "max_output_tokens": 1, **request})
-            job = Job(number=number, target=TARGET, request=asked, part=EndpointShare("fake", 1))
-            told.append(await fetcher.fetch(job))
-        return told
+            cell = PlannedCell(
+                token=str(place), place=place, target=TARGET, request=asked, repeat=1, is_fixed_repeat=False,
+                is_ahead=True,
+            )  # fmt: skip
+            results.append(await fetcher.fetch(cell, 1, lambda: None))
+        return results
 
     return asyncio.run(asking())
 
@@ -115,21 +110,21 @@ def fails(fault: Fault) -> Answer:
     return answer
 
 
-def test_nobody_is_asked_once_the_budget_is_spent(tmp_path: Path) -> None:
+def test_nobody_is_asked_once_the_budget_is_spent() -> None:
     """The call that reaches the budget is the last one; the others have no attempt and no cost."""
     provider = Fake(costs(4, 0))
 
-    told = endings(fetch(tmp_path, provider, *[{}] * 5))
+    told = endings(fetch(provider, *[{}] * 5))
 
     assert told == [("ok", 1, 4.0)] * 3 + [("budget_spent", 0, None)] * 2
     assert len(provider.asked) == 3
 
 
-def test_a_warm_up_is_paid_too(tmp_path: Path) -> None:
+def test_a_warm_up_is_paid_too() -> None:
     """Whatever is sent is taken out of the budget."""
     provider = Warm(costs(6, 0))
 
-    told = endings(fetch(tmp_path, provider, {}, {}))
+    told = endings(fetch(provider, {}, {}))
 
     assert told == [("ok", 1, 6.0), ("budget_spent", 0, None)]
 
@@ -159,34 +154,35 @@ def test_a_warm_up_is_paid_too(tmp_path: Path) -> None:
         pytest.param(fails(faults.unreachable("fake", "x", "refused")), "connect_error", None, 0.0, id="nobody-there"),
     ],
 )  # fmt: skip
-def test_what_is_taken_out(
-    tmp_path: Path, answer: Answer, how: str, cost: float | None, spent_usd: float
-) -> None:
+def test_what_is_taken_out(answer: Answer, how: str, cost: float | None, spent_usd: float) -> None:
     """The row tells what is known; the budget counts the worst of what is not."""
     request = {"prompt": "hi " * 300} if how == "context_overflow" else {}
 
-    told = endings(fetch(tmp_path, Fake(answer), request, budget_usd=1e9))
+    budget = SpentBudget(1e9)
+
+    told = endings(fetch(Fake(answer), request, budget=budget))
 
     assert told == [(how, 1, cost)]
-    assert SpentBudget(tmp_path, 1e9).spent_usd == pytest.approx(spent_usd)
+    assert budget.spent_usd == pytest.approx(spent_usd)
 
 
-def test_a_retry_is_not_sent_any_more(tmp_path: Path) -> None:
+def test_a_retry_is_not_sent_any_more() -> None:
     """A cell that waits for its next attempt keeps its own fault when the money has gone meanwhile."""
+    budget = SpentBudget(10.0)
 
     async def answer(request: Request) -> Reply:
-        SpentBudget(tmp_path, 10.0).pay(10.0)
+        budget.pay(10.0)
         raise CallFailed(
             faults.refused_by_server("fake", "m", faults.WireError(status=429), retry_after_s=0.0)
         )
 
     provider = Fake(answer)
 
-    assert endings(fetch(tmp_path, provider, {}, retries=3)) == [("http_429", 1, None)]
+    assert endings(fetch(provider, {}, budget=budget, retries=3)) == [("http_429", 1, None)]
     assert len(provider.asked) == 1
 
 
-def test_attempts_add_up(tmp_path: Path) -> None:
+def test_attempts_add_up() -> None:
     """What was paid for an attempt that broke is part of the cell's cost."""
     broken = Fault(
         failure_type="connect_error",
@@ -204,10 +200,10 @@ def test_attempts_add_up(tmp_path: Path) -> None:
             raise result
         return result
 
-    assert endings(fetch(tmp_path, Fake(answer), {}, retries=1)) == [("ok", 2, 4.0)]
+    assert endings(fetch(Fake(answer), {}, retries=1)) == [("ok", 2, 4.0)]
 
 
-def test_an_exchange_ends_between_its_turns(tmp_path: Path) -> None:
+def test_an_exchange_ends_between_its_turns() -> None:
     """What was said and paid for before is kept, and the cell counts as not asked to its end."""
 
     async def answer(request: Request) -> Reply:
@@ -215,10 +211,8 @@ def test_an_exchange_ends_between_its_turns(tmp_path: Path) -> None:
         return Reply(tool_calls=(call,), input_tokens=5, output_tokens=0)
 
     (told,) = fetch(
-        tmp_path,
         Handy(answer),
         {"tools": (Tool(name="ls", description="", parameters={}),), "world": World(files={}, steps=8)},
-        budget_usd=10.0,
     )
 
     assert endings([told]) == [("budget_spent", 2, 10.0)]

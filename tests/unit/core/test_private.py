@@ -12,12 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.asking.budget import SpentBudget
+from pytest_openclaw.asking.client import AskingClient
 from pytest_openclaw.asking.shared_dir import SharedDir
-from pytest_openclaw.asking.shared_limits import SharedLimits
-from pytest_openclaw.asking.transport import ProcessHost
 from pytest_openclaw.core.private import open_private, write_private
-from pytest_openclaw.core.run_once import once, once_in_loop
+from pytest_openclaw.core.run_once import once
 from pytest_openclaw.providers.claude import call as claude
 from pytest_openclaw.providers.claude.tools import lay_out_tools
 from pytest_openclaw.providers.llama_cpp.supervisor import EngineSpec, acquire
@@ -58,27 +56,19 @@ def others_may_use(folder: Path) -> dict[str, str]:
 
 @pytest.mark.usefixtures("temporary")
 def test_the_folder_in_which_processes_meet() -> None:
-    """Locks, marks, results, spending and the log of the process that asks are private, and the folder is."""
+    """Locks, results, and what belongs to the process that asks are private, and the folder is."""
     provider = OpenAIResponses(
         ProviderSetup(name="openai_responses", environ={"OPENAI_BASE_URL": "http://x"})
     )
 
-    async def meet(shared: Path) -> None:
-        async with SharedLimits(shared, share_slots=True).slot("endpoint", 1):
-            await once_in_loop(shared, "later", make)
-
-    async def make() -> dict[str, int]:
-        return {"a": 1}
-
     with SharedDir.create() as owned, SharedDir.join("run") as joined:
         once(owned.path, "now", lambda: {"a": 1})
-        asyncio.run(meet(owned.path))
-        SpentBudget(owned.path, 1.0).pay(0.5)
-        ProcessHost({"openai_responses": provider}, Settings(), owned.path).close()
+        with AskingClient({"openai_responses": provider}, Settings(), owned.path) as client:
+            client.plan([])
 
-        assert others_may_use(owned.path) == others_may_use(joined.path) == {}
-        suffixes = sorted({path.suffix for path in owned.path.iterdir()})
-        assert suffixes == [".json", ".lock", ".log", ".txt"]
+            assert others_may_use(owned.path) == others_may_use(joined.path) == {}
+            suffixes = {path.suffix for path in owned.path.iterdir()}
+            assert suffixes - {".sock"} == {".journal", ".json", ".lock", ".log"}
         assert len(list(joined.path.iterdir())) == 1
 
 

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.distributed.messages import (
+    Assigned,
     Decided,
+    Disorder,
     Handshake,
     HostFacts,
-    Shares,
     Spent,
     Stop,
+    Waits,
     WorkerEnd,
     WorkerReport,
     command_from_text,
@@ -65,7 +67,9 @@ def test_a_handshake(host: HostFacts | None) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        Shares(by_provider={"p": 2}),
+        Assigned(limits={"p": 2}, places=[0, 3]),
+        Assigned(limits={"p": 2}, places=None),
+        Disorder(),
         Stop(at_once=True),
         Decided(target="p/m", repeat=1, ends=None),
         Spent(elsewhere_usd=0.1),
@@ -74,3 +78,10 @@ def test_a_handshake(host: HostFacts | None) -> None:
 def test_a_command(command: Any) -> None:
     """A worker knows which one it is."""
     assert command_from_text(command_to_text(command)) == command
+
+
+def test_a_wait() -> None:
+    """It says which cell waits, and why."""
+    message = Waits(nodeid="s.toml::P1[p/m]", why="busy", seconds=1.5)
+
+    assert Waits.from_text(message.to_text()) == message

@@ -1,4 +1,4 @@
-"""Who runs what under xdist: cells where they were dealt, other items wherever there is room."""
+"""Who runs what under xdist: a few items at a time, in their order, and the cells of a host on that host."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 from xdist.remote import Producer
-from xdist.scheduler import LoadScheduling
 
-from pytest_openclaw.distributed.scheduling import ENOUGH, CellScheduling, FittingScheduling
+from pytest_openclaw.distributed.scheduling import ENOUGH, CellScheduling
 
 
 @dataclass(eq=False)
@@ -36,22 +35,21 @@ class Worker:
 
 @pytest.fixture
 def begin(pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Schedules items, a letter each, over workers; digits are cells that are dealt to that worker."""
+    """Schedules items, a letter each, over workers; digits are cells of that worker, c of any."""
 
     def schedule(items: str, workers: list[Worker]) -> CellScheduling:
         monkeypatch.setattr(pytestconfig.option, "tx", ["popen"] * len(workers))
         scheduling = CellScheduling(
             pytestconfig,
             Producer("test", enabled=False),
-            lambda nodeid: int(nodeid[0]) if nodeid[0].isdigit() else None,
+            lambda: any(letter == "c" or letter.isdigit() for letter in items),
             lambda node: node.number,
-            {},
+            lambda place: int(items[place]) if items[place].isdigit() else None,
         )
-        ids = [f"{letter}{n}" for n, letter in enumerate(items)]
         for worker in workers:
             scheduling.add_node(worker)
         for worker in workers:
-            scheduling.add_node_collection(worker, ids)
+            scheduling.add_node_collection(worker, ids_of(items))
         if scheduling.collection_is_completed:
             scheduling.schedule()
         return scheduling
@@ -59,8 +57,40 @@ def begin(pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch) -> Calla
     return schedule
 
 
-def test_cells_go_where_they_were_dealt(begin: Any) -> None:
-    """Each worker gets its cells at once, in their order, and may end after them."""
+def ids_of(items: str) -> list[str]:
+    """What workers collect."""
+    return [f"{letter}{n}" for n, letter in enumerate(items)]
+
+
+def test_cells_are_given_few_at_a_time(begin: Any) -> None:
+    """So they run nearly in the order in which they are sent; who is free first gets the next."""
+    slow, fast = Worker(0), Worker(1)
+    scheduling = begin("c" * 12, [slow, fast])
+    assert (slow.given, fast.given) == ([0, 1, 2], [3, 4, 5])
+
+    for place in range(3, 11):
+        scheduling.mark_test_complete(fast, place)
+
+    assert slow.given == [0, 1, 2]
+    assert fast.given == [*range(3, 12)]
+    assert fast.shutting_down
+    for place in range(3):
+        scheduling.mark_test_complete(slow, place)
+    assert slow.shutting_down
+    assert scheduling.tests_finished
+
+
+def test_items_without_cells_are_given_as_xdist_does(begin: Any) -> None:
+    """A session whose items are no cells notices nothing."""
+    workers = [Worker(0), Worker(1)]
+
+    begin("x" * 80, workers)
+
+    assert [len(worker.given) for worker in workers] == [10, 10]
+
+
+def test_cells_stay_on_their_host(begin: Any) -> None:
+    """A worker is given its own at once, and may end after them."""
     workers = [Worker(0), Worker(1), Worker(2)]
 
     begin("011001", workers)
@@ -70,109 +100,70 @@ def test_cells_go_where_they_were_dealt(begin: Any) -> None:
 
 
 def test_other_items_go_to_whoever_is_free(begin: Any) -> None:
-    """A worker that is busy with cells leaves the other items to the rest."""
+    """A worker that is busy with the cells of its host leaves the other items to the rest."""
     busy, free = Worker(0), Worker(1)
-    scheduling = begin("0000000000" + "x" * (ENOUGH + 1), [busy, free])
+    scheduling = begin("0" * ENOUGH + "x" * (ENOUGH + 1), [busy, free])
 
-    assert busy.given == list(range(10))
-    assert free.given == [10, 11, 12]
-    assert not busy.shutting_down
-    scheduling.mark_test_complete(free, 10)
-    assert free.given == [10, 11, 12, 13]
-    assert busy.shutting_down
+    assert (busy.given, free.given) == ([0, 1, 2], [3, 4, 5])
+    scheduling.mark_test_complete(free, 3)
+    assert free.given == [3, 4, 5, 6]
     assert free.shutting_down
 
 
-def test_it_ends_when_all_has_been_run(begin: Any) -> None:
-    """Nothing is pending after the last item, and not before."""
-    workers = [Worker(0), Worker(1)]
-    scheduling = begin("01x", workers)
-
-    for worker in workers:
-        for index in list(worker.given):
-            assert not scheduling.tests_finished
-            scheduling.mark_test_complete(worker, index)
-
-    assert scheduling.tests_finished
-    assert [scheduling.remove_node(worker) for worker in workers] == [None, None]
-
-
-def test_who_replaces_a_dead_worker_gets_what_it_left(begin: Any) -> None:
-    """The item at which it died is told, and run again with the rest, by the worker of the same number."""
+def test_what_a_dead_worker_left_is_run_by_the_others(begin: Any) -> None:
+    """The item at which it died is reported; whoever is asked to may have it run again."""
     dies, lives = Worker(0), Worker(1)
-    scheduling = begin("0001", [dies, lives])
+    scheduling = begin("c" * 8, [dies, lives])
     scheduling.mark_test_complete(dies, 0)
 
-    assert scheduling.remove_node(dies) == "01"
-    assert lives.given == [3]
-    assert not scheduling.tests_finished
-
+    assert scheduling.remove_node(dies) == "c1"
+    scheduling.mark_test_pending("c1")
     replaced = Worker(0)
     scheduling.add_node(replaced)
-    scheduling.add_node_collection(replaced, scheduling.collection)
+    scheduling.add_node_collection(replaced, ids_of("c" * 8))
     scheduling.schedule()
-    assert replaced.given == [1, 2]
-    assert replaced.shutting_down
 
-
-def test_other_items_of_a_dead_worker_go_to_the_rest(begin: Any) -> None:
-    """An item that is no cell waits for nobody in particular."""
-    dies, lives = Worker(0), Worker(1)
-    scheduling = begin("x" * 8, [dies, lives])
-    assert (dies.given, lives.given) == ([0, 1, 2], [3, 4, 5])
-
-    assert scheduling.remove_node(dies) == "x0"
-    for index in (3, 4, 5):
-        scheduling.mark_test_complete(lives, index)
-
-    assert lives.given == [3, 4, 5, 0, 1, 2]
-
-
-def test_nothing_is_given_before_all_have_collected(begin: Any) -> None:
-    """A worker that is not ready yet may have a share of any endpoint."""
-    workers = [Worker(0), Worker(1)]
-    scheduling = begin("", workers[:1])
-    scheduling.numnodes = 2
-
-    assert not scheduling.collection_is_completed
-    assert not scheduling.tests_finished
-    assert workers[0].given == []
+    assert replaced.given[0] == 1
+    run = [0, *lives.given, *replaced.given]
+    for worker in (lives, replaced):
+        for place in worker.given:
+            scheduling.mark_test_complete(worker, place)
+    assert sorted({*run, *lives.given, *replaced.given}) == list(range(8))
+    assert scheduling.tests_finished
 
 
 def test_who_replaces_a_dead_worker_must_have_its_tests(begin: Any) -> None:
     """What it was to run it does not have, and nobody would wait for an end that cannot come."""
     dies, lives = Worker(0), Worker(1)
-    scheduling = begin("01", [dies, lives])
+    scheduling = begin("cc", [dies, lives])
     scheduling.remove_node(dies)
     replaced = Worker(0)
     scheduling.add_node(replaced)
 
     with pytest.raises(pytest.UsageError, match="gw0 came in place of a dead one and collected other tests"):
-        scheduling.add_node_collection(replaced, ["00"])
+        scheduling.add_node_collection(replaced, ["c0"])
 
 
 @pytest.mark.parametrize("first", [[], ["x"]], ids=["nothing", "other-tests"])
-def test_a_worker_without_the_cells_is_told_of(
+def test_a_worker_without_the_cells_is_reported(
     pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch, first: list[str]
 ) -> None:
     """One that has no suite, though the others do, ends the session, whoever has collected first."""
-    told: list[str] = []
-    hooks = SimpleNamespace(pytest_collectreport=lambda report: told.append(str(report.longrepr)))
+    messages: list[str] = []
+    hooks = SimpleNamespace(pytest_collectreport=lambda report: messages.append(str(report.longrepr)))
     lacks, has = Worker(0), Worker(1)
     monkeypatch.setattr(pytestconfig.option, "tx", ["2*popen"])
     log = Producer("test", enabled=False)
-    usual = LoadScheduling(pytestconfig, log)
-    for_cells = CellScheduling(pytestconfig, log, lambda nodeid: int(nodeid[0]), lambda node: node.number, {})
-    for_cells.config = SimpleNamespace(hook=hooks)
-    scheduling = FittingScheduling(usual, for_cells, lambda nodeid: nodeid[0].isdigit())
+    scheduling = CellScheduling(pytestconfig, log, lambda: True, lambda node: node.number, lambda place: None)
+    scheduling.config = SimpleNamespace(hook=hooks)
     for worker in (lacks, has):
         scheduling.add_node(worker)
 
     scheduling.add_node_collection(lacks, first)
-    scheduling.add_node_collection(has, ["00", "11"])
+    scheduling.add_node_collection(has, ["c0", "c1"])
     assert scheduling.collection_is_completed
     scheduling.schedule()
 
-    assert "Different tests were collected" in told[0]
+    assert "Different tests were collected" in messages[0]
     assert scheduling.tests_finished
     assert (lacks.given, has.given) == ([], [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -10,16 +11,20 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.distributed.messages import (
+    Assigned,
     Handshake,
     HostFacts,
-    Shares,
     command_from_text,
     command_to_text,
 )
 from pytest_openclaw.distributed.worker_protocol import OURS, Workers
 from pytest_openclaw.recording.inventory import installed_version
+from pytest_openclaw.recording.selection import Selection
 from pytest_openclaw.types.settings import Concurrency, Settings
-from tests.unit.asking.fake_providers import Fake, says
+from pytest_openclaw.types.targets import Target
+from tests.unit.asking.fake_providers import Fake, cell, says
+
+TARGETS = (Target(provider="fake", model="m"),)
 
 
 @dataclass
@@ -33,16 +38,20 @@ class Line:
     def receive(self, timeout: float) -> str:
         return self.sends
 
+    def setcallback(self, callback: Any) -> None:
+        """Nothing more comes."""
+
     def send(self, text: str) -> None:
         if not self.is_open:
             raise OSError("cannot send to a gateway that is gone")
         self.answers.append(text)
 
 
-def handshake(machine: str, host: str, base_url: str, limit: int) -> str:
-    """What a worker sends first."""
+def handshake(machine: str, host: str, base_url: str, limit: int, items: str = "") -> str:
+    """What a worker sends first; of its items, a letter each, c is a cell."""
+    one = [cell() if letter == "c" else None for letter in items]
     return Handshake(
-        selection='{"prompts": [], "cells": []}',
+        selection=json.dumps(Selection.of(one).to_json(TARGETS)),
         host=HostFacts(
             machine=machine,
             inventory={"host": {"name": host}, "packages": {OURS: installed_version(OURS)}},
@@ -65,7 +74,8 @@ def workers_of(
     session: Any = SimpleNamespace(
         config=SimpleNamespace(getvalue=lambda name: dist, hook=hooks, rootpath=None),
         providers={name: Fake(says("hi"), endpoint=endpoint) for name, (endpoint, _) in providers.items()},
-        settings=Settings(concurrency=Concurrency(by_provider=limits)),
+        settings=Settings(targets=TARGETS, concurrency=Concurrency(by_provider=limits)),
+        kept={},
         shared_dir="shared",
         resumed=earlier if hosts_before else None,
         writer=SimpleNamespace(run=SimpleNamespace(host="leader")),
@@ -86,38 +96,63 @@ def worker(manager: Any, spec: Any, line: Line | None) -> Any:
     return SimpleNamespace(gateway=gateway, nodemanager=manager)
 
 
-@pytest.mark.parametrize(
-    ("dist", "shares"),
-    [
-        pytest.param("load", [{"a": 2, "b": 2}, {"a": 1, "b": 1}], id="ours"),
-        pytest.param("worksteal", [{"a": 3, "b": 3}, {"a": 3, "b": 3}], id="the-users"),
-    ],
-)
-def test_what_a_worker_may_have_in_flight(dist: str, shares: list[dict[str, int]]) -> None:
-    """A part of each endpoint, or all of it where any worker may be given any cell; its providers have one limit."""
-    workers = workers_of(dist=dist, a=("endpoint", 3), b=("endpoint", 5))
+def test_workers_of_this_machine_are_assigned_nothing() -> None:
+    """They share one asker, which sends all cells; any of them may run any cell."""
+    workers = workers_of(a=("endpoint", 3))
     nodes = nodes_of([None, None])
 
-    assert [workers.input_of(node).shares for node in nodes] == shares
-    assert [workers.shares_of(node) for node in nodes] == shares
+    assert [workers.input_of(node).is_here for node in nodes] == [True, True]
+    assert [workers.limits_of(node) for node in nodes] == [None, None]
+    assert [workers.owner_of(place) for place in range(3)] == [None] * 3
 
 
-def test_workers_elsewhere_are_answered_the_whole_where_any_may_be_given_any_cell() -> None:
-    """Each machine keeps its own endpoints."""
-    lines = [Line(handshake(name, name, "http://127.0.0.1/v1", 2)) for name in ("north", "south")]
-    workers = workers_of(dist="loadfile", fake=("x", 1))
-    for node in (nodes := nodes_of(lines)):
-        assert workers.input_of(node).shares is None
+@pytest.mark.parametrize(
+    ("dist", "expected"),
+    [
+        pytest.param("load", [Assigned(limits={"fake": 2}, places=places) for places in ([0, 3], [1, 4])], id="load"),
+        pytest.param("loadfile", [Assigned(limits={"fake": 2}, places=None)] * 2, id="the-users"),
+    ],
+)  # fmt: skip
+def test_hosts_are_assigned_their_cells(dist: str, expected: list[Assigned]) -> None:
+    """Where xdist distributes by load, each runs its own; else a host sends what its workers are given."""
+    lines = [Line(handshake(name, name, "http://127.0.0.1/v1", 2, "ccxcc")) for name in ("north", "south")]
+    workers = workers_of(dist=dist, fake=("x", 1))
+    nodes = nodes_of(lines)
+    for node in nodes:
+        assert not workers.input_of(node).is_here
     for node in nodes:
         workers.receive(node)
 
-    assert [command_from_text(*line.answers) for line in lines] == [Shares(by_provider={"fake": 2})] * 2
+    assert [command_from_text(*line.answers) for line in lines] == expected
+    owners = [workers.owner_of(place) for place in range(5)]
+    assert owners == ([0, 1, None, 0, 1] if dist == "load" else [None] * 5)
 
 
-def test_a_worker_that_dies_before_all_have_told_costs_nobody_the_run() -> None:
+def test_two_workers_of_a_host_are_assigned_the_same() -> None:
+    """They share its asker."""
+    lines = [
+        Line(handshake(name, name, "http://127.0.0.1/v1", 1, "cccc")) for name in ("north", "north", "south")
+    ]
+    workers = workers_of(fake=("x", 1))
+    nodes = nodes_of(lines)
+    for node in nodes:
+        workers.input_of(node)
+    for node in nodes:
+        workers.receive(node)
+
+    answers = [command_from_text(*line.answers) for line in lines]
+    assert answers == [
+        Assigned(limits={"fake": 1}, places=[0, 2]),
+        Assigned(limits={"fake": 1}, places=[0, 2]),
+        Assigned(limits={"fake": 1}, places=[1, 3]),
+    ]
+    assert [workers.owner_of(place) for place in range(4)] == [0, 2, 1, 2]
+
+
+def test_a_worker_that_dies_before_all_have_sent_theirs_costs_nobody_the_run() -> None:
     """The others are answered, and so is who comes in its place."""
-    told = [handshake(name, name, "http://127.0.0.1/v1", 1) for name in ("north", "south")]
-    lines = list(map(Line, told))
+    sent = [handshake(name, name, "http://127.0.0.1/v1", 1) for name in ("north", "south")]
+    lines = list(map(Line, sent))
     workers = workers_of(fake=("x", 1))
     nodes = nodes_of(lines)
     for node in nodes:
@@ -125,12 +160,12 @@ def test_a_worker_that_dies_before_all_have_told_costs_nobody_the_run() -> None:
     workers.receive(nodes[0])
     lines[0].is_open = False
     workers.receive(nodes[1])
-    replaced = Line(told[0])
+    replaced = Line(sent[0])
     node = worker(nodes[0].nodemanager, nodes[0].gateway.spec, replaced)
     workers.input_of(node)
     workers.receive(node)
 
-    answer = [command_to_text(Shares(by_provider={"fake": 1}))]
+    answer = [command_to_text(Assigned(limits={"fake": 1}, places=[]))]
     assert [line.answers for line in (*lines, replaced)] == [[], answer, answer]
 
 

@@ -6,11 +6,10 @@ import queue
 from types import SimpleNamespace
 from typing import Any
 
-import execnet
 import pytest
 from xdist.dsession import DSession
-from xdist.remote import Producer, WorkerInteractor
-from xdist.scheduler import LoadScopeScheduling
+from xdist.remote import Producer
+from xdist.scheduler import LoadScheduling
 from xdist.workermanage import WorkerController
 
 
@@ -24,33 +23,6 @@ def config() -> Any:
         pluginmanager=plugins,
         getvalue=lambda name: ["2*popen"] if name == "tx" else 0,
     )
-
-
-@pytest.fixture
-def interactor(config: Any) -> Any:
-    """A worker, on xdist's side."""
-    gateway = SimpleNamespace(execmodel=execnet.gateway_base.get_execmodel("thread"))
-    return WorkerInteractor(config, SimpleNamespace(gateway=gateway))
-
-
-def test_a_worker_is_told_what_to_run_by_a_method(interactor: Any) -> None:
-    """`handle_command` takes `("runtests", {"indices": …})` into `torun`."""
-    interactor.handle_command(("runtests", {"indices": [3, 1]}))
-
-    assert [interactor.torun.get(), interactor.torun.get()] == [3, 1]
-
-
-def test_a_worker_looks_for_the_method_when_it_begins(interactor: Any) -> None:
-    """So it can be replaced by then; an item after which the session stops is the last one."""
-    received: list[Any] = []
-    interactor.handle_command = received.append
-    interactor.channel.setcallback = lambda callback, endmarker: callback("told")
-    interactor.torun.put(0)
-    interactor.run_one_test = lambda: None
-
-    interactor.pytest_runtestloop(SimpleNamespace(shouldfail=False, shouldstop="the session is stopping"))
-
-    assert received == ["told"]
 
 
 def test_a_controller_reads_events_from_a_queue(config: Any) -> None:
@@ -81,7 +53,9 @@ def test_a_workers_events_are_pairs(config: Any) -> None:
 
 
 def test_a_scheduler_keeps_who_collected_and_who_was_given_what(config: Any) -> None:
-    """`CellScheduling` fills these two, and waits for `numnodes` workers."""
-    scheduling = LoadScopeScheduling(config, Producer("test", enabled=False))
+    """`CellScheduling` fills these, and waits for `numnodes` workers."""
+    config.getoption = lambda name: None
+    scheduling = LoadScheduling(config, Producer("test", enabled=False))
 
-    assert (scheduling.numnodes, scheduling.assigned_work, scheduling.registered_collections) == (2, {}, {})
+    assert (scheduling.numnodes, scheduling.node2pending, scheduling.node2collection) == (2, {}, {})
+    assert (scheduling.pending, scheduling.collection) == ([], None)

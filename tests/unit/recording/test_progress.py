@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from pytest_openclaw.asking.waits import Wait, Waits, find_wait
-from pytest_openclaw.recording.progress import Progress
+from pytest_openclaw.recording.progress import Progress, Wait
+from pytest_openclaw.session.progress_display import ProgressDisplay
 
 
 class Clock:
@@ -109,30 +109,17 @@ def test_it_fits_the_terminal(width: int) -> None:
     assert len(line) <= width
 
 
-def test_a_wait_is_looked_up_when_it_is_told(tmp_path: Path) -> None:
-    """What any process of the run has told stands in the line, for as long as it lasts."""
+def test_a_wait_is_shown_for_as_long_as_it_lasts() -> None:
+    """Whichever process reported it; each cell has its own."""
     progress = Progress({"p/m": 9}, {"p/m": "one"}, Clock())
     asked = {"one": "s.toml::P1[p/m]"}
+    display = ProgressDisplay(SimpleNamespace(), {}, lambda: asked)  # type: ignore[arg-type]
 
-    Waits(tmp_path).add("s.toml::P1[p/m]", Wait(why="busy", seconds=60))
-    told = progress.line(79, asked, lambda nodeid: find_wait(tmp_path, nodeid))
-    Waits(tmp_path).add("s.toml::P1[p/m]", Wait(why="busy", seconds=-1))
-    over = progress.line(79, asked, lambda nodeid: find_wait(tmp_path, nodeid))
+    display.note_wait("s.toml::P1[p/m]", "busy", 60)
+    during = progress.line(79, asked, display.wait_of)
+    display.note_wait("s.toml::P1[p/m]", "busy", -1)
+    over = progress.line(79, asked, display.wait_of)
 
-    assert "again in 60 s: busy" in told
+    assert "again in 60 s: busy" in during
     assert "busy" not in over
-
-
-def test_waits_that_are_over_are_forgotten(tmp_path: Path) -> None:
-    """Each cell has its own; the file holds those that last."""
-    waits = Waits(tmp_path)
-    waits.add("a", Wait(why="busy", seconds=-1))
-    waits.add("b", Wait(why="full", seconds=60))
-    waits.add("c", Wait(why="slow", seconds=60))
-
-    assert find_wait(tmp_path, "a") is None
-    found = find_wait(tmp_path, "b")
-    assert found is not None
-    assert found.why == "full"
-    assert 50 < found.seconds <= 60
-    assert "busy" not in "".join(path.read_text() for path in tmp_path.iterdir())
+    assert display.wait_of("s.toml::P2[p/m]") is None
