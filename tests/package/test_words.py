@@ -22,7 +22,6 @@ DATA = ("benchmarks/*.toml", "tests/corpus/", "tests/suites/*.toml", "pytest_ope
 PUBLIC = ("mend_the_failing_check", "told_you_once", "tell_anna_the_train", "`told`", '"told"')
 # Folders and files that are not converted yet. An entry without a finding has to go.
 NOT_YET: tuple[str, ...] = (
-    "docs/agreement.md",
     "docs/performance.md",
     "docs/reference",
     "pytest_openclaw/asking",
@@ -37,7 +36,7 @@ NOT_YET: tuple[str, ...] = (
     "tests/ci_systems.py",
     "tests/conftest.py",
     "tests/docs",
-    "tests/openclaw",
+    "tests/openclaw/test_openclaw_shell.py",
     "tests/package",
     "tests/performance",
     "tests/plugin",
