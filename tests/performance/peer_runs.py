@@ -37,9 +37,9 @@ class PeerRunner:
         """Its row in the table."""
         return f"{self.package} {self.version}"
 
-    def run(self, n: int, concurrency: int, behaviour: str = "") -> Run:
+    def run(self, n: int, concurrency: int, behavior: str = "") -> Run:
         """Run it; see `Runner.run`."""
-        base, folder = self.server.base(behaviour), self.folder / self.package
+        base, folder = self.server.base(behavior), self.folder / self.package
         folder.mkdir(exist_ok=True)
         program = ROOT / "tests" / "performance" / "peers" / PEERS[self.package]
         command = [self.python, str(program), base, str(n), str(concurrency), str(folder)]

@@ -41,7 +41,7 @@ EARLY_S = 0.0002
 
 
 @dataclass(frozen=True)
-class Behaviour:
+class Behavior:
     """When the tokens of an answer come."""
 
     ttft_s: float = 0.0
@@ -63,22 +63,22 @@ class Behaviour:
 
 @dataclass(frozen=True)
 class Route:
-    """What a path means: the base under which it is logged, the behaviour, and what stands behind `/v1`."""
+    """What a path means: the base under which it is logged, the behavior, and what stands behind `/v1`."""
 
     base: str
-    behaviour: Behaviour
+    behavior: Behavior
     name: str | None
 
 
 @lru_cache(maxsize=1000)
 def parse_path(path: str) -> Route:
-    """Read a path; a behaviour that is none is a ValueError."""
+    """Read a path; a behavior that is none is a ValueError."""
     base, v1, name = path.partition("/v1/")
     if not v1:
-        return Route("", Behaviour(), None)
+        return Route("", Behavior(), None)
     words = dict(word.split("=", 1) for word in base.removeprefix("/").split(",") if word)
     words.pop("run", None)
-    behaviour = Behaviour(
+    behavior = Behavior(
         ttft_s=float(words.pop("ttft", 0)) / 1000,
         jitter_s=float(words.pop("jitter", 0)) / 1000,
         itl_s=float(words.pop("itl", 0)) / 1000,
@@ -86,8 +86,8 @@ def parse_path(path: str) -> Route:
         n_thought=int(words.pop("think", 0)),
     )
     if words:
-        raise ValueError(f"no such behaviour: {', '.join(words)}")
-    return Route(base, behaviour, name)
+        raise ValueError(f"no such behavior: {', '.join(words)}")
+    return Route(base, behavior, name)
 
 
 @dataclass
@@ -251,9 +251,9 @@ class Connection(asyncio.Protocol):
     def _answer(self, asked: dict[str, Any], route: Route, received: float) -> None:
         prompt = str(asked["messages"][-1]["content"])
         named, wanted = ITEM.search(prompt), ANSWER.search(prompt)
-        item, behaviour = named and named[0], route.behaviour
-        tokens = split_answer(wanted[1], behaviour.n_tokens) if wanted else ["Hello"]
-        dues = [received + behaviour.due(n, item) for n in range(len(tokens))]
+        item, behavior = named and named[0], route.behavior
+        tokens = split_answer(wanted[1], behavior.n_tokens) if wanted else ["Hello"]
+        dues = [received + behavior.due(n, item) for n in range(len(tokens))]
         log = self._logs.setdefault(route.base, Log())
         log.begin()
         self.answer = Answer(self, self._loop, log, item, received)
@@ -262,9 +262,9 @@ class Connection(asyncio.Protocol):
             return
         with_usage = bool((asked.get("stream_options") or {}).get("include_usage"))
         events = [token(text) for text in tokens]
-        events[0] = thinking(behaviour.n_thought) + events[0]
+        events[0] = thinking(behavior.n_thought) + events[0]
         events[-1] += stream_end(len(tokens), with_usage)
-        if behaviour.is_instant:
+        if behavior.is_instant:
             self.answer.begin([(received, b"".join([STREAM_HEAD, ROLE, *events]))])
             return
         self.send(STREAM_HEAD + ROLE)

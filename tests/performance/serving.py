@@ -105,9 +105,9 @@ class MockServer:
         self.process.wait(120)
         self.process.stdout.close()
 
-    def base(self, behaviour: str = "") -> str:
-        """Return a base URL, ending in `/v1`, that nobody has used yet; see `server.py` for the behaviour."""
-        words = ",".join(filter(None, (f"run={next(self._names)}", behaviour)))
+    def base(self, behavior: str = "") -> str:
+        """Return a base URL, ending in `/v1`, that nobody has used yet; see `server.py` for the behavior."""
+        words = ",".join(filter(None, (f"run={next(self._names)}", behavior)))
         return f"{self.root}/{words}/v1"
 
     def log(self, base: str) -> ServerLog:

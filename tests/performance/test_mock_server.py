@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.performance.clients import answer_to, body_of, prompt_of
-from tests.performance.server import Behaviour, parse_path, split_answer
+from tests.performance.server import Behavior, parse_path, split_answer
 from tests.performance.serving import MockServer, RunFailed, ServerLog
 
 pytestmark = pytest.mark.newest
@@ -40,14 +40,14 @@ def _events(stream: str) -> list[Any]:
     return [json.loads(event.removeprefix("data: ")) for event in events]
 
 
-@pytest.mark.parametrize("behaviour", ["", "n=20", "ttft=2,itl=1,n=3", "jitter=3"])
-def test_a_stream_holds_the_answer_that_the_prompt_asks_for(server: MockServer, behaviour: str) -> None:
+@pytest.mark.parametrize("behavior", ["", "n=20", "ttft=2,itl=1,n=3", "jitter=3"])
+def test_a_stream_holds_the_answer_that_the_prompt_asks_for(server: MockServer, behavior: str) -> None:
     """A role, as many tokens as the base URL says, a finish, the usage and [DONE]."""
-    status, text = _ask(server, "POST", f"{server.base(behaviour)}/chat/completions", body_of("item-000007"))
+    status, text = _ask(server, "POST", f"{server.base(behavior)}/chat/completions", body_of("item-000007"))
 
     role, *tokens, finish, usage = _events(text)
     contents = [token["choices"][0]["delta"]["content"] for token in tokens]
-    n_tokens = {"n=20": 20, "ttft=2,itl=1,n=3": 3}.get(behaviour, 5)
+    n_tokens = {"n=20": 20, "ttft=2,itl=1,n=3": 3}.get(behavior, 5)
     assert status == 200
     assert role["choices"][0]["delta"] == {"role": "assistant", "content": ""}
     assert "".join(contents) == "HEARTBEAT_OK item-000007"
@@ -105,7 +105,7 @@ def test_usage_is_sent_only_where_it_is_asked_for(server: MockServer) -> None:
     ],
 )
 def test_other_routes(server: MockServer, method: str, path: str, status: int) -> None:
-    """There are models, and nothing of Ollama's or llama.cpp's; a behaviour that is none is refused."""
+    """There are models, and nothing of Ollama's or llama.cpp's; a behavior that is none is refused."""
     body = body_of("item-000001") if method == "POST" else None
 
     assert _ask(server, method, path, body)[0] == status
@@ -180,18 +180,18 @@ def test_a_behaviour_stands_in_the_path() -> None:
     route = parse_path("/run=1,ttft=100,jitter=200,itl=5,n=20/v1/chat/completions")
 
     assert route.base == "/run=1,ttft=100,jitter=200,itl=5,n=20"
-    assert route.behaviour == Behaviour(ttft_s=0.1, jitter_s=0.2, itl_s=0.005, n_tokens=20)
+    assert route.behavior == Behavior(ttft_s=0.1, jitter_s=0.2, itl_s=0.005, n_tokens=20)
     assert route.name == "chat/completions"
-    assert parse_path("/v1/models").behaviour.is_instant
+    assert parse_path("/v1/models").behavior.is_instant
 
 
 def test_jitter_is_the_items_own() -> None:
     """An item waits as long in every run, within the range; different items wait differently."""
-    behaviour = Behaviour(ttft_s=0.1, jitter_s=0.2)
+    behavior = Behavior(ttft_s=0.1, jitter_s=0.2)
 
-    dues = [behaviour.due(0, f"item-{i}") for i in range(100)]
+    dues = [behavior.due(0, f"item-{i}") for i in range(100)]
 
-    assert dues == [behaviour.due(0, f"item-{i}") for i in range(100)]
+    assert dues == [behavior.due(0, f"item-{i}") for i in range(100)]
     assert 0.1 <= min(dues) < 0.15
     assert 0.25 < max(dues) <= 0.3
 
