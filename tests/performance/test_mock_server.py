@@ -1,4 +1,4 @@
-"""The server that the measures ask: what it answers, when, and what its log says."""
+"""The server for the measures: its answers, their times, and its log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.newest
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[MockServer]:
-    """A server for all tests of this file; each has addresses of its own."""
+    """A server for all tests of this file; each uses its own addresses."""
     with MockServer() as server:
         yield server
 
@@ -64,7 +64,7 @@ def test_a_reply_can_begin_with_a_long_thought(server: MockServer) -> None:
 
     _, thought, first, *_ = _events(text)
     assert len(thought["choices"][0]["delta"]["reasoning_content"]) == 1000
-    assert first["choices"][0]["delta"]["content"] == "HEAR"
+    assert first["choices"][0]["delta"]["content"] == "HEARTBEAT_OK"[:4]
 
 
 def test_without_a_stream_the_answer_comes_whole(server: MockServer) -> None:
@@ -82,7 +82,7 @@ def test_without_a_stream_the_answer_comes_whole(server: MockServer) -> None:
     assert served.e2e_ms >= 3.5  # 2 + 2 × 1, a timer may be a little early
 
 
-def test_usage_is_sent_only_where_it_is_asked_for(server: MockServer) -> None:
+def test_usage_is_sent_only_if_requested(server: MockServer) -> None:
     """As OpenAI's own server does."""
     body = {key: value for key, value in body_of("item-000001").items() if key != "stream_options"}
 
@@ -105,14 +105,14 @@ def test_usage_is_sent_only_where_it_is_asked_for(server: MockServer) -> None:
     ],
 )
 def test_other_routes(server: MockServer, method: str, path: str, status: int) -> None:
-    """There are models, and nothing of Ollama's or llama.cpp's; a behavior that is none is refused."""
+    """There are models, and no routes of Ollama's or llama.cpp's; an invalid behavior is refused."""
     body = body_of("item-000001") if method == "POST" else None
 
     assert _ask(server, method, path, body)[0] == status
 
 
-def test_the_log_tells_when_each_item_was_served(server: MockServer) -> None:
-    """Received, first token, last byte, by item; an address of its own has a log of its own."""
+def test_the_log_has_the_times_of_each_item(server: MockServer) -> None:
+    """Received, first token, last byte, by item; another address has another log."""
     base = server.base("ttft=20,itl=10,n=3")
     for item in ("item-000001", "item-000002"):
         _ask(server, "POST", f"{base}/chat/completions", body_of(item))
@@ -154,7 +154,7 @@ def test_the_log_counts_what_is_in_flight_and_given_up(server: MockServer) -> No
 
 
 def test_a_log_can_be_forgotten(server: MockServer) -> None:
-    """So that a long-lived server can be used for many runs under one address."""
+    """Therefore a long-lived server can be used for many runs under one address."""
     base = server.base()
     _ask(server, "POST", f"{base}/chat/completions", body_of("item-000001"))
     assert len(server.log(base).answered) == 1
@@ -166,7 +166,7 @@ def test_a_log_can_be_forgotten(server: MockServer) -> None:
 
 @pytest.mark.parametrize("items", [[], ["item-1"], ["item-1", "item-1"], ["item-1", "item-2", "item-3"]])
 def test_a_run_that_asked_something_else_does_not_count(server: MockServer, items: list[str]) -> None:
-    """Two items were to be asked, once each."""
+    """Two items should be asked, once each."""
     base = server.base()
     for item in items:
         _ask(server, "POST", f"{base}/chat/completions", body_of(item))
@@ -175,7 +175,7 @@ def test_a_run_that_asked_something_else_does_not_count(server: MockServer, item
         server.log(base).require(2)
 
 
-def test_a_behaviour_stands_in_the_path() -> None:
+def test_the_behavior_is_in_the_path() -> None:
     """Times in ms, the log's name without the `/v1`."""
     route = parse_path("/run=1,ttft=100,jitter=200,itl=5,n=20/v1/chat/completions")
 
@@ -186,7 +186,7 @@ def test_a_behaviour_stands_in_the_path() -> None:
 
 
 def test_jitter_is_the_items_own() -> None:
-    """An item waits as long in every run, within the range; different items wait differently."""
+    """An item waits the same time in every run, within the range; different items wait differently."""
     behavior = Behavior(ttft_s=0.1, jitter_s=0.2)
 
     dues = [behavior.due(0, f"item-{i}") for i in range(100)]
