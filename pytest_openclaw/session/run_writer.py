@@ -208,7 +208,7 @@ class RunWriter:
     def _publish_decisions(self) -> None:
         assert self.run is not None, "a run decides on its repeats"
         while self.run.decisions:
-            self.on_decision(self.run.decisions.popleft().told)
+            self.on_decision(self.run.decisions.popleft().plain)
 
     def _cannot_record(self, error: OSError) -> NoReturn:
         """End the session, because what it measures would be lost; the rows so far are on disk."""

@@ -29,7 +29,6 @@ NOT_YET: tuple[str, ...] = (
     "pytest_openclaw/commands",
     "pytest_openclaw/distributed",
     "pytest_openclaw/providers",
-    "pytest_openclaw/recording",
     "pytest_openclaw/session",
     "pytest_openclaw/stored",
     "pytest_openclaw/suites",
