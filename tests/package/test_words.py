@@ -18,8 +18,15 @@ ROOT = HERE.parents[1]
 CHECKED = ("*.py", "*.md", "*.toml", "*.yml", "*.ini")
 # Prompts, replies and patterns are data: the words are those of users and models.
 DATA = ("benchmarks/*.toml", "tests/corpus/", "tests/suites/*.toml", "pytest_openclaw/tools/*.toml")
-# Public names that contain a listed word.
-PUBLIC = ("mend_the_failing_check", "told_you_once", "tell_anna_the_train", "`told`", '"told"')
+# Public names, and texts of prompts, that contain a listed word.
+PUBLIC = (
+    "nobody remembers who put it there",
+    "mend_the_failing_check",
+    "told_you_once",
+    "tell_anna_the_train",
+    "`told`",
+    '"told"',
+)
 # Folders and files that are not converted yet. An entry without a finding has to go.
 NOT_YET: tuple[str, ...] = (
     "docs/agreement.md",
@@ -29,9 +36,8 @@ NOT_YET: tuple[str, ...] = (
     "pytest_openclaw/commands",
     "pytest_openclaw/distributed",
     "pytest_openclaw/providers",
-    "pytest_openclaw/session",
+    "pytest_openclaw/session/composition.py",
     "pytest_openclaw/stored",
-    "pytest_openclaw/suites",
     "tests/browser",
     "tests/ci_systems.py",
     "tests/commands",
