@@ -200,7 +200,7 @@ def _sync_folder(path: Path) -> None:
 def is_unbegun(path: Path) -> bool:
     """Whether a directory has at most the files of a run that was killed before it wrote `config.json`."""
     try:
-        return not is_living(path) and all(
+        return not is_active(path) and all(
             (file.name in {RESULTS, LOCK} and not file.lstat().st_size) or file.match(".*.tmp")
             for file in path.iterdir()
         )
@@ -208,7 +208,7 @@ def is_unbegun(path: Path) -> bool:
         return False
 
 
-def is_living(path: Path) -> bool:
+def is_active(path: Path) -> bool:
     """Whether a run is writing into the directory now; nothing there is changed.
 
     Raises:

@@ -37,7 +37,6 @@ NOT_YET: tuple[str, ...] = (
     "pytest_openclaw/distributed",
     "pytest_openclaw/providers",
     "pytest_openclaw/session/composition.py",
-    "pytest_openclaw/stored",
     "tests/browser",
     "tests/ci_systems.py",
     "tests/commands",
