@@ -23,7 +23,7 @@ from pytest_openclaw.types.worlds import Answer, Command, World, WorldState
 from tests.conftest import NO_OTHER_PLUGINS
 from tests.openclaw.model_server import ScriptedModel
 from tests.providers.fake_claude import dies
-from tests.providers.servers.misbehaving import Close, MisbehavingServer, Script, head, port_of_nobody
+from tests.providers.servers.misbehaving import Close, MisbehavingServer, Script, head, unused_port
 
 pytestmark = [
     pytest.mark.newest,
@@ -191,7 +191,7 @@ def test_what_the_server_says_is_the_fault(seen, turn, failure_type, status, ret
 
 def test_nobody_at_the_address(seen):
     """A refused connection leaves this target out, and not those of other servers."""
-    with port_of_nobody() as port:
+    with unused_port() as port:
         fault = _fault(_provider(seen, f"http://127.0.0.1:{port}/v1"))
 
     assert (fault.failure_type, fault.status, fault.scope) == (
