@@ -1,7 +1,7 @@
 """Merges several runs into one, as if a single run had measured everything; in any order.
 
-A row is unchanged byte for byte, with the `run_id` of the run that measured it. `agreement.py` checks what the
-runs have in common, `joining.py` joins their `config.json` and `inventory.json`.
+A row is unchanged byte for byte, with the `run_id` of the run that measured it. `agreement.py` checks what
+the runs have in common, `joining.py` joins their `config.json` and `inventory.json`.
 """
 
 from __future__ import annotations
