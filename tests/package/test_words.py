@@ -29,7 +29,6 @@ PUBLIC = (
 )
 # Folders and files that are not converted yet. An entry without a finding has to go.
 NOT_YET: tuple[str, ...] = (
-    "docs/agreement.md",
     "docs/performance.md",
     "docs/reference",
     "pytest_openclaw/asking",
@@ -41,7 +40,8 @@ NOT_YET: tuple[str, ...] = (
     "tests/ci_systems.py",
     "tests/conftest.py",
     "tests/docs",
-    "tests/openclaw",
+    "tests/openclaw/test_capture_tools.py",
+    "tests/openclaw/test_openclaw_shell.py",
     "tests/package",
     "tests/performance",
     "tests/plugin",
