@@ -48,7 +48,7 @@ def cell(page: Page, prompt_id: str, target: str) -> Any:
     return page.locator(f'[role=gridcell][aria-label^="{prompt_id} "][aria-label*="{target}:"]').first
 
 
-# --- what stands there --------------------------------------------------------------------------
+# --- the content of the page ------------------------------------------------------------------
 
 
 def test_the_page_describes_the_run(open_page: Opener, made_run: Path) -> None:
