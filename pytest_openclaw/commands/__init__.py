@@ -13,7 +13,6 @@ import json
 import os
 import sys
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw import __version__
@@ -69,9 +68,8 @@ def load_command(name: str) -> ModuleType:
 
 
 def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    called = Path(sys.argv[0]).stem
     parser = argparse.ArgumentParser(
-        prog=called if called == "pytest-openclaw" else "python -m pytest_openclaw",
+        prog=NAME,
         description="Works on runs of LLM benchmarks that pytest has measured; no model is called.",
         epilog="`<command> --help` shows an example. Benchmarks themselves are run by pytest.",
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -10,8 +10,8 @@ or a ' gets a ' in front. Take one leading ' away to have the text again, or say
 --exact where a program reads the file. Numbers are never changed.
 
 Example:
-  python -m pytest_openclaw export last --into rows.csv
-  python -m pytest_openclaw export last --failed --target "*qwen*"
+  pytest-openclaw export last --into rows.csv
+  pytest-openclaw export last --failed --target "*qwen*"
 """
 
 from __future__ import annotations

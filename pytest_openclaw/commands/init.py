@@ -8,8 +8,8 @@ configured already, what to add is printed instead. Nothing is overwritten.
 Then `pytest benchmarks/` asks the embedded model, or what --models names.
 
 Example:
-  python -m pytest_openclaw init
-  python -m pytest_openclaw init ~/assistant --models ollama_native/qwen3:8b
+  pytest-openclaw init
+  pytest-openclaw init ~/assistant --models ollama_native/qwen3:8b
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ Its charts need the extra `report`; without it the command that installs it is
 printed.
 
 Example:
-  python -m pytest_openclaw report last
-  python -m pytest_openclaw report 20260214_081500 --baseline 20260213_235930
+  pytest-openclaw report last
+  pytest-openclaw report 20260214_081500 --baseline 20260213_235930
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ suites' folders are loaded; no test is collected or run. Reports that they bring
 are written too, and rows that change are shown to pytest_openclaw_record.
 
 Example:
-  python -m pytest_openclaw rescore 20260213_235930
-  python -m pytest_openclaw rescore last --rootdir ~/assistant --into mended
+  pytest-openclaw rescore 20260213_235930
+  pytest-openclaw rescore last --rootdir ~/assistant --into mended
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ P1[ollama_openai/llama3.2:3b], prompts_core.toml::P1, P1-r2. If several fit,
 they are listed. A run that is under way is shown as far as it has come.
 
 Example:
-  python -m pytest_openclaw show last --failed
-  python -m pytest_openclaw show last --target "*qwen*" --prompt "N*"
-  python -m pytest_openclaw show 20260213_235930 P1
+  pytest-openclaw show last --failed
+  pytest-openclaw show last --target "*qwen*" --prompt "N*"
+  pytest-openclaw show 20260213_235930 P1
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> CommandResult:
     """Show the run, or the cell."""
-    part = read_run(arguments, even_living=True)
+    part = read_run(arguments, even_active=True)
     chosen = [record for record in part.records if is_chosen(record, arguments)]
     if arguments.cell is not None:
         return _cell(part, find_cell(chosen, arguments.cell, part.name))

@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
         data={
             "catalogue": catalogue.source,
             "surfaces": [
-                {"surface": name, "tools": [*tools], **catalogue.sizes.get(name, {})}
+                {"surface": name, **catalogue.sizes.get(name, {}), "tools": [*tools]}
                 for name, tools in catalogue.surfaces.items()
             ],
         },

@@ -26,7 +26,7 @@ _SCP_ADDRESS = re.compile(r"(?:[\w.-]+@)?([\w.-]+\.[\w-]+):(?!/)(.+)")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Origin:
+class InstallSource:
     """What the installed copy came from: a folder, another address, or an index if both are None.
 
     Attributes:
@@ -60,37 +60,37 @@ class Portable:
     prepare: str | None = None
 
 
-def origin() -> Origin:
+def origin() -> InstallSource:
     """Return the origin of the installed copy."""
     try:
         found = metadata.distribution(NAME)
     except metadata.PackageNotFoundError:  # imported from a folder that is not installed
-        return Origin()
+        return InstallSource()
     text = found.read_text("direct_url.json")
-    return parse_origin(json.loads(text)) if text else Origin()
+    return parse_origin(json.loads(text)) if text else InstallSource()
 
 
-def parse_origin(direct_url: Mapping[str, Any]) -> Origin:
+def parse_origin(direct_url: Mapping[str, Any]) -> InstallSource:
     """Return the origin that a `direct_url.json` names."""
     url = str(direct_url["url"])
     if "dir_info" in direct_url:
         folder = Path(url2pathname(urlsplit(url).path))
-        return Origin(folder=folder, is_editable=bool(direct_url["dir_info"].get("editable")))
+        return InstallSource(folder=folder, is_editable=bool(direct_url["dir_info"].get("editable")))
     where = _without_password(url)
     if vcs := direct_url.get("vcs_info"):
         where = f"{vcs['vcs']}+{where}@{vcs['commit_id']}"
     subdirectory = direct_url.get("subdirectory")
-    return Origin(url=f"{where}#subdirectory={subdirectory}" if subdirectory else where)
+    return InstallSource(url=f"{where}#subdirectory={subdirectory}" if subdirectory else where)
 
 
-def install_command(extra: str = "", source: Origin | None = None) -> str:
+def install_command(extra: str = "", source: InstallSource | None = None) -> str:
     """Return the command that installs an extra of this copy."""
     source = source or origin()
     editable = "-e " if source.is_editable else ""
     return f"pip install {editable}{quoted(source.requirement(extra))}"
 
 
-def portable(extra: str = "", source: Origin | None = None) -> Portable:
+def portable(extra: str = "", source: InstallSource | None = None) -> Portable:
     """Return how a machine that has only the project's repository, as CI has, installs this copy.
 
     A folder is replaced by its Git remote if that has the commit, else by a wheel in the project.
@@ -100,7 +100,7 @@ def portable(extra: str = "", source: Origin | None = None) -> Portable:
     if not is_on_this_machine:
         return Portable(requirement=source.requirement(extra))
     if source.folder and (remote := _pushed(source.folder)):
-        return Portable(requirement=Origin(url=remote).requirement(extra))
+        return Portable(requirement=InstallSource(url=remote).requirement(extra))
     version = metadata.version(NAME)
     wheel = f"{WHEELS}/{NAME.replace('-', '_')}-{version}-py3-none-any.whl"
     return Portable(

@@ -1,4 +1,4 @@
-"""What a session says of money: a budget that cannot be kept, and what was spent in the end."""
+"""Checks a budget before the session, and reports costs after it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def check_budget(settings: Settings, providers: Mapping[str, Provider]) -> None:
-    """Refuse a budget that could not be kept: what a target costs must be known before it is asked.
+    """Reject a budget that cannot be enforced: a target's price must be known before its first call.
 
     Raises:
-        pytest.UsageError: names the targets without a price, and what to do.
+        pytest.UsageError: a target has no price; the message names it and has a hint.
     """
     budget_usd = settings.budget_usd
     if budget_usd is None:
@@ -51,7 +51,7 @@ def how_to_price(labels: Sequence[str]) -> str:
 
 
 def notes_on_cost(prices: Prices, summary: Summary, *, is_resumed: bool) -> Iterator[tuple[str, str]]:
-    """Yield, as a label and a text, what the user may want to know of the run's cost."""
+    """Yield notes on the run's cost, each a label and a text."""
     unpriced = [
         group.target.label
         for group in summary.groups

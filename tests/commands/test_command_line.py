@@ -71,7 +71,7 @@ def test_help_teaches_with_an_example(
 
     shown = capsys.readouterr().out
     assert ended.value.code == 0
-    assert f"python -m pytest_openclaw {name} " in shown.partition("Example:")[2]
+    assert f"pytest-openclaw {name}" in shown.partition("Example:")[2]
     assert "--json" in shown
     assert max(map(len, shown.splitlines())) <= 80
 
@@ -80,9 +80,7 @@ def test_help_teaches_with_an_example(
 def test_an_example_can_be_parsed(name: str) -> None:
     """Every example in the help uses valid arguments."""
     text = load_command(name).__doc__ or ""
-    examples = [
-        shlex.split(line)[3:] for line in text.splitlines() if line.startswith("  python -m pytest_openclaw")
-    ]
+    examples = [shlex.split(line)[1:] for line in text.splitlines() if line.startswith("  pytest-openclaw")]
 
     parsed = [commands._parsers()[0].parse_args(words) for words in examples]
 
@@ -183,7 +181,7 @@ def test_a_damaged_run_gives_no_traceback() -> None:
     done = _process("merge", __file__, "--into", "x")
 
     assert (done.returncode, done.stdout) == (4, "")
-    assert done.stderr.startswith("python -m pytest_openclaw merge: ")
+    assert done.stderr.startswith("pytest-openclaw merge: ")
     assert done.stderr.count("\n") == 1
 
 
@@ -395,7 +393,7 @@ def test_every_surface_can_be_offered(capsys: pytest.CaptureFixture[str]) -> Non
     ],
 )
 def test_a_shell_completes_the_command_line(line: str, found: set[str], tmp_path: Path) -> None:
-    """argcomplete's protocol: the shell sends the line in variables and reads the words from a file."""
+    """Argcomplete's protocol: the shell sends the line in variables and reads the words from a file."""
     words = tmp_path / "words"
     completing = {
         "_ARGCOMPLETE": "1",

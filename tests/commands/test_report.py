@@ -34,7 +34,7 @@ def test_without_its_extra_it_says_how_to_get_it(
     assert main(["report", "one"]) == 4
 
     assert capsys.readouterr().err == (
-        f"python -m pytest_openclaw report: the page's charts need {missing}, which is not installed: "
+        f"pytest-openclaw report: the page's charts need {missing}, which is not installed: "
         f"{install_command('report')}\n"
     )
     assert files_of(run) == before

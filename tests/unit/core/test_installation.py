@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.core.installation import (
-    Origin,
+    InstallSource,
     Portable,
     install_command,
     origin,
@@ -61,8 +61,8 @@ def test_an_extra_is_installed_from_where_the_copy_came(direct_url: dict[str, An
 
 def test_a_copy_from_an_index_has_no_direct_url() -> None:
     """It is installed by its name."""
-    assert install_command("cost", Origin()) == 'pip install "pytest-openclaw[cost]"'
-    assert install_command(source=Origin()) == 'pip install "pytest-openclaw"'
+    assert install_command("cost", InstallSource()) == 'pip install "pytest-openclaw[cost]"'
+    assert install_command(source=InstallSource()) == 'pip install "pytest-openclaw"'
 
 
 def test_the_installed_copy_has_an_origin() -> None:
@@ -98,7 +98,7 @@ def test_ci_installs_a_clone_from_its_remote(clone: Path, remote: str, address: 
     _git(clone, "remote", "set-url", "origin", remote)
     commit = _git(clone, "rev-parse", "HEAD")
 
-    assert portable("local", Origin(folder=clone)) == Portable(
+    assert portable("local", InstallSource(folder=clone)) == Portable(
         requirement=f"pytest-openclaw[local] @ git+{address}@{commit}"
     )
 
@@ -115,7 +115,7 @@ def test_ci_installs_a_wheel_if_no_remote_has_the_commit(clone: Path, words: lis
     """The wheel is built into the project by the command that is returned."""
     _git(clone, *words)
 
-    found = portable("local", Origin(folder=clone))
+    found = portable("local", InstallSource(folder=clone))
 
     assert found.requirement.startswith("wheels/pytest_openclaw-")
     assert found.requirement.endswith("-py3-none-any.whl[local]")
@@ -124,10 +124,10 @@ def test_ci_installs_a_wheel_if_no_remote_has_the_commit(clone: Path, words: lis
 
 def test_what_every_machine_can_reach_stays() -> None:
     """An index and another host need no preparation; a wheel on this machine does."""
-    assert portable("local", Origin()) == Portable(requirement="pytest-openclaw[local]")
-    far = Origin(url="https://h.example/p.whl")
+    assert portable("local", InstallSource()) == Portable(requirement="pytest-openclaw[local]")
+    far = InstallSource(url="https://h.example/p.whl")
     assert portable(source=far) == Portable(requirement="pytest-openclaw @ https://h.example/p.whl")
-    near = Origin(url="file:///tmp/p.whl")
+    near = InstallSource(url="file:///tmp/p.whl")
     assert portable(source=near).prepare == (
         'pip wheel --no-deps --wheel-dir wheels "pytest-openclaw @ file:///tmp/p.whl"'
     )
