@@ -282,6 +282,8 @@ def _broken(record: Record, prompt: Prompt, error: BaseException) -> Record:
         "tool_call_count": 0,
         "tool_use_success": False,
         "tool_outcome": None,
+        "harm": None,
+        "harm_tools": (),
     }
     return replace(record, **valid_value(unjudged))
 
