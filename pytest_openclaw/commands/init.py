@@ -1,11 +1,11 @@
-"""Begin: a suite, settings and a workflow for a project of your own.
+"""Start a project of your own: a suite, settings and a workflow.
 
-Written are benchmarks/prompts_mine.toml (four prompts to change),
-.github/workflows/openclaw.yml, and which models are asked: behind what stands
-in pyproject.toml, or without one into a new pytest.ini. Where pytest is
-configured already, what to add is printed instead. Nothing is overwritten.
+Writes benchmarks/prompts_mine.toml (four prompts to change),
+.github/workflows/openclaw.yml, and the models: at the end of pyproject.toml, or
+without one in a new pytest.ini. If pytest is configured already, the lines to
+add are printed instead. Nothing is overwritten.
 
-Then `pytest benchmarks/` asks the embedded model, or what --models names.
+Then `pytest benchmarks/` runs the embedded model, or those of --models.
 
 Example:
   python -m pytest_openclaw init
@@ -32,7 +32,7 @@ WORKFLOW = Path(".github/workflows/openclaw.yml")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `init` is told."""
+    """Add the arguments of `init`."""
     parser.add_argument(
         "folder", nargs="?", type=Path, default=Path(), metavar="DIR", help="the project (the current folder)"
     )
@@ -40,12 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--models",
         default=EMBEDDED_TARGET,
         metavar="SPEC",
-        help=f"what is asked, as for --openclaw-models, commas between ({EMBEDDED_TARGET})",
+        help=f"the models, as for --openclaw-models, separated by commas ({EMBEDDED_TARGET})",
     )
 
 
 def run(arguments: argparse.Namespace) -> CommandResult:
-    """Write what is not there yet."""
+    """Write the files that do not exist yet."""
     from pytest_openclaw.commands.configured import settle
 
     folder, models = arguments.folder, [part.strip() for part in arguments.models.split(",") if part.strip()]
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     commands = ("pytest benchmarks/", "python -m pytest_openclaw show last")
     following = [*_engine(models), *(_in(folder, command) for command in commands)]
     return CommandResult(
-        lines=[*_told(wrote, kept, settled), "", *_labelled("next", following)],
+        lines=[*_summary_lines(wrote, kept, settled), "", *_labelled("next", following)],
         data={
             "folder": str(folder),
             "wrote": wrote,
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _written(path: Path, name: str) -> bool:
-    """Write a starter file, unless there is one; a link that leads nowhere is one too."""
+    """Write a starter file unless it exists; a broken link exists, too."""
     from importlib import resources
 
     text = resources.files("pytest_openclaw.commands").joinpath("starter", name).read_text("utf-8")
@@ -89,7 +89,7 @@ def _written(path: Path, name: str) -> bool:
     return True
 
 
-def _told(wrote: list[str], kept: list[str], settled: Settled) -> Iterator[str]:
+def _summary_lines(wrote: list[str], kept: list[str], settled: Settled) -> Iterator[str]:
     yield from _labelled("wrote", wrote)
     there = [f"{path}, which exists already" for path in kept]
     there += [f"openclaw_models in {settled.file}"] if settled.is_there else []
