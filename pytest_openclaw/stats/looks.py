@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 STEPS = 64
 """Of Simpson's rule; they make a limit at most 0.0003 too high."""
-BISECTIONS = 20
+BISECTIONS = 14
 PROMISING = 1.5
 """Standard errors by which the rate of the last look may still differ, as far as futility is concerned."""
 _NORMAL = NormalDist()

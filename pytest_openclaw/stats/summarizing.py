@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.stats.best import best_of
 from pytest_openclaw.stats.findings import known_failures, missed_by_all, slowest
 from pytest_openclaw.stats.gates import check_gates, overall, unmatched
 from pytest_openclaw.stats.groups import Snapshots, group_records, summarize_group
@@ -70,6 +71,7 @@ def summarize_run(
         missed=missed_by_all(records),
         known_failures=known_failures(records),
         slowest=slowest(records),
+        best=best_of(groups, groups_of),
         n_unrecorded_calls=max(0, min(n_unrecorded_calls, n_cells - len(records))),
         comparison=comparison,
     )

@@ -81,6 +81,13 @@ class ToolUse(Rate):
         return joint_z(self.n_targets, self.looks)
 
     @property
+    def joint_over(self) -> str:
+        """`3 targets and 2 looks`, for all of which together tiers are conclusive; empty for one of each."""
+        over = [f"{self.n_targets} targets"] if self.n_targets > 1 else []
+        over += [f"{len(self.looks)} looks"] if len(self.looks) > 1 else []
+        return " and ".join(over)
+
+    @property
     def n_needless(self) -> int:
         """Cells that forbid tools and had a call."""
         return self.needless.n_success
@@ -125,12 +132,20 @@ def text_tool_use_of(
     return _judged("text", cells, n_targets, looks) if cells else None
 
 
+def calls_of(records: Iterable[Record], use: ToolUse) -> list[Record]:
+    """Return the answered cells that want a call, of the evidence that a target's tier is taken from."""
+    if use.evidence is None:
+        return []
+    answered = (record for record in records if record.availability_status == "ok")
+    return _calling(_tool_cells(answered, use.evidence))
+
+
 def is_futile(answered: Sequence[Record], use: ToolUse) -> bool:
     """Whether the last repeat will hardly make the tier conclusive, see `looks.may_settle`.
 
     Never where needless calls decide the tier: two rates would have to stay as they are.
     """
-    calling = [] if use.evidence is None else _calling(_tool_cells(answered, use.evidence))
+    calling = calls_of(answered, use)
     if not calling or use.capped_by or not use.looks:
         return False
     return not may_settle(clusters_of(calling, did_right), use.looks[-1], use.z)

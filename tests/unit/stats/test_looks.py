@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -147,3 +149,15 @@ def test_repeats_are_given_up_where_they_would_settle_nothing(
 ) -> None:
     """Neither at the rate found nor 1.5 standard errors beside it."""
     assert may_settle(clusters, 10, Z) is promising
+
+
+def test_the_page_has_these_limits() -> None:
+    """The table of docs/statistics.md, for 1, 3 and 8 targets."""
+    page = (Path(__file__).parents[3] / "docs/statistics.md").read_text("utf-8")
+    table = page.partition("| looks after repeats |")[2].partition("\n\n")[0].splitlines()[2:]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
+
+    assert len(rows) == 6
+    for schedule, _, *limits in rows:
+        looks = [int(look) for look in schedule.split(",")] if schedule != "one" else []
+        assert limits == [f"{joint_z(n_targets, looks):.3f}" for n_targets in (1, 3, 8)]
