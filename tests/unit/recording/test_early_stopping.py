@@ -1,4 +1,4 @@
-"""When a target's repeats end."""
+"""The end of a target's repeats."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _row(number: int, repeat: int, *, used: bool, target: Target = A, **changes:
 
 
 def _repeat(repeat: int, *, n_used: int = 0, first: int = 0) -> list[Record]:
-    """A repeat of ten tool prompts, of which some use a tool: other ones in each repeat, if told so."""
+    """A repeat of ten tool prompts, of which `n_used` use a tool, starting with the `first`."""
     return [_row(n, repeat, used=first <= n < first + n_used) for n in range(N)]
 
 
@@ -37,8 +37,8 @@ def _decisions(early_stopping: EarlyStopping, rows: Iterable[Record]) -> list[tu
     return [(made.repeat, made.ends) for row in rows for made in early_stopping.take(row)]
 
 
-def test_a_settled_tier_ends_the_repeats() -> None:
-    """With the last row of the repeat that settles it, not before."""
+def test_a_conclusive_tier_ends_the_repeats() -> None:
+    """It is decided with the last row of the conclusive repeat, not before."""
     early_stopping = EarlyStopping({(A, n): N for n in (1, 2, 3)}, (1, 2, 3))
     rows = _repeat(1)
 
@@ -48,7 +48,7 @@ def test_a_settled_tier_ends_the_repeats() -> None:
     assert early_stopping.ended == {A: 1}
 
 
-def test_what_is_not_settled_goes_on() -> None:
+def test_an_inconclusive_target_continues() -> None:
     """Rows of all repeats so far count together."""
     early_stopping = EarlyStopping({(A, n): N for n in (1, 2, 3)}, (1, 2, 3))
 
@@ -126,7 +126,7 @@ def test_needless_calls_are_never_futile() -> None:
 
 @given(order=st.permutations(range(3 * N)))
 def test_speed_decides_nothing(order: list[int]) -> None:
-    """In whatever order the rows of all repeats come, the decisions are the same, one after the other."""
+    """In whatever order the rows arrive, the decisions are the same, one after the other."""
     early_stopping = EarlyStopping({(A, n): N for n in (1, 2, 3, 4)}, (1, 2, 4))
     rows = [*_repeat(1, n_used=2), *_repeat(2, n_used=2, first=2), *_repeat(3, n_used=N)]
 
@@ -137,7 +137,7 @@ def test_speed_decides_nothing(order: list[int]) -> None:
 
 
 def test_cells_that_were_left_out_are_not_awaited() -> None:
-    """What a mark skips has no row, and the repeat ends without it."""
+    """A cell that a mark skips has no row, and the repeat ends without it."""
     early_stopping = EarlyStopping({(A, 1): N + 1, (A, 2): N}, (1, 2))
 
     assert _decisions(early_stopping, _repeat(1, n_used=6)) == []
@@ -145,14 +145,14 @@ def test_cells_that_were_left_out_are_not_awaited() -> None:
 
 
 def test_a_cell_with_two_rows_counts_once() -> None:
-    """Under a plugin that runs failed tests again."""
+    """This happens under a plugin that runs failed tests again."""
     early_stopping = EarlyStopping({(A, 1): N, (A, 2): N}, (1, 2))
     rows = _repeat(1, n_used=6)
 
     assert _decisions(early_stopping, [*rows[:-1], rows[0]]) == []
 
 
-def test_repeats_that_were_not_selected_hold_nothing_up() -> None:
+def test_repeats_that_were_not_selected_block_nothing() -> None:
     """With node ids a session may have the third repeat alone."""
     early_stopping = EarlyStopping({(A, 3): 2}, (1, 3))
 
@@ -166,8 +166,8 @@ def test_repeats_that_were_not_selected_hold_nothing_up() -> None:
         pytest.param(1, None, id="something"),
     ],
 )
-def test_who_answers_nothing_is_not_asked_again(n_answered: int, ends: str | None) -> None:
-    """A target that is not there would not be there the next time."""
+def test_a_target_without_a_reply_is_not_asked_again(n_answered: int, ends: str | None) -> None:
+    """A target that is unavailable would be unavailable the next time."""
     early_stopping = EarlyStopping({(A, 1): 4, (A, 2): 4}, (1, 2))
     rows = [_row(n, 1, used=True) if n < n_answered else fault(A, prompt_id=f"T{n}") for n in range(4)]
 
@@ -175,15 +175,15 @@ def test_who_answers_nothing_is_not_asked_again(n_answered: int, ends: str | Non
 
 
 def test_each_target_is_decided_on_for_itself() -> None:
-    """The rows of one say nothing of the other, nor does a target that is not repeated."""
+    """The rows of one target do not affect another, nor does a target that is not repeated."""
     early_stopping = EarlyStopping({(A, 1): 1, (A, 2): 1}, (1, 2))
 
     assert _decisions(early_stopping, [_row(1, 1, used=True, target=B)]) == []
     assert _decisions(early_stopping, [_row(1, 1, used=True)]) == [(1, None)]
 
 
-def test_what_is_asked_anyway_is_awaited_and_decided_on_by_nobody() -> None:
-    """Its rows belong to their repeats; where nothing else would be left out there is nothing to decide."""
+def test_fixed_repeats_are_awaited_and_not_decided_on() -> None:
+    """Their rows belong to their repeats; if nothing else would be left out there is nothing to decide."""
     early_stopping = EarlyStopping(
         {(A, 1): N + 1, (A, 2): N + 1, (A, 3): 1}, (1, 2), {(A, n): 1 for n in (1, 2, 3)}
     )
