@@ -290,13 +290,13 @@ def test_the_summary_follows_the_plan(directory: RunDirectory) -> None:
 
 
 def _repeated(directory: RunDirectory, *, until: bool = True) -> RunSession:
-    by_repeat = {(target, repeat): 6 for target in (A, B) for repeat in (1, 2, 3)}
-    plan = Plan(n_selected={A: 18, B: 18}, prompts=(), providers={}, by_repeat=by_repeat)
+    by_repeat = {(target, repeat): 8 for target in (A, B) for repeat in (1, 2, 3)}
+    plan = Plan(n_selected={A: 24, B: 24}, prompts=(), providers={}, by_repeat=by_repeat)
     return RunSession(directory, Settings(repeat=3, until_conclusive=until), plan)
 
 
 def _missed_tools(target: Target, repeat: int) -> list[Record]:
-    return [record(target, prompt_id=f"T{n}", repeat=repeat, tool_outcome="no_call") for n in range(6)]
+    return [record(target, prompt_id=f"T{n}", repeat=repeat, tool_outcome="no_call") for n in range(8)]
 
 
 def test_a_conclusive_target_lacks_nothing(directory: RunDirectory) -> None:
@@ -317,15 +317,15 @@ def test_a_conclusive_target_lacks_nothing(directory: RunDirectory) -> None:
     session.add(_payload(record(A, prompt_id="T5", repeat=3, tool_outcome="no_call")))
 
     summary = session.finish()
-    assert (summary.n_cells, summary.n_rows, summary.state) == (7 + 18, 7, "interrupted")
+    assert (summary.n_cells, summary.n_rows, summary.state) == (9 + 24, 9, "interrupted")
 
 
 def test_a_conclusive_target_still_needs_its_fixed_repeats(directory: RunDirectory) -> None:
     """Prompts with their own number are cells of the run, except those that a mark skips."""
     prompts = ({"suite": "s", "id": "F1", "repeat": 4},)
     fixed = {(A, repeat): 1 for repeat in (1, 2, 3, 4)}
-    by_repeat = {(A, 1): 7, (A, 2): 7, (A, 3): 7, (A, 4): 1}
-    plan = Plan(n_selected={A: 22}, prompts=prompts, providers={}, by_repeat=by_repeat, fixed=fixed)
+    by_repeat = {(A, 1): 9, (A, 2): 9, (A, 3): 9, (A, 4): 1}
+    plan = Plan(n_selected={A: 28}, prompts=prompts, providers={}, by_repeat=by_repeat, fixed=fixed)
     session = RunSession(directory, Settings(repeat=3, until_conclusive=True), plan)
     for row in [*_missed_tools(A, 1), record(A, prompt_id="F1", repeat=1)]:
         session.add(_payload(row))
@@ -335,8 +335,8 @@ def test_a_conclusive_target_still_needs_its_fixed_repeats(directory: RunDirecto
     session.leave_out(_left_out(2))
 
     summary = session.finish()
-    assert (summary.n_cells, summary.n_rows, summary.state) == (9, 8, "interrupted")
-    assert [plan.n_up_to(A, n) for n in (1, 2, 3)] == [10, 16, 22]
+    assert (summary.n_cells, summary.n_rows, summary.state) == (11, 10, "interrupted")
+    assert [plan.n_up_to(A, n) for n in (1, 2, 3)] == [12, 20, 28]
 
 
 def test_so_many_repeats_are_so_many(directory: RunDirectory) -> None:
@@ -346,7 +346,7 @@ def test_so_many_repeats_are_so_many(directory: RunDirectory) -> None:
         session.add(_payload(row))
 
     assert not session.decisions
-    assert session.finish().n_cells == 36
+    assert session.finish().n_cells == 48
 
 
 def test_a_resumed_run_decides_from_its_rows(tmp_path: Path) -> None:

@@ -404,6 +404,12 @@ FOUR_CELLS = [{"provider": "p", "model": "a", "thinking_level": None, "n_cells":
             id="several-then-until",
         ),
         pytest.param(
+            {"repeat": 1, "until_conclusive": True, "looks": [1]},
+            Settings(repeat=3, until_conclusive=True),
+            "config.json: looks was 1, and is 1, 3",
+            id="other-looks",
+        ),
+        pytest.param(
             {"repeat": 2},
             Settings(repeat=3),
             "p/a: 2 cells were selected when the run began, 4 now",
