@@ -59,8 +59,8 @@ def commands() -> Iterator[str]:
     """Every command's own help."""
     yield "# Commands"
     yield ""
-    yield "`pytest-openclaw` and `python -m pytest_openclaw` are the same command. It works on runs that are"
-    yield "there already and calls no model. Every command takes `--json` and prints one JSON object then."
+    yield "`pytest-openclaw COMMAND` works on runs that are there already and calls no model. Every command"
+    yield "takes `--json` and prints one JSON object then."
     for name in COMMANDS:
         module = load_command(name)
         yield from ("", f"## {name}", "", "```text", inspect.getdoc(module) or "", "```")
@@ -110,7 +110,8 @@ def same_run() -> Iterator[str]:
     yield "merged runs, and between compared runs."
     yield ""
     yield "- `resume`: *equal* refuses another value, *kept* takes the run's unless the command line has one,"
-    yield "  *grows* refuses a smaller one, *free* takes the session's."
+    yield "  *grows* refuses a smaller one, *once* another one if the run has one, *free* takes the"
+    yield "  session's."
     yield "- `merge`: *equal* refuses different values, *noted* reports them; the merged run then has null."
     yield "- `compare`: a word of `--across` sets such cells aside without it, *noted* reports differences."
     yield ""

@@ -151,7 +151,9 @@ def test_a_command_that_is_not_run_is_well_formed(
 INIS = {
     f"{_name(page)}:{n}": dedent(text)
     for page in PAGES
-    for n, text in enumerate(re.findall(r"```ini[^\n]*\n(.*?) *```", page.read_text("utf-8"), re.DOTALL))
+    for n, text in enumerate(
+        re.findall(r"```(?:ini|toml(?=\n\[tool))[^\n]*\n(.*?) *```", page.read_text("utf-8"), re.DOTALL)
+    )
 }
 
 
@@ -160,7 +162,8 @@ def accepted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, s
     """The result of collecting with the ini files of the pages."""
     terminals = [Terminal(tmp_path_factory.mktemp("ini")) for _ in INIS]
     for terminal, ini in zip(terminals, INIS.values(), strict=True):
-        terminal.write(File(path="pytest.ini", text=ini))
+        name = "pyproject.toml" if ini.startswith("[tool.") else "pytest.ini"
+        terminal.write(File(path=name, text=ini))
         terminal.write(File(path="conftest.py", text=CONFTEST))
         terminal.write(File(path="benchmarks/prompts_a.toml", text=SUITE))
     words = ["benchmarks", "--openclaw-models=parrot/any", "--strict-config"]

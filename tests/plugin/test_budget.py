@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.core.installation import install_command
+
 pytestmark = pytest.mark.newest
 
 NOOP = {"type": "noop"}
@@ -201,9 +203,7 @@ def test_without_the_list_it_is_said_how_to_get_it(
     session = plain_project.run("--openclaw-budget-usd=3", models="openai_responses/gpt-5.3-codex")
 
     assert session.status == 4
-    assert 'Install the list of prices (pip install "pytest-openclaw[cost]")' in " ".join(
-        session.text.split()
-    )
+    assert f"Install the list of prices ({install_command('cost')})" in " ".join(session.text.split())
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "much", "nan", "inf"])

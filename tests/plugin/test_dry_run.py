@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.core.installation import install_command
+
 NOOP = {"type": "noop"}
 
 # Every call, also for the list of models, is recorded; replies use tokens.
@@ -152,6 +154,31 @@ def test_selection(project: Any, args: list[str], n: int) -> None:
     session = project.run("--openclaw-dry-run", *args, models="clerk/a")
 
     assert table(session)["clerk/a"][0] == f"{n}"
+
+
+@pytest.mark.parametrize(
+    ("has_list", "model", "said"),
+    [
+        pytest.param(False, "gpt-5.3-codex", "the extra `cost` has the list prices of", id="no-extra"),
+        pytest.param(True, "not-listed", "openclaw_prices = openai_responses/not-listed = INPUT OUTPUT", id="not-in-the-list"),
+    ],
+)  # fmt: skip
+def test_an_unknown_cost_says_how_to_know_it(
+    plain_project: Any, monkeypatch: pytest.MonkeyPatch, has_list: bool, model: str, said: str
+) -> None:
+    """Beside a `?` there is the command for the extra, or the ini line for a price."""
+    from pytest_openclaw.providers import prices
+
+    monkeypatch.setenv("OPENAI_API_KEY", "dummy-key-0123456789")
+    if not has_list:
+        monkeypatch.setattr(prices, "_price_list", lambda: None)
+    plain_project.suite({"P1": ("say one", NOOP)})
+
+    session = plain_project.run("--openclaw-dry-run", models=f"openai_responses/{model}")
+
+    assert session.status == 0
+    assert said in " ".join(session.text.split())
+    assert (install_command("cost") in session.text) is not has_list
 
 
 def test_a_wildcard_is_one_line(project: Any) -> None:

@@ -266,7 +266,7 @@ def test_a_project_that_cannot_be_loaded_is_refused(plain_project: Any, conftest
 
     assert (done.returncode, done.stdout) == (4, "")
     assert message in done.stderr
-    assert done.stderr.startswith("python -m pytest_openclaw rescore: pytest cannot load the project in ")
+    assert done.stderr.startswith("pytest-openclaw rescore: pytest cannot load the project in ")
     assert not (plain_project.folder / "runs/one-rescored").exists()
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.options import OPTIONS
+
 NOOP = {"type": "noop"}
 
 WRONG = [
@@ -263,3 +265,40 @@ def test_the_help_lists_every_option(plain_project: Any) -> None:
                  "runs-dir", "run-id", "verdict", "fail-unavailable", "min-pass-rate", "min-tool-rate", "require-tier"):  # fmt: skip
         assert f"--openclaw-{name}" in text
         assert "openclaw_" + name.replace("-", "_") in text
+
+
+FORMS = {
+    "pytest.ini": (
+        "[pytest]\n",
+        {
+            "list": " =\n    a/b\n    c/d\n",
+            "flag": " = true\n",
+            "text": " = 0.5\n",
+        },
+    ),
+    "pyproject.toml": (
+        "[tool.pytest.ini_options]\n",
+        {
+            "list": ' = ["a/b", "c/d"]\n',
+            "flag": " = true\n",
+            "text": ' = "0.5"\n',
+        },
+    ),
+}
+
+
+@pytest.mark.newest
+@pytest.mark.parametrize("file", FORMS)
+def test_every_ini_key_works_in_both_files(pytester: pytest.Pytester, file: str) -> None:
+    """A key in `pyproject.toml` has the value and the type that it has in `pytest.ini`."""
+    head, forms = FORMS[file]
+    keys = "".join(f"{option.ini}{forms[option.kind]}" for option in OPTIONS)
+    (pytester.path / file).write_text(head + keys)
+
+    config = pytester.parseconfig("--strict-config")
+
+    assert config.inipath == pytester.path / file
+    expected = {"list": ["a/b", "c/d"], "flag": True, "text": "0.5"}
+    assert {option.ini: config.getini(option.ini) for option in OPTIONS} == {
+        option.ini: expected[option.kind] for option in OPTIONS
+    }

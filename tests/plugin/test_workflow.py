@@ -449,7 +449,7 @@ def test_every_shard_is_merged() -> None:
 def test_the_page_shows_commands_and_options_that_exist() -> None:
     """The commands in `docs/how-to/ci.md` can be typed, and its excerpt of a matrix is YAML."""
     page = (ROOT / "docs/how-to/ci.md").read_text("utf-8")
-    shown = re.findall(r"^\$ python -m pytest_openclaw (.*)", page, re.MULTILINE)
+    shown = re.findall(r"^\$ pytest-openclaw (.*)", page, re.MULTILINE)
 
     assert [_parsers()[0].parse_args(shlex.split(words)).command for words in shown] == [
         "init",
