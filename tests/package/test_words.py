@@ -34,7 +34,6 @@ NOT_YET: tuple[str, ...] = (
     "pytest_openclaw/asking",
     "pytest_openclaw/commands/route.py",
     "pytest_openclaw/distributed",
-    "pytest_openclaw/providers",
     "pytest_openclaw/session/composition.py",
     "tests/browser",
     "tests/ci_systems.py",
