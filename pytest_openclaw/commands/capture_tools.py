@@ -18,9 +18,9 @@ Exit status: 0 done, 2 wrong usage, 4 an error; with --check 1 if a surface has
 changed, whether or not the file was saved.
 
 Example:
-  python -m pytest_openclaw capture-tools
-  python -m pytest_openclaw capture-tools --config ~/.openclaw/openclaw.json
-  python -m pytest_openclaw capture-tools --against old.json --check --out -
+  pytest-openclaw capture-tools
+  pytest-openclaw capture-tools --config ~/.openclaw/openclaw.json
+  pytest-openclaw capture-tools --against old.json --check --out -
 """
 
 from __future__ import annotations

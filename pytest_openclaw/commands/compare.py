@@ -11,9 +11,9 @@ Targets are those of both runs. If they have none in common and each has one,
 these two are compared; --target selects others.
 
 Example:
-  python -m pytest_openclaw compare 20260213_235930 last
-  python -m pytest_openclaw compare before after --across serving,validator
-  python -m pytest_openclaw compare a b --target ollama_native/x=ollama_native/y
+  pytest-openclaw compare 20260213_235930 last
+  pytest-openclaw compare before after --across serving,validator
+  pytest-openclaw compare a b --target ollama_native/x=ollama_native/y
 """
 
 from __future__ import annotations

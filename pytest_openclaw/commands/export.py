@@ -9,8 +9,8 @@ or a ' is prefixed with '. Remove one leading ' to restore the text, or use
 --exact if a program reads the file. Numbers are never changed.
 
 Example:
-  python -m pytest_openclaw export last --into rows.csv
-  python -m pytest_openclaw export last --failed --target "*qwen*"
+  pytest-openclaw export last --into rows.csv
+  pytest-openclaw export last --failed --target "*qwen*"
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ Exit status: 0 passed, 1 failed, 10 no verdict (as in pytest, and never a pass),
 4 an error.
 
 Example:
-  python -m pytest_openclaw gate last --min-pass-rate 0.9 --require-tier 1
-  python -m pytest_openclaw gate last --baseline main --fail-on regression
-  python -m pytest_openclaw gate whole --gates "*qwen*: max-p95-ms=5000"
+  pytest-openclaw gate last --min-pass-rate 0.9 --require-tier 1
+  pytest-openclaw gate last --baseline main --fail-on regression
+  pytest-openclaw gate whole --gates "*qwen*: max-p95-ms=5000"
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ Figures are from summary.json if it has the current format, otherwise computed
 from the rows; --suite always computes them.
 
 Example:
-  python -m pytest_openclaw history
-  python -m pytest_openclaw history ci-runs --target "ollama*" --suite "*core*"
+  pytest-openclaw history
+  pytest-openclaw history ci-runs --target "ollama*" --suite "*core*"
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ plugin) are written too, if the project can be loaded.
 Example:
   pytest benchmarks/ -k "P1 or P2" --openclaw-run-id=shard-1
   pytest benchmarks/ -k "not (P1 or P2)" --openclaw-run-id=shard-2
-  python -m pytest_openclaw merge shard-1 shard-2 --into whole
+  pytest-openclaw merge shard-1 shard-2 --into whole
 """
 
 from __future__ import annotations

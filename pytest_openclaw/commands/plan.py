@@ -10,9 +10,9 @@ A run with repeats knows its flips (--from): how often two repeats of a prompt
 differ, counted over all pairs. The default, 0.2, is common.
 
 Example:
-  python -m pytest_openclaw plan --detect 0.1
-  python -m pytest_openclaw plan --detect 0.05 --power 0.9 --from last
-  python -m pytest_openclaw plan --prompts 36 --repeats 5 --targets 3
+  pytest-openclaw plan --detect 0.1
+  pytest-openclaw plan --detect 0.05 --power 0.9 --from last
+  pytest-openclaw plan --prompts 36 --repeats 5 --targets 3
 """
 
 from __future__ import annotations

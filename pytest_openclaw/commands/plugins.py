@@ -12,10 +12,13 @@ import pytest
 from pytest_openclaw.core.errors import OpenClawError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from pytest_openclaw.providers import Builtin
     from pytest_openclaw.recording.plugins import Plugins
+    from pytest_openclaw.types.protocols import Provider
+    from pytest_openclaw.types.settings import Endpoint
     from pytest_openclaw.validators.registry import Registry
 
 
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 class Project:
     """Validators, reports and row hooks of a project and its plugins, with the built-in ones."""
 
+    providers: Mapping[str, type[Provider] | Builtin]
+    endpoints: Sequence[Endpoint]
     validators: Registry
     plugins: Plugins
 
@@ -38,6 +43,25 @@ def plugins_of(root: Path) -> tuple[Plugins, list[str]]:
         return load_project(root.resolve(strict=True), ()).plugins, []
     except OpenClawError as error:
         return Plugins(), [f"reports of your own are not written: {error}"]
+
+
+def project_or_builtin(root: Path) -> tuple[Project, list[str]]:
+    """Return what a project has, and a warning if it cannot be loaded: then it is the built-ins alone."""
+    from pytest_openclaw.providers import BUILTIN as PROVIDERS
+    from pytest_openclaw.recording.plugins import Plugins
+    from pytest_openclaw.validators import BUILTIN as VALIDATORS
+    from pytest_openclaw.validators.registry import build_registry
+
+    try:
+        return load_project(root.resolve(strict=True), ()), []
+    except OpenClawError as error:
+        builtin = Project(
+            providers={provider.name: provider for provider in PROVIDERS},
+            endpoints=(),
+            validators=build_registry(("openclaw", validator) for validator in VALIDATORS),
+            plugins=Plugins(),
+        )
+        return builtin, [f"only the built-in ones are listed: {error}"]
 
 
 def load_project(root: Path, suites: Sequence[Path]) -> Project:
@@ -84,12 +108,21 @@ class _StopWhenLoaded:
     def pytest_cmdline_main(self, config: pytest.Config) -> int:
         """Ask the hooks, and end pytest."""
         from pytest_openclaw.recording.plugins import Plugins
-        from pytest_openclaw.session.registries import reports_of, row_hooks_of, validator_registry
+        from pytest_openclaw.session.load_settings import load_endpoints
+        from pytest_openclaw.session.registries import (
+            provider_classes,
+            reports_of,
+            row_hooks_of,
+            validator_registry,
+        )
 
         try:
             if not config.pluginmanager.hasplugin("openclaw"):
                 raise pytest.UsageError("the plugin openclaw is switched off there; -p no:openclaw does so")
+            providers = provider_classes(config)
             self.project = Project(
+                providers=providers,
+                endpoints=load_endpoints(config, providers),
                 validators=validator_registry(config),
                 plugins=Plugins(reports=reports_of(config), row_hooks=row_hooks_of(config)),
             )

@@ -7,11 +7,12 @@ and times. With --baseline, cells that changed since an older run are marked.
 Like results.jsonl it contains the models' answers: send it only to people who
 may read those.
 
-Its charts need the extra: pip install "pytest-openclaw[report]".
+Its charts need the extra `report`; without it the command that installs it is
+printed.
 
 Example:
-  python -m pytest_openclaw report last
-  python -m pytest_openclaw report 20260214_081500 --baseline 20260213_235930
+  pytest-openclaw report last
+  pytest-openclaw report 20260214_081500 --baseline 20260213_235930
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ folders are loaded; no test is collected or run. Their reports are written too,
 and pytest_openclaw_record is called with rows that change.
 
 Example:
-  python -m pytest_openclaw rescore 20260213_235930
-  python -m pytest_openclaw rescore last --rootdir ~/assistant --into fixed
+  pytest-openclaw rescore 20260213_235930
+  pytest-openclaw rescore last --rootdir ~/assistant --into fixed
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ P1[ollama_openai/llama3.2:3b], prompts_core.toml::P1, P1-r2. If several fit,
 they are listed. Of an active run, the cells so far are shown.
 
 Example:
-  python -m pytest_openclaw show last --failed
-  python -m pytest_openclaw show last --target "*qwen*" --prompt "N*"
-  python -m pytest_openclaw show 20260213_235930 P1
+  pytest-openclaw show last --failed
+  pytest-openclaw show last --target "*qwen*" --prompt "N*"
+  pytest-openclaw show 20260213_235930 P1
 """
 
 from __future__ import annotations
