@@ -34,8 +34,6 @@ NOT_YET: tuple[str, ...] = (
     "pytest_openclaw/commands/route.py",
     "pytest_openclaw/distributed",
     "pytest_openclaw/session/composition.py",
-    "tests/openclaw/test_capture_tools.py",
-    "tests/openclaw/test_openclaw_shell.py",
     "tests/simulation",
     "tests/suites",
     "tests/unit/asking",
