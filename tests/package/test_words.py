@@ -35,21 +35,10 @@ NOT_YET: tuple[str, ...] = (
     "pytest_openclaw/distributed",
     "pytest_openclaw/session/composition.py",
     "tests/simulation",
-    "tests/suites",
     "tests/unit/asking",
-    "tests/unit/core",
     "tests/unit/distributed",
-    "tests/unit/judging",
-    "tests/unit/providers",
-    "tests/unit/recording",
     "tests/unit/reports",
-    "tests/unit/session",
     "tests/unit/stats",
-    "tests/unit/stored",
-    "tests/unit/suites",
-    "tests/unit/tools",
-    "tests/unit/types",
-    "tests/unit/validators",
 )
 
 
