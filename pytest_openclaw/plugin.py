@@ -70,9 +70,9 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         lead_no_workers(config)
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(trylast=True)
 def pytest_load_initial_conftests(parser: pytest.Parser, args: list[str]) -> None:
-    """Name the option that a misspelled one may mean; pytest's own message would not."""
+    """Name the option that a misspelled one may mean, once conftest files have added theirs."""
     if unknown := options.unknown_flags(parser, args):
         from pytest_openclaw.session.preflight import reject_names
 

@@ -334,7 +334,7 @@ def test_a_misspelled_ini_key_is_named(plain_project: Any, file: str, text: str)
 def test_names_of_other_plugins_are_left_alone(plain_project: Any) -> None:
     """An option and a key with our prefix may be another plugin's; a key like none of ours is pytest's."""
     plain_project.extend_conftest(
-        "def pytest_addoption(parser):\n"
+        "\n\ndef pytest_addoption(parser):\n"
         "    parser.addini('openclaw_model', 'ours', default='')\n"
         "    parser.addoption('--openclaw-model')\n"
     )

@@ -967,7 +967,7 @@ def test_a_missing_model_is_answered_with_those_there_are(
                 raise served
             return served
 
-    fault = asked(opened(Listing(raises(NO_MODEL)))).result
+    fault = asked(opened(Listing(raises(CallFailed(NO_MODEL))))).result
 
     assert isinstance(fault, Fault)
     assert fault.message.endswith(ending)
