@@ -950,7 +950,7 @@ def test_the_models_served_are_asked_within_the_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("served", "ending"),
     [
-        pytest.param(("a:1b", "m:3b"), "model 'm' not found. It has m:3b, a:1b.", id="nearest-first"),
+        pytest.param(("a:1b", "mm"), "model 'm' not found. It has mm, a:1b.", id="nearest-first"),
         pytest.param((), "model 'm' not found", id="no-list"),
         pytest.param(tuple(f"x{n}" for n in range(20)), "x7 and 12 more.", id="many"),
         pytest.param(OSError("closed"), "model 'm' not found", id="broken-list"),
