@@ -40,12 +40,8 @@ NOT_YET: tuple[str, ...] = (
     "tests/simulation",
     "tests/unit/asking",
     "tests/unit/distributed",
-    "tests/unit/judging",
     "tests/unit/reports",
     "tests/unit/stats",
-    "tests/unit/suites",
-    "tests/unit/tools",
-    "tests/unit/validators",
 )
 
 
