@@ -192,11 +192,11 @@ def test_an_unknown_key_is_never_rendered(monkeypatch: pytest.MonkeyPatch) -> No
         ),
         pytest.param(
             settled("m", 2, proofs=READS),
-            "Proven tools, by at least 3 right cells and 80 %: read. ollama_native/m: exec 2/9 of 9 prompts, read 4/5 of 4 prompts.",
+            "Proven tools, by at least 3 right prompts and 80 % of cells: read. ollama_native/m: exec 2/9 of 9 prompts, read 4/5 of 4 prompts.",
             id="proven-tools",
         ),
         pytest.param(settled("m", 2), "Never for subagents", id="tier-2"),
-        pytest.param(settled("m", 2), "80 %: none. ollama_native/m: no tool", id="nothing-proven"),
+        pytest.param(settled("m", 2), "80 % of cells: none. ollama_native/m: no tool", id="nothing-proven"),
         pytest.param(settled("m", 2), "No tool is sent", id="nothing-sent"),
         pytest.param(settled("m", 2, proofs=READS), "tool search is denied", id="no-search"),
         pytest.param(
