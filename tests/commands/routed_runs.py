@@ -1,4 +1,4 @@
-"""Synthetic runs for the tests of `route`: a target of each tier, by calls on the wire."""
+"""Synthetic runs for the tests of `route`: a target of each tier, by native calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PROVIDERS = {
 
 
 def store_run(path: Path, records: list[Record], *, proven: tuple[str, ...] = ("read",), **more: Any) -> Path:
-    """Store a run of these rows, in which the right cells of tier 2 were asked for calls of `proven`."""
+    """Store a run of these rows, in which the passed cells of tier 2 required calls of `proven`."""
     return store(path, records, prompts=_definitions(records, proven), providers=PROVIDERS, **more)
 
 
@@ -43,10 +43,10 @@ def _calls(*names: str) -> JsonObject:
 
 
 def three_tiers(*, said: str = "", calls: tuple[str, ...] = ("read",)) -> list[Record]:
-    """Rows of a target of each tier, which has called `calls`; the one of tier 3 answers heartbeats.
+    """Rows of a target of each tier, with calls of `calls`; the one of tier 3 answers heartbeats.
 
     Args:
-        said: what each has replied.
+        said: the reply of each.
         calls: names of tools.
     """
     given: dict[str, Any] = {
