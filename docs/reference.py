@@ -45,8 +45,8 @@ def options() -> Iterator[str]:
     """Every option with its ini twin."""
     yield "# Options and ini keys"
     yield ""
-    yield "Each option `--openclaw-x` has an ini key `openclaw_x` of the same meaning. The command line overrides"
-    yield "the ini file, which overrides the default, shown in parentheses."
+    yield "Each option `--openclaw-x` has an ini key `openclaw_x` of the same meaning. The command line"
+    yield "overrides the ini file, which overrides the default, shown in parentheses."
     yield ""
     rows = [
         (_flag(option) if option.where == "both" else "", _code(option.ini), option.help)

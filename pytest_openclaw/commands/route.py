@@ -159,12 +159,15 @@ def _candidates(part: Part, release: str, overrides: Mapping[str, str]) -> list[
                 proofs=proofs_of(rows.get(group.target, []), part.prompts, known),
                 rank=ref.rank,
                 remarks=ref.remarks,
+                rows=rows.get(group.target, []),
             )
         )
     return candidates
 
 
 def _told(routing: Routing, out: Path) -> Iterator[str]:
+    from pytest_openclaw.reports.tool_use import render_best
+
     may = {
         "all": "may hold the tools",
         "some": "may hold those it has proven",
@@ -175,6 +178,8 @@ def _told(routing: Routing, out: Path) -> Iterator[str]:
         yield f"{route.ref}: {may[route.role]}"
     for candidate in routing.nameless:
         yield f"{candidate.label}: OpenClaw has no name for it, no entry"
+    if routing.best:
+        yield f"subagents: {render_best(routing.best)}"
     yield ""
     yield f"wrote {out}"
 

@@ -36,7 +36,6 @@ NOT_YET: tuple[str, ...] = (
     "tests/simulation",
     "tests/unit/asking",
     "tests/unit/distributed",
-    "tests/unit/reports",
     "tests/unit/stats",
 )
 

@@ -98,7 +98,9 @@ def test_repeats_are_of_one_prompt() -> None:
     """A proof has the number of prompts of its cells."""
     records = [_native("R", "valid", "read", repeat=n) for n in (1, 2, 3)]
 
-    assert proofs_of(records, PROMPTS, KNOWN).tools["read"] == Proof(n=3, n_right=3, n_prompts=1)
+    assert proofs_of(records, PROMPTS, KNOWN).tools["read"] == Proof(
+        n=3, n_right=3, n_prompts=1, n_right_prompts=1
+    )
 
 
 def test_text_prompts_prove_heartbeats_and_text() -> None:
