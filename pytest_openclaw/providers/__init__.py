@@ -43,6 +43,7 @@ BUILTIN = (
     Builtin("ollama_openai", "OllamaOpenAI"),
     Builtin("ollama_native", "OllamaNative"),
     Builtin("openai_responses", "OpenAIResponses"),
+    Builtin("anthropic_messages", "AnthropicMessages"),
     Builtin("claude_code_cli", "ClaudeCodeCLI"),
     Builtin("llama_cpp", "LlamaCpp", "llama_cpp.provider"),
     Builtin("openclaw_agent", "OpenClawAgent"),
