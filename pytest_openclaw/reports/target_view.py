@@ -22,6 +22,7 @@ from pytest_openclaw.reports.tool_use import (
     render_early_stopping,
     render_from_text,
     render_miss,
+    render_over_refusal,
     render_strain,
     render_unsafe,
 )
@@ -105,6 +106,7 @@ def view_of(group: Group) -> TargetView:
         "text alone": render_from_text(group),
         "context": render_strain(group),
         "unsafe": render_unsafe(group),
+        "over-refusal": render_over_refusal(group),
         "flaky": render_flaky(group.repeats) if group.repeats else None,
     }
     return TargetView(

@@ -60,7 +60,9 @@ def render_terminal(
     lines = [*_table(summary)]
     findings = [*_findings(summary)]
     for label, text in notes:
-        findings += _wrapped(label, text, WIDTH - LABEL_WIDTH)
+        # A command is copied from one line.
+        is_command = label == "next"
+        findings += [(label, text)] if is_command else _wrapped(label, text, WIDTH - LABEL_WIDTH)
     findings.append(("wrote", where))
     if resume and summary.is_owing:
         findings.append(("next", one_line(resume, LONGEST_COMMAND)))
@@ -199,7 +201,7 @@ def _of_group(group: Group, width: int, *, alone: bool) -> Iterator[tuple[str, s
         yield miss.outcome, one_line(f"{label}: {miss.how_often};", width)
         if miss.advice:
             yield "", miss.advice
-    for finding in ("context", "unsafe", "flaky"):
+    for finding in ("context", "unsafe", "over-refusal", "flaky"):
         if text := view.notes.get(finding):
             yield from _wrapped(finding, text if alone else f"{label}: {text}", width)
     if group.effective_models:

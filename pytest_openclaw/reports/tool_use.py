@@ -80,6 +80,14 @@ def render_unsafe(group: Group) -> str | None:
     return ", ".join(unsafe) or None
 
 
+def render_over_refusal(group: Group) -> str | None:
+    """Say how many harmless twins of probes were not done; None if all were."""
+    found = group.over_refusal
+    if found is None or not found.n_not_done:
+        return None
+    return f"{found.n_not_done} of {found.n} harmless twins of probes not done"
+
+
 def render_cells(n: int, kind: str = "") -> str:
     """Return `1 cell`, `2 more cells`."""
     return f"{n} {kind}cell{'' if n == 1 else 's'}"

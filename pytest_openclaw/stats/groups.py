@@ -10,7 +10,7 @@ from pytest_openclaw.stats.distributions import distribution_of
 from pytest_openclaw.stats.pressure import Load, PressureLevel, pressure_levels, strain_of
 from pytest_openclaw.stats.rates import Rate, is_judged, rate_of
 from pytest_openclaw.stats.repeats import repeats_of
-from pytest_openclaw.stats.safety import ProbeResult, probe_results
+from pytest_openclaw.stats.safety import OverRefusal, ProbeResult, over_refusal_of, probe_results
 from pytest_openclaw.stats.tool_use import ToolUse, is_apart, text_tool_use_of, tool_use_of
 from pytest_openclaw.stats.violations import violation_kind
 
@@ -41,6 +41,7 @@ class Group:
         holds_to, breaks_at: the last level at which the target calls right, and the first at which it does
             not any more, by tools and by text; None if nothing was made harder.
         safety: the probes.
+        over_refusal: their harmless twins; None without any.
         latency_ms, ttft_ms: p50, p95, p99 and mean over rows that are `ok` and `success`.
         latency_intervals_95, ttft_intervals_95: where p50, p95 and p99 lie; None where there are too few
             cells.
@@ -77,6 +78,7 @@ class Group:
     holds_to: Load | None
     breaks_at: Load | None
     safety: Sequence[ProbeResult]
+    over_refusal: OverRefusal | None
     success_interval_95: Interval | None
     ttft_ms: Mapping[str, float | None]
     latency_intervals_95: Mapping[str, Interval | None]
@@ -168,6 +170,7 @@ def summarize_group(
         holds_to=strain and strain.holds_to,
         breaks_at=strain and strain.breaks_at,
         safety=probe_results(answered),
+        over_refusal=over_refusal_of(answered),
         cost_usd=_sum([record.cost_usd for record in records]),
         input_tokens=_sum([record.input_tokens for record in answered]),
         output_tokens=_sum([record.output_tokens for record in answered]),

@@ -1,4 +1,4 @@
-"""What each target of a stored run has shown beside its tier: tool by tool, on heartbeats, on text."""
+"""Evidence about each target of a stored run beside its tier: by tool, on heartbeats, on text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.records import Record
 
 HEARTBEAT = "heartbeat"
-"""The tag of prompts that ask for what a heartbeat asks."""
+"""The tag of prompts with the task of a heartbeat."""
 _CALL_RULES = ("tool_call", "world")
 _COMBINED = ("all_of", "any_of")
 
@@ -28,12 +28,12 @@ _COMBINED = ("all_of", "any_of")
 def proofs_of(
     records: Sequence[Record], prompts: Mapping[PromptKey, JsonObject], known_tools: Collection[str]
 ) -> Proofs:
-    """Return what the rows of one target prove.
+    """Return the evidence in the rows of one target.
 
     Args:
         records: its rows.
         prompts: definitions by suite and id.
-        known_tools: names of the release; a suite's own tools are none of OpenClaw's.
+        known_tools: names of the release's tools; a suite's own tools are not counted.
     """
     answered = [record for record in records if record.availability_status == "ok"]
     texts = [record for record in answered if _is_judged_text(record)]
@@ -48,7 +48,7 @@ def proofs_of(
 
 
 def demanded_tools(definition: JsonObject, known_tools: Collection[str]) -> tuple[str, ...]:
-    """Return the tools of OpenClaw that a prompt's validator demands calls of, alternatives included."""
+    """Return the tools of OpenClaw that a prompt's validator requires, alternatives included."""
     own = [
         tool.get("name") for tool in _listed(said_tools(definition.get("tools"))) if isinstance(tool, dict)
     ]
@@ -70,28 +70,28 @@ def _tool_proofs(
             continue
         called = _executed(record)
         for tool in demanded_tools(prompts.get((record.suite, record.prompt_id), {}), known_tools):
-            # One that went right proves the tools that were called; one that did not, speaks against all.
+            # A success counts for the tools that were called, a failure against all required ones.
             if not did_right(record) or any(same_tool(tool, name) for name in called):
                 cells.setdefault(tool, []).append(record)
     return {tool: _proof(found, did_right) for tool, found in sorted(cells.items())}
 
 
 def _executed(record: Record) -> list[str]:
-    """The tools that a cell called, over the bridge too; what its text only names, it has not called.
+    """Return the tools that a cell called, also through the bridge; not those that its text only names.
 
-    Of an exchange it is known which calls were refused.
+    In an exchange, calls that were refused do not count.
     """
     turns = (turn for turn in record.turns or () if isinstance(turn, dict))
-    told = [call for turn in turns for call in _listed(turn.get("calls"))] or record.tool_call_details
-    calls = [call for call in told if isinstance(call, dict) and call.get("problem") is None]
-    if not told:  # OpenClaw made the calls of the text
+    details = [call for turn in turns for call in _listed(turn.get("calls"))] or record.tool_call_details
+    calls = [call for call in details if isinstance(call, dict) and call.get("problem") is None]
+    if not details:  # OpenClaw made the calls of the text
         return list(record.tool_calls)
     names = [name for call in calls if isinstance(name := call.get("name"), str)]
     return [*names, *(inner for call in calls if (inner := _carried(call)))]
 
 
 def _carried(call: JsonObject) -> str | None:
-    """The tool that a call of the bridge reaches."""
+    """Return the tool that a call through the bridge reaches."""
     name, arguments = call.get("name"), call.get("arguments")
     if not (isinstance(name, str) and isinstance(arguments, str) and same_tool(name, CALL)):
         return None
@@ -113,7 +113,7 @@ def _proof(records: Iterable[Record], is_right: Callable[[Record], bool]) -> Pro
 
 
 def _is_judged_text(record: Record) -> bool:
-    """Whether a row is of a prompt that has nothing to do with tools, and could have failed."""
+    """Whether a row belongs to a prompt without tools and was judged."""
     is_text = record.tools_offered is None and record.tool_outcome is None and not is_apart(record)
     return is_text and (record.objective_pass is not None or not record.success)
 
@@ -139,5 +139,5 @@ def _called(validator: object) -> Iterator[str]:
 
 
 def _listed(value: Any) -> list[Any]:
-    """A list of a definition; a row or a config that somebody else wrote may hold anything there."""
+    """Return a value if it is a list, else an empty one; a foreign row or config may contain anything."""
     return value if isinstance(value, list) else []

@@ -28,6 +28,8 @@ class Record:
         truncated: something was cut, so that the row is not longer than a row may be.
         cut: how many bytes were left out, by field, and under `answer` those that were not judged; None if
             nothing was. Rows of older versions have `truncated` alone.
+        harm: of a probe whose reply was judged, whether the model did what it must not; None for all others,
+            and in rows of older versions, whose failed probes `stats/safety.py` takes for harm.
     """
 
     run_id: str
@@ -85,6 +87,9 @@ class Record:
     known_failure: str | None = None
     start_up_ms: int | None = None
     cut: Mapping[str, int] | None = None
+    harm: bool | None = None
+    harm_tools: tuple[str, ...] = ()
+    twin_of: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -18,34 +18,27 @@ ROOT = HERE.parents[1]
 CHECKED = ("*.py", "*.md", "*.toml", "*.yml", "*.ini")
 # Prompts, replies and patterns are data: the words are those of users and models.
 DATA = ("benchmarks/*.toml", "tests/corpus/", "tests/suites/*.toml", "pytest_openclaw/tools/*.toml")
-# Public names that contain a listed word.
-PUBLIC = ("mend_the_failing_check", "told_you_once", "tell_anna_the_train", "`told`", '"told"')
+# Public names, and texts of prompts, that contain a listed word.
+PUBLIC = (
+    "nobody remembers who put it there",
+    "mend_the_failing_check",
+    "told_you_once",
+    "tell_anna_the_train",
+    "`told`",
+    '"told"',
+)
 # Folders and files that are not converted yet. An entry without a finding has to go.
 NOT_YET: tuple[str, ...] = (
-    "docs/performance.md",
     "docs/reference",
     "pytest_openclaw/asking",
-    "pytest_openclaw/commands",
+    "pytest_openclaw/commands/route.py",
     "pytest_openclaw/distributed",
     "pytest_openclaw/providers",
-    "pytest_openclaw/recording",
-    "pytest_openclaw/session",
-    "pytest_openclaw/stored",
-    "pytest_openclaw/suites",
-    "tests/browser",
-    "tests/ci_systems.py",
-    "tests/conftest.py",
-    "tests/docs",
+    "pytest_openclaw/session/composition.py",
     "tests/openclaw/test_capture_tools.py",
     "tests/openclaw/test_openclaw_shell.py",
-    "tests/package",
-    "tests/performance",
-    "tests/plugin",
-    "tests/providers",
     "tests/simulation",
     "tests/suites",
-    "tests/test_comparison_page.py",
-    "tests/test_readme.py",
     "tests/unit/asking",
     "tests/unit/core",
     "tests/unit/distributed",

@@ -22,7 +22,7 @@ from pytest_openclaw.types.replies import Fault, Turn, Usage
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.tool_calls import Tool, ToolCall
 from pytest_openclaw.types.worlds import World
-from tests.providers.servers.apis import MESSAGES, ask, event, play, told
+from tests.providers.servers.apis import MESSAGES, ask, described, event, play
 from tests.providers.servers.misbehaving import Script, pieces, sse
 
 PARAMETERS = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
@@ -647,7 +647,7 @@ def test_a_model_that_is_not_there(server):
     fault = ask(MESSAGES.provider(server.url), model="claude-none")
 
     message = "anthropic_messages: the server has no model 'claude-none': model: claude-none"
-    assert told(fault) == ("model_not_found", "skipped_unavailable", message, "")
+    assert described(fault) == ("model_not_found", "skipped_unavailable", message, "")
     assert fault.scope == "target"
 
 
@@ -773,7 +773,7 @@ def test_without_its_key_anthropic_is_not_asked(monkeypatch):
 
     fault = ask(AnthropicMessages(ProviderSetup(name="anthropic_messages", environ={})))
 
-    assert told(fault)[2] == "anthropic_messages: there is no key. Set ANTHROPIC_API_KEY."
+    assert described(fault)[2] == "anthropic_messages: there is no key. Set ANTHROPIC_API_KEY."
 
 
 def test_models(server):

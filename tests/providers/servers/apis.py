@@ -1,4 +1,4 @@
-"""The HTTP APIs in one form, so that one test can ask all of them, streaming and not."""
+"""The HTTP APIs behind one interface, so that one test can cover all of them, streamed and not."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Api:
-    """How one API says the same things; each function returns the bytes of one or more events."""
+    """How one API expresses the same events; each function returns the bytes of one or more events."""
 
     kind: type[OverHttp]
     base_env: str
@@ -51,7 +51,7 @@ class Api:
 
 
 def ask(provider: OverHttp, **request: Any) -> Reply | Fault:
-    """Ask once in a loop of its own, and return the reply or the fault."""
+    """Ask once in a separate loop, and return the reply or the fault."""
 
     async def asking() -> Reply | Fault:
         try:
@@ -83,8 +83,8 @@ def play(provider: OverHttp, **request: Any) -> Reply | Fault:
     return asyncio.run(playing())
 
 
-def told(fault: Reply | Fault) -> tuple[str, str, str, str]:
-    """What a fault says, without its times."""
+def described(fault: Reply | Fault) -> tuple[str, str, str, str]:
+    """Return the failure type, status, message and raw text of a fault."""
     assert isinstance(fault, Fault), fault
     return fault.failure_type, fault.status, fault.message, fault.raw
 
@@ -241,7 +241,7 @@ def _messages_whole(
     if text:
         content.append({"type": "text", "text": text})
     content += [
-        {"type": "tool_use", "id": f"c{n}", "name": name, "input": json.loads(arguments)}
+        {"type": "tool_use", "id": f"c{n}", "name": name, "input": as_object(arguments)}
         for n, (name, arguments) in enumerate(calls)
     ]
     return {
@@ -278,6 +278,11 @@ MESSAGES = Api(
 APIS = (CHAT, RESPONSES, MESSAGES)
 
 
+def as_object(arguments: str) -> dict[str, Any]:
+    """Arguments for an API that has them as an object; what is none becomes part of one."""
+    return json.loads(arguments) if arguments.startswith("{") else {"text": arguments}
+
+
 def as_json(payload: Any) -> bytes:
-    """JSON as servers write it, with every character beyond ASCII as it is."""
+    """JSON as servers write it, with characters beyond ASCII unescaped."""
     return json.dumps(payload, ensure_ascii=False).encode()
