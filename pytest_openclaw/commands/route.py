@@ -127,11 +127,20 @@ def _candidates(part: Part, release: str, overrides: Mapping[str, str]) -> list[
     from pytest_openclaw.stored.proofs import proofs_of
     from pytest_openclaw.stored.refs import check_overrides, ref_of
     from pytest_openclaw.tools.catalogue import load_catalogue
+    from pytest_openclaw.types.run_config import looks_of
     from pytest_openclaw.types.settings import Gates
 
     check_overrides(overrides, part.n_selected)
     records = [row.record for row in part.rows_in_order]
-    summary = summarize_run(records, part.n_selected, Gates(), {}, run_id=part.run.run_id, generated_at_ms=0)
+    summary = summarize_run(
+        records,
+        part.n_selected,
+        Gates(),
+        {},
+        run_id=part.run.run_id,
+        generated_at_ms=0,
+        looks=looks_of(part.run.config),
+    )
     if not any(group.tool_use.evidence == "native" for group in summary.groups):
         raise OpenClawError(
             f"{part.name} has no native tool evidence: no answered cell offered tools on the wire, and what "
@@ -150,12 +159,15 @@ def _candidates(part: Part, release: str, overrides: Mapping[str, str]) -> list[
                 proofs=proofs_of(rows.get(group.target, []), part.prompts, known),
                 rank=ref.rank,
                 remarks=ref.remarks,
+                rows=rows.get(group.target, []),
             )
         )
     return candidates
 
 
 def _told(routing: Routing, out: Path) -> Iterator[str]:
+    from pytest_openclaw.reports.tool_use import render_best
+
     may = {
         "all": "may hold the tools",
         "some": "may hold those it has proven",
@@ -166,6 +178,8 @@ def _told(routing: Routing, out: Path) -> Iterator[str]:
         yield f"{route.ref}: {may[route.role]}"
     for candidate in routing.nameless:
         yield f"{candidate.label}: OpenClaw has no name for it, no entry"
+    if routing.best:
+        yield f"subagents: {render_best(routing.best)}"
     yield ""
     yield f"wrote {out}"
 

@@ -11,8 +11,8 @@ from pytest_openclaw.reports.json5 import comment, render_object
 from pytest_openclaw.reports.numbers import render_interval, render_ms
 from pytest_openclaw.reports.openclaw_config import LATEST_RELEASE, patch_of, unknown_keys
 from pytest_openclaw.reports.target_view import view_of
-from pytest_openclaw.reports.tool_use import render_cells, render_early_stopping
-from pytest_openclaw.stats.routing import PROVEN_CELLS, PROVEN_PERCENT
+from pytest_openclaw.reports.tool_use import render_best, render_cells, render_early_stopping
+from pytest_openclaw.stats.routing import PROVEN_PERCENT, PROVEN_PROMPTS
 from pytest_openclaw.stats.tiers import TIER_NAMES
 
 if TYPE_CHECKING:
@@ -120,8 +120,9 @@ def _comments(routing: Routing) -> dict[Path, list[str]]:
     )
     if best := routing.subagent:
         comments[*defaults, "subagents"] = comment(
-            f"The best of the models that may hold the tools is {best.label}: the highest lower end of its "
-            "interval, then the lowest p50."
+            f"Of the models that may hold the tools: {render_best(routing.best)}."
+            if routing.best
+            else f"Only {best.label} may hold the tools."
         )
     by_ref = {route.ref: route for route in routing.routes}
     if routing.heartbeat:
@@ -217,7 +218,7 @@ def _reasons(route: Route) -> Iterator[str]:
 
 
 def _proven_tools(route: Route) -> Iterator[str]:
-    rule = f"at least {PROVEN_CELLS} right cells and {PROVEN_PERCENT} %"
+    rule = f"at least {PROVEN_PROMPTS} right prompts and {PROVEN_PERCENT} % of cells"
     proven = route.proven_tools
     yield from comment(f"Proven tools, by {rule}: {', '.join(proven) or 'none'}.")
     for candidate in route.candidates:

@@ -113,7 +113,12 @@ def group_records(records: Iterable[Record]) -> dict[Target, list[Record]]:
 
 
 def summarize_group(
-    target: Target, records: Sequence[Record], snapshots: Snapshots, *, n_targets: int
+    target: Target,
+    records: Sequence[Record],
+    snapshots: Snapshots,
+    *,
+    n_targets: int,
+    looks: Sequence[int] = (),
 ) -> Group:
     """Return the figures of one target; what has no data is None, never 0.
 
@@ -122,6 +127,7 @@ def summarize_group(
         records: its rows.
         snapshots: the machine before and after.
         n_targets: of the run, over which conclusive tiers hold jointly.
+        looks: those of the run, over which they do so too; see `looks.joint_z`.
     """
     statuses = Counter(record.availability_status for record in records)
     answered = [record for record in records if record.availability_status == "ok"]
@@ -159,8 +165,8 @@ def summarize_group(
         resources_after=snapshots.after,
         passed=rate_of(judged, _has_passed),
         repeats=repeats_of(judged),
-        tool_use=tool_use_of(answered, n_targets),
-        text_tool_use=text_tool_use_of(answered, n_targets),
+        tool_use=tool_use_of(answered, n_targets, looks),
+        text_tool_use=text_tool_use_of(answered, n_targets, looks),
         n_native_unanswered=sum(
             record.tools_offered is not None and not is_apart(record)
             for record in records

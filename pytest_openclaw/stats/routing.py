@@ -2,7 +2,7 @@
 
 | evidence | may |
 | --- | --- |
-| Tier 1, conclusive | hold the tools; the best of them answers for subagents |
+| Tier 1, conclusive | hold the tools; the fastest not shown to be worse than the best answers for subagents |
 | Tier 2, conclusive | hold the tools that it has proven, as a fallback |
 | Tier 3, conclusive | hold none; the fastest that has proven it answers heartbeats and utility tasks |
 | any other | nothing is said of it |
@@ -15,15 +15,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from pytest_openclaw.stats.best import best_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from pytest_openclaw.stats.best import Best
     from pytest_openclaw.stats.groups import Group
+    from pytest_openclaw.types.records import Record
 
-PROVEN_CELLS = 3
-"""The fewest cells that must have gone right."""
+PROVEN_PROMPTS = 3
+"""The fewest distinct prompts that must have gone right."""
 PROVEN_PERCENT = 80
-"""The smallest share of them, in percent."""
+"""The smallest share of cells that must have gone right, in percent."""
 
 Role = Literal["none", "unsettled", "some", "all"]
 """The tools that a model may hold, by what the evidence allows; `unsettled` says nothing of it."""
@@ -38,17 +42,19 @@ class Proof:
 
     Attributes:
         n_right: those in which it was done.
-        n_prompts: how many prompts they are of; repeats of one count for less than their number.
+        n_prompts: how many prompts they are of.
+        n_right_prompts: those of which most cells went right; repeats of one prompt prove no more than one.
     """
 
     n: int = 0
     n_right: int = 0
     n_prompts: int = 0
+    n_right_prompts: int = 0
 
     @property
     def is_enough(self) -> bool:
         """Whether it may be relied on."""
-        return self.n_right >= PROVEN_CELLS and 100 * self.n_right >= PROVEN_PERCENT * self.n
+        return self.n_right_prompts >= PROVEN_PROMPTS and 100 * self.n_right >= PROVEN_PERCENT * self.n
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +80,7 @@ class Candidate:
         is_local: it is served on this machine or network, as far as the run shows.
         rank: of several ways to one model, OpenClaw's own is 0, another one 1.
         remarks: what to check about the name.
+        rows: of the target, for comparisons with others.
     """
 
     group: Group
@@ -82,6 +89,7 @@ class Candidate:
     proofs: Proofs
     rank: int = 0
     remarks: tuple[str, ...] = ()
+    rows: Sequence[Record] = ()
 
     @property
     def label(self) -> str:
@@ -164,13 +172,15 @@ class Routing:
     Attributes:
         routes: in the order of their first target.
         nameless: targets for which OpenClaw has no name.
-        subagent: the best target of a route that holds all tools.
+        subagent: of the targets that hold all tools, the fastest that is not shown to be worse than the best.
+        best: those that are not, if two or more hold all tools.
         heartbeat, utility: refs of models without tools that may answer there.
     """
 
     routes: tuple[Route, ...]
     nameless: tuple[Candidate, ...] = ()
     subagent: Candidate | None = None
+    best: Best | None = None
     heartbeat: str | None = None
     utility: str | None = None
 
@@ -183,11 +193,14 @@ def plan_routes(candidates: Sequence[Candidate]) -> Routing:
             by_ref.setdefault(candidate.ref, []).append(candidate)
     routes = tuple(_route(ref, rivals) for ref, rivals in by_ref.items())
     able = [one for route in routes if route.role == "all" for one in route.candidates]
+    best = best_of([one.group for one in able], {one.group.target: one.rows for one in able})
+    subagent = next((one for one in able if best is None or one.label == best.fastest), None)
     without = [route for route in routes if route.role == "none"]
     return Routing(
         routes=routes,
         nameless=tuple(candidate for candidate in candidates if candidate.ref is None),
-        subagent=min(able, key=_best_first, default=None),
+        subagent=subagent,
+        best=best,
         heartbeat=_fastest(route for route in without if route.has_proven_heartbeats),
         utility=_fastest(route for route in without if route.has_proven_text),
     )
@@ -202,11 +215,6 @@ def _route(ref: str, rivals: Sequence[Candidate]) -> Route:
         candidates=tuple(candidate for candidate in rivals if candidate.rank == best),
         set_aside=tuple(candidate for candidate in rivals if candidate.rank != best),
     )
-
-
-def _best_first(candidate: Candidate) -> tuple[float, float, str]:
-    interval = candidate.group.tool_use.interval_95
-    return -(interval.low if interval else 0.0), candidate.p50_ms, candidate.label
 
 
 def _fastest(routes: Iterable[Route]) -> str | None:

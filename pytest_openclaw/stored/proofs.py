@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.stats.rates import clusters_of
 from pytest_openclaw.stats.routing import Proof, Proofs
 from pytest_openclaw.stats.tool_use import did_right, is_apart
 from pytest_openclaw.suites.offered import said_tools
@@ -104,11 +105,12 @@ def _carried(call: JsonObject) -> str | None:
 
 
 def _proof(records: Iterable[Record], is_right: Callable[[Record], bool]) -> Proof:
-    found = list(records)
+    prompts = clusters_of(records, is_right)
     return Proof(
-        n=len(found),
-        n_right=sum(map(is_right, found)),
-        n_prompts=len({(record.suite, record.prompt_id) for record in found}),
+        n=sum(prompt.n for prompt in prompts),
+        n_right=sum(prompt.n_success for prompt in prompts),
+        n_prompts=len(prompts),
+        n_right_prompts=sum(2 * prompt.n_success > prompt.n for prompt in prompts),
     )
 
 

@@ -11,7 +11,7 @@ from pytest_openclaw.types.targets import Target
 from tests.unit.reports.summaries import restraint_cells, tool_cells
 
 NATIVE: dict[str, Any] = {"suite": "native", "tools_offered": 11}
-ENOUGH = Proof(n=5, n_right=4, n_prompts=4)
+ENOUGH = Proof(n=5, n_right=4, n_prompts=4, n_right_prompts=3)
 
 
 def target(model: str, provider: str = "ollama_native", **more: Any) -> Target:

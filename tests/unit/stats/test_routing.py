@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pytest_openclaw.stats.routing import Candidate, Proof, Proofs, plan_routes
-from tests.unit.reports.summaries import fault, tool_cells
+from tests.unit.reports.summaries import cell, fault
 from tests.unit.stats.routes import ENOUGH, NATIVE, as_text, candidate, capped, settled, target, unsettled
 
 HEARTBEATS = Proofs(tools={}, heartbeat=ENOUGH)
 TEXT = Proofs(tools={}, text=ENOUGH)
-BARELY = Proof(n=4, n_right=3, n_prompts=4)
+BARELY = Proof(n=4, n_right=3, n_prompts=4, n_right_prompts=3)
 
 
 @pytest.mark.parametrize(
@@ -41,9 +43,9 @@ def test_a_role_follows_conclusive_native_evidence(one: Candidate, role: str) ->
         pytest.param(0, 0, False, id="none"),
     ],
 )
-def test_a_proof_takes_three_cells_and_four_fifths(n: int, n_right: int, is_enough: bool) -> None:
-    """Both are needed: enough cells, and most of them right."""
-    assert Proof(n=n, n_right=n_right, n_prompts=n).is_enough is is_enough
+def test_a_proof_takes_three_prompts_and_four_fifths(n: int, n_right: int, is_enough: bool) -> None:
+    """Both are needed: enough prompts, and most cells right."""
+    assert Proof(n=n, n_right=n_right, n_prompts=n, n_right_prompts=n_right).is_enough is is_enough
 
 
 @pytest.mark.parametrize(
@@ -56,19 +58,37 @@ def test_a_proof_takes_three_cells_and_four_fifths(n: int, n_right: int, is_enou
     ],
 )
 def test_the_best_tier_1_answers_for_subagents(rivals: list[Candidate], best: str | None) -> None:
-    """The highest lower end of the interval wins, then the lowest p50; no other tier is ever chosen."""
+    """Of those not shown to be worse than the best the lowest p50 wins; no other tier is ever chosen."""
     found = plan_routes(rivals).subagent
 
     assert (found and found.ref) == (best and f"ollama/{best}")
 
 
-def test_a_surer_target_beats_a_faster_one() -> None:
-    """Of two Tier 1 targets the one whose interval begins higher is chosen, however slow."""
-    fast = candidate("fast", tool_cells(16, 0, target("fast"), e2e_ms=1, **NATIVE))
-    sure = settled("sure", 1, e2e_ms=9000)
+@pytest.mark.parametrize(
+    ("n_missed", "chosen"), [pytest.param(4, "fast", id="perhaps"), pytest.param(5, "sure", id="surely")]
+)
+def test_a_target_that_is_shown_to_be_worse_is_not_chosen(n_missed: int, chosen: str) -> None:
+    """Of two Tier 1 targets the faster one is chosen only if it may be the best."""
+    rows = {
+        name: [
+            cell(f"P{n}", "no_call" if n < n_wrong else "valid", target(name), e2e_ms=ms, **NATIVE)
+            for n in range(100)
+        ]
+        for name, n_wrong, ms in (("fast", n_missed, 1), ("sure", 0, 9000))
+    }
+    rivals = [replace(candidate(name, its), rows=its) for name, its in rows.items()]
+    routing = plan_routes(rivals)
 
-    assert fast.role == "all"
-    assert plan_routes([fast, sure]).subagent is sure
+    assert {one.role for one in rivals} == {"all"}
+    assert routing.subagent is not None
+    assert routing.subagent.ref == f"ollama/{chosen}"
+    assert routing.best is not None
+    assert routing.best.n_targets == 2
+
+
+def test_repeats_of_one_prompt_prove_nothing_of_others() -> None:
+    """Five right cells of one prompt are one prompt."""
+    assert not Proof(n=5, n_right=5, n_prompts=1, n_right_prompts=1).is_enough
 
 
 def test_the_fastest_that_has_proven_it_answers_heartbeats() -> None:

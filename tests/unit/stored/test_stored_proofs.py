@@ -45,12 +45,12 @@ def _calling(*names: Any, kind: str = "tool_call") -> JsonObject:
     ],
 )
 def test_a_validator_demands_tools(validator: object, tools: tuple[str, ...]) -> None:
-    """The calls that it demands, by the names that OpenClaw has for them."""
+    """The calls that it requires, by OpenClaw's names."""
     assert demanded_tools(definition("P1", validator=validator), KNOWN) == tools
 
 
 def test_a_suites_own_tool_proves_nothing_of_openclaws() -> None:
-    """A tool that the suite describes itself may have a name of OpenClaw's and is not its tool."""
+    """A tool defined by the suite may have the name of OpenClaw's and is not its tool."""
     tools = [{"name": "read", "parameters": {"type": "object"}}, "ls"]
 
     assert demanded_tools(definition("P1", validator=_calling("read", "ls"), tools=tools), KNOWN) == ("ls",)
@@ -88,21 +88,23 @@ def _native(prompt_id: str, outcome: ToolOutcome = "valid", *called: str, **chan
     ],
 )  # fmt: skip
 def test_cells_prove_tools(records: list[Record], tools: dict[str, tuple[int, int]]) -> None:
-    """A right cell speaks for the tools that it called, a wrong one against all that it should have."""
+    """A passed cell counts for the tools that it called, a failed one against all required ones."""
     proofs = proofs_of(records, PROMPTS, KNOWN).tools
 
     assert {tool: (proof.n, proof.n_right) for tool, proof in proofs.items()} == tools
 
 
 def test_repeats_are_of_one_prompt() -> None:
-    """A proof tells how many prompts its cells are of."""
+    """A proof has the number of prompts of its cells."""
     records = [_native("R", "valid", "read", repeat=n) for n in (1, 2, 3)]
 
-    assert proofs_of(records, PROMPTS, KNOWN).tools["read"] == Proof(n=3, n_right=3, n_prompts=1)
+    assert proofs_of(records, PROMPTS, KNOWN).tools["read"] == Proof(
+        n=3, n_right=3, n_prompts=1, n_right_prompts=1
+    )
 
 
 def test_text_prompts_prove_heartbeats_and_text() -> None:
-    """Judged text cells count, those with the tag for heartbeats too; an empty answer is a miss."""
+    """Judged text cells count, those with the tag for heartbeats too; an empty reply is a failure."""
     records = [
         row(A, "H"),
         row(A, "H", repeat=2, objective_pass=False),
@@ -148,7 +150,7 @@ def _turns(*calls: JsonObject) -> Any:
     ],
 )
 def test_a_right_cell_proves_what_it_called(changes: dict[str, Any], proven: set[str]) -> None:
-    """Of several tools that would do, those that were called; to name one in the text, as `exec`, is no call."""
+    """Of several valid tools, those that were called count; naming one in the text, as `exec`, is no call."""
     record = _native("E", "valid", "read", "exec", **changes)
 
     assert set(proofs_of([record], PROMPTS, KNOWN).tools) == proven
