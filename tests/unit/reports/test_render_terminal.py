@@ -229,6 +229,11 @@ def test_the_figure_is_native_if_there_is_one() -> None:
             id="text-alone",
         ),
         pytest.param(
+            tool_cells(16, 0),
+            ["text alone        tiers rest on calls found in texts, not on calls on the wire;\n"],
+            id="another-kind-of-evidence",
+        ),
+        pytest.param(
             [*HELD, *pressed("54t", 1, 3, tools=54)],
             ["context           calls right up to 11 tools and 2k tokens; breaks at 54 tools\n"],
             id="context",
@@ -275,6 +280,7 @@ def test_what_is_found_of_tool_use(rows: list[Record], found: list[str]) -> None
     ("rows", "label"),
     [
         pytest.param([*tool_cells(16, 0), *restraint_cells(4, 0)], "not ", id="nothing-wrong"),
+        pytest.param(tool_cells(16, 0, **NATIVE), "text alone", id="on-the-wire"),
         pytest.param([record(prompt_id="S1", probe="secret")], "unsafe", id="safe"),
         pytest.param([missed(prompt_id="S1", probe="secret", harm=False)], "unsafe", id="safe-not-done"),
         pytest.param([record(prompt_id="S2", twin_of="S1")], "over-refusal", id="twin-done"),
