@@ -33,10 +33,8 @@ NOT_YET: tuple[str, ...] = (
     "pytest_openclaw/commands/route.py",
     "pytest_openclaw/distributed",
     "pytest_openclaw/session/composition.py",
-    "tests/simulation",
     "tests/unit/asking",
     "tests/unit/distributed",
-    "tests/unit/stats",
 )
 
 

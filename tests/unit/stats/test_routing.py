@@ -178,8 +178,8 @@ def test_only_what_every_level_has_proven_is_proven() -> None:
     assert route.proven_tools == ["read"]
 
 
-def test_a_target_without_a_name_stands_apart() -> None:
-    """It has no route, and is told."""
+def test_a_target_without_a_name_is_separate() -> None:
+    """It has no route, and is reported."""
     nameless = settled("m", 1, ref=None)
 
     routing = plan_routes([nameless])
