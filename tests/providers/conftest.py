@@ -1,4 +1,4 @@
-"""A misbehaving server, and the two HTTP APIs that use it."""
+"""A misbehaving server, and the HTTP APIs that use it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def server():
 
 @pytest.fixture(params=APIS, ids=lambda api: api.kind.name)
 def api(request):
-    """One of the two APIs."""
+    """One of the APIs."""
     return request.param
 
 

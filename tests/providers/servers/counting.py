@@ -15,7 +15,7 @@ def cuts_at(context_tokens: int) -> Callable[[Request], Script]:
     """Answer both APIs with the last word left after the cut, and with the count of the remaining words."""
 
     def answer(request: Request) -> Script:
-        api = next(api for api in APIS if request.path.endswith(api.kind.path))
+        api = next(api for api in APIS if api.answers(request.path))
         words = [word for text in texts_in(request.json) for word in text.split()]
         counted = min(context_tokens, len(words) * TOKENS_FOR_3_WORDS // 3)
         whole = api.whole(f"The last word is {words[-1]}")
