@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
             f"not know makes its whole config invalid; known: {', '.join(KEYS)}"
         )
     part = read_run(arguments)
-    candidates = _candidates(part, arguments.release, dict(arguments.provider))
+    candidates = _candidates(part, dict(arguments.provider))
     routing = plan_routes(candidates)
     origin = Origin(
         run_id=part.run.run_id,
@@ -120,13 +120,12 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     )
 
 
-def _candidates(part: Part, release: str, overrides: Mapping[str, str]) -> list[Candidate]:
+def _candidates(part: Part, overrides: Mapping[str, str]) -> list[Candidate]:
     from pytest_openclaw.stats.groups import group_records
     from pytest_openclaw.stats.routing import Candidate
     from pytest_openclaw.stats.summarizing import summarize_run
     from pytest_openclaw.stored.proofs import proofs_of
     from pytest_openclaw.stored.refs import check_overrides, ref_of
-    from pytest_openclaw.tools.catalogue import load_catalogue
     from pytest_openclaw.types.settings import Gates
 
     check_overrides(overrides, part.n_selected)
@@ -138,7 +137,7 @@ def _candidates(part: Part, release: str, overrides: Mapping[str, str]) -> list[
             "is only written in a text grants none. Ask a suite whose prompts have `tools`, such as "
             "benchmarks/prompts_native.toml."
         )
-    known, rows = load_catalogue(f"openclaw-{release}").tools, group_records(records)
+    rows = group_records(records)
     candidates = []
     for group in summary.groups:
         ref = ref_of(group.target, part.run.config, overrides)
@@ -147,7 +146,7 @@ def _candidates(part: Part, release: str, overrides: Mapping[str, str]) -> list[
                 group=group,
                 ref=ref.name,
                 is_local=ref.is_local,
-                proofs=proofs_of(rows.get(group.target, []), part.prompts, known),
+                proofs=proofs_of(rows.get(group.target, []), part.prompts),
                 rank=ref.rank,
                 remarks=ref.remarks,
             )

@@ -12,7 +12,7 @@ from pytest_openclaw.reports.numbers import render_interval, render_ms
 from pytest_openclaw.reports.openclaw_config import LATEST_RELEASE, patch_of, unknown_keys
 from pytest_openclaw.reports.target_view import view_of
 from pytest_openclaw.reports.tool_use import render_cells, render_early_stopping
-from pytest_openclaw.stats.routing import PROVEN_CELLS, PROVEN_PERCENT
+from pytest_openclaw.stats.proofs import PROVEN_PERCENT, PROVEN_PROMPTS
 from pytest_openclaw.stats.tiers import TIER_NAMES
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.reports.json5 import Path
     from pytest_openclaw.stats.groups import Group
-    from pytest_openclaw.stats.routing import Candidate, Proof, Route, Routing
+    from pytest_openclaw.stats.proofs import Proof
+    from pytest_openclaw.stats.routing import Candidate, Route, Routing
 
 FIRST_WORDS = "// A patch for OpenClaw"
 
@@ -217,11 +218,13 @@ def _reasons(route: Route) -> Iterator[str]:
 
 
 def _proven_tools(route: Route) -> Iterator[str]:
-    rule = f"at least {PROVEN_CELLS} right cells and {PROVEN_PERCENT} %"
+    rule = f"at least {PROVEN_PROMPTS} right prompts and {PROVEN_PERCENT} %"
     proven = route.proven_tools
     yield from comment(f"Proven tools, by {rule}: {', '.join(proven) or 'none'}.")
     for candidate in route.candidates:
-        shown_text = ", ".join(f"{name} {_proof(proof)}" for name, proof in candidate.proofs.tools.items())
+        shown_text = ", ".join(
+            f"{name} {_proof(proof)}" for name, proof in candidate.group.tool_proofs.items()
+        )
         yield from comment(f"{candidate.label}: {shown_text or 'no tool of OpenClaw was asked for'}.", 1)
 
 

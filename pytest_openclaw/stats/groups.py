@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.stats.distributions import distribution_of
 from pytest_openclaw.stats.pressure import Load, PressureLevel, pressure_levels, strain_of
+from pytest_openclaw.stats.proofs import Proof, tool_proofs
 from pytest_openclaw.stats.rates import Rate, is_judged, rate_of
+from pytest_openclaw.stats.recommendation import Recommendation, recommend
 from pytest_openclaw.stats.repeats import repeats_of
 from pytest_openclaw.stats.safety import ProbeResult, probe_results
 from pytest_openclaw.stats.tool_use import ToolUse, is_apart, text_tool_use_of, tool_use_of
@@ -35,8 +37,10 @@ class Group:
     Attributes:
         passed: of the answered cells that have a validator; an empty, refused or filtered answer is no
             pass. The seed's `objective_pass_rate` leaves those out.
+        recommendation: whether it can be trusted with tools.
         tool_use: what the tier is taken from; `text_tool_use` what the text detector found.
         n_native_unanswered: native tool cells without an answer.
+        tool_proofs: of each tool of OpenClaw that was demanded on the wire.
         pressure: the levels at which cells were made harder.
         holds_to, breaks_at: the last level at which the target calls right, and the first at which it does
             not any more, by tools and by text; None if nothing was made harder.
@@ -70,9 +74,11 @@ class Group:
     resources_after: JsonObject | None
     passed: Rate
     objective_pass_interval_95: Interval | None
+    recommendation: Recommendation
     tool_use: ToolUse
     text_tool_use: ToolUse | None
     n_native_unanswered: int
+    tool_proofs: Mapping[str, Proof]
     pressure: Sequence[PressureLevel]
     holds_to: Load | None
     breaks_at: Load | None
@@ -129,6 +135,7 @@ def summarize_group(
     judged = [record for record in answered if is_judged(record)]
     pressure = pressure_levels(records)
     strain = strain_of(pressure)
+    use = tool_use_of(answered, n_targets)
     latency = distribution_of(successes, lambda record: record.e2e_ms)
     ttft = distribution_of(successes, lambda record: record.ttft_ms)
     speed = distribution_of(successes, lambda record: record.tokens_per_s)
@@ -157,13 +164,15 @@ def summarize_group(
         resources_after=snapshots.after,
         passed=rate_of(judged, _has_passed),
         repeats=repeats_of(judged),
-        tool_use=tool_use_of(answered, n_targets),
+        recommendation=recommend(records, pressure, use),
+        tool_use=use,
         text_tool_use=text_tool_use_of(answered, n_targets),
         n_native_unanswered=sum(
             record.tools_offered is not None and not is_apart(record)
             for record in records
             if record.availability_status != "ok"
         ),
+        tool_proofs=tool_proofs(answered),
         pressure=pressure,
         holds_to=strain and strain.holds_to,
         breaks_at=strain and strain.breaks_at,

@@ -116,6 +116,20 @@ def text_tool_use_of(answered: Sequence[Record], n_targets: int = 1) -> ToolUse 
     return _judged("text", cells, n_targets) if cells else None
 
 
+def native_clusters(answered: Iterable[Record]) -> tuple[list[Cluster], list[Cluster]]:
+    """Return, by prompt, the right cells of those that need a call, and the needless calls of the others.
+
+    Only cells count that offered tools on the wire.
+    """
+    calling, forbidding = _divided(_tool_cells(answered, "native"))
+    return clusters_of(calling, did_right), clusters_of(forbidding, _had_a_call)
+
+
+def cluster_interval(clusters: Sequence[Cluster], z: float) -> Interval | None:
+    """Return the interval of a tier or of restraint; None without a cell."""
+    return wilson_95(*_effective(clusters, z), z=z) if clusters else None
+
+
 def did_right(record: Record) -> bool:
     """Whether a tool cell ended as it should: with the call, or without any where none may be made."""
     if record.tool_outcome in NO_CALL_PROMPTS:
@@ -141,22 +155,17 @@ def _tool_cells(answered: Iterable[Record], evidence: Evidence) -> list[Record]:
 
 
 def _judged(evidence: Evidence | None, cells: Sequence[Record], n_targets: int) -> ToolUse:
-    calling = [record for record in cells if record.tool_outcome not in NO_CALL_PROMPTS]
-    forbidding = [record for record in cells if record.tool_outcome in NO_CALL_PROMPTS]
+    calling, forbidding = _divided(cells)
     counts = Counter(record.tool_outcome for record in cells)
-
-    def had_a_call(record: Record) -> bool:
-        return record.tool_outcome == "called_needlessly"
-
     return ToolUse(
         **vars(rate_of(calling, did_right)),
         **vars(
-            _rated(clusters_of(calling, did_right), clusters_of(forbidding, had_a_call), joint_z(n_targets))
+            _rated(clusters_of(calling, did_right), clusters_of(forbidding, _had_a_call), joint_z(n_targets))
         ),
         evidence=evidence,
         n_targets=n_targets,
         restraint=rate_of(forbidding, did_right),
-        needless=rate_of(forbidding, had_a_call),
+        needless=rate_of(forbidding, _had_a_call),
         recovered=rate_of(
             (record for record in calling if _was_refused(record)),
             lambda record: record.tool_outcome == "valid",
@@ -165,13 +174,25 @@ def _judged(evidence: Evidence | None, cells: Sequence[Record], n_targets: int) 
     )
 
 
+def _divided(cells: Iterable[Record]) -> tuple[list[Record], list[Record]]:
+    """Return the cells that need a call, and those that forbid one."""
+    divided: tuple[list[Record], list[Record]] = [], []
+    for record in cells:
+        divided[record.tool_outcome in NO_CALL_PROMPTS].append(record)
+    return divided
+
+
+def _had_a_call(record: Record) -> bool:
+    return record.tool_outcome == "called_needlessly"
+
+
 def _rated(calls: Sequence[Cluster], needless: Sequence[Cluster], z: float) -> _Rated:
     n_success, n = (sum(counts) for counts in zip(*calls, strict=True)) if calls else (0, 0)
     tier = classify_tier(n_success, n)
     if tier is None:
         return _Rated()
     sample = _effective(calls, z)
-    interval = wilson_95(*sample, z=z)
+    interval = cluster_interval(calls, z)
     assert interval is not None, "cells without number have no tier"
     if tier == 1 and calls_needlessly(sum(one.n_success for one in needless), sum(one.n for one in needless)):
         # Tier 2, because of needless calls; it is settled when neither Tier 3 nor Tier 1 is left.

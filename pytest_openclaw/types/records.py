@@ -28,6 +28,8 @@ class Record:
         truncated: something was cut, so that the row is not longer than a row may be.
         cut: how many bytes were left out, by field, and under `answer` those that were not judged; None if
             nothing was. Rows of older versions have `truncated` alone.
+        tools_tested: of a native tool cell that went right the demanded tools of OpenClaw that it called, of
+            another one all that were demanded.
     """
 
     run_id: str
@@ -85,6 +87,7 @@ class Record:
     known_failure: str | None = None
     start_up_ms: int | None = None
     cut: Mapping[str, int] | None = None
+    tools_tested: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
