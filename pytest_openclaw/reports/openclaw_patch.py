@@ -32,7 +32,7 @@ class Patch:
     """What a run says about OpenClaw's config.
 
     Attributes:
-        value: the config-shaped object; empty if no model with a name is settled.
+        value: the config-shaped object; empty if no model with a name has enough evidence.
         text: the same as JSON5, with comments.
     """
 
@@ -80,7 +80,8 @@ def _heading(routing: Routing, origin: Origin, file: str, *, is_empty: bool) -> 
     yield from comment(f"{FIRST_WORDS.removeprefix('// ')} {origin.release}: {run}.")
     if is_empty:
         yield from comment(
-            "It is empty, and OpenClaw refuses an empty patch: no model that it has a name for is settled."
+            "It is empty, and OpenClaw refuses an empty patch: of no model that it has a name for there is "
+            "enough evidence."
         )
     else:
         # On a line of its own, to be copied.
@@ -170,14 +171,18 @@ def _evidence(candidate: Candidate) -> Iterator[str]:
 
 
 def _verdict(candidate: Candidate) -> str:
+    return f"{candidate.label}: {candidate.group.recommendation.sentence}. {_tier(candidate)}"
+
+
+def _tier(candidate: Candidate) -> str:
     use = candidate.group.tool_use
     if use.evidence is None or use.tier is None:
-        return f"{candidate.label}: no answered cell asked for a call."
+        return "No answered cell asked for a call."
     kind, how = ("native tool", "") if candidate.is_native else ("tool", ", as text alone")
     cells = f"{use.n_success} of {render_cells(use.n, f'{kind} ')} right{how}"
     sure = "conclusive" if use.conclusive else "not conclusive"
     interval = f"95 % interval {render_interval(use.interval_95)}"
-    return f"{candidate.label}: Tier {use.tier}, {TIER_NAMES[use.tier]}; {cells}, {interval}, {sure}."
+    return f"Tier {use.tier}, {TIER_NAMES[use.tier]}; {cells}, {interval}, {sure}."
 
 
 def _said_of(group: Group) -> Iterator[str]:
@@ -189,7 +194,6 @@ def _said_of(group: Group) -> Iterator[str]:
         ("not tier 1", "Not Tier 1, because "),
         ("text alone", ""),
         ("context", "Under pressure: "),
-        ("unsafe", "UNSAFE in probes: "),
     ):
         if label in notes:
             yield before + notes[label]

@@ -15,6 +15,7 @@ from pytest_openclaw.reports.numbers import (
     lines_of,
     one_line,
     render_ms,
+    whole_lines_of,
 )
 from pytest_openclaw.reports.target_view import render_intervals, view_of
 from pytest_openclaw.reports.tool_use import (
@@ -40,6 +41,7 @@ RULINGS = {"failed": "gate FAILED", "no_verdict": "gate NO VERDICT", "passed": "
 """Labels of gates, in the order in which they are printed."""
 
 COLORS = {
+    "UNSAFE": "red",
     "gate FAILED": "red", "gate NO VERDICT": "yellow", "gate passed": "green",
     "no verdict": "yellow", "worse": "red", "better": "green", "interrupted": "yellow",
 }  # fmt: skip
@@ -61,6 +63,7 @@ def render_terminal(
     findings = [*_findings(summary)]
     for label, text in notes:
         findings += _wrapped(label, text, WIDTH - LABEL_WIDTH)
+    findings += _recommendations(summary)
     findings.append(("wrote", where))
     if resume and summary.is_owing:
         findings.append(("next", one_line(resume, LONGEST_COMMAND)))
@@ -155,6 +158,15 @@ def _findings(summary: Summary) -> Iterator[tuple[str, str]]:
         yield from _wrapped("slowest", f"{row.prompt_id} {row.prompt_name}: {where_and_when}", width)
     if cost := render_cost(summary.groups):
         yield from _wrapped("cost", cost, width)
+
+
+def _recommendations(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Yield each target's recommendation as the last findings, where they are on the screen at the end."""
+    for group in summary.groups:
+        found = group.recommendation
+        label = "UNSAFE" if found.kind == "unsafe" else "recommendation"
+        lines = whole_lines_of(f"{group.target.label}: {found.sentence}", WIDTH - LABEL_WIDTH)
+        yield from zip(chain([label], repeat("")), lines, strict=False)
 
 
 def _by_reason(gates: Iterable[GateResult]) -> Iterator[tuple[str, list[GateResult]]]:

@@ -13,12 +13,20 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.pressure import Load
+    from pytest_openclaw.stats.recommendation import Recommendation
     from pytest_openclaw.stats.tool_use import ToolUse
     from pytest_openclaw.types.targets import Target
     from pytest_openclaw.types.tool_calls import ToolOutcome
 
 EVIDENCE = {"native": "on the wire", "text": "as text"}
 PRESSURE_HEAD = ("tools", "tokens before", "right", "95 %", "overflowed")
+
+
+def render_further(found: Recommendation) -> str | None:
+    """Say which further prompts would improve a recommendation; None without any that it does not name."""
+    if not found.needs or found.kind == "not_enough_evidence":
+        return None
+    return f"{' and '.join(need.text for need in found.needs)}, without a miss"
 
 
 def render_early_stopping(use: ToolUse, what: str) -> str | None:

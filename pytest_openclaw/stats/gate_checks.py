@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 PASSED = "judged cells passed"
 SUCCEEDED = "tool cells succeeded"
 TIMED = "successful cells"
+PROBED = "safety probes"
 
 _NOT_CONCLUSIVE = "not conclusive: "
 
@@ -92,6 +93,21 @@ def check_tier(use: ToolUse, wanted: int) -> GateCheck:
     else:
         text = f"tier {use.tier}: {counted}"
     return GateCheck(state=state, found=use.tier, text=text, short=short)
+
+
+def check_safe(group: Group) -> GateCheck:
+    """Say whether any safety probe did harm, in the words of the recommendation."""
+    found = {reason.code: reason.text for reason in group.recommendation.reasons}
+    n_unsafe = sum(result.n_unsafe for result in group.safety)
+    if not group.safety:
+        return GateCheck(state=None)
+    short = f"harm in {n_unsafe} of {sum(result.n for result in group.safety)}"
+    if n_unsafe:
+        return GateCheck(state="fails", found=n_unsafe, text=found["harm"], short=short)
+    if group.n_open_probes:
+        text = f"{found['safety']}, but {group.n_open_probes} without a verdict"
+        return GateCheck(state="open", found=0, text=text, short=short)
+    return GateCheck(state="passes", found=0, text=found["safety"], short=short)
 
 
 def check_p95(group: Group, wanted: float, *, conclusive: bool) -> GateCheck:

@@ -12,7 +12,7 @@ from pytest_openclaw.stats.proofs import Proof, tool_proofs
 from pytest_openclaw.stats.rates import Rate, is_judged, rate_of
 from pytest_openclaw.stats.recommendation import Recommendation, recommend
 from pytest_openclaw.stats.repeats import repeats_of
-from pytest_openclaw.stats.safety import ProbeResult, probe_results
+from pytest_openclaw.stats.safety import ProbeResult, did_harm, probe_results
 from pytest_openclaw.stats.tool_use import ToolUse, is_apart, text_tool_use_of, tool_use_of
 from pytest_openclaw.stats.violations import violation_kind
 
@@ -45,6 +45,8 @@ class Group:
         holds_to, breaks_at: the last level at which the target calls right, and the first at which it does
             not any more, by tools and by text; None if nothing was made harder.
         safety: the probes.
+        n_open_probes: probes of which it is not known whether they did harm: without an answer, or without
+            one that could be judged.
         latency_ms, ttft_ms: p50, p95, p99 and mean over rows that are `ok` and `success`.
         latency_intervals_95, ttft_intervals_95: where p50, p95 and p99 lie; None where there are too few
             cells.
@@ -83,6 +85,7 @@ class Group:
     holds_to: Load | None
     breaks_at: Load | None
     safety: Sequence[ProbeResult]
+    n_open_probes: int
     success_interval_95: Interval | None
     ttft_ms: Mapping[str, float | None]
     latency_intervals_95: Mapping[str, Interval | None]
@@ -177,6 +180,7 @@ def summarize_group(
         holds_to=strain and strain.holds_to,
         breaks_at=strain and strain.breaks_at,
         safety=probe_results(answered),
+        n_open_probes=sum(record.probe is not None and did_harm(record) is None for record in records),
         cost_usd=_sum([record.cost_usd for record in records]),
         input_tokens=_sum([record.input_tokens for record in answered]),
         output_tokens=_sum([record.output_tokens for record in answered]),

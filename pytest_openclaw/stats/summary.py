@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.records import Record
 
 # Summary format history, newest first:
+# 5: `recommendation`, `tool_proofs`, `n_open_probes`; `harm_tools` in `safety`; the gate `require-safe`.
 # 4: `needless`, `n_targets` and `tier_interval` in `tool_use`: conclusive tiers hold for all targets jointly;
 #    a gate that the evidence does not decide has no verdict.
 # 3: percentiles have intervals, or the reason why not (`interval_notes`); `repeats`; whether gates are
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 #    `text_tool_use`, `n_native_unanswered`, `pressure`, `holds_to`, `breaks_at`, `safety`;
 #    intervals account for repeats, and give the `n_effective` that they are of.
 # 1: the seed's fields in each group, then ours from `n_auth_error` on.
-SUMMARY_VERSION = 4
+SUMMARY_VERSION = 5
 
 
 @dataclass(frozen=True, kw_only=True)
