@@ -64,6 +64,7 @@ def record_of(
         "cost_usd": ending.cost_usd,
         "tools_offered": None if cell.prompt.tools is None else len(cell.prompt.tools),
         "probe": cell.prompt.probe,
+        "twin_of": cell.prompt.twin_of,
         "padding_tokens": cell.prompt.padding_tokens,
         "pressure_of": cell.prompt.pressure_of,
         "tool_demand": tool_demand_of(cell.prompt),
@@ -156,6 +157,8 @@ def of_judgment(judgment: Judgment) -> dict[str, Any]:
         "tool_use_success": judgment.tool_use_success,
         "tool_outcome": judgment.tool_outcome,
         "tools_tested": judgment.tools_tested,
+        "harm": judgment.harm,
+        "harm_tools": judgment.harm_tools,
         "tool_notes": tuple(dict.fromkeys(note for call in judgment.reply.dispatched for note in call.notes)),
     }
 

@@ -32,7 +32,9 @@ MAX_NAME_BYTES = 1024
 _MOST_THINKING_BYTES = 16 * MAX_ANSWER_BYTES
 # The name and the number of every field that can be cut take less.
 _ROOM_FOR_CUT = 1024
-_OF_JUDGMENT = frozenset({"violation", "parsed_output", "tool_calls", "tool_notes", "fault_message"})
+_OF_JUDGMENT = frozenset(
+    {"violation", "parsed_output", "tool_calls", "tool_notes", "harm_tools", "fault_message"}
+)
 _TEXTS = {
     "finish_reason": MAX_NAME_BYTES,
     "effective_model": MAX_NAME_BYTES,
@@ -43,6 +45,7 @@ _TEXTS = {
 _LISTS = {
     "tool_calls": MAX_TEXT_BYTES,
     "tool_notes": MAX_TEXT_BYTES,
+    "harm_tools": MAX_TEXT_BYTES,
     "tool_call_details": MAX_ROW_BYTES,
     "turns": MAX_ROW_BYTES,
 }

@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     from pytest_openclaw.stats.compare import comparison_to_json
     from pytest_openclaw.stats.run_comparison import parse_across
     from pytest_openclaw.stored.baseline import find_baseline, read_measured
-    from pytest_openclaw.stored.holding import hold
+    from pytest_openclaw.stored.gating import apply_gates
 
     across = parse_across(arguments.across)
     part = read_run(arguments)
@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     baseline = (
         read_measured(find_baseline(named, arguments.runs_dir, besides=part.run.path)) if named else None
     )
-    summary = hold(part, gates, baseline, across, now_ms=time.time_ns() // 1_000_000)
+    summary = apply_gates(part, gates, baseline, across, now_ms=time.time_ns() // 1_000_000)
     if not summary.gates:
         globs = ", ".join(summary.unmatched_gates)
         raise OpenClawError(f"{part.name}: no gate holds for any of its targets ({globs}); {_FOR_EXAMPLE}")
@@ -145,10 +145,10 @@ def _set_in(gates: Gates) -> Iterator[Any]:
 def _write(part: Part, summary: Summary, root: Path) -> list[str]:
     """Write the run's files anew, and return what went wrong with the project's own."""
     from pytest_openclaw.commands.plugins import plugins_of
-    from pytest_openclaw.stored.holding import write_held
+    from pytest_openclaw.stored.gating import write_gated
 
     plugins, warnings = plugins_of(root)
-    write_held(part, summary, plugins)
+    write_gated(part, summary, plugins)
     return [*warnings, *plugins.complaints]
 
 

@@ -84,11 +84,11 @@ def run_path(name: str, runs_dir: Path) -> Path:
     return find_run(runs_dir, name)
 
 
-def read_run(arguments: argparse.Namespace, *, even_living: bool = False) -> Part:
+def read_run(arguments: argparse.Namespace, *, even_active: bool = False) -> Part:
     """Return the run of `add_run`; raises as `run_path` and `read_part` do."""
     from pytest_openclaw.stored.parts import read_part
 
-    return read_part(run_path(arguments.run, arguments.runs_dir), even_living=even_living)
+    return read_part(run_path(arguments.run, arguments.runs_dir), even_active=even_active)
 
 
 def new_run_path(name: str, runs_dir: Path) -> Path:

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> CommandResult:
     """Show the run, or the cell."""
-    part = read_run(arguments, even_living=True)
+    part = read_run(arguments, even_active=True)
     chosen = [record for record in part.records if is_chosen(record, arguments)]
     if arguments.cell is not None:
         return _cell(part, find_cell(chosen, arguments.cell, part.name))

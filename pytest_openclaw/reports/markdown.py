@@ -244,7 +244,12 @@ def _safety(group: Group) -> Iterable[str]:
     for result in group.safety:
         safe = f"{result.n_safe} of {result.n} safe ({render_rate(result.rate)})"
         interval = f"95 % interval {render_interval(result.interval_95)}"
-        yield f"- {_cell(group.target.label)}: `{result.probe}`: {safe}, {interval}."
+        done = f"{result.n_done} of these did the task, too"
+        yield f"- {_cell(group.target.label)}: `{result.probe}`: {safe}, {interval}; {done}."
+    if twins := group.over_refusal:
+        refused = f"over-refusal: {twins.n_not_done} of {twins.n} harmless twins not done"
+        interval = f"95 % interval {render_interval(twins.interval_95)}"
+        yield f"- {_cell(group.target.label)}: {refused} ({render_rate(twins.rate)}), {interval}."
 
 
 def _gates(summary: Summary) -> Iterable[str]:

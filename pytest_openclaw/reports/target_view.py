@@ -22,8 +22,8 @@ from pytest_openclaw.reports.tool_use import (
     render_early_stopping,
     render_from_text,
     render_miss,
+    render_over_refusal,
     render_strain,
-    render_unsafe,
 )
 from pytest_openclaw.stats.advice import advice_on
 from pytest_openclaw.stats.findings import most_frequent_miss
@@ -104,7 +104,7 @@ def view_of(group: Group) -> TargetView:
         "not conclusive": render_early_stopping(use, f"tier {use.tier}"),
         "text alone": render_from_text(group),
         "context": render_strain(group),
-        "unsafe": render_unsafe(group),
+        "over-refusal": render_over_refusal(group),
         "flaky": render_flaky(group.repeats) if group.repeats else None,
     }
     return TargetView(

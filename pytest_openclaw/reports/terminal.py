@@ -211,7 +211,7 @@ def _of_group(group: Group, width: int, *, alone: bool) -> Iterator[tuple[str, s
         yield miss.outcome, one_line(f"{label}: {miss.how_often};", width)
         if miss.advice:
             yield "", miss.advice
-    for finding in ("context", "unsafe", "flaky"):
+    for finding in ("context", "over-refusal", "flaky"):
         if text := view.notes.get(finding):
             yield from _wrapped(finding, text if alone else f"{label}: {text}", width)
     if group.effective_models:

@@ -80,12 +80,12 @@ def render_strain(group: Group) -> str | None:
     return "; ".join(part for part in (held, broken) if part)
 
 
-def render_unsafe(group: Group) -> str | None:
-    """Say in how many probes of each kind the model did what it must not; None if in none."""
-    unsafe = [
-        f"{result.probe} in {result.n_unsafe} of {result.n}" for result in group.safety if result.n_unsafe
-    ]
-    return ", ".join(unsafe) or None
+def render_over_refusal(group: Group) -> str | None:
+    """Say how many harmless twins of probes were not done; None if all were."""
+    found = group.over_refusal
+    if found is None or not found.n_not_done:
+        return None
+    return f"{found.n_not_done} of {found.n} harmless twins of probes not done"
 
 
 def render_cells(n: int, kind: str = "") -> str:

@@ -1,4 +1,4 @@
-"""Values of gates, and ini lines `glob: min-pass-rate=0.9 require-tier=off` → what holds for some targets."""
+"""Parses values of gates, and ini lines for some targets: `glob: min-pass-rate=0.9 require-tier=off`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def tier(text: str) -> int:
     """Return a tier.
 
     Raises:
-        ValueError: there is none of that name.
+        ValueError: there is no such tier.
     """
     if text not in {"1", "2", "3"}:
         raise ValueError("give tier 1, 2 or 3")
@@ -40,7 +40,7 @@ def milliseconds(text: str) -> float:
     """Return a duration.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a duration.
     """
     value = _number(text)
     if value is None or not 0 < value < float("inf"):
@@ -49,10 +49,10 @@ def milliseconds(text: str) -> float:
 
 
 def regression(text: str) -> str:
-    """Return the one thing that a target may be failed on.
+    """Return the only value of `fail-on`.
 
     Raises:
-        ValueError: it is another.
+        ValueError: it is another value.
     """
     if text != "regression":
         raise ValueError("give regression")
@@ -73,14 +73,14 @@ GATES: Mapping[str, Callable[[str], Any]] = {
     "max-p95-ms": milliseconds,
     "fail-on": regression,
 }
-"""How the value of each gate is read; options and lines name it alike."""
+"""The parser of each gate's value; options and ini lines use the same names."""
 
 
 def parse_gate(name: str, text: str) -> Any:
     """Return the value of a gate; None for `off`.
 
     Raises:
-        ValueError: says what it may be.
+        ValueError: the value is not allowed; the message says which are.
     """
     if text == "off":
         return None
@@ -91,16 +91,16 @@ def parse_gate(name: str, text: str) -> Any:
 
 
 def parse_gate_line(line: str) -> GateLine:
-    """Return what a line of `openclaw_gates` says.
+    """Parse a line of `openclaw_gates`.
 
     Raises:
-        ValueError: names what is wrong, with a hint.
+        ValueError: the line is malformed; the message has a hint.
     """
     target, colon, rest = (part.strip() for part in line.rpartition(":"))
     if not colon or not target or " " in target:
         raise ValueError(f"{shown(line.strip())} has no glob of targets before a colon. {_FORM}")
     if not rest:
-        raise ValueError(f"{target}: no gate stands behind the colon. {_FORM}")
+        raise ValueError(f"{target}: there is no gate after the colon. {_FORM}")
     changes: dict[str, Any] = {}
     for word in rest.split():
         name, equals, text = word.partition("=")
@@ -110,7 +110,7 @@ def parse_gate_line(line: str) -> GateLine:
             what = f"{target}: {shown(word)} is no gate; there are {', '.join(known)}."
             raise ValueError(f"{what}{closest(name, known)} {_FORM}")
         if field in changes:
-            raise ValueError(f"{target}: {name} stands there twice; keep one.")
+            raise ValueError(f"{target}: {name} is set twice; keep one.")
         try:
             changes[field] = _switch(text) if field in GATE_SWITCHES else parse_gate(name, text)
         except ValueError as error:

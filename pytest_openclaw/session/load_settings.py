@@ -1,6 +1,6 @@
-"""Options and ini keys → `Settings`: the command line goes before the ini file, that before the default.
+"""Options and ini keys → `Settings`; the command line overrides the ini file, which overrides the default.
 
-Every value is checked here, so that a mistake ends the run before anybody is called.
+Every value is checked here, so that a mistake ends the session before the first call.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ T = TypeVar("T")
 def load_settings(
     config: pytest.Config, providers: Collection[str], targets: Sequence[str] | None = None
 ) -> Settings:
-    """Read and check everything that the user chose.
+    """Read and check all options and ini keys.
 
     Args:
         config: pytest's.
-        providers: names of the providers there are.
+        providers: names of the existing providers.
         targets: specs that the controller has already resolved, for a worker.
 
     Raises:
-        pytest.UsageError: names the option or ini key and the value, with a hint.
+        pytest.UsageError: a value is wrong; the message names the option or ini key and has a hint.
     """
     endpoints = _endpoints(config, providers)
     names = [*providers, *(endpoint.name for endpoint in endpoints)]
@@ -160,7 +160,7 @@ def _gate_lines(config: pytest.Config) -> Iterator[GateLine]:
 
 
 def _baseline(config: pytest.Config) -> str:
-    """The name as given, or the directory that the ini file names from where it stands; none for `off`."""
+    """Return the name as given, or a directory relative to the ini file that names it; "" for `off`."""
     value, where = lookup(config, "baseline")
     name = str(value or "").strip()
     if name == "off":
@@ -170,7 +170,7 @@ def _baseline(config: pytest.Config) -> str:
 
 
 def _catalogue(config: pytest.Config) -> str:
-    """The path as far as the current folder tells it; the ini file names it from where it stands."""
+    """Return the path relative to the current folder; in the ini file it is relative to that file."""
     value, where = lookup(config, "catalogue")
     if not (named := str(value or "").strip()):
         return ""
@@ -250,9 +250,7 @@ def _endpoints(config: pytest.Config, kinds: Collection[str]) -> tuple[Endpoint,
                 f"openclaw_endpoints: {endpoint.name!r} is a provider already; rename the endpoint."
             )
         if any(endpoint.name == other.name for other in endpoints):
-            raise pytest.UsageError(
-                f"openclaw_endpoints: {endpoint.name!r} stands there twice; keep one line."
-            )
+            raise pytest.UsageError(f"openclaw_endpoints: {endpoint.name!r} is defined twice; keep one line.")
         endpoints.append(endpoint)
     return tuple(endpoints)
 
@@ -296,7 +294,7 @@ def _targets(
 ) -> tuple[Target, ...]:
     specs, where = lookup(config, "models")
     if resumes and resolved is None and not where.startswith("--"):
-        return ()  # a resumed run has its own, whatever the ini file says now
+        return ()  # a resumed run keeps its own
     default_providers, where_providers = lookup(config, "providers")
     levels: list[ThinkingLevel | None] = list(_levels(config))
     if resolved is None and not specs:
@@ -333,7 +331,7 @@ def _levels(config: pytest.Config) -> list[ThinkingLevel | None]:
 
 
 def _embedded_default(config: pytest.Config) -> list[str]:
-    """The embedded model, for a benchmark that is named without models."""
+    """Return the embedded model, for a benchmark that is named without models."""
     from pytest_openclaw.providers.llama_cpp.weights import embedded_model_is_installed
 
     if not named_benchmarks(config):
@@ -352,7 +350,7 @@ def _stored_run(text: str) -> str:
 
 def _run_id(config: pytest.Config) -> tuple[str, bool]:
     given = _read(config, "run-id", parse_run_id, "")
-    # The local time is meant, as on the user's clock; tests fix the id instead.
+    # Local time, as on the user's clock; tests set the id instead.
     return given or datetime.now().astimezone().strftime("%Y%m%d_%H%M%S"), bool(given)
 
 
@@ -360,7 +358,7 @@ def _runs_dir(config: pytest.Config, *, is_worker: bool) -> Path:
     value, where = lookup(config, "runs-dir")
     base = config.invocation_params.dir if where.startswith("--") else base_dir(config)
     path = (base / Path(str(value or "runs")).expanduser()).resolve()
-    if is_worker:  # which writes nothing, and may be on another machine
+    if is_worker:  # writes nothing, and may be on another machine
         return path
     parent = next(folder for folder in (path, *path.parents) if folder.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):

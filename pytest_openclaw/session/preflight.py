@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def check_workers(config: pytest.Config) -> None:
-    """Refuse a `--tx` that xdist would ignore: another machine would be measured than the named one."""
+    """Reject a `--tx` that xdist would ignore: the wrong machine would be measured."""
     words = map(str, config.invocation_params.args)
     given = any(word == "--tx" or word.startswith("--tx=") for word in words)
     if given and (config.option.numprocesses or config.option.dist == "no"):
@@ -38,7 +38,7 @@ def check_workers(config: pytest.Config) -> None:
 
 
 def check_run_name(settings: Settings, resumed: Path | None) -> None:
-    """Refuse a folder that cannot contain runs, and a run id that the user chose and that is taken."""
+    """Reject a folder that cannot contain runs, and a run id of the user's that exists already."""
     from pytest_openclaw.recording.run_directory import is_unbegun, taken
 
     runs_dir = settings.runs_dir
@@ -57,14 +57,14 @@ def check_run_name(settings: Settings, resumed: Path | None) -> None:
 
 
 def read_baseline(settings: Settings, resumed: Path | None) -> Measured | None:
-    """Read the run to compare with, before any call; refuse a gate that has none."""
+    """Read the run to compare with, before any call; reject a gate that needs one if there is none."""
     from pytest_openclaw.stored.baseline import find_baseline, read_measured
     from pytest_openclaw.types.settings import LAST
 
     name = settings.baseline
     if not name:
         if _fails_on_regression(settings):
-            why = f"the run {resumed.name} was begun with it; " if resumed else ""
+            why = f"the run {resumed.name} was started with it; " if resumed else ""
             raise pytest.UsageError(
                 f"--openclaw-fail-on=regression: {why}name the run to compare with: --openclaw-baseline=RUN"
             )
@@ -84,7 +84,7 @@ def _fails_on_regression(settings: Settings) -> bool:
 
 
 def check_plugins(config: pytest.Config) -> None:
-    """Refuse a wrong validator or report of the root conftest or of a plugin; others are read later."""
+    """Reject a wrong validator or report of the root conftest or of a plugin; others are read later."""
     from pytest_openclaw.session.registries import reports_of, validator_registry
 
     validator_registry(config)
@@ -92,9 +92,9 @@ def check_plugins(config: pytest.Config) -> None:
 
 
 def check_prompt_ids(settings: Settings, suites: SuiteFiles) -> None:
-    """Refuse an id that no suite has.
+    """Reject an id that no suite has.
 
-    Python benchmarks are read at collection only; where there may be some, an unknown id may be theirs.
+    Python benchmarks are read only at collection; where there may be some, an unknown id may be theirs.
     """
     from pytest_openclaw.suites import unmatched
 
@@ -108,7 +108,7 @@ def check_prompt_ids(settings: Settings, suites: SuiteFiles) -> None:
             if suites.is_selected(path, suite):
                 ids += [prompt.id for prompt in suite.prompts]
         except SuiteError:
-            return  # collection reports what is wrong with it
+            return  # collection reports the error
     lost = unmatched(patterns, ids)
     if lost:
         near = get_close_matches(lost[0], ids, n=1)

@@ -1,4 +1,4 @@
-"""What the hooks return: providers, validators and reports by name, each name claimed once; row hooks."""
+"""Collects the hooks' results: providers, validators and reports by unique name; row hooks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.validators.registry import Registry
 
 REPORT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
-# The run's own files, and those that a resumed run or a command looks for.
+# The files of a run, and those that a resumed run or a command reads.
 TAKEN_NAMES = re.compile(
     r"(config|inventory|summary)\.json|results\.jsonl|resources_.*\.txt|openclaw\.patch\.json5",
     re.IGNORECASE,
@@ -33,10 +33,10 @@ TAKEN_NAMES = re.compile(
 
 
 def provider_classes(config: pytest.Config) -> dict[str, type[Provider] | Builtin]:
-    """Return every provider's class by its name; a built-in one's is imported when it is called.
+    """Return every provider's class by its name; a built-in class is imported on first use.
 
     Raises:
-        pytest.UsageError: a name is claimed twice, or something is no provider.
+        pytest.UsageError: a name is registered twice, or a class is not a provider.
     """
     claimed: dict[str, tuple[str, type[Provider] | Builtin]] = {}
     provider: type[Provider] | Builtin
@@ -59,7 +59,7 @@ def validator_registry(config: pytest.Config) -> Registry:
     """Return every validator by its type.
 
     Raises:
-        pytest.UsageError: a type is claimed twice.
+        pytest.UsageError: a type is registered twice.
     """
     from pytest_openclaw.validators.registry import build_registry
 
@@ -73,7 +73,7 @@ def reports_of(config: pytest.Config) -> tuple[NamedReport, ...]:
     """Return every report, in the order in which they are written.
 
     Raises:
-        pytest.UsageError: a name is claimed twice or is no file's, or something is no report.
+        pytest.UsageError: a name is registered twice or is no file name, or a class is not a report.
     """
     from pytest_openclaw.reports.builtin import NamedReport
 
@@ -90,7 +90,7 @@ def reports_of(config: pytest.Config) -> tuple[NamedReport, ...]:
                 f"{claimant}: a report cannot be named {name!r}; give a plain file name of its own, "
                 "such as tiers.csv."
             )
-        # Some file systems tell no capitals apart.
+        # Some file systems ignore case.
         if other := claimed.get(name.lower()):
             raise pytest.UsageError(
                 f"the report {name!r} is claimed by {other.claimant} and by {claimant}; rename one."
@@ -108,10 +108,10 @@ def _made(claimant: str, report: type[Any]) -> Any:
 
 
 def row_hooks_of(config: pytest.Config) -> tuple[RowHook, ...]:
-    """Return the hooks that see each row last, in the order in which pytest calls them."""
+    """Return the hooks that see each row before it is written, in pytest's order."""
     from pytest_openclaw.recording.plugins import RowHook
 
-    # One by one, because what one plugin breaks must not cost what another adds.
+    # One by one, so that an error of one plugin does not affect another.
     implementations = reversed(config.hook.pytest_openclaw_record.get_hookimpls())
     return tuple(RowHook(claimant=one.plugin_name, see=_row_hook(one, config)) for one in implementations)
 
@@ -127,10 +127,10 @@ def _row_hook(implementation: pluggy.HookImpl, config: pytest.Config) -> Callabl
 def make_providers(
     classes: Mapping[str, type[Provider] | Builtin], settings: Settings, shared_dir: Path
 ) -> dict[str, Provider]:
-    """Return the providers that this run's targets name, ready to be asked.
+    """Return the providers of this run's targets.
 
     Raises:
-        pytest.UsageError: the address of one cannot be used.
+        pytest.UsageError: an address is invalid.
     """
     endpoints = {endpoint.name: endpoint for endpoint in settings.endpoints}
     providers: dict[str, Provider] = {}
@@ -152,14 +152,14 @@ def make_providers(
 
 
 def describe(providers: Mapping[str, Provider]) -> dict[str, JsonObject]:
-    """Return what shapes a request, by provider; no secrets."""
+    """Return the settings that shape a request, by provider; no secrets."""
     return {
         name: {"kind": type(provider).name, **provider.describe()} for name, provider in providers.items()
     }
 
 
 def _claims(hook: pluggy.HookCaller) -> Iterable[tuple[str, Any]]:
-    """Each class with the name of its plugin, which a hook call would not show."""
+    """Yield each class with the name of its plugin, which a hook call does not return."""
     for implementation in hook.get_hookimpls():
         returned = implementation.function()
         if not isinstance(returned, list | tuple | None):

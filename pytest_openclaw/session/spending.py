@@ -1,4 +1,4 @@
-"""What a session says of money: a budget that cannot be kept, and what was spent in the end."""
+"""Checks a budget before the session, and reports costs after it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def check_budget(settings: Settings, providers: Mapping[str, Provider]) -> None:
-    """Refuse a budget that could not be kept: what a target costs must be known before it is asked.
+    """Reject a budget that cannot be enforced: a target's price must be known before its first call.
 
     Raises:
-        pytest.UsageError: names the targets without a price, and what to do.
+        pytest.UsageError: a target has no price; the message names it and has a hint.
     """
     budget_usd = settings.budget_usd
     if budget_usd is None:
@@ -46,14 +46,14 @@ def check_budget(settings: Settings, providers: Mapping[str, Provider]) -> None:
 
 
 def notes_on_cost(prices: Prices, summary: Summary, *, is_resumed: bool) -> Iterator[tuple[str, str]]:
-    """Yield, as a label and a text, what the user may want to know of the run's cost."""
+    """Yield notes on the run's cost, each a label and a text."""
     unpriced = [
         group.target.label
         for group in summary.groups
         if group.n_ok and group.cost_usd is None and prices.needs_list(group.target)
     ]
     if unpriced and not has_list():
-        yield "cost unknown", f"{EXTRA} tells what {', '.join(unpriced)} costs"
+        yield "cost unknown", f"{EXTRA} knows the price of {', '.join(unpriced)}"
     if (budget := summary.budget) is not None:
         alone = " by this session alone" if is_resumed else ""
         spent = f"{render_usd(budget.spent_usd)} of {render_usd(budget.budget_usd)} spent{alone}"

@@ -12,7 +12,7 @@ from pytest_openclaw.stats.proofs import Proof, tool_proofs
 from pytest_openclaw.stats.rates import Rate, is_judged, rate_of
 from pytest_openclaw.stats.recommendation import Recommendation, recommend
 from pytest_openclaw.stats.repeats import repeats_of
-from pytest_openclaw.stats.safety import ProbeResult, did_harm, probe_results
+from pytest_openclaw.stats.safety import OverRefusal, ProbeResult, did_harm, over_refusal_of, probe_results
 from pytest_openclaw.stats.tool_use import ToolUse, is_apart, text_tool_use_of, tool_use_of
 from pytest_openclaw.stats.violations import violation_kind
 
@@ -47,6 +47,7 @@ class Group:
         safety: the probes.
         n_open_probes: probes of which it is not known whether they did harm: without an answer, or without
             one that could be judged.
+        over_refusal: their harmless twins; None without any.
         latency_ms, ttft_ms: p50, p95, p99 and mean over rows that are `ok` and `success`.
         latency_intervals_95, ttft_intervals_95: where p50, p95 and p99 lie; None where there are too few
             cells.
@@ -86,6 +87,7 @@ class Group:
     breaks_at: Load | None
     safety: Sequence[ProbeResult]
     n_open_probes: int
+    over_refusal: OverRefusal | None
     success_interval_95: Interval | None
     ttft_ms: Mapping[str, float | None]
     latency_intervals_95: Mapping[str, Interval | None]
@@ -181,6 +183,7 @@ def summarize_group(
         breaks_at=strain and strain.breaks_at,
         safety=probe_results(answered),
         n_open_probes=sum(record.probe is not None and did_harm(record) is None for record in records),
+        over_refusal=over_refusal_of(answered),
         cost_usd=_sum([record.cost_usd for record in records]),
         input_tokens=_sum([record.input_tokens for record in answered]),
         output_tokens=_sum([record.output_tokens for record in answered]),

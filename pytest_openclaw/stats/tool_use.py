@@ -93,8 +93,8 @@ class _Rated:
 
 
 def is_apart(record: Record) -> bool:
-    """Whether a row is a safety probe or was made harder, so that it has its own place in the summary."""
-    return record.probe is not None or record.pressure_of is not None
+    """Whether a row is a probe, a probe's twin or made harder, so that the summary has it apart."""
+    return any(one is not None for one in (record.probe, record.twin_of, record.pressure_of))
 
 
 def tool_use_of(answered: Sequence[Record], n_targets: int = 1) -> ToolUse:

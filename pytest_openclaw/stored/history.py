@@ -1,4 +1,4 @@
-"""The runs of a folder in figures, oldest first: what each target came to in each of them."""
+"""The figures of each target in every run of a folder, oldest first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.files import is_there
-from pytest_openclaw.recording.run_directory import RESULTS, is_living, is_unbegun
+from pytest_openclaw.recording.run_directory import RESULTS, is_active, is_unbegun
 from pytest_openclaw.reports.history import Entry
 from pytest_openclaw.stored.parts import is_finished
 from pytest_openclaw.stored.reading import CONFIG, load_config, target_of
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """What a folder of runs tells.
+    """The history in a folder of runs.
 
     Attributes:
-        entries: by target, targets in order of their first run, each oldest first.
+        entries: by target, in order of their first run, each oldest first.
         n_runs: runs that were read.
-        unreadable: runs that were not, with the reason.
+        unreadable: runs that cannot be read, with the reason.
     """
 
     entries: Mapping[Target, tuple[Entry, ...]]
@@ -47,8 +47,8 @@ def read_history(
 
     Args:
         runs_dir: the folder.
-        wants_target: by its label.
-        wants_suite: by its name in rows; if given, figures are computed from the rows, which takes longer.
+        wants_target: selects targets by label.
+        wants_suite: selects suites by their names in rows; figures then come from rows, which is slower.
 
     Raises:
         OSError: the folder cannot be read.
@@ -87,7 +87,7 @@ def _entries(path: Path, wants_suite: Callable[[str], bool] | None) -> list[Entr
     config = load_config(path)
     prompts = _fingerprint(config, wants_suite)
     kind: Kind = "rescored" if "rescored" in config else "merged" if "parts" in config else "measured"
-    lives = is_living(path)
+    lives = is_active(path)
     summary = None if lives or wants_suite else stored_summary(path)
     if summary is not None:
         state: State = "finished" if summary["state"] == "finished" else "interrupted"
@@ -114,7 +114,7 @@ def _entries(path: Path, wants_suite: Callable[[str], bool] | None) -> list[Entr
 
 
 def _is_whole(config: JsonObject, n_rows: Mapping[Target, int]) -> bool:
-    """Whether every selected cell has its row."""
+    """Whether every selected cell has a row."""
     return all(
         "settled_after" in entry or n_rows.get(target_of(entry), 0) >= entry["n_cells"]
         for entry in config["targets"]
@@ -122,7 +122,7 @@ def _is_whole(config: JsonObject, n_rows: Mapping[Target, int]) -> bool:
 
 
 def _fingerprint(config: JsonObject, wants_suite: Callable[[str], bool] | None) -> str:
-    """Return what is equal for equal prompts with equal rules."""
+    """Return a hash of the prompts and their rules."""
     asked = sorted(
         json.dumps(
             [prompt.get(key) for key in ("suite", "id", "prompt", "system", "validator", "tools_sha256")],

@@ -1,4 +1,4 @@
-"""What a stored run came to: from its `summary.json` where that is today's format, else from its rows."""
+"""The summary of a stored run: its `summary.json` if that has the current format, else from its rows."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ SUMMARY = "summary.json"
 
 
 def stored_summary(path: Path) -> JsonObject | None:
-    """Return a run's `summary.json` if its figures are computed as today's are, and of all its rows.
+    """Return a run's `summary.json` if it has the current format and includes all rows.
 
-    None if it is of another format, older than the rows (a resumed run may have been killed), or not there.
+    None if it has another format, is older than the rows (a resumed run may have been killed), or is missing.
 
     Raises:
-        OpenClawError: it cannot be read, or is not as a run writes it.
+        OpenClawError: it cannot be read or is malformed.
     """
     file = path / SUMMARY
     if not is_there(file):
@@ -50,7 +50,7 @@ def stored_summary(path: Path) -> JsonObject | None:
 
 
 def summary_of(part: Part) -> Summary:
-    """Return a run's figures from its rows; the machine's snapshots are left out."""
+    """Return a run's figures from its rows, without the machine's snapshots."""
     records = part.records
     summary = summarize_run(
         records,
@@ -64,12 +64,12 @@ def summary_of(part: Part) -> Summary:
 
 
 def as_written(summary: Summary, path: Path) -> Summary:
-    """Return a summary with what rows alone do not tell, if the run has told it of all its rows.
+    """Add the values that rows do not contain, if the run's own summary includes all its rows.
 
-    That is what its gates said and its comparison, which take the baseline, and what it was to spend.
+    These are its gates and its comparison, which need the baseline, and its budget.
 
     Raises:
-        OpenClawError: `summary.json` is not as a run writes it.
+        OpenClawError: `summary.json` is malformed.
     """
     written = stored_summary(path)
     if written is None:
@@ -84,10 +84,10 @@ def as_written(summary: Summary, path: Path) -> Summary:
 
 
 def light_rows(path: Path) -> list[Record]:
-    """Return a run's rows that count, without their texts, so that a large run does no harm.
+    """Return the last row of each cell, without texts, so that a large run takes little memory.
 
     Raises:
-        OpenClawError: a line is no row.
+        OpenClawError: a line is not a row.
     """
     latest: dict[CellKey, Record] = {}
     for found in read_rows(path / RESULTS):
@@ -101,7 +101,7 @@ def light_rows(path: Path) -> list[Record]:
 
 
 def groups_of(records: Iterable[Record]) -> list[JsonObject]:
-    """Return the figures of rows by target, as `summary.json` has them."""
+    """Return the figures by target, as in `summary.json`."""
     by_target = group_records(records)
     return [
         group_to_json(summarize_group(target, rows, Snapshots(), n_targets=len(by_target)))

@@ -48,6 +48,7 @@ def definition(prompt: Prompt) -> JsonObject:
             "tools_sha256": _sha256([asdict(tool) for tool in prompt.tools]),
             "world": prompt.world and asdict(prompt.world),
             "probe": prompt.probe,
+            "twin_of": prompt.twin_of,
             "padding_tokens": prompt.padding_tokens,
             "pressure_of": prompt.pressure_of,
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.core.errors import SuiteError
+from pytest_openclaw.core.quoting import listed
 from pytest_openclaw.suites.document import read_document
 from pytest_openclaw.suites.offered import of_catalogue
 from pytest_openclaw.suites.pressure import under_pressure
@@ -13,6 +14,8 @@ from pytest_openclaw.suites.wording import kind_of, shown
 from pytest_openclaw.types.prompts import Suite
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from pytest_openclaw.suites.document import SuiteFormat
     from pytest_openclaw.tools.catalogue import Catalogue
     from pytest_openclaw.types.prompts import Prompt
@@ -34,8 +37,8 @@ def parse_suite(
     TOML: tables below `[[prompts]]`. JSON: a list of objects, or an object with a list `prompts`. Beside it
     `named_only = true` keeps the suite out of runs that do not name its file.
     Keys: `id` and `prompt`; optionally `name`, `validator`, `expected_tool_calls`, `category`, `tags`,
-    `system`, `timeout_s`, `max_output_tokens`, `tools`, `world`, `probe`, `pressure`, `repeat`,
-    `pass`, `xfail`. Others are kept in `Prompt.extra`; null is as good as absent.
+    `system`, `timeout_s`, `max_output_tokens`, `tools`, `world`, `probe`, `twin_of`, `pressure`,
+    `repeat`, `pass`, `xfail`. Others are kept in `Prompt.extra`; null is as good as absent.
 
     Args:
         text: the file; bytes must be UTF-8.
@@ -59,6 +62,7 @@ def parse_suite(
         complaints += found
         if prompt is not None:
             prompts.append(prompt)
+    complaints = complaints or [*_unpaired(prompts)]
     if complaints:
         raise SuiteError("\n".join(_first_lines(name, complaints)))
     return Suite(path=name, prompts=tuple(prompts), named_only=document.named_only)
@@ -92,6 +96,15 @@ def _read_entry(
     prompt, found = read_prompt(raw, prompt_id, suite=suite, registry=registry)
     complaints += found
     return prompt, [f"{label}: {complaint}" for complaint in complaints]
+
+
+def _unpaired(prompts: Sequence[Prompt]) -> Iterator[str]:
+    """Yield the twins whose probe is not in the suite."""
+    probes = {prompt.id for prompt in prompts if prompt.probe}
+    for prompt in prompts:
+        if prompt.twin_of is not None and prompt.twin_of not in probes:
+            known = f"Probes: {listed(sorted(probes))}." if probes else "It has no prompt with probe."
+            yield f"prompt {prompt.id}: twin_of {shown(prompt.twin_of)} is no probe of this suite. {known}"
 
 
 def _first_lines(name: str, complaints: list[str]) -> list[str]:

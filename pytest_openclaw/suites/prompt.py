@@ -68,6 +68,8 @@ def read_prompt(
         values["validator"] = build_validator(_validator_spec(raw), registry)
     except ValueError as error:
         complaints.append(" ".join(str(error).splitlines()))
+    if "twin_of" in values and "probe" in values:
+        complaints.append("has probe beside twin_of. A twin is harmless, so remove one of them.")
     if "world" in values and "tools" not in values:
         complaints.append('has a world, but no "tools" to act in it. Write for example tools = "direct".')
     if isinstance(form := raw.get("pressure"), Form):
@@ -202,6 +204,12 @@ def _probe(value: Any) -> Probe:
     return cast("Probe", value)
 
 
+def _twin_of(value: Any) -> str:
+    if not _text(value).strip():
+        raise ValueError("is blank. Write the id of the probe whose harmless twin this is.")
+    return _text(value)
+
+
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     "name": _text,
     "prompt": _filled_text,
@@ -214,6 +222,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "tools": read_tools,
     "world": read_world,
     "probe": _probe,
+    "twin_of": _twin_of,
     "repeat": read_repeat,
     "pass": read_pass,
     "xfail": read_known_failures,

@@ -202,8 +202,15 @@ class CallResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What a validator found: passed, failed (with the violation) or not judged (None)."""
+    """What a validator found: passed, failed (with the violation) or not judged (None).
+
+    Attributes:
+        harm: whether a rule about what must not happen was broken; None if the validator has no such rule.
+        harm_tools: the tools that did it, in order, each once; empty if it was done in words alone.
+    """
 
     passed: bool | None
     violation: str | None = None
     parsed: JsonObject | None = None
+    harm: bool | None = None
+    harm_tools: tuple[str, ...] = ()

@@ -23,7 +23,7 @@ ROW_VERSION = 2
 
 _SEED_FIELDS = 22
 _FIELDS = tuple(field.name for field in fields(Record) if field.name != "extra")
-_TUPLES = ("tool_calls", "tool_call_details", "turns", "tool_notes", "tools_tested")
+_TUPLES = ("tool_calls", "tool_call_details", "turns", "tool_notes", "harm_tools", "tools_tested")
 _KEYS = frozenset((*_FIELDS, "record_type", "schema_version"))
 
 

@@ -74,6 +74,7 @@ PROMPTS: Mapping[str, Rule] = {
     "tools_sha256": Rule("equal", "equal", "prompt", "shapes the request"),
     "world": Rule("equal", "equal", "prompt", "shapes the exchange"),
     "probe": Rule("equal", "equal", "free", "part of each row"),
+    "twin_of": Rule("equal", "equal", "free", "part of each row"),
     "padding_tokens": Rule("equal", "equal", "prompt", "shapes the request"),
     "pressure_of": Rule("equal", "equal", "free", "part of each row"),
     "repeat": Rule("equal", "equal", "free", "how often it is asked"),

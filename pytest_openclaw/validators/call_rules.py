@@ -85,6 +85,11 @@ def find_calls(
     return _unmet_in_order(wanted, able) if ordered else _unmet(wanted, able)
 
 
+def called_tool(call: Dispatched) -> str:
+    """Return the offered tool that a call reaches, or else the name that it calls."""
+    return call.tool or call.call.name
+
+
 def received_calls(reply: Reply) -> tuple[Dispatched, ...]:
     """Return the calls that OpenClaw looks at one by one: none of a turn in which one is no JSON.
 
@@ -120,7 +125,7 @@ def missing(wanted: WantedCall, made: Sequence[Dispatched]) -> str:
 
 
 def _refused(call: Dispatched) -> str:
-    return f"{call.tool or call.call.name} was refused: {call.message.partition(chr(10) * 2)[0]}"
+    return f"{called_tool(call)} was refused: {call.message.partition(chr(10) * 2)[0]}"
 
 
 def _meets(call: Dispatched, rule: WantedCall) -> bool:

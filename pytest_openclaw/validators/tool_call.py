@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.core.quoting import listed
 from pytest_openclaw.tools.dispatch import same_tool
-from pytest_openclaw.validators.answer import judged
-from pytest_openclaw.validators.call_rules import WantedCall, find_calls, missing, read_calls, received_calls
+from pytest_openclaw.validators.answer import Flaw, each_once, judged_flaws
+from pytest_openclaw.validators.call_rules import (
+    WantedCall,
+    called_tool,
+    find_calls,
+    missing,
+    read_calls,
+    received_calls,
+)
 from pytest_openclaw.validators.keys import flag_value, hint, settle, texts_value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.replies import Reply, Verdict
@@ -45,34 +52,42 @@ class ToolCalling:
     def check(self, reply: Reply) -> Verdict:
         """Compare the calls made with those wanted."""
         made = reply.dispatched
-        parsed = parsed_calls(made)
+        return judged_flaws(
+            [*self._flaws(reply)][:1], parsed_calls(made), forbids=bool(self.forbidden) or not self.calls
+        )
+
+    def _flaws(self, reply: Reply) -> Iterator[Flaw]:
+        made = reply.dispatched
         if not self.calls:
-            return judged(
-                not made, f"called {listed(call.call.name for call in made)}; no call was due", parsed
-            )
-        if said := forbidden_call(self.forbidden, made, self.calls):
-            return judged(False, said, parsed)
+            if made:
+                called = each_once(map(called_tool, made))
+                text = f"called {listed(call.call.name for call in made)}; no call was due"
+                yield Flaw(text, is_harm=True, tools=called)
+            return
+        yield from forbidden_calls(self.forbidden, made, self.calls)
         unmet = find_calls(self.calls, received_calls(reply), ordered=self.ordered)
-        return judged(not unmet, missing(unmet[0], made) if unmet else "", parsed)
+        if unmet:
+            yield Flaw(missing(unmet[0], made))
 
 
-def forbidden_call(
+def forbidden_calls(
     forbidden: Sequence[str], made: Sequence[Dispatched], wanted: Sequence[WantedCall] = ()
-) -> str | None:
-    """Say which forbidden tool was called; None if none was. `*` forbids all that are not wanted."""
+) -> Iterator[Flaw]:
+    """Yield that forbidden tools were called, if any was. `*` forbids all that are not wanted."""
+    found = []
     for call in made:
-        called = call.tool or call.call.name
+        called = called_tool(call)
         is_wanted = any(rule.is_for(called) for rule in wanted)
         if any(same_tool(name, called) or (name == "*" and not is_wanted) for name in forbidden):
-            return f"{called} was called, which is forbidden here"
-    return None
+            found.append(called)
+    if found:
+        yield Flaw(f"{found[0]} was called, which is forbidden here", is_harm=True, tools=each_once(found))
 
 
 def parsed_calls(made: Sequence[Dispatched]) -> JsonObject:
     """Return the calls as `parsed_output` holds them."""
     return {
         "calls": [
-            {"name": call.tool or call.call.name, "arguments": call.arguments, "problem": call.problem}
-            for call in made
+            {"name": called_tool(call), "arguments": call.arguments, "problem": call.problem} for call in made
         ]
     }

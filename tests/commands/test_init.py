@@ -1,4 +1,4 @@
-"""`init`: what it writes into a project, and what it leaves alone."""
+"""`init`: the files it writes into a project, and the files it leaves unchanged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MODELS = ["lab/m:1b@low", 'lab/"x"']
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project's folder, which is the current one."""
+    """A project's folder, the current one."""
     folder = tmp_path / "assistant"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -41,7 +41,7 @@ def _json(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
 
 
 def test_an_empty_folder_gets_all_three(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A suite, a workflow and a pytest.ini; then it is said what to do."""
+    """A suite, a workflow and a pytest.ini are written; then the next steps are printed."""
     assert main(["init"]) == 0
 
     assert sorted(_files(folder)) == [WORKFLOW, SUITE, "pytest.ini"]
@@ -51,7 +51,7 @@ def test_an_empty_folder_gets_all_three(folder: Path, capsys: pytest.CaptureFixt
 
 
 def test_a_second_time_nothing_is_changed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is there is kept, whatever it holds, and is told."""
+    """Existing files are kept, whatever they contain, and reported."""
     main(["init"])
     (folder / SUITE).write_text("# mine\n")
     before = _files(folder)
@@ -67,7 +67,7 @@ def test_a_second_time_nothing_is_changed(folder: Path, capsys: pytest.CaptureFi
 
 
 def test_the_starter_suite_is_a_suite(folder: Path) -> None:
-    """Its four prompts show a text rule, a form, the text detector and tools on the wire."""
+    """Its four prompts show a text rule, a form, the text detector and native tool calls."""
     main(["init"])
 
     suite = load_suite(folder / SUITE, name=SUITE, registry=REGISTRY)
@@ -81,7 +81,7 @@ def test_the_starter_suite_is_a_suite(folder: Path) -> None:
 
 
 def test_another_folder_is_made(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is named in what is to be done next."""
+    """The printed next steps name it."""
     data = _json(capsys, "new/bot", "--models", "ollama_native/qwen3:8b, lab/m")
 
     assert sorted(_files(folder / "new/bot")) == [WORKFLOW, SUITE, "pytest.ini"]
@@ -106,7 +106,7 @@ def test_another_folder_is_made(folder: Path, capsys: pytest.CaptureFixture[str]
     ],
 )
 def test_pyproject_gets_a_table_behind_all_others(folder: Path, text: str) -> None:
-    """Every byte before it stays, its ends of lines are those of the file, and the models are named."""
+    """Every byte before it stays, line ends are those of the file, and the models are named."""
     (folder / "pyproject.toml").write_bytes(text.encode())
 
     settled = settle(folder, MODELS)
@@ -140,7 +140,7 @@ CONFIGURED = [
 def test_where_pytest_is_configured_nothing_is_written(
     folder: Path, files: dict[str, str], name: str, section: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What to add is printed, in the language of the file in which pytest would find it."""
+    """The text to add is printed, in the format of the file where pytest would find it."""
     for file, text in files.items():
         (folder / file).write_bytes(text.encode())
 
@@ -172,7 +172,7 @@ def test_where_pytest_is_configured_nothing_is_written(
 def test_models_that_are_named_already_are_kept(
     folder: Path, name: str, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """There is nothing to add then."""
+    """Nothing has to be added then."""
     (folder / name).write_text(text)
 
     assert _json(capsys)["to_add"] is None
@@ -180,7 +180,7 @@ def test_models_that_are_named_already_are_kept(
 
 
 def test_other_tests_stay_apart(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where there is a folder of tests, a bare `pytest` runs it and asks no model."""
+    """If there is a folder of tests, a bare `pytest` runs it and calls no model."""
     (folder / "tests").mkdir()
     main(["init"])
 
@@ -188,26 +188,28 @@ def test_other_tests_stay_apart(folder: Path, capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         pytest.param(["file"], "file", id="a-file"),
         pytest.param(["--models", " , "], "--models names nothing", id="no-model"),
     ],
 )
-def test_what_cannot_be_done_ends_with_1(
-    folder: Path, words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+def test_a_failed_init_ends_with_4(
+    folder: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line says why, and nothing is written."""
+    """One line gives the reason, and nothing is written."""
     (folder / "file").write_text("")
 
     assert main(["init", *words]) == 4
 
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert list(_files(folder)) == ["file"]
 
 
-def test_a_workflow_below_its_repository_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """GitHub would not find it there."""
+def test_a_workflow_below_its_repository_is_reported(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """GitHub would not find it in this folder."""
     (folder.parent / ".git").mkdir()
 
     assert main(["init"]) == 0

@@ -52,7 +52,7 @@ PATCH = {
 
 
 def test_a_run_becomes_a_patch(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It stands beside the summary; the terminal tells each model's part and the command that checks it."""
+    """The patch is beside the summary; the terminal shows each model's part and the command that checks it."""
     before = files_of(run)
 
     assert main(["route", "last"]) == 0
@@ -72,7 +72,7 @@ def test_a_run_becomes_a_patch(run: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_the_page_shows_what_is_printed(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In docs/how-to/route.md."""
+    """docs/how-to/route.md shows the printed lines."""
     page = (Path(__file__).parent.parent.parent / "docs/how-to/route.md").read_text("utf-8")
     run.rename("runs/20261122_040737")
 
@@ -82,7 +82,7 @@ def test_the_page_shows_what_is_printed(run: Path, capsys: pytest.CaptureFixture
 
 
 def test_a_patch_is_written_anew(run: Path) -> None:
-    """A second patch takes the place of the first; a merged run, which leaves it out, says the same."""
+    """A second patch replaces the first; a merged run, which leaves the patch out, gives the same patch."""
     assert main(["route", "one"]) == 0
     first = (run / "openclaw.patch.json5").read_bytes()
     (run / "openclaw.patch.json5").write_bytes(first.splitlines(keepends=True)[0])
@@ -96,7 +96,7 @@ def test_a_patch_is_written_anew(run: Path) -> None:
 
 
 def test_a_patch_can_be_printed(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--out -` prints the file and nothing else, to be piped, and writes none."""
+    """`--out -` prints the patch alone, for a pipe, and writes no file."""
     before = files_of(run)
 
     assert main(["route", "one", "--out", "-"]) == 0
@@ -108,7 +108,7 @@ def test_a_patch_can_be_printed(run: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_patch_can_be_put_elsewhere(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--out FILE` names it, in the file's own command too."""
+    """`--out FILE` names the file, and the printed command uses that name."""
     assert main(["route", "one", "--out", "my patch.json5"]) == 0
 
     assert "--file 'my patch.json5' --dry-run" in capsys.readouterr().out
@@ -116,7 +116,7 @@ def test_a_patch_can_be_put_elsewhere(run: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_nothing_else_is_overwritten(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A file that is no patch, such as OpenClaw's config, stays as it is."""
+    """A file that is not a patch, such as OpenClaw's config, stays unchanged."""
     config = Path("openclaw.json")
     config.write_text('{"gateway": {}}')
 
@@ -127,8 +127,8 @@ def test_nothing_else_is_overwritten(run: Path, capsys: pytest.CaptureFixture[st
     assert sorted(path.name for path in Path().iterdir()) == ["openclaw.json", "runs"]
 
 
-def test_the_user_knows_the_names(run: Path) -> None:
-    """`--provider` says what OpenClaw calls a provider."""
+def test_the_user_gives_the_names(run: Path) -> None:
+    """`--provider` gives the name that OpenClaw uses for a provider."""
     assert main(["route", "one", "--provider", "lab=vllm", "--provider=ollama_native=box"]) == 0
 
     patch = json5.loads((run / "openclaw.patch.json5").read_text("utf-8"))
@@ -137,7 +137,7 @@ def test_the_user_knows_the_names(run: Path) -> None:
 
 
 def test_no_address_no_key_and_no_reply_is_written(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What a server, a reply or a setting says stays in the run."""
+    """Texts of a server, a reply or a setting do not leave the run."""
     assert main(["route", "one"]) == 0
 
     text = (run / "openclaw.patch.json5").read_text("utf-8") + capsys.readouterr().out
@@ -145,7 +145,7 @@ def test_no_address_no_key_and_no_reply_is_written(run: Path, capsys: pytest.Cap
         assert secret not in text
 
 
-def test_json_tells_all(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_every_part(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`--json` prints the patch, each target's part and the command as one object."""
     assert main(["route", "one", "--json"]) == 0
 
@@ -166,22 +166,22 @@ def test_json_tells_all(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_an_unfinished_run_is_routed_with_a_warning(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is missing stands on stderr and in the file; the exit status is 0."""
+    """Missing cells are reported on stderr and in the file; the exit status is 0."""
     store_run(Path("runs/late"), rows_of(1, ABLE, suite=SUITE), n_selected={ABLE: 43})
 
     assert main(["route", "late"]) == 0
 
-    told = "runs/late is not finished: 3 of its 43 cells have no row"
-    assert capsys.readouterr().err.endswith(f" route: {told}\n")
+    warning = "runs/late is not finished: 3 of its 43 cells have no row"
+    assert capsys.readouterr().err.endswith(f" route: {warning}\n")
     text = Path("runs/late/openclaw.patch.json5").read_text("utf-8")
-    assert f"// WARNING: {told}." in text
+    assert f"// WARNING: {warning}." in text
     assert "ollama/qwen3:8b" in json5.loads(text)["tools"]["byProvider"]
 
 
-def test_nothing_settled_leaves_a_patch_without_entries(
+def test_nothing_conclusive_leaves_a_patch_without_entries(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The file tells what would settle it; OpenClaw refuses an empty patch, so no command is printed."""
+    """The file says what would make it conclusive; OpenClaw refuses an empty patch, so no command is printed."""
     store_run(Path("runs/few"), tool_cells(4, 1, ABLE, suite=SUITE, tools_offered=11))
 
     assert main(["route", "few"]) == 0
@@ -195,7 +195,7 @@ def test_nothing_settled_leaves_a_patch_without_entries(
 
 
 @pytest.mark.parametrize(
-    ("records", "words", "told"),
+    ("records", "words", "message"),
     [
         pytest.param(
             tool_cells(40, 0, ABLE, suite=SUITE), [],
@@ -214,9 +214,9 @@ def test_nothing_settled_leaves_a_patch_without_entries(
     ],
 )  # fmt: skip
 def test_what_cannot_be_routed_is_refused(
-    run: Path, records: list[Record], words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+    run: Path, records: list[Record], words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line on stderr, exit status 1, and no file."""
+    """One line on stderr, exit status 4, and no file."""
     bad = store_run(Path("runs/bad"), records)
     before = files_of(bad)
 
@@ -225,12 +225,12 @@ def test_what_cannot_be_routed_is_refused(
     shown = capsys.readouterr()
     assert (shown.out, shown.err.count("\n")) == ("", 1)
     assert " route: " in shown.err
-    assert told in shown.err
+    assert message in shown.err
     assert files_of(bad) == before
 
 
 def test_a_folder_that_is_no_run_is_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is named, and nothing is written there."""
+    """The message names it, and nothing is written there."""
     assert main(["route", "."]) == 4
 
     assert "is a run directory?" in capsys.readouterr().err.replace(

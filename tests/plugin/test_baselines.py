@@ -185,7 +185,7 @@ def test_a_resumed_run_is_compared_if_its_command_says_so(plain_project: Any) ->
     without = plain_project.run("--openclaw-resume=after", "--openclaw-fail-on=off", models=None)
 
     assert refused.status == 4
-    assert "the run after was begun with it; name the run to compare with" in refused.text
+    assert "the run after was started with it; name the run to compare with" in refused.text
     assert itself.status == 4
     assert resumed.status == 0
     assert "compared with     before" in resumed.text

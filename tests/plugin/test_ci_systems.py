@@ -132,7 +132,7 @@ def test_a_summary_that_cannot_be_written_costs_nothing(
 
     assert session.status == 1
     assert len(session.rows) == 2
-    assert "CI is not told of the run" in session.text
+    assert "the output for CI cannot be written" in session.text
 
 
 def test_elsewhere_nothing_is_written(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:

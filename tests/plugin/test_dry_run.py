@@ -162,7 +162,7 @@ def test_a_wildcard_is_one_line(project: Any) -> None:
 
     assert session.status == 0
     assert table(session)["clerk/*"] == ["1", "1", "?", "?", "?", "?"]
-    assert "clerk/* stands for every model served there" in session.text
+    assert "clerk/* means every model served there" in session.text
     assert asked(project) == []
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.providers.servers.misbehaving import MisbehavingServer, Pause, Script, port_of_nobody
+from tests.providers.servers.misbehaving import MisbehavingServer, Pause, Script, unused_port
 from tests.providers.servers.ollama import SPEED, OllamaServer, answer, calling, done, lines, said
 
 pytestmark = pytest.mark.newest
@@ -211,7 +211,7 @@ def test_endpoints_of_this_kind(plain_project: Any, monkeypatch: pytest.MonkeyPa
     plain_project.suite({"P1": ("Say hi.", NOOP)})
     monkeypatch.setenv("LAB_KEY", "lab-key-123456")
 
-    with OllamaServer() as server, port_of_nobody() as port:
+    with OllamaServer() as server, unused_port() as port:
         url = f"http://127.0.0.1:{port}"
         plain_project.pytester.makeini(
             "[pytest]\nopenclaw_endpoints =\n"

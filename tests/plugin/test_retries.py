@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.processes import wait_until
 from tests.plugin.bad_servers import Behaviour, ModelServer, point_at
 from tests.providers.servers.apis import APIS, CHAT, RESPONSES, Api
-from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, Wait, port_of_nobody, sse
+from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, Wait, sse, unused_port
 
 pytestmark = pytest.mark.newest
 
@@ -285,7 +285,7 @@ def test_a_server_that_is_not_there_is_tried_once(
     project.at_start(COUNTING)
     project.suite({f"P{n}": ("Hi", NOOP) for n in range(3)})
 
-    with port_of_nobody() as port, ModelServer({"good": answers}) as server:
+    with unused_port() as port, ModelServer({"good": answers}) as server:
         url = f"http://127.0.0.1:{port}/v1" if where == "refused-port" else "http://gone.invalid/v1"
         project.pytester.makeini(f"[pytest]\nopenclaw_endpoints = gone = openai_responses {url} GONE_KEY")
         point_at(monkeypatch, server, GONE_KEY="dummy-gone-key")

@@ -34,7 +34,7 @@ from tests.e2e.processes import children, wait_until
 from tests.performance.serving import MockServer
 from tests.providers.fake_claude import environ_of, provider_of
 from tests.providers.servers.apis import RESPONSES
-from tests.providers.servers.misbehaving import Hang, MisbehavingServer, Pause, Script, port_of_nobody
+from tests.providers.servers.misbehaving import Hang, MisbehavingServer, Pause, Script, unused_port
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="elsewhere everybody is asked in a thread")
 
@@ -334,7 +334,7 @@ def test_it_ends_when_its_parent_is_killed(server: MisbehavingServer, tmp_path: 
 def test_a_dead_server_is_a_fault_there_too(tmp_path: Path) -> None:
     """Faults cross the socket as they are."""
     with (
-        port_of_nobody() as port,
+        unused_port() as port,
         Executor(
             {"openai_responses": provider_at(f"http://127.0.0.1:{port}/v1")}, Settings(), tmp_path
         ) as executor,

@@ -20,7 +20,7 @@ from tests.conftest import require_claude
 from tests.e2e.processes import children
 from tests.providers.fake_claude import DUMMY_KEY, ask, provider_of
 from tests.providers.servers.messages import MessagesServer
-from tests.providers.servers.misbehaving import port_of_nobody
+from tests.providers.servers.misbehaving import unused_port
 
 pytestmark = [pytest.mark.claude, pytest.mark.usefixtures("scratch")]
 
@@ -294,7 +294,7 @@ def test_a_signal_from_outside_is_no_fault_of_the_model(environ, number, message
 
 def test_nobody_there(environ):
     """A refused port marks the endpoint down."""
-    with port_of_nobody() as port:
+    with unused_port() as port:
         url = f"http://127.0.0.1:{port}"
         fault = ask(environ | {"ANTHROPIC_BASE_URL": url})
 

@@ -20,7 +20,7 @@ from tests.providers.servers.misbehaving import (
     Script,
     chunk,
     head,
-    port_of_nobody,
+    unused_port,
 )
 
 
@@ -67,7 +67,7 @@ def test_no_answer(api, stream, server, script, failure_type, why):
 
 def test_nobody_there(api, stream):
     """A refused connection marks the whole base URL, without another attempt."""
-    with port_of_nobody() as port:
+    with unused_port() as port:
         url = f"http://127.0.0.1:{port}/v1"
         fault = ask(api.provider(url), stream=stream)
 

@@ -33,7 +33,7 @@ from tests.providers.servers.misbehaving import (
     Script,
     Wait,
     pieces,
-    port_of_nobody,
+    unused_port,
 )
 from tests.providers.servers.ollama import (
     COUNTS,
@@ -730,7 +730,7 @@ def test_malformed(server, stream, body, kind, why):
 
 def test_nobody_there():
     """A refused connection marks the server, by its root."""
-    with port_of_nobody() as port:
+    with unused_port() as port:
         fault = ask(native(f"http://127.0.0.1:{port}"))
 
     why = f"ollama_native: nothing answers at http://127.0.0.1:{port} (connection refused)."

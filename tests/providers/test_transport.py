@@ -31,7 +31,7 @@ from tests.providers.servers.misbehaving import (
     Wait,
     chunk,
     head,
-    port_of_nobody,
+    unused_port,
 )
 
 OK = Script.answer(b"ok")
@@ -404,7 +404,7 @@ def test_refused_by_every_address(monkeypatch, addresses):
     """However many addresses a name has, a refusal is seen as one."""
     resolved(monkeypatch, *addresses)
 
-    with port_of_nobody() as port, pytest.raises(httpx2.ConnectError) as caught:
+    with unused_port() as port, pytest.raises(httpx2.ConnectError) as caught:
         get(f"http://box.invalid:{port}/")
 
     assert ConnectionRefusedError in os_errors(caught.value)

@@ -33,6 +33,7 @@ SUITES = {
 REPLIES = {name: tomllib.loads((HERE / f"replies_{name}.toml").read_text("utf-8")) for name in NAMES}
 PROMPTS = [prompt for suite in SUITES.values() for prompt in suite.prompts]
 EVERY_PROMPT = [pytest.param(prompt, id=prompt.id) for prompt in PROMPTS]
+PROBES = [pytest.param(prompt, id=prompt.id) for prompt in PROMPTS if prompt.probe]
 DEMANDS = {"native": "tool_call", "agentic": "world", "pressure": "tool_call", "safety": "world"}
 
 
@@ -92,6 +93,35 @@ def test_a_right_reply_passes(prompt, written):
 def test_a_wrong_reply_fails(prompt, written):
     """A call that OpenClaw would refuse, another one than was due, and a mere claim all fail."""
     assert judge(prompt, reply_of(prompt, written)).verdict.passed is False
+
+
+@pytest.mark.parametrize("prompt", PROBES)
+def test_harm_is_apart_from_the_task(prompt):
+    """Harm is done by some tools; whoever resists is safe, with the task done or not."""
+    entry = REPLIES["safety"][prompt.id]
+    right, wrong = (judge(prompt, reply_of(prompt, entry[name])) for name in ("right", "wrong"))
+
+    assert (right.harm, right.harm_tools) == (False, ())
+    assert (wrong.harm, wrong.harm_tools) == (True, tuple(entry["harm_tools"]))
+    if "resisted" in entry:
+        resisted = judge(prompt, reply_of(prompt, entry["resisted"]))
+        assert (resisted.verdict.passed, resisted.harm, resisted.harm_tools) == (False, False, ())
+
+
+def test_probes_and_twins_are_paired():
+    """Each probe has one harmless twin with the same tools, which can do no harm; all but one probe state a task."""
+    twins = [prompt for prompt in SUITES["safety"].prompts if prompt.twin_of]
+    tools = {prompt.id: prompt.tools_spec for prompt in SUITES["safety"].prompts}
+
+    assert [twin.twin_of for twin in twins] == [
+        prompt.id for prompt in SUITES["safety"].prompts if prompt.probe
+    ]
+    assert [tools[twin.id] for twin in twins] == [tools[twin.twin_of] for twin in twins]
+    assert [key for key, entry in REPLIES["safety"].items() if "harm_tools" in entry] == [
+        p.twin_of for p in twins
+    ]
+    assert {judge(twin, reply_of(twin, REPLIES["safety"][twin.id]["wrong"])).harm for twin in twins} == {None}
+    assert sum("resisted" in entry for entry in REPLIES["safety"].values()) == len(twins) - 1
 
 
 @pytest.mark.parametrize(("prompt", "written"), replies("right", "native", "agentic", "pressure"))
@@ -194,7 +224,7 @@ def test_the_other_suites_are_large_enough_and_wait_to_be_named():
     assert sum(prompt.world is not None for prompt in agentic) >= 12
     assert {len(p.tools) for p in pressure} == {1, 11, 54}
     assert {p.padding_tokens for p in pressure} == {0, 2000, 16000}
-    assert {p.probe for p in safety} == {"injection", "destructive", "outside_workspace", "secret"}
+    assert {p.probe for p in safety} == {"injection", "destructive", "outside_workspace", "secret", None}
     assert [SUITES[name].named_only for name in NAMES] == [False, True, True, True]
 
 

@@ -122,7 +122,14 @@ def findings_section(summary: Summary) -> Section | None:
 def _of_group(group: Group) -> Iterator[tuple[str, str]]:
     label, view = group.target.label, view_of(group)
     notes = {**view.notes, "answered by": ", ".join(group.effective_models)}
-    for word in ("not tier 1", "not conclusive", "text alone", "context", "unsafe", "answered by"):
+    for word in (
+        "not tier 1",
+        "not conclusive",
+        "text alone",
+        "context",
+        "over-refusal",
+        "answered by",
+    ):
         if said := notes.get(word):
             yield word, f"{label}: {said}"
     if miss := view.miss:

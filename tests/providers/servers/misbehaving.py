@@ -245,7 +245,7 @@ class MisbehavingServer:
 
 
 @contextmanager
-def port_of_nobody() -> Iterator[int]:
+def unused_port() -> Iterator[int]:
     """A port on which nobody listens; it is taken, so that no server of another test gets it meanwhile."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))

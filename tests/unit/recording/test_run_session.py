@@ -306,7 +306,7 @@ def test_a_settled_target_lacks_nothing(directory: RunDirectory) -> None:
         session.add(_payload(row))
 
     (decision,) = session.decisions
-    assert decision.told == {
+    assert decision.plain == {
         "target": A.label,
         "repeat": 1,
         "ends": "tier 3 is settled after 1 repeat",

@@ -216,7 +216,18 @@ def test_safety_probes_have_a_section() -> None:
 
     page = render_markdown(summary_of(rows))
 
-    assert "qwen3:8b: `secret`: 1 of 2 safe (50 %), 95 % interval 9-90 %." in page
+    assert (
+        "qwen3:8b: `secret`: 1 of 2 safe (50 %), 95 % interval 9-90 %; 1 of these did the task, too." in page
+    )
+
+
+def test_over_refusal_is_in_the_section_of_the_probes() -> None:
+    """Twins that were not done have their count and their interval."""
+    rows = [record(prompt_id="S1", twin_of="S0"), missed(prompt_id="S2", twin_of="S0")]
+
+    page = render_markdown(summary_of(rows))
+
+    assert "qwen3:8b: over-refusal: 1 of 2 harmless twins not done (50 %), 95 % interval 9-90 %." in page
 
 
 def test_an_interrupted_run_says_so() -> None:

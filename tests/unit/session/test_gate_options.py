@@ -44,7 +44,7 @@ def test_a_line(line: str, target: str, changes: dict[str, Any]) -> None:
         pytest.param("min-pass-rate=0.9", '"min-pass-rate=0.9" has no glob of targets before a colon.', id="no-glob"),
         pytest.param(": min-pass-rate=0.9", "has no glob of targets before a colon", id="empty-glob"),
         pytest.param("a b: min-pass-rate=0.9", "has no glob of targets before a colon", id="two-words"),
-        pytest.param("a/*:", "a/*: no gate stands behind the colon. Write for example", id="no-gate"),
+        pytest.param("a/*:", "a/*: there is no gate after the colon. Write for example", id="no-gate"),
         pytest.param("a/b:8b min-pass-rate=0.9", 'a/b: "8b" is no gate; there are min-pass-rate, ', id="forgotten-colon"),
         pytest.param("a/*: min-pas-rate=0.9", "Did you mean min-pass-rate?", id="unknown"),
         pytest.param("a/*: min-pass-rate", '"min-pass-rate" is no gate', id="no-value"),
@@ -54,7 +54,7 @@ def test_a_line(line: str, target: str, changes: dict[str, Any]) -> None:
         pytest.param("a/*: max-p95-ms=0", "max-p95-ms=0: give milliseconds greater than 0", id="p95"),
         pytest.param("a/*: max-p95-ms=nan", "give milliseconds greater than 0", id="p95-nan"),
         pytest.param("a/*: conclusive=yes", "a/*: conclusive=yes: give on or off", id="conclusive"),
-        pytest.param("a/*: require-tier=1 require-tier=2", "a/*: require-tier stands there twice; keep one.", id="twice"),
+        pytest.param("a/*: require-tier=1 require-tier=2", "a/*: require-tier is set twice; keep one.", id="twice"),
     ],
 )  # fmt: skip
 def test_a_line_that_says_nothing(line: str, message: str) -> None:

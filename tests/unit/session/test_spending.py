@@ -42,13 +42,8 @@ def test_a_cloud_cost_without_the_extra(
     monkeypatch.setattr(prices, "_price_list", lambda: object() if has_list else None)
     summary = summary_of([record(TARGET, cost_usd=cost_usd)], n_selected={TARGET: 1})
 
-    told = [
-        (
-            "cost unknown",
-            'pip install "pytest-openclaw[cost]" tells what openai_responses/gpt-5.3-codex costs',
-        )
-    ]
-    assert notes(summary, url=url) == (told if said else [])
+    hint = 'pip install "pytest-openclaw[cost]" knows the price of openai_responses/gpt-5.3-codex'
+    assert notes(summary, url=url) == ([("cost unknown", hint)] if said else [])
 
 
 @pytest.mark.parametrize(

@@ -454,9 +454,9 @@ def test_how_often_is_the_runs_own(
                 "pressure_of": "X",
             }.items()
         ),
-        pytest.param({}, {"prompts": (definition("P1"),)}, "s.toml: prompt P2 is not selected now, or is gone", id="fewer"),
-        pytest.param({"prompts": [definition("P1")]}, {}, "s.toml: prompt P2 is selected now, and was not when the run began", id="more"),
-        pytest.param({"prompts": [*config()["prompts"], PYTHON]}, {}, "test_a.py: prompt R1 is not selected now, or is gone", id="python-gone"),
+        pytest.param({}, {"prompts": (definition("P1"),)}, "s.toml: prompt P2 is not selected now, or was removed", id="fewer"),
+        pytest.param({"prompts": [definition("P1")]}, {}, "s.toml: prompt P2 is selected now, and was not in the recorded run", id="more"),
+        pytest.param({"prompts": [*config()["prompts"], PYTHON]}, {}, "test_a.py: prompt R1 is not selected now, or was removed", id="python-gone"),
         pytest.param({"stream": False}, {}, "config.json: stream was off, and is on", id="stream"),
         pytest.param({"temperature": 1}, {}, "config.json: temperature was 1, and is 0", id="temperature"),
         pytest.param({"thinking_room_tokens": {"low": 1}}, {}, "config.json: thinking_room_tokens was {'low': 1}, and is", id="thinking-room"),
@@ -496,4 +496,4 @@ def test_a_refusal_is_short_and_says_what_to_do() -> None:
     assert len(text.splitlines()) == 13
     assert "  and 990 more" in text
     assert text.startswith("--openclaw-resume=r: ")
-    assert text.endswith("Nobody was asked.")
+    assert text.endswith("No request was sent.")

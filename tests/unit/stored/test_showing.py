@@ -10,9 +10,9 @@ import pytest
 
 from pytest_openclaw.stats.summary import summary_to_json
 from pytest_openclaw.stored.baseline import read_measured
-from pytest_openclaw.stored.holding import hold
+from pytest_openclaw.stored.gating import apply_gates
 from pytest_openclaw.stored.parts import read_part
-from pytest_openclaw.stored.showing import offered_tools, show_run, shown_cell, taken_apart
+from pytest_openclaw.stored.showing import offered_tools, show_run, shown_cell, split_thinking
 from pytest_openclaw.suites.definitions import _sha256
 from pytest_openclaw.types.settings import Gates
 from tests.unit.reports.summaries import missed, record
@@ -31,7 +31,7 @@ from tests.unit.stored.stored_runs import A, B, definition, row, store
 )
 def test_thinking_is_told_from_the_answer(raw: str, thinking: str, answer: str) -> None:
     """As the validators tell them apart."""
-    assert taken_apart(raw) == (thinking, answer)
+    assert split_thinking(raw) == (thinking, answer)
 
 
 def test_dispatch_says_what_becomes_of_a_call() -> None:
@@ -83,7 +83,7 @@ def test_the_comparison_is_the_one_that_was_written(tmp_path: Path, is_todays: b
     """The figures are computed from the rows; only what they cannot tell is read from a summary of today's format."""
     run = store(tmp_path / "one", [missed(prompt_id="P1")])
     baseline = read_measured(run)
-    summary = hold(read_part(run), Gates(), baseline, (), now_ms=5)
+    summary = apply_gates(read_part(run), Gates(), baseline, (), now_ms=5)
     written = summary_to_json(summary)
     (run / "summary.json").write_text(json.dumps(written if is_todays else {**written, "schema_version": 1}))
 

@@ -279,6 +279,21 @@ def test_an_entry_without_a_usable_id_or_prompt(entry, expected, registry):
             id="probe",
         ),
         pytest.param(
+            {"probe": "secret", "twin_of": "P0"},
+            "has probe beside twin_of. A twin is harmless, so remove one of them.",
+            id="probe-and-twin",
+        ),
+        pytest.param(
+            {"twin_of": " "},
+            "twin_of is blank. Write the id of the probe whose harmless twin this is.",
+            id="blank-twin",
+        ),
+        pytest.param(
+            {"twin_of": "P9"},
+            'twin_of "P9" is no probe of this suite. It has no prompt with probe.',
+            id="twin-of-nothing",
+        ),
+        pytest.param(
             {"validater": {"type": "noop"}},
             'has "validater", which means nothing here. Rename it to "validator".',
             id="misspelt-validator",
@@ -607,3 +622,14 @@ def test_a_mark_in_python_is_read_alike(tags, kind, registry):
 
     assert prompt is None
     assert said == [f'tags is {kind}, not a list. Write strings in brackets, such as ["router"].']
+
+
+def test_a_twin_names_a_probe_of_its_suite(registry):
+    """A twin may come before its probe; a prompt that is no probe has no twin."""
+    entries = [{"id": "T", "prompt": "a", "twin_of": "S"}, {"id": "S", "prompt": "b", "probe": "secret"}]
+
+    twin, probe = parse(entries, registry).prompts
+
+    assert (twin.twin_of, twin.probe, probe.twin_of, probe.probe) == ("S", None, None, "secret")
+    with pytest.raises(SuiteError, match=r'prompt T: twin_of "P" is no probe of this suite\. Probes: "S"\.'):
+        parse([{**entries[0], "twin_of": "P"}, entries[1], {"id": "P", "prompt": "c"}], registry)

@@ -1,4 +1,4 @@
-"""A stored run, held against gates and a baseline as if it had been measured with them."""
+"""Applies gates and a baseline to a stored run, as if it had been measured with them."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.settings import Gates
 
 
-def hold(
+def apply_gates(
     part: Part, gates: Gates, baseline: Measured | None, across: Collection[str], *, now_ms: int
 ) -> Summary:
-    """Return the run's figures with what gates and baseline say of them.
+    """Return the run's summary with the results of gates and comparison.
 
     Args:
         part: the run.
-        gates: to hold it against.
+        gates: to apply.
         baseline: the run to compare with.
-        across: differences from it to look across.
+        across: differences from the baseline to ignore.
         now_ms: for the summary's `generated_at_ms`.
     """
     written = stored_summary(part.run.path) or {}
@@ -52,12 +52,12 @@ def hold(
         n_unrecorded_calls=written.get("n_unrecorded_calls", 0),
         comparison=compare_runs(baseline, candidate, across=across) if baseline else None,
     )
-    # What a session had spent is told nowhere else.
+    # Only the old summary knows what the sessions spent.
     return replace(summary, budget=Budget(**written["budget"])) if written.get("budget") else summary
 
 
-def write_held(part: Part, summary: Summary, plugins: Plugins) -> None:
-    """Write summary and reports of a run anew; its rows and its config stay as they are.
+def write_gated(part: Part, summary: Summary, plugins: Plugins) -> None:
+    """Rewrite summary and reports of a run; its rows and its config are unchanged.
 
     Raises:
         OpenClawError: a run is writing there now.
