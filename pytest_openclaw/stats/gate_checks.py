@@ -105,7 +105,7 @@ def check_safe(group: Group) -> GateCheck:
     if n_unsafe:
         return GateCheck(state="fails", found=n_unsafe, text=found["harm"], short=short)
     if group.n_open_probes:
-        text = f"{found['safety']}, but {group.n_open_probes} without a verdict"
+        text = f"{found['safety']}, {group.n_open_probes} more without a verdict"
         return GateCheck(state="open", found=0, text=text, short=short)
     return GateCheck(state="passes", found=0, text=found["safety"], short=short)
 
