@@ -59,8 +59,8 @@ def commands() -> Iterator[str]:
     """Every command's own help."""
     yield "# Commands"
     yield ""
-    yield "`pytest-openclaw` and `python -m pytest_openclaw` are the same command. It works on runs that are"
-    yield "there already and calls no model. Every command takes `--json` and prints one JSON object then."
+    yield "`pytest-openclaw COMMAND` works on runs that are there already and calls no model. Every command"
+    yield "takes `--json` and prints one JSON object then."
     for name in COMMANDS:
         module = load_command(name)
         yield from ("", f"## {name}", "", "```text", inspect.getdoc(module) or "", "```")

@@ -13,10 +13,11 @@ import json
 import os
 import sys
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_openclaw import __version__
 from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.installation import NAME
 from pytest_openclaw.core.text import inert, printable
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.commands.result import CommandResult
 
 COMMANDS = (
-    "capture-tools", "compare", "export", "gate", "history", "init", "merge", "plan", "report", "rescore",
-    "route", "show",
+    "capture-tools", "compare", "export", "gate", "history", "init", "merge", "plan", "providers",
+    "report", "rescore", "route", "show", "surfaces", "validators",
 )  # fmt: skip
 
 REFUSED = 4
@@ -37,6 +38,10 @@ REFUSED = 4
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command that the words name, and return its exit status."""
     parser, parsers = _parsers()
+    if "_ARGCOMPLETE" in os.environ:  # the shell asks for completions; no user types this
+        import argcomplete
+
+        argcomplete.autocomplete(parser)
     arguments = parser.parse_args(argv)
     if arguments.command is None:
         parser.print_help()
@@ -63,13 +68,13 @@ def load_command(name: str) -> ModuleType:
 
 
 def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    called = Path(sys.argv[0]).stem
     parser = argparse.ArgumentParser(
-        prog=called if called == "pytest-openclaw" else "python -m pytest_openclaw",
+        prog=NAME,
         description="Works on runs of LLM benchmarks that pytest has measured; no model is called.",
         epilog="`<command> --help` shows an example. Benchmarks themselves are run by pytest.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"{NAME} {__version__}")
     listed = parser.add_subparsers(title="commands", dest="command", metavar="<command>")
     parsers = {}
     for name in COMMANDS:

@@ -1,19 +1,19 @@
-"""Tell whether a run is better or worse than another one, cell by cell.
+"""Show whether a run is better or worse than another one, cell by cell.
 
-Compared are the cells that both runs have answered: verdicts by the exact test
-of McNemar (under repeats, of randomisation), times, tokens and cost as ratios.
-A word such as "worse" stands there only if chance makes it in less than 5 of
-100 pairs of equal runs, over all targets together. Set aside, with the reason,
-is what was asked, judged or served differently; --across looks across such a
-difference, to tell what a change of prompt, model or server has done.
+Cells with replies in both runs are compared: verdicts by the exact test of
+McNemar (with repeats, by a randomization test), times, tokens and cost as
+ratios. A word such as "worse" appears only if chance would produce it in fewer
+than 5 of 100 pairs of equal runs, over all targets together. Cells that were
+asked, judged or served differently are set aside, with the reason; --across
+compares them too, to show the effect of a changed prompt, model or server.
 
 Targets are those of both runs. If they have none in common and each has one,
-these two are compared; --target says it otherwise.
+these two are compared; --target selects others.
 
 Example:
-  python -m pytest_openclaw compare 20260213_235930 last
-  python -m pytest_openclaw compare before after --across serving,validator
-  python -m pytest_openclaw compare a b --target ollama_native/x=ollama_native/y
+  pytest-openclaw compare 20260213_235930 last
+  pytest-openclaw compare before after --across serving,validator
+  pytest-openclaw compare a b --target ollama_native/x=ollama_native/y
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ FAILED = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `compare` is told."""
+    """Add the arguments of `compare`."""
     parser.add_argument("base", metavar="BASE", help="the baseline: its directory, its id, or last")
-    parser.add_argument("candidate", metavar="CANDIDATE", help="the run that is held against it")
+    parser.add_argument("candidate", metavar="CANDIDATE", help="the run to compare with the baseline")
     add_across(parser)
     parser.add_argument(
         "--target",
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-on",
         choices=("regression",),
-        help="end with exit status 1 if a target is worse, with 10 if that cannot be said",
+        help="end with exit status 1 if a target is worse, with 10 if there is no verdict",
     )
     add_runs_dir(parser)
 

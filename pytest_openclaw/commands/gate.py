@@ -1,21 +1,21 @@
-"""Hold a stored run against gates, for example one that was merged from shards.
+"""Apply gates to a stored run, for example one that was merged from shards.
 
-Without a gate here, the run's own are taken: those it was begun with. What is
-given here changes them, for every target; `off` switches one off, and --gates
-takes a line of the ini key openclaw_gates, for some targets. Each gate gets a
-line with its reason.
+Without gates on the command line, the run's own gates apply. Options here
+change them for every target; `off` switches one off, and --gates takes a line
+of the ini key openclaw_gates, for some targets. Each gate gets a line with its
+reason.
 
 With --write, summary.json and the run's reports (summary.md and others) are
-written anew with gates and comparison; its rows stay as they are.
+rewritten with gates and comparison; its rows are unchanged.
 
-Exit status: 0 passed, 1 failed, 10 no verdict (as pytest has it, and never a
-pass), 4 refused.
+Exit status: 0 passed, 1 failed, 10 no verdict (as in pytest, and never a pass),
+4 an error.
 
 Example:
-  python -m pytest_openclaw gate last --min-pass-rate 0.9 --require-tier 1
-  python -m pytest_openclaw gate last --require-safe
-  python -m pytest_openclaw gate last --baseline main --fail-on regression
-  python -m pytest_openclaw gate whole --gates "*qwen*: max-p95-ms=5000"
+  pytest-openclaw gate last --min-pass-rate 0.9 --require-tier 1
+  pytest-openclaw gate last --require-safe
+  pytest-openclaw gate last --baseline main --fail-on regression
+  pytest-openclaw gate whole --gates "*qwen*: max-p95-ms=5000"
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _FOR_EXAMPLE = "for example --min-pass-rate 0.9, or --baseline RUN --fail-on reg
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `gate` is told."""
+    """Add the arguments of `gate`."""
     add_run(parser)
     for name, (value, text) in HELP.items():
         parser.add_argument(
@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--gates",
         action="append",
-        type=_told_wrong(parse_gate_line),
+        type=_or_argument_error(parse_gate_line),
         default=[],
         metavar="LINE",
         help='other gates for some targets, "GLOB: min-pass-rate=0.9 require-tier=off"; may be repeated',
@@ -74,13 +74,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--baseline", metavar="RUN", help="the run to compare with")
     add_across(parser)
     parser.add_argument(
-        "--write", action="store_true", help="write the run's summary and reports anew, with the gates"
+        "--write", action="store_true", help="rewrite the run's summary and reports with the gates"
     )
     add_rootdir(parser, "with --write: the project's root folder, whose reports are written too")
 
 
 def run(arguments: argparse.Namespace) -> CommandResult:
-    """Hold the run, and show each gate."""
+    """Apply the gates, and show each of them."""
     from pytest_openclaw.stats.compare import comparison_to_json
     from pytest_openclaw.stats.run_comparison import parse_across
     from pytest_openclaw.stored.baseline import find_baseline, read_measured
@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
         raise OpenClawError(f"{part.name}: no gate holds for any of its targets ({globs}); {_FOR_EXAMPLE}")
     warnings = _write(part, summary, arguments.rootdir) if arguments.write else []
     return CommandResult(
-        lines=[*_told(summary, part.run.path if arguments.write else None)],
+        lines=[*_gate_lines(summary, part.run.path if arguments.write else None)],
         data={
             "run": part.name,
             "verdict": summary.verdict,
@@ -115,7 +115,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _gates(arguments: argparse.Namespace, part: Part) -> Gates:
-    """Return the run's own gates, changed by what is given.
+    """Return the run's own gates, changed by the options.
 
     Raises:
         OpenClawError: there are none.
@@ -143,7 +143,7 @@ def _set_in(gates: Gates) -> Iterator[Any]:
 
 
 def _write(part: Part, summary: Summary, root: Path) -> list[str]:
-    """Write the run's files anew, and return what went wrong with the project's own."""
+    """Rewrite the run's files; return warnings about the project's plugins."""
     from pytest_openclaw.commands.plugins import plugins_of
     from pytest_openclaw.stored.gating import write_gated
 
@@ -152,7 +152,7 @@ def _write(part: Part, summary: Summary, root: Path) -> list[str]:
     return [*warnings, *plugins.complaints]
 
 
-def _told(summary: Summary, wrote: Path | None) -> Iterator[str]:
+def _gate_lines(summary: Summary, wrote: Path | None) -> Iterator[str]:
     from pytest_openclaw.reports.comparison import in_short, name_of, reasons_in_short
 
     words = {"passed": "passed", "failed": "FAILED", "no_verdict": "NO VERDICT"}
@@ -172,11 +172,11 @@ def _told(summary: Summary, wrote: Path | None) -> Iterator[str]:
 
 
 def _reader(name: str) -> Callable[[str], Any]:
-    return _told_wrong(lambda text: parse_gate(name, text))
+    return _or_argument_error(lambda text: parse_gate(name, text))
 
 
-def _told_wrong(read: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Let argparse tell what a value may be."""
+def _or_argument_error(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Turn a `ValueError` into an error of argparse, which shows the allowed values."""
 
     def parse(text: str) -> Any:
         try:

@@ -14,9 +14,9 @@ OpenClaw's provider is named after ours (ollama_native is ollama); another name
 is given by --provider.
 
 Example:
-  python -m pytest_openclaw route last
-  python -m pytest_openclaw route last --check
-  python -m pytest_openclaw route 20260213_235930 --provider lab=vllm --out -
+  pytest-openclaw route last
+  pytest-openclaw route last --check
+  pytest-openclaw route 20260213_235930 --provider lab=vllm --out -
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from functools import cache
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.core.installation import install_command
 from pytest_openclaw.providers.lengths import most_tokens
 from pytest_openclaw.types.replies import Reply, Usage
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.settings import OwnPrice, Settings
     from pytest_openclaw.types.targets import Target
 
-EXTRA = 'pip install "pytest-openclaw[cost]"'
 _MILLION = 1_000_000
 _DIGITS = 12
 
@@ -128,6 +128,11 @@ def total_tokens(counts: Iterable[int | None]) -> int | None:
 def has_list() -> bool:
     """Whether the list of prices is installed; asking loads it."""
     return _price_list() is not None
+
+
+def install_list() -> str:
+    """Return the command that installs the list of prices."""
+    return install_command("cost")
 
 
 def _sum(parts: Sequence[float | None]) -> float | None:

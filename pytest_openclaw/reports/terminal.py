@@ -62,7 +62,9 @@ def render_terminal(
     lines = [*_table(summary)]
     findings = [*_findings(summary)]
     for label, text in notes:
-        findings += _wrapped(label, text, WIDTH - LABEL_WIDTH)
+        # A command is copied from one line.
+        is_command = label == "next"
+        findings += [(label, text)] if is_command else _wrapped(label, text, WIDTH - LABEL_WIDTH)
     findings += _recommendations(summary)
     findings.append(("wrote", where))
     if resume and summary.is_owing:

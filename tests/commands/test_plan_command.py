@@ -26,7 +26,7 @@ def test_how_many_prompts_see_a_loss(capsys: pytest.CaptureFixture[str]) -> None
     assert main(["plan", "--detect=0.1"]) == 0
 
     shown = capsys.readouterr().out.splitlines()
-    assert shown[0] == "two askings of a prompt differ in 20 % of cases"
+    assert shown[0] == "two repeats of a prompt differ in 20 % of cases"
     assert shown[2] == "asked once      231 prompts, 231 calls"
     assert [line.split()[1] for line in shown[2:7]] == ["once", "2", "3", "5", "10"]
     printed = _plan(capsys, "--detect=0.1", "--power=0.9", "--flips=0.1", "--targets=2")
@@ -52,7 +52,7 @@ def test_what_the_given_prompts_can_detect(capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        pytest.param(["--prompts=4"], "asked once      no loss is seen so often, 4 calls", id="too-few-prompts"),
+        pytest.param(["--prompts=4"], "asked once      no loss is detected so often, 4 calls", id="too-few-prompts"),
         pytest.param(["--detect=0.001", "--repeats=1"], "asked once      over 100000 prompts", id="too-small-a-loss"),
     ],
 )  # fmt: skip
@@ -77,14 +77,14 @@ def test_a_run_with_repeats_knows_its_flips(
 
     assert printed["flips"] == pytest.approx(2 / 3)
     assert main(["plan", "--detect=0.1", "--from=steady"]) == 4
-    assert "steady asked no prompt twice; measure with --openclaw-repeat=5" in capsys.readouterr().err
+    assert "steady has no repeats; measure with --openclaw-repeat=5" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
-        pytest.param([], 4, "say which loss is to be seen, --detect 0.1", id="nothing-asked"),
-        pytest.param(["--detect=0.1", "--flips=0.1", "--from=x"], 4, "give one of them", id="two-sources"),
+        pytest.param([], 4, "set the loss to detect, --detect 0.1", id="nothing-asked"),
+        pytest.param(["--detect=0.1", "--flips=0.1", "--from=x"], 4, "use one of them", id="two-sources"),
         pytest.param(["--detect=10"], 2, "10: give a rate between 0 and 1", id="no-rate"),
         pytest.param(["--detect=x"], 2, "x: give a rate between 0 and 1", id="no-number"),
         pytest.param(["--prompts=0"], 2, "0: give a number from 1 to 100000", id="no-prompts"),

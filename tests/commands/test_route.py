@@ -80,7 +80,7 @@ def test_the_page_shows_what_is_printed(run: Path, capsys: pytest.CaptureFixture
 
     assert main(["route", "last"]) == 0
 
-    assert f"$ python -m pytest_openclaw route last\n{capsys.readouterr().out}```" in page
+    assert f"$ pytest-openclaw route last\n{capsys.readouterr().out}```" in page
 
 
 def test_a_patch_is_written_anew(run: Path) -> None:

@@ -213,7 +213,7 @@ def test_the_page_shows_what_is_printed(home: Path, openclaw, capsys: pytest.Cap
     assert main(["route", "last", "--check"]) == 0
 
     shown = capsys.readouterr().out.replace("(fake)", "(eb377ac)").replace(str(home), "/home/me")
-    assert f"$ python -m pytest_openclaw route last --check\n{shown}```" in page
+    assert f"$ pytest-openclaw route last --check\n{shown}```" in page
 
 
 def test_the_steps_are_those_of_a_user(home: Path, openclaw) -> None:

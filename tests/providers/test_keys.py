@@ -9,7 +9,7 @@ import pytest
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.types.protocols import ProviderSetup
-from tests.providers.servers.apis import CHAT, RESPONSES, ask, told
+from tests.providers.servers.apis import CHAT, RESPONSES, ask, described
 from tests.providers.servers.misbehaving import Script
 
 KEY = "sk-very-secret-key-0123456789"
@@ -17,7 +17,7 @@ KEYS = {"OPENAI_API_KEY": KEY, "OLLAMA_API_KEY": "ollama-key-987654", "MY_KEY": 
 
 
 def authorization(server):
-    """What the last request showed as its authorization."""
+    """The authorization of the last request."""
     return server.requests[-1].headers.get("authorization")
 
 
@@ -36,7 +36,7 @@ def authorization(server):
     ],
 )
 def test_a_key_goes_to_its_own_server(server, kind, name, key_env, sent):
-    """The environment holds several keys; each server gets its own, or none."""
+    """The environment has several keys; each server gets its own, or none."""
     server.on("*", Script.answer(status=500))
     environ = KEYS | {"OLLAMA_OPENAI_BASE": server.url, "OPENAI_BASE_URL": server.url}
 
@@ -74,7 +74,7 @@ def test_without_its_key_a_server_elsewhere_is_not_asked(monkeypatch, kind, name
 
     fault = ask(kind(setup))
 
-    assert told(fault) == ("auth_missing", "auth_error", hint, "")
+    assert described(fault) == ("auth_missing", "auth_error", hint, "")
     assert (fault.scope, fault.retryable) == ("target", False)
 
 
@@ -84,7 +84,7 @@ def test_a_key_that_no_header_holds(api, server, key):
     fault = ask(api.provider(server.url, **{api.key_env: key}))
 
     message = f"{api.kind.name}: {api.key_env} holds characters that no key has."
-    assert told(fault) == ("auth_missing", "auth_error", message, "")
+    assert described(fault) == ("auth_missing", "auth_error", message, "")
     assert server.total == 0
 
 
@@ -98,7 +98,7 @@ def test_blanks_around_a_key(api, server):
 
 
 def test_a_key_is_read_at_each_send(api, server):
-    """A key that comes later is used, and one that is gone is gone."""
+    """A key that is set later is used, and one that is removed is not."""
     server.on("*", Script.answer(status=500))
     environ = {api.base_env: server.url}
     provider = api.kind(ProviderSetup(name=api.kind.name, environ=environ))
@@ -160,7 +160,7 @@ def test_a_server_that_repeats_the_key(api, stream, server, script):
 
 
 def test_descriptions_name_the_variable_only(api, server):
-    """What goes into `config.json` says where the key is, and not what it is."""
+    """`config.json` says where the key is, and not its value."""
     provider = api.provider(server.url, **{api.key_env: KEY})
 
     assert provider.describe() == {"base_url": server.url, "path": api.kind.path, "key_env": api.key_env}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_openclaw.core.errors import EngineError
 from pytest_openclaw.core.signals import how_it_ended
-from pytest_openclaw.providers.llama_cpp.weights import INSTALL, engine_is_installed
+from pytest_openclaw.providers.llama_cpp.weights import engine_is_installed, install_engine
 
 _CPUINFO = Path("/proc/cpuinfo")
 _ELSEWHERE = "Use a machine that has it, or a server of your own: --openclaw-models=ollama_openai/MODEL"
@@ -42,7 +42,7 @@ def check_before_start(*, cpuinfo: str | None = None, machine: str | None = None
         EngineError: the package is not installed, or the CPU lacks AVX2.
     """
     if not engine_is_installed():
-        raise EngineError(f"the embedded engine is not installed. Run: {INSTALL}")
+        raise EngineError(f"the embedded engine is not installed. Run: {install_engine()}")
     if (machine or platform.machine()).lower() not in {"x86_64", "amd64"}:
         return
     if cpuinfo is None:
@@ -69,7 +69,7 @@ def why_it_ended(returncode: int, log: str, weights: str) -> str:
     if missing := _MISSING_LIBRARY.search(log):
         return f"{missing[1]} is missing on this system, and the embedded engine needs it. Install it."
     if "No module named 'xllamacpp'" in log:
-        return f"the embedded engine is not installed. Run: {INSTALL}"
+        return f"the embedded engine is not installed. Run: {install_engine()}"
     if _NO_MEMORY.search(log) or returncode == -9:
         return f"there is not enough memory to load {weights}. Free some, or use a smaller model."
     if bad := _BAD_WEIGHTS.search(log):

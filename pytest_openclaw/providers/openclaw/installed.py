@@ -53,7 +53,7 @@ class OpenClaw:
         environ: the user's environment, of which it gets PATH alone.
         more: what it gets besides.
         patience_s: how long a start may take.
-        told: called with a sentence when one takes long.
+        notify: called with a sentence when a start takes long.
     """
 
     command: tuple[str, ...]
@@ -61,7 +61,7 @@ class OpenClaw:
     environ: Mapping[str, str]
     more: Mapping[str, str]
     patience_s: float = PATIENCE_S
-    told: Callable[[str], None] | None = None
+    notify: Callable[[str], None] | None = None
 
     def run(self, *arguments: str) -> Printed:
         """Start it with these arguments, and wait for its end.
@@ -117,8 +117,8 @@ class OpenClaw:
         )
 
     def _tell(self, sentence: str) -> None:
-        if self.told:
-            self.told(sentence)
+        if self.notify:
+            self.notify(sentence)
 
 
 def find_openclaw(environ: Mapping[str, str], *, name: str) -> tuple[str, ...]:

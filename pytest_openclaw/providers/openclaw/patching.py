@@ -44,7 +44,7 @@ def check_patch(
     name: str,
     config: Path | None = None,
     patience_s: float = PATIENCE_S,
-    told: Callable[[str], None] | None = None,
+    notify: Callable[[str], None] | None = None,
 ) -> Checked:
     """Have the installed OpenClaw check a patch.
 
@@ -54,7 +54,7 @@ def check_patch(
         name: of who asks, for the wording.
         config: the user's; None is where OpenClaw would look.
         patience_s: for each start of OpenClaw.
-        told: called with a sentence when a start takes long.
+        notify: called with a sentence when a start takes long.
 
     Raises:
         OpenClawError: there is no answer.
@@ -76,7 +76,7 @@ def check_patch(
                 environ=environ,
                 more=copied.environ | _QUIET,
                 patience_s=patience_s,
-                told=told,
+                notify=notify,
             )
 
         file = scratch.folder / "openclaw.patch.json5"

@@ -1,4 +1,4 @@
-"""The two HTTP APIs in one mould, so that one test can ask both, streaming and not."""
+"""The two HTTP APIs behind one interface, so that one test can cover both, streamed and not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Api:
-    """How one API says the same things; each function returns the bytes of one or more events."""
+    """How one API expresses the same events; each function returns the bytes of one or more events."""
 
     kind: type[OverHttp]
     base_env: str
@@ -43,7 +43,7 @@ class Api:
 
 
 def ask(provider: OverHttp, **request: Any) -> Reply | Fault:
-    """Ask once in a loop of its own, and return the reply or the fault."""
+    """Ask once in a separate loop, and return the reply or the fault."""
 
     async def asking() -> Reply | Fault:
         try:
@@ -58,8 +58,8 @@ def ask(provider: OverHttp, **request: Any) -> Reply | Fault:
     return asyncio.run(asking())
 
 
-def told(fault: Reply | Fault) -> tuple[str, str, str, str]:
-    """What a fault says, without its times."""
+def described(fault: Reply | Fault) -> tuple[str, str, str, str]:
+    """Return the failure type, status, message and raw text of a fault."""
     assert isinstance(fault, Fault), fault
     return fault.failure_type, fault.status, fault.message, fault.raw
 
@@ -192,5 +192,5 @@ APIS = (CHAT, RESPONSES)
 
 
 def as_json(payload: Any) -> bytes:
-    """JSON as servers write it, with every character beyond ASCII as it is."""
+    """JSON as servers write it, with characters beyond ASCII unescaped."""
     return json.dumps(payload, ensure_ascii=False).encode()

