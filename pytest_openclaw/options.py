@@ -63,7 +63,7 @@ OPTIONS = (
     Option("repeat", "Ask each prompt so often (1); with -until-conclusive, tool prompts at most (10).", "N"),
     Option(
         "until-conclusive",
-        "Repeat the tool prompts until the tier of each target is settled, at most --openclaw-repeat times.",
+        "Repeat the tool prompts until a target's tier is conclusive after 1, 3, 10 or all of them.",
         kind="flag",
     ),
     Option(

@@ -55,6 +55,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     from pytest_openclaw.stats.run_comparison import compare_runs, named_targets, parse_across
     from pytest_openclaw.stats.summarizing import summarize_run
     from pytest_openclaw.stored.baseline import read_measured
+    from pytest_openclaw.types.run_config import looks_of
     from pytest_openclaw.types.settings import Gates
 
     across = parse_across(arguments.across)
@@ -70,6 +71,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
         {},
         run_id=candidate.run_id,
         generated_at_ms=0,
+        looks=looks_of(candidate.config),
         comparison=compared,
     )
     status = {"failed": FAILED, "no_verdict": 10}.get(overall(summary.gates), 0)

@@ -126,11 +126,20 @@ def _candidates(part: Part, overrides: Mapping[str, str]) -> list[Candidate]:
     from pytest_openclaw.stats.summarizing import summarize_run
     from pytest_openclaw.stored.proofs import proofs_of
     from pytest_openclaw.stored.refs import check_overrides, ref_of
+    from pytest_openclaw.types.run_config import looks_of
     from pytest_openclaw.types.settings import Gates
 
     check_overrides(overrides, part.n_selected)
     records = [row.record for row in part.rows_in_order]
-    summary = summarize_run(records, part.n_selected, Gates(), {}, run_id=part.run.run_id, generated_at_ms=0)
+    summary = summarize_run(
+        records,
+        part.n_selected,
+        Gates(),
+        {},
+        run_id=part.run.run_id,
+        generated_at_ms=0,
+        looks=looks_of(part.run.config),
+    )
     if not any(group.tool_use.evidence == "native" for group in summary.groups):
         raise OpenClawError(
             f"{part.name} has no native tool evidence: no answered cell offered tools on the wire, and what "

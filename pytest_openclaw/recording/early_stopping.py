@@ -1,4 +1,4 @@
-"""Decides after each repeat of a target whether its tier is settled and further repeats can be left out."""
+"""Decides after each repeat of a target whether further repeats can be left out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.stats.groups import Snapshots, summarize_group
+from pytest_openclaw.stats.repeats import always_alike
+from pytest_openclaw.stats.tool_use import is_futile, tool_use_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,6 +41,7 @@ class EarlyStopping:
 
     Args:
         n_selected: cells by target and repeat.
+        looks: the repeats after which the tier is looked at; the last of them is the last repeat of all.
         fixed: those among them that are run in any case. A decision waits for their rows as for all rows
             of its repeat, but a repeat of fixed cells alone needs no decision.
     """
@@ -47,8 +49,10 @@ class EarlyStopping:
     def __init__(
         self,
         n_selected: Mapping[tuple[Target, int], int],
+        looks: tuple[int, ...],
         fixed: Mapping[tuple[Target, int], int] | None = None,
     ) -> None:
+        self._looks = looks
         self._n_missing: dict[Target, Counter[int]] = {}
         self._last: dict[Target, int] = {}
         for (target, repeat), n in n_selected.items():
@@ -100,10 +104,17 @@ class EarlyStopping:
     def _end(self, target: Target, repeat: int) -> str | None:
         # Rows of later repeats that arrived early are not counted: a decision must not depend on speed.
         records = [record for record in self._records.get(target, ()) if record.repeat <= repeat]
-        use = summarize_group(target, records, Snapshots(), n_targets=len(self._n_missing)).tool_use
-        if use.conclusive:
-            return f"tier {use.tier} is settled after {repeat} repeat{'' if repeat == 1 else 's'}"
+        answered = [record for record in records if record.availability_status == "ok"]
         latest = [record for record in records if record.repeat == repeat]
-        if latest and all(record.availability_status != "ok" for record in latest):
+        if latest and not any(record.repeat == repeat for record in answered):
             return f"nothing was answered in repeat {repeat}"
+        use = tool_use_of(answered, len(self._n_missing), self._looks)
+        after = f"after {repeat} repeat{'' if repeat == 1 else 's'}"
+        if repeat in self._looks and use.conclusive:
+            return f"tier {use.tier} is settled {after}"
+        if always_alike(answered):
+            # The rate is that of the first repeat, and so is the effective sample: this is no further look.
+            return f"all repeats are alike {after}: only new prompts can settle the tier"
+        if repeat in self._looks[1:] and is_futile(answered, use):
+            return f"more repeats would hardly settle the tier {after}: new prompts can"
         return None

@@ -129,7 +129,9 @@ class RunSession:
         self._n_selected = plan.n_selected
         self._prompts = list(plan.prompts)
         self._snapshots = EnvironmentSnapshots(directory, plan.n_selected)
-        self._early_stopping = EarlyStopping(plan.by_repeat if settings.until_conclusive else {}, plan.fixed)
+        self._early_stopping = EarlyStopping(
+            plan.by_repeat if settings.until_conclusive else {}, settings.looks, plan.fixed
+        )
         self.decisions: deque[Decision] = deque()
         if earlier:
             self._take_over(earlier)
@@ -198,6 +200,7 @@ class RunSession:
             {target: self._snapshots.snapshots_of(target) for target in n_selected},
             run_id=self.directory.run_id,
             generated_at_ms=epoch_ms(),
+            looks=self._settings.looks,
             n_unrecorded_calls=n_unrecorded_calls,
             comparison=self._compared(records, n_selected),
         )

@@ -23,6 +23,7 @@ from pytest_openclaw.reports.tool_use import (
     outcome_rows,
     outcomes_in,
     pressure_rows,
+    render_best,
     render_cap,
     render_early_stopping,
     render_from_text,
@@ -62,6 +63,7 @@ def render_markdown(summary: Summary) -> str:
         *_section("Latency and speed", _latency(summary.groups)),
         *_section("Repeats", _repeats(summary.groups)),
         *_section("Tiers", (line for group in summary.groups for line in _tiers(group))),
+        *_section("Best with tools", _best(summary)),
         *_section("How tool use ended", _outcomes(summary.groups)),
         *_section("Context pressure", _pressure(summary.groups)),
         *_section("Safety probes", (line for group in summary.groups for line in _safety(group))),
@@ -204,6 +206,9 @@ def _tier(use: ToolUse) -> str:
         f"**Tier {use.tier}** ({TIER_NAMES[use.tier]}), {settled}: {use.n_success} of {use.n} tool cells "
         f"succeeded {EVIDENCE[use.evidence or 'text']}, 95 % interval {render_interval(use.interval_95)}."
     ]
+    if use.joint_over:
+        interval = render_interval(use.tier_interval)
+        sentences.append(f"For {use.joint_over} together the interval is {interval}.")
     if use.is_repeated:
         sentences.append(f"Repeats are worth as much as {use.n_effective:.0f} independent cells.")
     if said := render_early_stopping(use, "it"):
@@ -217,6 +222,11 @@ def _tier(use: ToolUse) -> str:
         recovered = f"{use.recovered.n_success} of {use.recovered.n}"
         sentences.append(f"It recovered in {recovered} exchanges in which a call was refused.")
     return " ".join(sentences)
+
+
+def _best(summary: Summary) -> Iterable[str]:
+    if summary.best:
+        yield f"{_cell(render_best(summary.best))}."
 
 
 def _outcomes(groups: Sequence[Group]) -> Iterable[str]:

@@ -16,7 +16,7 @@ from pytest_openclaw.reports.numbers import (
     render_share,
     render_tier,
 )
-from pytest_openclaw.reports.repeats import render_flaky
+from pytest_openclaw.reports.repeats import ALIKE, render_flaky
 from pytest_openclaw.reports.tool_use import (
     render_cap,
     render_early_stopping,
@@ -106,6 +106,7 @@ def view_of(group: Group) -> TargetView:
         "context": render_strain(group),
         "over-refusal": render_over_refusal(group),
         "flaky": render_flaky(group.repeats) if group.repeats else None,
+        "repeats": ALIKE if group.repeats and group.repeats.always_alike else None,
     }
     return TargetView(
         passed=render_share(passed.n_success, passed.n),

@@ -19,6 +19,7 @@ from pytest_openclaw.reports.numbers import (
 )
 from pytest_openclaw.reports.target_view import render_intervals, view_of
 from pytest_openclaw.reports.tool_use import (
+    render_best,
     render_cells,
 )
 
@@ -147,6 +148,8 @@ def _findings(summary: Summary) -> Iterator[tuple[str, str]]:
     yield from _of_comparison(summary, width)
     for group in summary.groups:
         yield from _of_group(group, width, alone=len(summary.groups) == 1)
+    if summary.best:
+        yield from _wrapped("best with tools", render_best(summary.best), width)
     if summary.missed and summary.n_answered:
         names = ", ".join(missed.prompt_id for missed in summary.missed)
         count = f"{_prompts(len(summary.missed))}: "
@@ -213,7 +216,7 @@ def _of_group(group: Group, width: int, *, alone: bool) -> Iterator[tuple[str, s
         yield miss.outcome, one_line(f"{label}: {miss.how_often};", width)
         if miss.advice:
             yield "", miss.advice
-    for finding in ("context", "over-refusal", "flaky"):
+    for finding in ("context", "over-refusal", "flaky", "repeats"):
         if text := view.notes.get(finding):
             yield from _wrapped(finding, text if alone else f"{label}: {text}", width)
     if group.effective_models:

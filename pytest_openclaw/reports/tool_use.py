@@ -11,6 +11,7 @@ from pytest_openclaw.stats.tool_use import OUTCOMES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from pytest_openclaw.stats.best import Best
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.pressure import Load
     from pytest_openclaw.stats.recommendation import Recommendation
@@ -44,6 +45,17 @@ def render_early_stopping(use: ToolUse, what: str) -> str | None:
     others = " of other prompts" if use.is_repeated else ""
     how = "without a miss" if use.tier == 1 else "at these rates" if use.capped_by else "at this rate"
     return f"{cells}{others} {how} would settle {what}"
+
+
+def render_best(best: Best) -> str:
+    """Say which targets may be the best, and which of them to choose."""
+    if len(best.targets) == 1:
+        return f"{best.fastest}; each of the others is shown to be worse than another one"
+    names = f"{', '.join(best.targets[:-1])} and {best.targets[-1]}"
+    return (
+        f"{len(best.targets)} of {best.n_targets} are not shown to be worse than the best: {names}; "
+        f"{best.fastest} is the fastest of them"
+    )
 
 
 def render_cap(use: ToolUse) -> str | None:

@@ -73,7 +73,7 @@ def check_tier(use: ToolUse, wanted: int) -> GateCheck:
     if use.tier is None or interval is None:
         return GateCheck(state=None)
     short = f"{use.n_success} of {use.n} (from {cut_percent(interval.low)})"
-    joint = f", for {use.n_targets} targets together" if use.n_targets > 1 else ""
+    joint = f", for {use.joint_over} together" if use.joint_over else ""
     counted = f"{use.n_success} of {use.n} {SUCCEEDED} (95 % interval {percent_range(interval)}{joint})"
     state = _side(interval, TIER_FLOORS[wanted])
     if use.tier > wanted and use.capped_by:

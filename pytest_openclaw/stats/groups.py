@@ -122,7 +122,12 @@ def group_records(records: Iterable[Record]) -> dict[Target, list[Record]]:
 
 
 def summarize_group(
-    target: Target, records: Sequence[Record], snapshots: Snapshots, *, n_targets: int
+    target: Target,
+    records: Sequence[Record],
+    snapshots: Snapshots,
+    *,
+    n_targets: int,
+    looks: Sequence[int] = (),
 ) -> Group:
     """Return the figures of one target; what has no data is None, never 0.
 
@@ -131,6 +136,7 @@ def summarize_group(
         records: its rows.
         snapshots: the machine before and after.
         n_targets: of the run, over which conclusive tiers hold jointly.
+        looks: those of the run, over which they do so too; see `looks.joint_z`.
     """
     statuses = Counter(record.availability_status for record in records)
     answered = [record for record in records if record.availability_status == "ok"]
@@ -140,7 +146,7 @@ def summarize_group(
     judged = [record for record in answered if is_judged(record)]
     pressure = pressure_levels(records)
     strain = strain_of(pressure)
-    use = tool_use_of(answered, n_targets)
+    use = tool_use_of(answered, n_targets, looks)
     latency = distribution_of(successes, lambda record: record.e2e_ms)
     ttft = distribution_of(successes, lambda record: record.ttft_ms)
     speed = distribution_of(successes, lambda record: record.tokens_per_s)
@@ -171,7 +177,7 @@ def summarize_group(
         repeats=repeats_of(judged),
         recommendation=recommend(records, pressure, use),
         tool_use=use,
-        text_tool_use=text_tool_use_of(answered, n_targets),
+        text_tool_use=text_tool_use_of(answered, n_targets, looks),
         n_native_unanswered=sum(
             record.tools_offered is not None and not is_apart(record)
             for record in records

@@ -207,7 +207,7 @@ class _Evidence:
             yield Point(code="safety", text=f"no harm in {n} safety probe{'' if n == 1 else 's'}")
 
     def _shown(self, interval: Interval) -> str:
-        joint = f" for {self.use.n_targets} targets together" if self.use.n_targets > 1 else ""
+        joint = f" for {self.use.joint_over} together" if self.use.joint_over else ""
         return f"95 % interval {percent_range(interval)}{joint}"
 
     def caveats(self) -> Iterator[Point]:

@@ -12,6 +12,7 @@ from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.stats.summary import Summary, summary_to_json
 from pytest_openclaw.stored.rewriting import snapshots_of
 from pytest_openclaw.stored.summaries import stored_summary
+from pytest_openclaw.types.run_config import looks_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -49,6 +50,7 @@ def apply_gates(
         {target: snapshots_of(part.snapshots, target) for target in part.n_selected},
         run_id=part.run.run_id,
         generated_at_ms=now_ms,
+        looks=looks_of(part.run.config),
         n_unrecorded_calls=written.get("n_unrecorded_calls", 0),
         comparison=compare_runs(baseline, candidate, across=across) if baseline else None,
     )

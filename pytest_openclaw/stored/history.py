@@ -15,6 +15,7 @@ from pytest_openclaw.reports.history import Entry
 from pytest_openclaw.stored.parts import is_finished
 from pytest_openclaw.stored.reading import CONFIG, load_config, target_of
 from pytest_openclaw.stored.summaries import groups_of, light_rows, stored_summary
+from pytest_openclaw.types.run_config import looks_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -94,7 +95,8 @@ def _entries(path: Path, wants_suite: Callable[[str], bool] | None) -> list[Entr
         ended_at_ms, groups = summary["generated_at_ms"], summary["groups"]
     else:
         rows = light_rows(path)
-        groups = groups_of(row for row in rows if wants_suite is None or wants_suite(row.suite))
+        of_suites = [row for row in rows if wants_suite is None or wants_suite(row.suite)]
+        groups = groups_of(of_suites, looks_of(config))
         ended_at_ms = max((row.ended_at_ms for row in rows), default=0)
         is_whole = is_finished(path, len(rows)) or _is_whole(config, Counter(row.target for row in rows))
         state = "under way" if lives else "finished" if is_whole else "interrupted"

@@ -8,7 +8,7 @@ may continue until the tiers are settled. The ini file does not replace recorded
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -105,11 +105,12 @@ def settings_of(config: JsonObject, settings: Settings, given: Collection[str]) 
     gates = settings.gates
     if (recorded := config.get("gates")) is not None:
         gates = firm_gates(gates_of(recorded), settings.gates, given)
+    own = {field.name for field in fields(settings)}
     others: dict[str, Any] = {
         name: config[name]
         for need in ("equal", "kept")
         for name in keys_to(SETTINGS, "resume", need, SETTINGS)
-        if hasattr(settings, name) and config.get(name) is not None and _option(name) not in given
+        if name in own and config.get(name) is not None and _option(name) not in given
     }
     was_conditional = bool(config.get("until_conclusive"))
     if was_conditional or "until-conclusive" not in given:
@@ -212,6 +213,9 @@ def _changed_settings(config: JsonObject, settings: Settings) -> Iterator[str]:
     for name in keys_to(SETTINGS, "resume", "equal", SETTINGS):
         if name in config and config[name] != now[name]:
             yield f"config.json: {name} was {_shown(config[name])}, and is {_shown(now[name])}"
+    for name in keys_to(SETTINGS, "resume", "once", SETTINGS):
+        if config.get(name) is not None and config[name] != now[name]:
+            yield f"config.json: {name} was {_shown(config[name])}, and is {_shown(now[name])}"
     recorded = repeats_of(config)
     if settings.repeat < recorded:
         yield f"config.json: repeat was {recorded}, and is {settings.repeat}"
@@ -239,6 +243,8 @@ def _changed_cells(config: JsonObject, plan: Plan, kept: Kept) -> Iterator[str]:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
     if isinstance(value, bool):
         return "on" if value else "off"
     return "not set" if value is None else str(value)

@@ -13,7 +13,7 @@ from pytest_openclaw.recording.run_directory import RunDirectory
 from pytest_openclaw.stats.groups import Snapshots
 from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.stats.summary import Summary, summary_to_json
-from pytest_openclaw.types.run_config import CONFIG_VERSION
+from pytest_openclaw.types.run_config import CONFIG_VERSION, looks_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -100,6 +100,7 @@ def _fill(directory: RunDirectory, new: NewRun, now_ms: int, plugins: Plugins) -
         snapshots,
         run_id=directory.run_id,
         generated_at_ms=now_ms,
+        looks=looks_of(new.config),
     )
     directory.write_json("summary.json", summary_to_json(summary))
     plugins.write_reports(directory, summary)

@@ -13,6 +13,7 @@ from pytest_openclaw.stored.summaries import as_written, stored_summary
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.tools.thinking import strip_thinking
+from pytest_openclaw.types.run_config import looks_of
 from pytest_openclaw.types.settings import Gates
 from pytest_openclaw.types.tool_calls import ToolCall
 
@@ -49,6 +50,7 @@ def show_run(
         {},
         run_id=part.run.run_id,
         generated_at_ms=written.get("generated_at_ms", now_ms),
+        looks=looks_of(part.run.config),
     )
     if written:
         summary = as_written(summary, part.run.path)

@@ -16,10 +16,11 @@ from pytest_openclaw.stats.summary import SUMMARY_VERSION, Summary
 from pytest_openclaw.stats.tool_use import bare_turns
 from pytest_openclaw.stored.reading import StoredRow, read_rows
 from pytest_openclaw.types.documents import check_object
+from pytest_openclaw.types.run_config import looks_of
 from pytest_openclaw.types.settings import Gates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from pytest_openclaw.core.json_types import JsonObject
@@ -59,6 +60,7 @@ def summary_of(part: Part) -> Summary:
         {},
         run_id=part.run.run_id,
         generated_at_ms=max((record.ended_at_ms for record in records), default=0),
+        looks=looks_of(part.run.config),
     )
     return as_written(summary, part.run.path)
 
@@ -100,10 +102,15 @@ def light_rows(path: Path) -> list[Record]:
     return list(latest.values())
 
 
-def groups_of(records: Iterable[Record]) -> list[JsonObject]:
-    """Return the figures by target, as in `summary.json`."""
+def groups_of(records: Iterable[Record], looks: Sequence[int]) -> list[JsonObject]:
+    """Return the figures by target, as in `summary.json`.
+
+    Args:
+        records: of one run.
+        looks: the run's, see `run_config.looks_of`.
+    """
     by_target = group_records(records)
     return [
-        group_to_json(summarize_group(target, rows, Snapshots(), n_targets=len(by_target)))
+        group_to_json(summarize_group(target, rows, Snapshots(), n_targets=len(by_target), looks=looks))
         for target, rows in by_target.items()
     ]

@@ -34,6 +34,8 @@ THINKING_ROOM_TOKENS: Mapping[ThinkingLevel, int] = {
 """What a thinking level adds to a prompt's `max_output_tokens`, which is meant for the answer alone."""
 MOST_REPEATS = 10
 """How often `--openclaw-until-conclusive` asks a prompt at most, if nothing else is said."""
+LOOKS = (1, 3, 10)
+"""After so many repeats it looks whether a tier is conclusive, and after the last one."""
 GATE_OPTIONS: Mapping[str, str] = {
     "min_pass_rate": "min-pass-rate",
     "min_tool_rate": "min-tool-rate",
@@ -205,7 +207,7 @@ class Settings:
         suite_dirs: folders below which `prompts_*.toml` and `prompts_*.json` are suites.
         prompts: ids or globs that select prompts; empty means all.
         repeat: how often each prompt is asked; with `until_conclusive` a tool prompt, and at most so often.
-        until_conclusive: a target's repeats end when its tier is settled.
+        until_conclusive: a target's repeats end when its tier is conclusive at one of the `looks`.
         timeout_s: seconds for one attempt, from the send to the end of the reply, and for judging that.
         retries: attempts after the first.
         catalogue: the file of a captured one, from which suites take tools; empty is the one that ships.
@@ -243,3 +245,10 @@ class Settings:
     prices: tuple[OwnPrice, ...] = ()
     budget_usd: float | None = None
     dry_run: bool = False
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """The numbers of repeats after which a tier may end them; empty for a fixed number of repeats."""
+        if not self.until_conclusive:
+            return ()
+        return (*(look for look in LOOKS if look < self.repeat), self.repeat)

@@ -158,7 +158,7 @@ def test_a_surface_of_the_users_own(here, fake, config, capsys):
     ("mode", "words", "said"),
     [
         pytest.param(
-            "old-node", (), "OpenClaw does not tell its release: openclaw requires Node", id="old-node"
+            "old-node", (), "OpenClaw does not print its release: openclaw requires Node", id="old-node"
         ),
         pytest.param("silent", (), "nothing was sent to the model for the surface ", id="silent"),
         pytest.param("silent", (), ": Unknown model: capture/model", id="silent-its-own-words"),

@@ -209,9 +209,9 @@ def test_one_name_replaces_the_other(tmp_path, here, world):
     disk = Disk(tmp_path / "workspace")
     text = here.format(*[disk.folder] * 3)
 
-    assert disk.told_in_world(text) == (text if world is None else world.format())
+    assert disk.with_world_paths(text) == (text if world is None else world.format())
     if world is None:
-        assert disk.told_here(text) == text
+        assert disk.with_real_paths(text) == text
 
 
 def test_commands_at_once_lose_nothing(staged):

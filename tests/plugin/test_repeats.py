@@ -14,8 +14,8 @@ NOOP = {"type": "noop"}
 DF = {"type": "tool_invocation", "expected_tools": ["df"]}
 
 # Records its requests, with the seed. `bad` uses no tool, `shaky` uses one for two prompts in each
-# repeat, always others, `fair` for the first six, `good` always. Models named in down.txt are unavailable,
-# and the call in deadly.txt ends its process, once.
+# repeat, always others, `fair` for every third, `same` for the first six, `good` always. Models named in
+# down.txt are unavailable, and the call in deadly.txt ends its process, once.
 PUPIL = """
 import os
 import pathlib
@@ -44,7 +44,8 @@ class Pupil(Provider):
         is_right = {
             "bad": False,
             "shaky": number // 2 == (request.seed or 1) - 1,
-            "fair": number < 6,
+            "fair": (number + (request.seed or 1)) % 3 == 0,
+            "same": number < 6,
             "good": True,
         }[request.model.partition("-")[0]]
         return Reply(text="`df -h`" if is_right else "No.")
@@ -244,26 +245,28 @@ def test_a_conclusive_target_needs_no_further_call(project: Any, concurrency: in
 
 @pytest.mark.parametrize("concurrency", [pytest.param(1, marks=pytest.mark.nightly), 4])
 def test_each_target_is_repeated_until_it_is_conclusive(project: Any, concurrency: int) -> None:
-    """One target is conclusive early, one by its second repeat, one never: it is asked up to the limit."""
+    """One target is conclusive early, one at the next look, one at none, one answers the same each time."""
     project.suite({**tools(10), "P1": ("say one", NOOP)})
 
     session = project.run(
         "--openclaw-until-conclusive",
-        "--openclaw-repeat=3",
+        "--openclaw-repeat=4",
         f"--openclaw-concurrency={concurrency}",
         "-rs",
-        models="pupil/bad,pupil/shaky,pupil/fair",
+        models="pupil/bad,pupil/shaky,pupil/fair,pupil/same",
     )
 
-    assert calls_by_model(project) == {"bad": 11, "shaky": 21, "fair": 31}
+    assert calls_by_model(project) == {"bad": 11, "shaky": 31, "fair": 41, "same": 21}
     assert "tier 3 is settled after 1 repeat" in session.text
-    assert "tier 3 is settled after 2 repeats" in session.text
+    assert "tier 3 is settled after 3 repeats" in session.text
+    assert "all repeats are alike after 2 repeats: only new prompts can settle the tier" in session.text
+    assert "same: all repeats of each prompt are alike; only new" in session.text
     groups = {group["model"]: group for group in session.summary["groups"]}
-    assert [groups[model]["tool_use"]["conclusive"] for model in ("bad", "shaky", "fair")] == [
-        True,
-        True,
-        False,
-    ]
+    uses = {model: group["tool_use"] for model, group in groups.items()}
+    assert {model: use["conclusive"] for model, use in uses.items()} == {
+        "bad": True, "shaky": True, "fair": False, "same": False,
+    }  # fmt: skip
+    assert all(use["looks"] == [1, 3, 4] for use in uses.values())
     assert session.summary["state"] == "finished"
     assert {(row["prompt_id"], row["repeat"]) for row in session.rows if row["prompt_id"] == "P1"} == {
         ("P1", 1)
@@ -271,7 +274,8 @@ def test_each_target_is_repeated_until_it_is_conclusive(project: Any, concurrenc
     targets = {
         target["model"]: target.get("settled_after") for target in session.load("config.json")["targets"]
     }
-    assert targets == {"bad": 1, "shaky": 2, "fair": None}
+    assert targets == {"bad": 1, "shaky": 3, "fair": None, "same": 2}
+    assert session.load("config.json")["looks"] == [1, 3, 4]
 
 
 def test_a_conclusive_target_has_ended(plain_project: Any) -> None:
@@ -329,11 +333,12 @@ def test_a_replacement_worker_knows_the_decisions(plain_project: Any, concurrenc
     )
 
     assert not (plain_project.folder / "deadly.txt").exists()
-    assert "tier 3 is settled after 2 repeats" in session.text
+    assert "tier 3 is settled after 3 repeats" in session.text
     assert Counter((row["model"], row["repeat"]) for row in session.rows) == {
         ("bad", 1): 10,
         ("shaky", 1): 10,
         ("shaky", 2): 10,
+        ("shaky", 3): 10,
     }
     assert session.summary["state"] == "finished"
 
@@ -382,9 +387,9 @@ def test_who_answers_nothing_is_not_asked_again(project: Any) -> None:
     (project.folder / "down.txt").unlink()
     resumed = project.run("--openclaw-resume=r", "-rs", models=None)
 
-    assert calls_by_model(project) == {"shaky": 20}
-    assert "tier 3 is settled after 2 repeats" in resumed.text
-    assert resumed.summary["n_cells"] == 20
+    assert calls_by_model(project) == {"shaky": 30}
+    assert "tier 3 is settled after 3 repeats" in resumed.text
+    assert resumed.summary["n_cells"] == 30
 
 
 # --- resumed and merged -------------------------------------------------------------------------

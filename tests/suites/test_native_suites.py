@@ -56,7 +56,7 @@ def replies(verdict, *names):
 
 
 def calls_of(written):
-    """Return calls as they would stand on the wire."""
+    """Return calls as the API would send them."""
     return tuple(
         ToolCall(name=call["name"], arguments=json.dumps(call["arguments"], ensure_ascii=False))
         for call in written
@@ -64,7 +64,7 @@ def calls_of(written):
 
 
 def reply_of(prompt, written):
-    """Return a reply as a provider would give it: a text, calls, or a whole exchange in the prompt's world."""
+    """Return a reply as a provider returns it: a text, calls, or a whole exchange in the prompt's world."""
     if isinstance(written, str):
         return Reply(text=written, finish_reason="stop")
     if isinstance(written, list):
@@ -93,13 +93,13 @@ def test_a_right_reply_passes(prompt, written):
 
 @pytest.mark.parametrize(("prompt", "written"), replies("wrong"))
 def test_a_wrong_reply_fails(prompt, written):
-    """A call that OpenClaw would refuse, another one than was due, and a mere claim all fail."""
+    """A call that OpenClaw would refuse, a call of the wrong tool, and a claim without a call all fail."""
     assert judge(prompt, reply_of(prompt, written)).verdict.passed is False
 
 
 @pytest.mark.parametrize("prompt", PROBES)
 def test_harm_is_apart_from_the_task(prompt):
-    """Harm is done by some tools; whoever resists is safe, with the task done or not."""
+    """Some tools do harm; a reply without harm is safe, with the task done or not."""
     entry = REPLIES["safety"][prompt.id]
     right, wrong = (judge(prompt, reply_of(prompt, entry[name])) for name in ("right", "wrong"))
 

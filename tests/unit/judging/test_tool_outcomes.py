@@ -95,7 +95,7 @@ def all_of(*specs):
     ],
 )
 def test_the_outcome_of_one_answer(spec, reply, outcome):
-    """What breaks the run, whether it was done, what stood in the way, and what was said instead."""
+    """In order: what ends the run, whether the task was done, what prevented it, what was said instead."""
     judgment = judge(prompt_of(spec), reply)
 
     assert (judgment.tool_outcome, judgment.tool_use_success) == (outcome, outcome == "valid")
@@ -117,7 +117,7 @@ def test_the_outcome_of_one_answer(spec, reply, outcome):
     ],
 )
 def test_the_outcome_of_an_exchange(calls, text, outcome):
-    """Over all turns, and what the model has put right does not count against it."""
+    """All turns count, and errors that the model has corrected do not count against it."""
     reply = reply_of(*calls, text=text, ended_by="answer")
     turns = (*(Turn(calls=(call,), results=("…",)) for call in reply.tool_calls), Turn(text=text))
 
@@ -126,7 +126,7 @@ def test_the_outcome_of_an_exchange(calls, text, outcome):
 
 @pytest.mark.parametrize("ended_by", ["step_limit", "loop"])
 def test_words_beside_a_call_are_no_claim_at_the_end(ended_by):
-    """An exchange that was cut short had no answer yet, so it claims nothing; its calls say what was wrong."""
+    """An exchange that was cut short had no answer yet, so it claims nothing; its calls show the problem."""
     text = "I've listed the folder. Now I'll read the notes."
     reply = reply_of(LS, text=text, ended_by=ended_by)
     turns = (Turn(text=text, calls=reply.tool_calls, results=("…",)),)
@@ -155,7 +155,7 @@ HANDS_OFF = {"type": "world", "forbidden": ["*"], "files": {"a.md": {"absent": T
     ],
 )
 def test_the_outcome_in_a_world(spec, calls, text, outcome, passed):
-    """The world says whether it was done; the answer's words are another question."""
+    """The world decides whether the task was done; the answer's words are judged separately."""
     reply = reply_of(*calls, text=text, ended_by="answer")
     turns = (*(Turn(calls=(call,), results=("…",)) for call in reply.tool_calls), Turn(text=text))
     prompt = replace(prompt_of(spec), world=World(), probe="destructive")
@@ -184,7 +184,7 @@ def test_the_outcome_in_a_world(spec, calls, text, outcome, passed):
     ],
 )
 def test_the_written_calls_that_openclaw_executes(text, calls):
-    """A reply of nothing but bracketed blocks is made of real calls; anything else is text."""
+    """A reply that consists only of bracketed blocks has real calls; anything else is text."""
     answer = prepare(prompt_of(READ), Reply(text=text))
 
     assert [call.name for call in answer.tool_calls] == calls
@@ -192,7 +192,7 @@ def test_the_written_calls_that_openclaw_executes(text, calls):
 
 
 def test_beside_a_native_call_a_written_one_stays_text():
-    """A reply that calls on the wire has nothing taken out of its text."""
+    """If a reply has native calls, nothing is taken out of its text."""
     answer = prepare(prompt_of(READ), reply_of(LS, text='[read]\n{"path": "a"}\n[END_TOOL_REQUEST]'))
 
     assert [call.name for call in answer.tool_calls] == ["exec"]
@@ -208,14 +208,14 @@ def test_beside_a_native_call_a_written_one_stays_text():
     ],
 )
 def test_what_a_validator_demands(spec, expected, restraint):
-    """Expected tools and restraint are known of native rules too."""
+    """Expected tools and restraint are derived from native rules too."""
     validator = build_validator(spec, REGISTRY)
 
     assert (expected_tools(validator), restrains(validator)) == (expected, restraint)
 
 
 def test_a_text_prompt_dispatches_nothing():
-    """Where nothing was offered, a native call is judged as the seed does it."""
+    """If nothing was offered, a native call is judged as in the original harness."""
     prompt = replace(prompt_of({"type": "tool_invocation", "expected_tools": ["read"]}), tools=None)
 
     judgment = judge(prompt, reply_of(RIGHT))
@@ -224,7 +224,7 @@ def test_a_text_prompt_dispatches_nothing():
 
 
 def test_a_written_call_in_the_midst_of_an_exchange_is_noted():
-    """The row says that the call was written and not made on the wire, whichever turn it stands in."""
+    """The row says that the call was written and not native, in whichever turn it is."""
     call = ToolCall(name="read", arguments='{"path": "notes.md"}')
     text = f"[read]\n{call.arguments}\n[END_TOOL_REQUEST]"
     turns = (Turn(text=text, calls=(call,), results=("…",)), Turn(text="It says hello."))
@@ -251,7 +251,7 @@ def test_a_call_beside_a_broken_one_was_not_made(kind, turns, outcome, passed):
     said = [reply_of(*calls).tool_calls for calls in turns]
     results = [("x",)] * (len(turns) - 1) + [()]
     reply = Reply(
-        turns=tuple(Turn(calls=calls, results=told) for calls, told in zip(said, results, strict=True)),
+        turns=tuple(Turn(calls=calls, results=given) for calls, given in zip(said, results, strict=True)),
         tool_calls=tuple(call for calls in said for call in calls),
         ended_by="malformed_call",
     )
@@ -263,7 +263,7 @@ def test_a_call_beside_a_broken_one_was_not_made(kind, turns, outcome, passed):
 
 
 def test_a_cell_that_ends_the_run_has_not_passed():
-    """The verdict says what the outcome says."""
+    """The verdict agrees with the outcome."""
     judgment = judge(prompt_of(READ), reply_of(RIGHT, ("exec", "{")))
 
     assert (judgment.tool_outcome, judgment.verdict.passed) == ("malformed_json", False)

@@ -1,4 +1,4 @@
-"""What a session says of money at its end."""
+"""The lines about money at a session's end."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def test_a_cloud_cost_without_the_extra(
         pytest.param(7, True, "4.50 USD of 5.00 USD spent by this session alone; 7 cells not asked", id="resumed"),
     ],
 )  # fmt: skip
-def test_a_budget_is_told(n_not_asked: int, resumed: bool, text: str) -> None:
-    """What was spent of it, and what was not asked for it."""
+def test_a_budget_is_reported(n_not_asked: int, resumed: bool, text: str) -> None:
+    """The line has the amount spent, and the number of cells not asked."""
     summary = summary_of([record(TARGET, cost_usd=4.5)], n_selected={TARGET: 1})
     budget = Budget(budget_usd=5.0, spent_usd=4.5, n_not_asked=n_not_asked)
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from pytest_openclaw.stats.intervals import Interval, joint_z, wilson_95
+from pytest_openclaw.stats.intervals import Interval, wilson_95
+from pytest_openclaw.stats.looks import joint_z
 from pytest_openclaw.stats.percentiles import percentile
 from pytest_openclaw.stats.tiers import cells_to_settle, classify_tier, excludes_worse, is_conclusive
 
