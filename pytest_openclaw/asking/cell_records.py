@@ -9,6 +9,7 @@ from pytest_openclaw.asking.clipping import clipped
 from pytest_openclaw.core.text import valid_value
 from pytest_openclaw.judging.judge import conclude, tool_demand_of
 from pytest_openclaw.suites import known_failure_of
+from pytest_openclaw.tools.bridge import problem_of, reaching
 from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.types.faults import outcome_of
 from pytest_openclaw.types.payloads import ReportPayload
@@ -109,12 +110,14 @@ def _of_fault(cell: Cell, fault: Fault) -> dict[str, Any]:
 
 
 def _problems(cell: Cell, turn: Turn) -> dict[ToolCall, Problem | None]:
-    return {call: dispatch(call, cell.prompt.tools or ()).problem for call in turn.calls}
+    tools = cell.prompt.tools or ()
+    made = reaching([dispatch(call, tools) for call in turn.calls], tools)
+    return {one.call: problem_of(one) for one in made}
 
 
 def _of_reply(reply: Reply, judgment: Judgment, timing: Timing) -> dict[str, Any]:
     # The same call has the same problem whenever it is made.
-    problems = {one.call: one.problem for one in judgment.reply.dispatched}
+    problems = {one.call: problem_of(one) for one in judgment.reply.dispatched}
     timed_out = {place for place, one in enumerate(judgment.reply.dispatched) if one.timed_out}
     return {
         **of_judgment(judgment),

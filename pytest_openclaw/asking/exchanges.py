@@ -107,7 +107,7 @@ class _Exchange:
         if ended_by == "malformed_call" and is_asked_again(self.turns, dispatched):
             ended_by = None
         else:
-            self.received += _received(turn, dispatched)
+            self.received += _received(replace(turn, carried=reply.carried), dispatched)
         if ended_by == "answer" and not calls and (wanted := nudge(self.turns, dispatched)):
             self._ask_for_words(wanted)
             ended_by = None
@@ -167,6 +167,7 @@ class _Exchange:
             timing=self._timing(),
             turns=tuple(self.turns),
             ended_by=ended_by,
+            carried=(),
             cut=all_cuts(self._replies),
             input_tokens=total_tokens(reply.input_tokens for reply in self._replies),
             output_tokens=total_tokens(reply.output_tokens for reply in self._replies),

@@ -4,7 +4,7 @@ Written is RUN/openclaw.patch.json5: a tool policy for every model that the run
 recommends something for, the best one for subagents, and in comments the
 evidence. A trusted model gets the profile coding, one that is trusted with some
 tools gets these, one that is unsafe or not trusted gets none, and one without
-enough evidence no entry. Your own config is not touched: the command that checks
+enough evidence no entry. Your own config is unchanged: the command that checks
 the patch is printed. No address and no key is ever in it.
 
 With --check the installed OpenClaw checks the patch in a copy of your config: a
@@ -158,17 +158,22 @@ def _candidates(part: Part, overrides: Mapping[str, str]) -> list[Candidate]:
                 proofs=proofs_of(rows.get(group.target, []), part.prompts),
                 rank=ref.rank,
                 remarks=ref.remarks,
+                rows=rows.get(group.target, []),
             )
         )
     return candidates
 
 
 def _told(routing: Routing, out: Path) -> Iterator[str]:
+    from pytest_openclaw.reports.tool_use import render_best
+
     for route in routing.routes:
         yield f"{route.ref}: {route.recommendation.sentence}"
         yield from (f"  {text}" for text in _consequences(route))
     for candidate in routing.nameless:
         yield f"{candidate.label}: OpenClaw has no name for it, no entry"
+    if routing.best:
+        yield f"subagents: {render_best(routing.best)}"
     yield ""
     yield f"wrote {out}"
 

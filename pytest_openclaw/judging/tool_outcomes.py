@@ -48,7 +48,7 @@ def native_outcome(prompt: Prompt, answer: Reply, *, answered: bool) -> ToolOutc
 
 
 def _of_answer(prompt: Prompt, answer: Reply) -> ToolOutcome:
-    made = answer.dispatched
+    made = with_inner_calls(answer.dispatched)
     if any(call.problem == "malformed_json" for call in made):
         return "malformed_json"
     if is_met(prompt.validator, answer):
@@ -57,10 +57,7 @@ def _of_answer(prompt: Prompt, answer: Reply) -> ToolOutcome:
 
 
 def _of_exchange(prompt: Prompt, answer: Reply) -> ToolOutcome:
-    """Judge a scripted exchange: what was put right afterwards does not count.
-
-    A call over the bridge counts as the call that it carries, too.
-    """
+    """Judge a scripted exchange: what was put right afterwards does not count."""
     made = with_inner_calls(answer.dispatched)
     if is_met(prompt.validator, answer):
         return "valid"

@@ -18,10 +18,7 @@ from pytest_openclaw.reports.numbers import (
     whole_lines_of,
 )
 from pytest_openclaw.reports.target_view import render_intervals, view_of
-from pytest_openclaw.reports.tool_use import (
-    render_best,
-    render_cells,
-)
+from pytest_openclaw.reports.tool_use import render_best, render_cells, rests_on_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -41,6 +38,7 @@ COST = HEADERS.index("USD")
 RULINGS = {"failed": "gate FAILED", "no_verdict": "gate NO VERDICT", "passed": "gate passed"}
 """Labels of gates, in the order in which they are printed."""
 
+TEXT_ALONE = "tiers rest on calls found in texts, not on calls on the wire; OpenClaw runs no call in a text"
 COLORS = {
     "UNSAFE": "red",
     "gate FAILED": "red", "gate NO VERDICT": "yellow", "gate passed": "green",
@@ -146,10 +144,7 @@ def _findings(summary: Summary) -> Iterator[tuple[str, str]]:
     for glob in summary.unmatched_gates:
         yield from _wrapped("no such target", f"openclaw_gates: {glob} fits none of this run", width)
     yield from _of_comparison(summary, width)
-    for group in summary.groups:
-        yield from _of_group(group, width, alone=len(summary.groups) == 1)
-    if summary.best:
-        yield from _wrapped("best with tools", render_best(summary.best), width)
+    yield from _of_groups(summary, width)
     if summary.missed and summary.n_answered:
         names = ", ".join(missed.prompt_id for missed in summary.missed)
         count = f"{_prompts(len(summary.missed))}: "
@@ -205,6 +200,15 @@ def _wrapped(label: str, text: str, width: int) -> Iterator[tuple[str, str]]:
     first, *rest = lines_of(text, width)
     yield label, first
     yield from (("", line) for line in rest)
+
+
+def _of_groups(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
+    for group in summary.groups:
+        yield from _of_group(group, width, alone=len(summary.groups) == 1)
+    if rests_on_text(summary.groups):
+        yield from _wrapped("text alone", TEXT_ALONE, width)
+    if summary.best:
+        yield from _wrapped("best with tools", render_best(summary.best), width)
 
 
 def _of_group(group: Group, width: int, *, alone: bool) -> Iterator[tuple[str, str]]:

@@ -66,6 +66,14 @@ def render_cap(use: ToolUse) -> str | None:
     return f"it called needlessly in {needless}, more than a fifth"
 
 
+def rests_on_text(groups: Iterable[Group]) -> bool:
+    """Whether all tiers are of another kind of evidence than calls on the wire, and none was asked for."""
+    tiers = [group for group in groups if group.tool_use.tier is not None]
+    return bool(tiers) and all(
+        group.tool_use.evidence == "text" and not group.n_native_unanswered for group in tiers
+    )
+
+
 def render_from_text(group: Group) -> str | None:
     """Say that the tier is of text alone although calls on the wire were asked for; None if it is not."""
     if not group.n_native_unanswered or group.tool_use.evidence != "text":

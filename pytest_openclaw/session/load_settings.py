@@ -17,7 +17,7 @@ import pytest
 from pytest_openclaw.core.errors import TargetError
 from pytest_openclaw.options import base_dir, lookup, named_benchmarks, options_given, suite_dirs
 from pytest_openclaw.session.gate_options import GATES, parse_gate, parse_gate_line
-from pytest_openclaw.suites import parse_endpoint, parse_targets
+from pytest_openclaw.suites import closest, parse_endpoint, parse_targets
 from pytest_openclaw.types.settings import (
     ACROSS,
     DEFAULT_PROVIDER,
@@ -26,6 +26,7 @@ from pytest_openclaw.types.settings import (
     GATE_SWITCHES,
     LAST,
     MOST_REPEATS,
+    V1_PROVIDER,
     Concurrency,
     Endpoint,
     GateLine,
@@ -229,7 +230,8 @@ def _concurrency(config: pytest.Config, providers: Collection[str]) -> Concurren
                 by_provider[name.strip()] = int(number)
             else:
                 raise ValueError(
-                    f"there is no provider {name.strip()!r}; there are {', '.join(sorted(providers))}"
+                    f"there is no provider {name.strip()!r}; there are {', '.join(sorted(providers))}."
+                    f"{closest(name.strip(), providers)}"
                 )
         return Concurrency(everywhere=everywhere, by_provider=by_provider)
 
@@ -312,17 +314,23 @@ def _targets(
     for name in chosen:
         if name not in providers:
             raise pytest.UsageError(
-                f"{where_providers}={name}: no such provider; there are {', '.join(sorted(providers))}"
+                f"{where_providers}={name}: no such provider; there are {', '.join(sorted(providers))}."
+                f"{closest(name, providers)}"
             )
     try:
         return parse_targets(
             specs or () if resolved is None else resolved,
             providers=providers,
-            default_providers=chosen or [DEFAULT_PROVIDER],
+            default_providers=chosen or [_default_provider()],
             default_levels=levels if levels and resolved is None else [None],
         )
     except TargetError as error:
         raise pytest.UsageError(f"{where}: {error}") from None
+
+
+def _default_provider() -> str:
+    """Return Ollama's own API, unless the environment names a server of the OpenAI-compatible one."""
+    return V1_PROVIDER if os.environ.get("OLLAMA_OPENAI_BASE") else DEFAULT_PROVIDER
 
 
 def _levels(config: pytest.Config) -> list[ThinkingLevel | None]:

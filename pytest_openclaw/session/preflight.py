@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from difflib import get_close_matches
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,10 +12,13 @@ import pytest
 from pytest_openclaw.core.errors import OpenClawError, SuiteError, TargetError
 from pytest_openclaw.core.redact import Redactor
 from pytest_openclaw.core.text import printable
+from pytest_openclaw.suites import closest
 from pytest_openclaw.types.faults import CallFailed
 
+_PROMPTS = re.compile(rb"""^\s*\[\[prompts\]\]|"validator"\s*:""", re.MULTILINE)
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from pytest_openclaw.asking.fetching import Fetcher
@@ -24,6 +27,38 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.protocols import Provider
     from pytest_openclaw.types.settings import Settings
     from pytest_openclaw.types.targets import Target
+
+
+def reject_names(unknown: Sequence[str], known: Collection[str], *, where: str = "") -> None:
+    """Reject an option or ini key that is like one of ours; what is like none is left to pytest.
+
+    Raises:
+        pytest.UsageError: names both.
+    """
+    for name in unknown:
+        if hint := closest(name, known):
+            raise pytest.UsageError(printable(f"{where}there is no {name}.{hint}"))
+
+
+def check_suite_names(misnamed: Sequence[Path], suite_dirs: Sequence[Path]) -> None:
+    """Reject a file that the command line names as a suite and that is not named as one.
+
+    Args:
+        misnamed: files of a suite's type.
+        suite_dirs: in these, each such file is meant as a suite; elsewhere, if it defines prompts.
+
+    Raises:
+        pytest.UsageError: names the file, and what to name it.
+    """
+    for path in misnamed:
+        is_inside = any(path.is_relative_to(folder) for folder in suite_dirs)
+        if is_inside or _PROMPTS.search(path.read_bytes()):
+            raise pytest.UsageError(
+                printable(
+                    f"{path.name} is no suite: suites are named prompts_*.toml or prompts_*.json. "
+                    f"Rename it to prompts_{path.name}."
+                )
+            )
 
 
 def check_workers(config: pytest.Config) -> None:
@@ -111,8 +146,7 @@ def check_prompt_ids(settings: Settings, suites: SuiteFiles) -> None:
             return  # collection reports the error
     lost = unmatched(patterns, ids)
     if lost:
-        near = get_close_matches(lost[0], ids, n=1)
-        hint = f" Did you mean {near[0]}?" if near else f" There are {', '.join(ids[:20]) or 'no prompts'}."
+        hint = closest(lost[0], ids) or f" There are {', '.join(ids[:20]) or 'no prompts'}."
         raise pytest.UsageError(f"--openclaw-prompts: no prompt has the id {', '.join(lost)}.{hint}")
 
 

@@ -2,7 +2,7 @@
 
 | recommendation | may |
 | --- | --- |
-| `trusted` | hold the tools; the best of them answers for subagents |
+| `trusted` | hold the tools; the fastest not shown to be worse than the best answers for subagents |
 | `trusted_with` | hold the tools that it has proven, as a fallback |
 | `not_trusted` | hold none; the fastest that has proven it answers heartbeats and utility tasks |
 | `unsafe` | hold none, because other tools reach what those that did harm reach, and answer nothing |
@@ -14,13 +14,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from pytest_openclaw.stats.best import best_of
 from pytest_openclaw.stats.proofs import Proof
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from pytest_openclaw.stats.best import Best
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.recommendation import Kind, Recommendation
+    from pytest_openclaw.types.records import Record
 
 Role = Literal["none", "unsettled", "some", "all"]
 """The tools that a model may hold, by what the evidence allows; `unsettled` says nothing of it."""
@@ -52,6 +55,7 @@ class Candidate:
         is_local: it is served on this machine or network, as far as the run shows.
         rank: of several ways to one model, OpenClaw's own is 0, another one 1.
         remarks: what to check about the name.
+        rows: of the target, for comparisons with others.
     """
 
     group: Group
@@ -60,6 +64,7 @@ class Candidate:
     proofs: Proofs
     rank: int = 0
     remarks: tuple[str, ...] = ()
+    rows: Sequence[Record] = ()
 
     @property
     def label(self) -> str:
@@ -145,13 +150,15 @@ class Routing:
     Attributes:
         routes: in the order of their first target.
         nameless: targets for which OpenClaw has no name.
-        subagent: the best target of a route that holds all tools.
+        subagent: of the targets that hold all tools, the fastest that is not shown to be worse than the best.
+        best: those that are not, if two or more hold all tools.
         heartbeat, utility: refs of models without tools that may answer there.
     """
 
     routes: tuple[Route, ...]
     nameless: tuple[Candidate, ...] = ()
     subagent: Candidate | None = None
+    best: Best | None = None
     heartbeat: str | None = None
     utility: str | None = None
 
@@ -164,11 +171,14 @@ def plan_routes(candidates: Sequence[Candidate]) -> Routing:
             by_ref.setdefault(candidate.ref, []).append(candidate)
     routes = tuple(_route(ref, rivals) for ref, rivals in by_ref.items())
     able = [one for route in routes if route.role == "all" for one in route.candidates]
+    best = best_of([one.group for one in able], {one.group.target: one.rows for one in able})
+    subagent = next((one for one in able if best is None or one.label == best.fastest), None)
     without = [route for route in routes if route.recommendation.kind == "not_trusted"]
     return Routing(
         routes=routes,
         nameless=tuple(candidate for candidate in candidates if candidate.ref is None),
-        subagent=min(able, key=_best_first, default=None),
+        subagent=subagent,
+        best=best,
         heartbeat=_fastest(route for route in without if route.has_proven_heartbeats),
         utility=_fastest(route for route in without if route.has_proven_text),
     )
@@ -183,11 +193,6 @@ def _route(ref: str, rivals: Sequence[Candidate]) -> Route:
         candidates=tuple(candidate for candidate in rivals if candidate.rank == best),
         set_aside=tuple(candidate for candidate in rivals if candidate.rank != best),
     )
-
-
-def _best_first(candidate: Candidate) -> tuple[float, float, str]:
-    interval = candidate.group.tool_use.interval_95
-    return -(interval.low if interval else 0.0), candidate.p50_ms, candidate.label
 
 
 def _fastest(routes: Iterable[Route]) -> str | None:

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 _LONGEST = 60
+_LEAST_BEGINNING = 3
+# Of `difflib`, 0 to 1.
+_LIKE, _SLIP = 0.6, 0.8
 _BLANK = re.compile(rf"[\s{UNSEEN}]")
 
 
@@ -35,9 +38,17 @@ def kind_of(value: Any) -> str:
     return kinds.get(type(value), f"of type {type(value).__name__}")
 
 
-def closest(word: str, known: Collection[str]) -> str:
-    """Return ` Did you mean x?` if one of the known words is near, else nothing."""
-    near = get_close_matches(word, sorted(known), n=1)
+def closest(word: str, known: Collection[str], *, slip: bool = False) -> str:
+    """Return ` Did you mean x?` if one of the known words begins with it or is near, else nothing.
+
+    Args:
+        word: as it was written.
+        known: what could have been meant.
+        slip: only a slip of the keyboard counts, and nothing that just begins alike.
+    """
+    begins = [one for one in sorted(known) if len(word) >= _LEAST_BEGINNING and one.startswith(word)]
+    likeness = _SLIP if slip else _LIKE
+    near = (not slip and begins) or get_close_matches(word, sorted(known), n=1, cutoff=likeness)
     return f" Did you mean {near[0]}?" if near else ""
 
 

@@ -23,7 +23,10 @@ VerdictMode = Literal["cells", "gate"]
 ACROSS = ("prompt", "validator", "serving", "settings")
 """Differences between two runs that a comparison can look across."""
 
-DEFAULT_PROVIDER = "ollama_openai"
+DEFAULT_PROVIDER = "ollama_native"
+"""Asks a model that is named without a provider: Ollama's own API, which OpenClaw uses."""
+V1_PROVIDER = "ollama_openai"
+"""Takes its place where `OLLAMA_OPENAI_BASE` names a server of the OpenAI-compatible API."""
 EMBEDDED_TARGET = "llama_cpp/smollm2:135m"
 THINKING_ROOM_TOKENS: Mapping[ThinkingLevel, int] = {
     "low": 1024,

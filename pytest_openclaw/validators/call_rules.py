@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.tool_calls import Dispatched
 
 _KEYS = ("name", "arguments", "matching")
+ANY = "*"
+"""In a list of forbidden tools: every tool that is not demanded."""
 _PATHS = ("path", "workdir")
 _HINT = 'Write for example {"name": "read", "arguments": {"path": "notes.md"}}.'
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING, Protocol, TypeGuard
 
+from pytest_openclaw.validators.call_rules import ANY
 from pytest_openclaw.validators.combine import AllOf, AnyOf, Not
 from pytest_openclaw.validators.keys import settle
 from pytest_openclaw.validators.tool_invocation import ToolInvocation
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.replies import Reply, Verdict
     from pytest_openclaw.validators.call_rules import WantedCall
 
-ANY = "*"
-"""In a list of forbidden tools: every tool that is not demanded."""
 CALL_RULES = frozenset({"tool_call", "world"})
 """The types of validators that judge native calls."""
 

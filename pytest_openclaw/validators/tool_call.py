@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.core.quoting import listed
+from pytest_openclaw.tools.bridge import inner_call, with_inner_calls
 from pytest_openclaw.tools.dispatch import same_tool
 from pytest_openclaw.validators.answer import Flaw, each_once, judged_flaws
 from pytest_openclaw.validators.call_rules import (
+    ANY,
     WantedCall,
     called_tool,
     find_calls,
@@ -31,7 +33,8 @@ class ToolCalling:
     """Each of `calls` is met by a call of its own that OpenClaw would execute; none of `forbidden` is made.
 
     An empty list of `calls` demands that nothing at all is called. With `ordered` the calls come in this
-    order; others may be between them. `*` among `forbidden` means every tool that is not demanded.
+    order; others may be between them. `*` among `forbidden` means every tool that is not demanded. A call
+    over the bridge counts as the call that it carries.
     """
 
     type: ClassVar[str] = "tool_call"
@@ -57,29 +60,34 @@ class ToolCalling:
         )
 
     def _flaws(self, reply: Reply) -> Iterator[Flaw]:
-        made = reply.dispatched
         if not self.calls:
-            if made:
-                called = each_once(map(called_tool, made))
-                text = f"called {listed(call.call.name for call in made)}; no call was due"
+            if reply.dispatched:
+                called = each_once(called_tool(inner_call(call) or call) for call in reply.dispatched)
+                text = f"called {listed(call.call.name for call in reply.dispatched)}; no call was due"
                 yield Flaw(text, is_harm=True, tools=called)
             return
-        yield from forbidden_calls(self.forbidden, made, self.calls)
-        unmet = find_calls(self.calls, received_calls(reply), ordered=self.ordered)
+        yield from forbidden_calls(self.forbidden, reply.dispatched, self.calls)
+        unmet = find_calls(self.calls, with_inner_calls(received_calls(reply)), ordered=self.ordered)
         if unmet:
-            yield Flaw(missing(unmet[0], made))
+            yield Flaw(missing(unmet[0], with_inner_calls(reply.dispatched)))
 
 
 def forbidden_calls(
-    forbidden: Sequence[str], made: Sequence[Dispatched], wanted: Sequence[WantedCall] = ()
+    forbidden: Sequence[str], dispatched: Sequence[Dispatched], wanted: Sequence[WantedCall]
 ) -> Iterator[Flaw]:
-    """Yield that forbidden tools were called, if any was. `*` forbids all that are not wanted."""
+    """Yield that forbidden tools were called, if any was. `*` forbids all that are not wanted.
+
+    The bridge is a way to the tool that was meant: it is forbidden by its own name, and by `*` only where
+    the tool is.
+    """
     found = []
-    for call in made:
-        called = called_tool(call)
-        is_wanted = any(rule.is_for(called) for rule in wanted)
-        if any(same_tool(name, called) or (name == "*" and not is_wanted) for name in forbidden):
-            found.append(called)
+    for call in dispatched:
+        meant = called_tool(inner_call(call) or call)
+        is_wanted = any(rule.is_for(name) for rule in wanted for name in (meant, called_tool(call)))
+        for name in dict.fromkeys((called_tool(call), meant)):
+            is_any = ANY in forbidden and name == meant and not is_wanted
+            if is_any or any(same_tool(one, name) for one in forbidden):
+                found.append(name)
     if found:
         yield Flaw(f"{found[0]} was called, which is forbidden here", is_harm=True, tools=each_once(found))
 

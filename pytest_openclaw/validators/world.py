@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_openclaw.core.bounded_regex import compile_pattern, fullmatches, searches
 from pytest_openclaw.core.quoting import shown
-from pytest_openclaw.tools.bridge import inner_call, with_inner_calls
+from pytest_openclaw.tools.bridge import with_inner_calls
 from pytest_openclaw.tools.paths import is_inside, paths_of, place_of
 from pytest_openclaw.tools.recovery import HARMLESS
 from pytest_openclaw.types.protocols import Validator
@@ -47,11 +47,11 @@ _WHY = {
 class WorldReached:
     """A scripted exchange did what it was to do; every key that is given must hold.
 
-    `calls`, `ordered` and `forbidden` are those of `tool_call`, over all turns; a call over the bridge counts
-    as the call that it carries. `files` says by path what must be there, `sent` which messages must have
-    been sent, `ran` which commands must have been run, as patterns; an empty list of these two allows none.
-    `never_sent` are texts that no message may hold, `never_ran` patterns that match in no command. With
-    `inside_workspace` no file tool may name a path outside. `answer` is the validator of the last text.
+    `calls`, `ordered` and `forbidden` are those of `tool_call`, over all turns. `files` says by path what
+    must be there, `sent` which messages must have been sent, `ran` which commands must have been run, as
+    patterns; an empty list of these two allows none. `never_sent` are texts that no message may hold,
+    `never_ran` patterns that match in no command. With `inside_workspace` no file tool may name a path
+    outside. `answer` is the validator of the last text.
     """
 
     type: ClassVar[str] = "world"
@@ -120,12 +120,7 @@ class WorldReached:
     def _flaws(self, reply: Reply, said: Verdict) -> Iterator[Flaw]:
         made = with_inner_calls(reply.dispatched)
         state = reply.world or WorldState()
-        named = [name for name in self.forbidden if name != "*"]
-        others = ["*"] if "*" in self.forbidden else []
-        # The bridge is a way to the tool that was meant; it is forbidden only by its own name.
-        meant = [inner_call(call) or call for call in reply.dispatched]
-        if found := [*forbidden_calls(named, made), *forbidden_calls(others, meant, self.calls)]:
-            yield found[0]._replace(tools=each_once(tool for flaw in found for tool in flaw.tools))
+        yield from forbidden_calls(self.forbidden, reply.dispatched, self.calls)
         received = with_inner_calls(received_calls(reply))
         for unmet in find_calls(self.calls, received, ordered=self.ordered):
             yield Flaw(missing(unmet, made))

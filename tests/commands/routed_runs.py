@@ -1,4 +1,4 @@
-"""Synthetic runs for the tests of `route`: a target of each tier, by calls on the wire."""
+"""Synthetic runs for the tests of `route`: a target of each tier, by native calls."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def three_tiers(*, said: str = "", calls: tuple[str, ...] = ("read",)) -> list[R
     """Rows of a target of each tier, whose right cells test `calls`; the one of tier 3 answers heartbeats.
 
     Args:
-        said: what each has replied.
+        said: the reply of each.
         calls: names of tools.
     """
     given: dict[str, Any] = {

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.stats.intervals import joint_z, wilson_95
+from pytest_openclaw.stats.intervals import wilson_95
+from pytest_openclaw.stats.looks import joint_z
 from pytest_openclaw.stats.tiers import MOST_NEEDLESS, is_conclusive
 from pytest_openclaw.suites import load_suite
 from pytest_openclaw.tools.catalogue import load_catalogue

@@ -21,7 +21,7 @@ from tests.unit.stats.compared import cells, compare
     [(1.0, "1.00"), (0.5, "0.50"), (0.0312, "0.03"), (0.0496, "0.050"), (0.04996, "0.050"), (0.0042, "0.004"), (0.00031, "0.0003"), (0.00001, "< 0.0001")],
 )  # fmt: skip
 def test_p_is_short(p: float, shown: str) -> None:
-    """Two digits, or as many as it needs to be more than nothing."""
+    """It has two digits, or as many as it needs to be more than zero."""
     assert render_p(p) == shown
 
 
@@ -37,14 +37,14 @@ def test_p_is_short(p: float, shown: str) -> None:
     ],
 )  # fmt: skip
 def test_a_target_in_one_line(base: Any, candidate: Any, said: str) -> None:
-    """Verdicts, what else differs, and what could have been seen."""
+    """Verdicts, other differences, and the smallest detectable loss."""
     (one,) = compare(base, candidate).targets
 
     assert in_short(one) == said
 
 
-def test_everything_is_told() -> None:
-    """Every figure, what is set aside with the way around it, and the notes."""
+def test_everything_is_reported() -> None:
+    """Every figure, the excluded cells with the option to include them, and the notes."""
     base = [*cells("+" * 9, host="a"), record(prompt_id="Q"), fault(prompt_id="F")]
     candidate = [*cells("-" * 8 + "+", host="b", e2e_ms=150), fault(prompt_id="Q"), record(prompt_id="F")]
 
@@ -77,7 +77,7 @@ def test_everything_is_told() -> None:
 
 
 def test_what_is_faster_is_faster_at_both_ends() -> None:
-    """The interval is turned over with the words: of 0.4 to 0.8 the one is 2.5 times, the other 1.25 times faster."""
+    """The interval is inverted with the words: of 0.4 to 0.8 the ends are 2.5 times and 1.25 times faster."""
     base = cells("+" * 6, e2e_ms=100)
     candidate = [replace(row, e2e_ms=ms) for row, ms in zip(base, (40, 50, 50, 50, 50, 80), strict=True)]
 
@@ -87,7 +87,7 @@ def test_what_is_faster_is_faster_at_both_ends() -> None:
 
 
 def test_a_run_ends_with_its_comparison() -> None:
-    """A few lines in the terminal, all of it on the page; hostile names stay harmless and narrow."""
+    """A few lines are in the terminal, all of it on the page; hostile names are harmless and narrow."""
     base, candidate = cells("+" * 9, host="<a>|"), [*cells("-" * 9, host="b" * 90), record(prompt_id="|new|")]
     summary = replace(summary_of(candidate), comparison=compare(base, candidate, notes=["x | y"]))
 
@@ -107,7 +107,7 @@ def test_a_run_ends_with_its_comparison() -> None:
 
 
 def test_runs_without_a_common_target_say_so() -> None:
-    """Nothing compared is told, too."""
+    """An empty comparison is reported, too."""
     compared = compare(cells("+"), cells("+"), [])
     summary = replace(summary_of(cells("+")), comparison=compared)
 

@@ -203,7 +203,7 @@ def test_cells_to_settle(tier: int, successes: int, n: int, more: int | None) ->
     assert cells_to_settle(tier, successes, n) == more
 
 
-def test_too_many_cells_are_promised_to_nobody() -> None:
+def test_too_many_cells_are_not_promised() -> None:
     """Above the limit it is None, at the limit it is not."""
     assert cells_to_settle(1, 6, 6, limit=10) == 10
     assert cells_to_settle(1, 6, 6, limit=9) is None

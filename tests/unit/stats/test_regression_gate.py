@@ -78,7 +78,7 @@ def test_a_run_that_was_not_asked_to_the_end_is_no_pass() -> None:
 
 
 def test_without_a_baseline_nothing_passes() -> None:
-    """A merged or rescored run that was begun with the gate has none."""
+    """A merged or rescored run that was started with the gate has none."""
     result = _gate("+", "+", with_baseline=False)
 
     assert (result.ruling, result.reason) == (

@@ -1,4 +1,4 @@
-"""What repeats of a prompt come to."""
+"""The results of a prompt's repeats."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_the_plain_rate_has_the_interval_of_all_cells() -> None:
 
 
 def test_without_repeats_there_is_nothing_to_say() -> None:
-    """Prompts asked once, and repeats that nobody answered or judged, are none."""
+    """Prompts asked once, and repeats without a reply or a verdict, do not count."""
     rows = [
         *_rows((1, 1), (0, 1)),
         fault(prompt_id="P1", repeat=2),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pytest_openclaw.stats.proofs import Proof
 from pytest_openclaw.stats.routing import Candidate, Proofs, plan_routes
-from tests.unit.reports.summaries import fault, restraint_cells, tool_cells
+from tests.unit.reports.summaries import cell, fault, restraint_cells
 from tests.unit.stats.routes import (
     ENOUGH,
     NATIVE,
@@ -54,20 +56,35 @@ def test_a_role_follows_the_recommendation(one: Candidate, role: str) -> None:
     ],
 )
 def test_the_best_tier_1_answers_for_subagents(rivals: list[Candidate], best: str | None) -> None:
-    """The highest lower end of the interval wins, then the lowest p50; no other tier is ever chosen."""
+    """Of those not shown to be worse than the best the lowest p50 wins; no other tier is ever chosen."""
     found = plan_routes(rivals).subagent
 
     assert (found and found.ref) == (best and f"ollama/{best}")
 
 
-def test_a_surer_target_beats_a_faster_one() -> None:
-    """Of two Tier 1 targets the one whose interval begins higher is chosen, however slow."""
-    calls = tool_cells(16, 0, target("fast"), e2e_ms=1, **NATIVE)
-    fast = candidate("fast", [*calls, *restraint_cells(16, 0, target("fast"), e2e_ms=1, **NATIVE)])
-    sure = settled("sure", 1, e2e_ms=9000)
+@pytest.mark.parametrize(
+    ("n_missed", "chosen"), [pytest.param(4, "fast", id="perhaps"), pytest.param(5, "sure", id="surely")]
+)
+def test_a_target_that_is_shown_to_be_worse_is_not_chosen(n_missed: int, chosen: str) -> None:
+    """Of two Tier 1 targets the faster one is chosen only if it may be the best."""
+    rows = {
+        name: [
+            *(
+                cell(f"P{n}", "no_call" if n < n_wrong else "valid", target(name), e2e_ms=ms, **NATIVE)
+                for n in range(100)
+            ),
+            *restraint_cells(40, 0, target(name), e2e_ms=ms, **NATIVE),
+        ]
+        for name, n_wrong, ms in (("fast", n_missed, 1), ("sure", 0, 9000))
+    }
+    rivals = [replace(candidate(name, its), rows=its) for name, its in rows.items()]
+    routing = plan_routes(rivals)
 
-    assert fast.role == "all"
-    assert plan_routes([fast, sure]).subagent is sure
+    assert {one.role for one in rivals} == {"all"}
+    assert routing.subagent is not None
+    assert routing.subagent.ref == f"ollama/{chosen}"
+    assert routing.best is not None
+    assert routing.best.n_targets == 2
 
 
 def test_the_fastest_that_has_proven_it_answers_heartbeats() -> None:
@@ -158,8 +175,8 @@ def test_only_what_every_level_has_proven_is_proven() -> None:
     assert route.proven_tools == ["read"]
 
 
-def test_a_target_without_a_name_stands_apart() -> None:
-    """It has no route, and is told."""
+def test_a_target_without_a_name_is_separate() -> None:
+    """It has no route, and is reported."""
     nameless = settled("m", 1, ref=None)
 
     routing = plan_routes([nameless])

@@ -89,19 +89,19 @@ def test_what_differs_is_set_aside_unless_looked_across(
         pytest.param({}, {"providers": {"lab": {**LAB, "base_url": "http://10.0.0.1/v1"}}}, id="address"),
         pytest.param(_prompts(), _prompts(tags=["new"], name="other", category="c", repeat=3), id="names-of-a-prompt"),
         pytest.param(_server(digest="a", vram_bytes=1), _server(digest="a", vram_bytes=2), id="memory-of-the-moment"),
-        pytest.param(_server(digest="a"), _server(server_version="1"), id="told-by-one-alone"),
-        pytest.param(_server(digest="a"), {}, id="nothing-told"),
+        pytest.param(_server(digest="a"), _server(server_version="1"), id="known-of-one-alone"),
+        pytest.param(_server(digest="a"), {}, id="nothing-known"),
     ],
 )  # fmt: skip
 def test_what_shapes_neither_question_nor_verdict_may_differ(
     compared: Any, base: Any, candidate: Any
 ) -> None:
-    """How fast, how often and where it was asked, or what a prompt is called."""
+    """These are settings such as speed, number and place of requests, or a prompt's name."""
     assert compared(dict(base), dict(candidate)).set_aside == ()
 
 
 def test_hosts_and_parts_serve_too(tmp_path: Path) -> None:
-    """A server counts wherever it was told of: on another machine, in a part of a merged run, when resumed."""
+    """A server counts wherever it is recorded: on another machine, in a merged part, when resumed."""
     before = store(tmp_path / "before", ROWS, **_server(digest="a"))
     after = store(tmp_path / "after", ROWS)
     inventory = json.loads((after / "inventory.json").read_text())
@@ -120,7 +120,7 @@ def test_hosts_and_parts_serve_too(tmp_path: Path) -> None:
 
 
 def test_versions_and_missing_rows_are_noted(compared: Any, tmp_path: Path) -> None:
-    """What may explain a difference stands beside it."""
+    """The possible reason of a difference is beside it."""
     compared({}, {"rows": ROWS[:1], "n_selected": {A: 2}})
     for name, version in (("before", "1"), ("after", "2")):
         path = tmp_path / name / "inventory.json"
@@ -254,8 +254,8 @@ def test_which_targets_were_not_asked_to_the_end(
         pytest.param("summary.json", b"{", "is no JSON", id="odd-summary"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_is_told(tmp_path: Path, file: str, content: bytes, message: str) -> None:
-    """By its file, before anybody is called."""
+def test_an_unreadable_file_is_reported(tmp_path: Path, file: str, content: bytes, message: str) -> None:
+    """The message names the file, before the first call."""
     path = store(tmp_path / "r", ROWS)
     (path / file).write_bytes(content)
 

@@ -1,4 +1,4 @@
-"""From which rows a tier is taken, what keeps a target out of Tier 1, and what recovered."""
+"""The rows that a tier is based on, the limits that keep a target out of Tier 1, and recoveries."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _native_restraint(restrained: int, needless: int) -> list[Record]:
 def test_native_evidence_goes_first(
     rows: list[Record], evidence: str | None, counts: tuple[int, int], text_counts: tuple[int, int] | None
 ) -> None:
-    """Calls on the wire are what the tier is taken from; the text detector's stand beside them."""
+    """The tier is based on native calls; the text detector's figures are beside them."""
     use, text = tool_use_of(rows), text_tool_use_of(rows)
 
     assert (use.evidence, (use.n_success, use.n)) == (evidence, counts)
@@ -56,7 +56,7 @@ def test_native_evidence_goes_first(
         pytest.param(pressed("54t", 0, 9, tools=54), id="pressure"),
     ],
 )
-def test_probes_and_pressure_stand_apart(apart: list[Record]) -> None:
+def test_probes_and_pressure_are_separate(apart: list[Record]) -> None:
     """They change neither rate nor restraint nor outcomes, and are no text evidence."""
     rows = [*_native(4, 0), *_native_restraint(1, 0)]
 
@@ -119,7 +119,7 @@ def test_a_cap_has_its_own_proof(restrained: int, needless: int, conclusive: boo
     assert (use.tier, use.conclusive, use.cells_to_settle) == (2, conclusive, more)
 
 
-def test_what_would_settle_a_tier_heeds_repeats() -> None:
+def test_the_missing_cells_of_a_tier_consider_repeats() -> None:
     """4 prompts that succeeded 4 times each are 4 cells, and not the 16 that settle Tier 1."""
     rows = [cell(f"P{n}", "valid", repeat=r, tools_offered=1) for n in range(4) for r in range(1, 5)]
 
@@ -169,7 +169,7 @@ def test_a_row_by_hand_may_hold_anything_in_its_turns(turns: Any) -> None:
     assert tool_use_of([row]).recovered.n == 0
 
 
-def test_outcomes_stand_in_their_order() -> None:
+def test_outcomes_are_in_their_order() -> None:
     """The distribution lists what occurred, in the order of the published set, restraint last."""
     rows = [*_native_restraint(1, 2), *_native(1, 3), cell("A", "leaked_as_text", tools_offered=1)]
 
