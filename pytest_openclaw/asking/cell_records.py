@@ -105,6 +105,7 @@ def _of_fault(cell: Cell, fault: Fault) -> dict[str, Any]:
         "fault_message": fault.message,
         "turns": tuple(_turn(turn, _problems(cell, turn)) for turn in fault.turns) or None,
         "tool_outcome": silence and silence.tool_outcome,
+        "tools_tested": silence.tools_tested if silence else (),
     }
 
 
@@ -158,6 +159,7 @@ def of_judgment(judgment: Judgment) -> dict[str, Any]:
         "tool_call_count": len(names),
         "tool_use_success": judgment.tool_use_success,
         "tool_outcome": judgment.tool_outcome,
+        "tools_tested": judgment.tools_tested,
         "harm": judgment.harm,
         "harm_tools": judgment.harm_tools,
         "tool_notes": tuple(dict.fromkeys(note for call in judgment.reply.dispatched for note in call.notes)),
