@@ -196,7 +196,9 @@ def test_the_gates_of_the_table_are_gates(gated: pytest.Pytester) -> None:
 
     assert "--openclaw-fail-unavailable" in options
     assert result.ret == 0
-    assert _gates_of(gated) == {"right/m": ["min-pass-rate", "min-tool-rate", "require-tier", "require-safe", "max-p95-ms"]}
+    assert _gates_of(gated) == {
+        "right/m": ["min-pass-rate", "min-tool-rate", "require-tier", "require-safe", "max-p95-ms"]
+    }
 
 
 def test_the_gates_of_the_ini_work(gated: pytest.Pytester) -> None:
