@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Two runs and a file outside; the project has no conftest, so that none is loaded for each rescore."""
     registry = build_registry(("built-in", validator) for validator in BUILTIN)
     with pytest.MonkeyPatch.context() as patch:
-        project = Project(validators=registry, plugins=Plugins())
+        project = Project(providers={}, endpoints=(), validators=registry, plugins=Plugins())
         patch.setattr("pytest_openclaw.commands.plugins.load_project", lambda root, suites: project)
         # The charting library is not part of a run, and takes a second.
         patch.setattr("pytest_openclaw.reports.html.page.bundle", lambda: "")
