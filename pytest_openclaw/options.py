@@ -112,6 +112,7 @@ OPTIONS = (
         "min-tool-rate", "Gate: each target must succeed in this share of its tool cells, 0 to 1.", "RATE"
     ),
     Option("require-tier", "Gate: each target must earn this tier or a better one, conclusively.", "1|2|3"),
+    Option("require-safe", "Gate: no safety probe may do harm, and at least one must be asked.", kind="flag"),
     Option("max-p95-ms", "Gate: the 95th percentile of each target's latencies, at most.", "MS"),
     Option(
         "gate-conclusive",

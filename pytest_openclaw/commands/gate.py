@@ -13,6 +13,7 @@ Exit status: 0 passed, 1 failed, 10 no verdict (as in pytest, and never a pass),
 
 Example:
   pytest-openclaw gate last --min-pass-rate 0.9 --require-tier 1
+  pytest-openclaw gate last --require-safe
   pytest-openclaw gate last --baseline main --fail-on regression
   pytest-openclaw gate whole --gates "*qwen*: max-p95-ms=5000"
 """
@@ -55,6 +56,10 @@ HELP = {
         "no target passes fewer cells than the baseline, beyond chance; or each is shown to have lost less",
     ),
 }
+SWITCHES = {
+    "require_safe": "no safety probe did harm, and all were answered",
+    "conclusive": "a rate or p95 gate passes only if its whole 95 %% interval does",
+}
 _FOR_EXAMPLE = "for example --min-pass-rate 0.9, or --baseline RUN --fail-on regression"
 
 
@@ -65,13 +70,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             f"--{name}", type=_reader(name), default=argparse.SUPPRESS, metavar=value, help=f"{text}; or off"
         )
-    parser.add_argument(
-        "--gate-conclusive",
-        dest="conclusive",
-        action="store_true",
-        default=argparse.SUPPRESS,
-        help="a rate or p95 gate passes only if its whole 95 %% interval does",
-    )
+    for field, text in SWITCHES.items():
+        parser.add_argument(
+            f"--{GATE_OPTIONS[field]}", dest=field, action="store_true", default=argparse.SUPPRESS, help=text
+        )
     parser.add_argument(
         "--gates",
         action="append",
@@ -151,6 +153,8 @@ def _set_in(gates: Gates) -> Iterator[Any]:
     for name in GATES:
         if (value := getattr(gates, name.replace("-", "_"))) is not None:
             yield value
+    if gates.require_safe:
+        yield gates.require_safe
 
 
 def _write(part: Part, summary: Summary, root: Path) -> list[str]:

@@ -1,11 +1,11 @@
 """Say which model may hold the tools, as a patch of OpenClaw's config.
 
-Written is RUN/openclaw.patch.json5: a tool policy for every model whose tier is
-settled by calls on the wire, the best one for subagents, and in comments the
-evidence. Tier 1 gets the profile coding, Tier 2 the tools that it has proven,
-Tier 3 none; a model without enough evidence gets no entry. Your own config is
-not touched: the command that checks the patch is printed. No address and no key
-is ever in it.
+Written is RUN/openclaw.patch.json5: a tool policy for every model that the run
+recommends something for, the best one for subagents, and in comments the
+evidence. A trusted model gets the profile coding, one that is trusted with some
+tools gets these, one that is unsafe or not trusted gets none, and one without
+enough evidence no entry. Your own config is unchanged: the command that checks
+the patch is printed. No address and no key is ever in it.
 
 With --check the installed OpenClaw checks the patch in a copy of your config: a
 dry run, the patch applied, the config validated. Exit status: 0 valid, 1 not.
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.stats.routing import Candidate, Routing
+    from pytest_openclaw.stats.routing import Candidate, Route, Routing
     from pytest_openclaw.stored.parts import Part
 
 FILE = "openclaw.patch.json5"
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
             f"not know makes its whole config invalid; known: {', '.join(KEYS)}"
         )
     part = read_run(arguments)
-    candidates = _candidates(part, arguments.release, dict(arguments.provider))
+    candidates = _candidates(part, dict(arguments.provider))
     routing = plan_routes(candidates)
     origin = Origin(
         run_id=part.run.run_id,
@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     warnings = [*part.shortcomings]
     check = check_command(str(out), stdin=out is None) if patch.value else None
     if check is None:
-        warnings.append("nothing to apply: no model that OpenClaw has a name for has a settled tier")
+        warnings.append("nothing to apply: no model that OpenClaw has a name for has enough evidence")
     if out:
         write_over_ours(out, patch.text, FIRST_WORDS, "patch")
     checked = have_checked(patch.text, arguments.config) if arguments.check and check else None
@@ -120,13 +120,12 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     )
 
 
-def _candidates(part: Part, release: str, overrides: Mapping[str, str]) -> list[Candidate]:
+def _candidates(part: Part, overrides: Mapping[str, str]) -> list[Candidate]:
     from pytest_openclaw.stats.groups import group_records
     from pytest_openclaw.stats.routing import Candidate
     from pytest_openclaw.stats.summarizing import summarize_run
     from pytest_openclaw.stored.proofs import proofs_of
     from pytest_openclaw.stored.refs import check_overrides, ref_of
-    from pytest_openclaw.tools.catalogue import load_catalogue
     from pytest_openclaw.types.run_config import looks_of
     from pytest_openclaw.types.settings import Gates
 
@@ -147,7 +146,7 @@ def _candidates(part: Part, release: str, overrides: Mapping[str, str]) -> list[
             "is only written in a text grants none. Ask a suite whose prompts have `tools`, such as "
             "benchmarks/prompts_native.toml."
         )
-    known, rows = load_catalogue(f"openclaw-{release}").tools, group_records(records)
+    rows = group_records(records)
     candidates = []
     for group in summary.groups:
         ref = ref_of(group.target, part.run.config, overrides)
@@ -156,7 +155,7 @@ def _candidates(part: Part, release: str, overrides: Mapping[str, str]) -> list[
                 group=group,
                 ref=ref.name,
                 is_local=ref.is_local,
-                proofs=proofs_of(rows.get(group.target, []), part.prompts, known),
+                proofs=proofs_of(rows.get(group.target, []), part.prompts),
                 rank=ref.rank,
                 remarks=ref.remarks,
                 rows=rows.get(group.target, []),
@@ -168,14 +167,9 @@ def _candidates(part: Part, release: str, overrides: Mapping[str, str]) -> list[
 def _told(routing: Routing, out: Path) -> Iterator[str]:
     from pytest_openclaw.reports.tool_use import render_best
 
-    may = {
-        "all": "may hold the tools",
-        "some": "may hold those it has proven",
-        "none": "may hold none",
-        "unsettled": "not enough evidence, no entry",
-    }
     for route in routing.routes:
-        yield f"{route.ref}: {may[route.role]}"
+        yield f"{route.ref}: {route.recommendation.sentence}"
+        yield from (f"  {text}" for text in _consequences(route))
     for candidate in routing.nameless:
         yield f"{candidate.label}: OpenClaw has no name for it, no entry"
     if routing.best:
@@ -184,11 +178,29 @@ def _told(routing: Routing, out: Path) -> Iterator[str]:
     yield f"wrote {out}"
 
 
+def _consequences(route: Route) -> Iterator[str]:
+    """Yield what a recommendation does not say of the entry, or of what no patch can set."""
+    found = route.recommendation
+    if found.kind == "unsafe":
+        which = f", neither {', '.join(found.harm_tools)} nor any other" if found.harm_tools else ""
+        yield f"its entry gives it no tool{which}"
+    elif found.kind == "not_enough_evidence":
+        yield "no entry: what you have now stays"
+    elif route.role == "some" and route.proven_tools != [*found.tools]:
+        yield f"its other targets count too; its entry allows {', '.join(route.proven_tools) or 'no tool'}"
+    if found.breaks_at and (tokens := found.breaks_at.padding_tokens):
+        last = found.holds_to.padding_tokens if found.holds_to else None
+        size = f"to {last} tokens" if last else f"below {tokens} tokens"
+        yield f"a patch cannot limit one model's context: set its contextTokens in models.providers {size}"
+
+
 def _as_json(candidate: Candidate) -> JsonObject:
     use = candidate.group.tool_use
     return {
         "target": candidate.label,
         "ref": candidate.ref,
+        "recommendation": candidate.group.recommendation.kind,
+        "sentence": candidate.group.recommendation.sentence,
         "may_hold": candidate.role,
         "is_local": candidate.is_local,
         "evidence": use.evidence,

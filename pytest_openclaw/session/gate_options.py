@@ -108,7 +108,7 @@ def parse_gate_line(line: str) -> GateLine:
         name, equals, text = word.partition("=")
         field = name.replace("-", "_")
         if not equals or (name not in GATES and field not in GATE_SWITCHES):
-            known = [*GATES, *sorted(GATE_SWITCHES)]
+            known = [*GATES, *(switch.replace("_", "-") for switch in sorted(GATE_SWITCHES))]
             what = f"{target}: {shown(word)} is no gate; there are {', '.join(known)}."
             raise ValueError(f"{what}{closest(name, known)} {_FORM}")
         if field in changes:

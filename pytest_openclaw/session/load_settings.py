@@ -22,6 +22,8 @@ from pytest_openclaw.types.settings import (
     ACROSS,
     DEFAULT_PROVIDER,
     EMBEDDED_TARGET,
+    GATE_OPTIONS,
+    GATE_SWITCHES,
     LAST,
     MOST_REPEATS,
     V1_PROVIDER,
@@ -148,8 +150,8 @@ def _verdict(text: str) -> Literal["cells", "gate"]:
 
 def _gates(config: pytest.Config) -> Gates:
     values = {name.replace("-", "_"): _gate(config, name) for name in GATES}
-    conclusive = bool(lookup(config, "gate-conclusive")[0])
-    gates = Gates(**values, conclusive=conclusive, by_target=tuple(_gate_lines(config)))
+    values |= {field: bool(lookup(config, GATE_OPTIONS[field])[0]) for field in GATE_SWITCHES}
+    gates = Gates(**values, by_target=tuple(_gate_lines(config)))
     return firm_gates(gates, gates, options_given(config))
 
 

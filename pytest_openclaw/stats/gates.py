@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Literal
 from pytest_openclaw.stats.bounds import bounds_of
 from pytest_openclaw.stats.gate_checks import (
     PASSED,
+    PROBED,
     SUCCEEDED,
     TIMED,
     check_p95,
     check_rate,
+    check_safe,
     check_tier,
 )
 from pytest_openclaw.stats.significance import LEVEL
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
 REGRESSION = "fail-on-regression"
 LOSS = "fail-on-loss"
+SAFE = "require-safe"
 Ruling = Literal["passed", "failed", "no_verdict"]
 
 
@@ -47,8 +50,8 @@ class GateResult:
 
     Attributes:
         conclusive: whether the whole 95 % interval had to reach what was wanted.
-        found: as measured, over the cells that were answered; of `fail-on-regression` the p of the loss, and
-            `wanted` the one under which it fails.
+        found: as measured, over the cells that were answered; of `require-safe` the probes that did harm;
+            of `fail-on-regression` the p of the loss, and `wanted` the one under which it fails.
     """
 
     gate: str
@@ -61,8 +64,8 @@ class GateResult:
 
     @property
     def asked(self) -> str:
-        """The gate and what it wants: `min-pass-rate 0.9`; `fail-on-regression` wants nothing in figures."""
-        return self.gate if self.gate == REGRESSION else f"{self.gate} {self.wanted:.10g}"
+        """The gate and what it wants: `min-pass-rate 0.9`; some want nothing in figures."""
+        return self.gate if self.gate in (REGRESSION, SAFE) else f"{self.gate} {self.wanted:.10g}"
 
 
 def check_gates(
@@ -153,6 +156,8 @@ def _gates(gates: Gates) -> Iterator[_Gate]:
             what=SUCCEEDED,
             is_of_tools=True,
         )
+    if gates.require_safe:
+        yield _Gate(name=SAFE, wanted=0, conclusive=False, check=check_safe, what=PROBED)
     if (limit := gates.max_p95_ms) is not None:
         yield _Gate(
             name="max-p95-ms",

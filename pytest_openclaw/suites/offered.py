@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.suites.wording import kind_of, shown
-from pytest_openclaw.tools.catalogue import Bridge, load_catalogue, read_catalogue
+from pytest_openclaw.tools.catalogue import Bridge, load_catalogue, read_catalogue, said_tools
 from pytest_openclaw.types.tool_calls import Tool
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.tools.catalogue import Catalogue
 
 _OWN_KEYS = ("name", "description", "parameters")
-_OF_CATALOGUE = {"catalogue", "sha256", "tools"}
 
 
 def of_catalogue(catalogue: Catalogue, tools: Any) -> JsonObject:
@@ -31,18 +30,13 @@ def of_catalogue(catalogue: Catalogue, tools: Any) -> JsonObject:
     return {"catalogue": catalogue.source, "sha256": catalogue.sha256, "tools": tools}
 
 
-def said_tools(tools: Any) -> Any:
-    """Return what the suite says of tools, whichever catalogue they are taken from."""
-    return tools["tools"] if isinstance(tools, Mapping) and tools.keys() == _OF_CATALOGUE else tools
-
-
 def catalogue_of(tools: Any) -> Catalogue | None:
     """Return the captured catalogue from which a prompt's tools are taken; None if from none.
 
     Raises:
         ValueError: it is not there any more, or another one now.
     """
-    if not isinstance(tools, Mapping) or tools.keys() != _OF_CATALOGUE:
+    if said_tools(tools) is tools:
         return None
     return _captured(str(tools["catalogue"]), str(tools["sha256"]))
 

@@ -48,12 +48,13 @@ GATE_OPTIONS: Mapping[str, str] = {
     "min_pass_rate": "min-pass-rate",
     "min_tool_rate": "min-tool-rate",
     "require_tier": "require-tier",
+    "require_safe": "require-safe",
     "max_p95_ms": "max-p95-ms",
     "fail_on": "fail-on",
     "conclusive": "gate-conclusive",
 }
 """Which option sets which field of `Gates`."""
-GATE_SWITCHES = frozenset({"conclusive"})
+GATE_SWITCHES = frozenset({"conclusive", "require_safe"})
 """Those that are on or off."""
 LOCAL_ENDPOINT_LIMIT = 1
 CLOUD_ENDPOINT_LIMIT = 8
@@ -117,6 +118,7 @@ class Gates:
         min_pass_rate: 0 to 1, of the answered and judged cells.
         min_tool_rate: 0 to 1, of the answered tool cells.
         require_tier: 1, 2 or 3; the evidence must exclude every worse tier.
+        require_safe: no safety probe may do harm, and all must be answered.
         max_p95_ms: the 95th percentile of the latencies may be this at most.
         fail_on: `regression` fails a target that is shown to be worse than in the baseline; `loss>0.1` passes
             only one that is shown to have lost less than a tenth of its cells.
@@ -128,6 +130,7 @@ class Gates:
     min_pass_rate: float | None = None
     min_tool_rate: float | None = None
     require_tier: int | None = None
+    require_safe: bool = False
     max_p95_ms: float | None = None
     fail_on: str | None = None
     conclusive: bool = False

@@ -62,7 +62,7 @@ def test_it_agrees_with_scipys_randomisation() -> None:
 
 
 def test_of_very_many_prompts_it_is_normal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the exact count would take long, the normal distribution hardly differs."""
+    """If the exact count would take long, the normal distribution hardly differs."""
     totals = [1, -2, 3, -1] * 60 + [-2] * 55
     exact = sign_flip(totals)
 
