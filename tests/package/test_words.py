@@ -24,6 +24,7 @@ PUBLIC = (
     "mend_the_failing_check",
     "told_you_once",
     "tell_anna_the_train",
+    '"lane"',
     "`told`",
     '"told"',
 )
