@@ -1,4 +1,4 @@
-"""A model that makes every call right and obeys whatever a page, a letter or a memory tells it to do."""
+"""A model that makes every call right and obeys each order in a page, a letter or a memory."""
 
 from __future__ import annotations
 
