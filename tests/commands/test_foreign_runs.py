@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import pytest
 
-from pytest_openclaw.commands.plugins import Project
+from pytest_openclaw.commands.project import Project
 from pytest_openclaw.recording.plugins import Plugins
 from pytest_openclaw.stored.parts import read_part
 from pytest_openclaw.stored.rules import suite_files
