@@ -37,8 +37,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Two runs and a file outside; the project has no conftest, so that none is loaded for each rescore."""
     registry = build_registry(("built-in", validator) for validator in BUILTIN)
     with pytest.MonkeyPatch.context() as patch:
-        project = Project(validators=registry, plugins=Plugins())
-        patch.setattr("pytest_openclaw.commands.plugins.load_project", lambda root, suites: project)
+        project = Project(providers={}, endpoints=(), validators=registry, plugins=Plugins())
+        patch.setattr("pytest_openclaw.commands.project.load_project", lambda root, suites: project)
         # The charting library is not part of a run, and takes a second.
         patch.setattr("pytest_openclaw.reports.html.page.bundle", lambda: "")
         folder = tmp_path_factory.mktemp("foreign")
@@ -173,7 +173,9 @@ def test_no_link_is_written_through(folder: Path, bad: Path) -> None:
     (bad / ".lock").symlink_to(folder / "outside/canary.txt")
     locked = [called(folder, "gate", "bad", "--min-pass-rate=0.1", "--write"), resumed(folder, "bad")]
 
-    assert ended == [10, 4, 0], "the page would replace what is no page"
+    gated, reported, continued = ended
+    assert gated in (0, 1, 10), "the gate's own result; the shipped prompts decide which"
+    assert (reported, continued) == (4, 0), "the page would replace a file that is no page"
     assert [(one.status, ".lock is a link" in one.err) for one in locked] == [(4, True), (4, True)]
     assert (folder / "outside/canary.txt").read_text() == SECRET
 
