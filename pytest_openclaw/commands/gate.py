@@ -159,7 +159,7 @@ def _set_in(gates: Gates) -> Iterator[Any]:
 
 def _write(part: Part, summary: Summary, root: Path) -> list[str]:
     """Rewrite the run's files; return warnings about the project's plugins."""
-    from pytest_openclaw.commands.plugins import plugins_of
+    from pytest_openclaw.commands.project import plugins_of
     from pytest_openclaw.stored.gating import write_gated
 
     plugins, warnings = plugins_of(root)
