@@ -23,6 +23,7 @@ from pytest_openclaw.asking.retry import wait_before_retry
 from pytest_openclaw.asking.shared_limits import SharedLimits
 from pytest_openclaw.core.redact import Redactor
 from pytest_openclaw.core.run_once import once_in_loop
+from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.prices import Prices, total_usd
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.targets import Target
 
 CLOSING_S = 5.0
+LIST_S = 10.0
 # Beyond two attempts, for what another process of the run does meanwhile, such as starting an engine.
 OTHERS_S = 120.0
 
@@ -197,6 +199,8 @@ class Fetcher:
             attempt += 1
             in_flight = self._endpoints.in_flight(provider.endpoint)
             result, timing = await ask_once(provider, job.request)
+            if isinstance(result, Fault) and result.failure_type == "model_not_found":
+                result = await self._with_served(result, job.target)
             costs.append((result, self._charge(provider, job.target, job.request, result, timing)))
             wait_s = None
             if isinstance(result, Fault):
@@ -229,6 +233,14 @@ class Fetcher:
                 self._tell(Waiting(number=job.number, why=result.message, seconds=wait_s))
             await asyncio.sleep(wait_s)
             waited_s += wait_s
+
+    async def _with_served(self, fault: Fault, target: Target) -> Fault:
+        """Add to a fault of an unknown model which models the server has, if it says so."""
+        try:
+            models = await within(LIST_S, self._providers[target.provider].models())
+        except Exception:  # the fault is known; a server that does not list its models changes nothing
+            return fault
+        return faults.with_served(fault, target.model, [valid_text(model) for model in models])
 
     # --- money ---
 

@@ -17,13 +17,16 @@ import pytest
 from pytest_openclaw.core.errors import TargetError
 from pytest_openclaw.options import base_dir, lookup, named_benchmarks, options_given, suite_dirs
 from pytest_openclaw.session.gate_options import GATES, parse_gate, parse_gate_line
-from pytest_openclaw.suites import parse_endpoint, parse_targets
+from pytest_openclaw.suites import closest, parse_endpoint, parse_targets
 from pytest_openclaw.types.settings import (
     ACROSS,
     DEFAULT_PROVIDER,
     EMBEDDED_TARGET,
+    GATE_OPTIONS,
+    GATE_SWITCHES,
     LAST,
     MOST_REPEATS,
+    V1_PROVIDER,
     Concurrency,
     Endpoint,
     GateLine,
@@ -78,6 +81,7 @@ def load_settings(
         gates=_gates(config),
         baseline=_baseline(config),
         across=_read(config, "across", _across, frozenset()),
+        p_value=_read(config, "p-value", _p_value, "exact"),
         fail_unavailable=bool(lookup(config, "fail-unavailable")[0]),
         endpoints=endpoints,
         provider_options=_provider_options(config),
@@ -129,6 +133,13 @@ def _on_off(text: str) -> bool:
     return text == "on"
 
 
+def _p_value(text: str) -> Literal["exact", "mid"]:
+    match text:
+        case "exact" | "mid":
+            return text
+    raise ValueError("give exact or mid")
+
+
 def _verdict(text: str) -> Literal["cells", "gate"]:
     if text == "cells":
         return "cells"
@@ -139,8 +150,8 @@ def _verdict(text: str) -> Literal["cells", "gate"]:
 
 def _gates(config: pytest.Config) -> Gates:
     values = {name.replace("-", "_"): _gate(config, name) for name in GATES}
-    conclusive = bool(lookup(config, "gate-conclusive")[0])
-    gates = Gates(**values, conclusive=conclusive, by_target=tuple(_gate_lines(config)))
+    values |= {field: bool(lookup(config, GATE_OPTIONS[field])[0]) for field in GATE_SWITCHES}
+    gates = Gates(**values, by_target=tuple(_gate_lines(config)))
     return firm_gates(gates, gates, options_given(config))
 
 
@@ -227,7 +238,8 @@ def _concurrency(config: pytest.Config, providers: Collection[str]) -> Concurren
                 by_provider[name.strip()] = int(number)
             else:
                 raise ValueError(
-                    f"there is no provider {name.strip()!r}; there are {', '.join(sorted(providers))}"
+                    f"there is no provider {name.strip()!r}; there are {', '.join(sorted(providers))}."
+                    f"{closest(name.strip(), providers)}"
                 )
         return Concurrency(everywhere=everywhere, by_provider=by_provider)
 
@@ -310,17 +322,23 @@ def _targets(
     for name in chosen:
         if name not in providers:
             raise pytest.UsageError(
-                f"{where_providers}={name}: no such provider; there are {', '.join(sorted(providers))}"
+                f"{where_providers}={name}: no such provider; there are {', '.join(sorted(providers))}."
+                f"{closest(name, providers)}"
             )
     try:
         return parse_targets(
             specs or () if resolved is None else resolved,
             providers=providers,
-            default_providers=chosen or [DEFAULT_PROVIDER],
+            default_providers=chosen or [_default_provider()],
             default_levels=levels if levels and resolved is None else [None],
         )
     except TargetError as error:
         raise pytest.UsageError(f"{where}: {error}") from None
+
+
+def _default_provider() -> str:
+    """Return Ollama's own API, unless the environment names a server of the OpenAI-compatible one."""
+    return V1_PROVIDER if os.environ.get("OLLAMA_OPENAI_BASE") else DEFAULT_PROVIDER
 
 
 def _levels(config: pytest.Config) -> list[ThinkingLevel | None]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal, get_args
 
 from pytest_openclaw.core.errors import OpenClawError
@@ -15,7 +16,7 @@ from pytest_openclaw.core.signals import how_it_ended, was_ended_from_outside
 from pytest_openclaw.types.replies import AvailabilityStatus, Fault, PytestOutcome, Reply, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pytest_openclaw.types.replies import Timing
 
@@ -255,6 +256,7 @@ _CONTEXT = (
     "exceeds the available context size",
 )
 _FILTER = ("content_filter", "content_policy_violation", "responsibleaipolicyviolation")
+_MOST_SERVED, _LONGEST_NAME = 8, 80
 _NO_MODEL = ("model_not_found", "model_not_available")
 _STATUS_OF_WORD: Mapping[str, int] = {
     "rate_limit_exceeded": 429,
@@ -277,6 +279,17 @@ _STATUS_OF_WORD: Mapping[str, int] = {
     "service_unavailable": 503,
     "invalid_request_error": 400,
 }
+
+
+def with_served(fault: Fault, model: str, served: Sequence[str]) -> Fault:
+    """Return a fault of an unknown model whose message names the models that there are."""
+    if not served:
+        return fault
+    names = [*dict.fromkeys([*get_close_matches(model, served, n=_MOST_SERVED), *served])]
+    more = f" and {len(names) - _MOST_SERVED} more" if len(names) > _MOST_SERVED else ""
+    shown = ", ".join(name[:_LONGEST_NAME] for name in names[:_MOST_SERVED])
+    message = f"{fault.message.rstrip('.')}. It has {shown}{more}."
+    return replace(fault, message=message)
 
 
 def refused_by_server(

@@ -103,7 +103,7 @@ class ModelServer(MisbehavingServer):
 def _api_of(request: Request) -> Api | None:
     if request.method != "POST":
         return None
-    return next((api for api in APIS if request.path.endswith(api.kind.path)), None)
+    return next((api for api in APIS if api.answers(request.path)), None)
 
 
 def _prompt_of(body: Mapping[str, Any]) -> str:
@@ -115,8 +115,9 @@ def point_at(monkeypatch: pytest.MonkeyPatch, server: MisbehavingServer, **envir
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
-    addresses = {"OLLAMA_OPENAI_BASE": server.url, "OPENAI_BASE_URL": server.url}
-    for name, value in {**addresses, "OPENAI_API_KEY": "dummy-key", **environ}.items():
+    addresses = {api.base_env: server.url for api in APIS}
+    keys = {api.key_env: "dummy-key" for api in APIS if api is not CHAT}
+    for name, value in {**addresses, **keys, **environ}.items():
         monkeypatch.setenv(name, value)
 
 

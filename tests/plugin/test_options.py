@@ -32,6 +32,13 @@ WRONG = [
     pytest.param(
         ["--openclaw-providers=ollama"], "--openclaw-providers=ollama: no such provider", id="provider"
     ),
+    pytest.param(["--openclaw-providers=scriptd"], "Did you mean scripted?", id="a-slip-in-a-provider"),
+    pytest.param(["--openclaw-concurrency=scriptd=2"], "Did you mean scripted?", id="concurrency-slip"),
+    pytest.param(["--openclaw-models=scriptd/m"], "Did you mean scripted?", id="a-slip-in-a-target"),
+    pytest.param(
+        ["--openclaw-modl=x"], "there is no --openclaw-modl. Did you mean --openclaw-models?", id="option"
+    ),
+    pytest.param(["-o", "openclaw_model=x"], "Did you mean openclaw_models?", id="overridden-key"),
     pytest.param(["--openclaw-models=scripted/"], "--openclaw-models", id="no-model"),
     pytest.param(["--openclaw-models=a,,b"], "--openclaw-models", id="empty-spec"),
     pytest.param(["--openclaw-run-id=../x"], "give up to 128 letters", id="run-id-path"),
@@ -262,7 +269,8 @@ def test_the_help_lists_every_option(plain_project: Any) -> None:
     text = plain_project.pytester.runpytest_inprocess("--help").stdout.str()
 
     for name in ("models", "providers", "thinking", "prompts", "timeout", "retries", "concurrency", "stream",
-                 "runs-dir", "run-id", "verdict", "fail-unavailable", "min-pass-rate", "min-tool-rate", "require-tier"):  # fmt: skip
+                 "runs-dir", "run-id", "verdict", "fail-unavailable", "min-pass-rate", "min-tool-rate", "require-tier",
+                 "require-safe"):  # fmt: skip
         assert f"--openclaw-{name}" in text
         assert "openclaw_" + name.replace("-", "_") in text
 
@@ -302,3 +310,83 @@ def test_every_ini_key_works_in_both_files(pytester: pytest.Pytester, file: str)
     assert {option.ini: config.getini(option.ini) for option in OPTIONS} == {
         option.ini: expected[option.kind] for option in OPTIONS
     }
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        pytest.param("pytest.ini", "[pytest]\nopenclaw_model = scripted/m\n", id="ini"),
+        pytest.param(
+            "pyproject.toml", "[tool.pytest.ini_options]\nopenclaw_model = 'scripted/m'\n", id="toml"
+        ),
+    ],
+)
+def test_a_misspelled_ini_key_is_named(plain_project: Any, file: str, text: str) -> None:
+    """The message names the file, the key and the key that it is like, even if nothing else is configured."""
+    (plain_project.folder / file).write_text(text)
+    plain_project.suite({"P1": ("say yes", NOOP)})
+
+    session = plain_project.run(models=None)
+
+    assert session.status == pytest.ExitCode.USAGE_ERROR
+    assert f"{file}: there is no openclaw_model. Did you mean openclaw_models?" in session.text
+
+
+def test_names_of_other_plugins_are_left_alone(plain_project: Any) -> None:
+    """An option and a key with our prefix may be another plugin's; a key like none of ours is pytest's."""
+    plain_project.extend_conftest(
+        "\n\ndef pytest_addoption(parser):\n"
+        "    parser.addini('openclaw_model', 'ours', default='')\n"
+        "    parser.addoption('--openclaw-model')\n"
+    )
+    plain_project.pytester.makeini("[pytest]\nopenclaw_model = x\nopenclaw_zzzzzzzz = 1\n")
+    plain_project.suite({"P1": ("say yes", NOOP)})
+
+    session = plain_project.run("--openclaw-model=y", "-W", "ignore::pytest.PytestConfigWarning")
+
+    session.outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "is_refused"),
+    [
+        pytest.param("benchmarks/mine.toml", "x = 1", True, id="in-a-folder-of-suites"),
+        pytest.param("mine.toml", '[[prompts]]\nid = "P1"\nprompt = "x"\n', True, id="with-prompts"),
+        pytest.param("mine.json", '[{"id": "P1", "validator": {"type": "noop"}}]', True, id="json"),
+        pytest.param("other.toml", "x = 1", False, id="something-else"),
+    ],
+)
+def test_a_suite_under_another_name_is_refused(
+    plain_project: Any, path: str, text: str, is_refused: bool
+) -> None:
+    """The message says how suites are named; files without prompts are left to pytest."""
+    plain_project.suite({"P1": ("say yes", NOOP)})
+    (plain_project.folder / path).write_text(text)
+
+    session = plain_project.run(path, models=None)
+
+    name = path.rpartition("/")[2]
+    message = (
+        f"{name} is no suite: suites are named prompts_*.toml or prompts_*.json. Rename it to prompts_{name}."
+    )
+    assert (message in session.text) is is_refused
+    assert session.status == pytest.ExitCode.USAGE_ERROR or not is_refused
+
+
+@pytest.mark.parametrize(
+    ("variable", "provider"),
+    [
+        pytest.param("", "ollama_native", id="ollama"),
+        pytest.param("http://127.0.0.1:9/v1", "ollama_openai", id="a-server-of-the-other-api"),
+    ],
+)
+def test_a_bare_model_uses_the_api_that_openclaw_uses(
+    plain_project: Any, monkeypatch: pytest.MonkeyPatch, variable: str, provider: str
+) -> None:
+    """A model without a provider is one of Ollama's own API, unless `OLLAMA_OPENAI_BASE` is set."""
+    monkeypatch.setenv("OLLAMA_OPENAI_BASE", variable)
+    plain_project.suite({"P1": ("say yes", NOOP)})
+
+    session = plain_project.run("--collect-only", "-q", models="qwen3:8b")
+
+    assert f"P1[{provider}/qwen3:8b]" in session.text

@@ -6,13 +6,13 @@ import re
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.tools.leaks.names import TEMPLATES
+from pytest_openclaw.tools.leaks.written_calls import TEMPLATES
 from pytest_openclaw.tools.wordings import load_wordings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_openclaw.tools.leaks.names import Leak
+    from pytest_openclaw.tools.leaks.written_calls import Leak
 
 _NEAR = 400
 

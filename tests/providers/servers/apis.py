@@ -1,4 +1,4 @@
-"""The two HTTP APIs behind one interface, so that one test can cover both, streamed and not."""
+"""The HTTP APIs behind one interface, so that one test can cover all of them, streamed and not."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.asking.attempt import ask_once
+from pytest_openclaw.asking.exchanges import hold_exchange
+from pytest_openclaw.providers.anthropic_messages import AnthropicMessages
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.protocols import ProviderSetup
-from pytest_openclaw.types.replies import Fault, Reply
+from pytest_openclaw.types.replies import CallResult, Fault, Reply
 from pytest_openclaw.types.requests import Request
 from tests.providers.servers.misbehaving import sse
 
@@ -30,13 +33,18 @@ class Api:
     key_env: str
     text: Callable[[str], bytes]
     reasoning: Callable[[str], bytes]
-    refusal: Callable[[str], bytes]
+    refusal: Callable[[str], bytes] | None
     end: Callable[..., bytes]
     whole: Callable[..., dict[str, Any]]
+    shown_key: Callable[[str], tuple[str, str]] = lambda key: ("authorization", f"Bearer {key}")
 
     @property
     def path(self) -> str:
         return f"/v1{self.kind.path}"
+
+    def answers(self, path: str) -> bool:
+        """Whether a request to this path asks a model by this API."""
+        return path.endswith(self.kind.path)
 
     def provider(self, url: str, **environ: str) -> OverHttp:
         return self.kind(ProviderSetup(name=self.kind.name, environ={self.base_env: url, **environ}))
@@ -56,6 +64,23 @@ def ask(provider: OverHttp, **request: Any) -> Reply | Fault:
             await provider.aclose()
 
     return asyncio.run(asking())
+
+
+def play(provider: OverHttp, **request: Any) -> Reply | Fault:
+    """Play a scripted exchange in a loop of its own, and return the reply or the fault."""
+
+    async def ask_turn(turn: Request) -> CallResult:
+        result, timing = await ask_once(provider, turn)
+        return CallResult(result=result, timing=timing)
+
+    async def playing() -> Reply | Fault:
+        try:
+            asked = Request(**{"model": "m", "prompt": "Say hi.", "timeout_s": 60.0, **request})
+            return (await hold_exchange(asked, ask_turn)).result
+        finally:
+            await provider.aclose()
+
+    return asyncio.run(playing())
 
 
 def described(fault: Reply | Fault) -> tuple[str, str, str, str]:
@@ -188,7 +213,74 @@ RESPONSES = Api(
     whole=_responses_whole,
 )
 
-APIS = (CHAT, RESPONSES)
+# --- messages -----------------------------------------------------------------------------------
+
+MESSAGES_USAGE = {
+    "input_tokens": 8,
+    "cache_read_input_tokens": 3,
+    "cache_creation_input_tokens": 0,
+    "output_tokens": 7,
+    "output_tokens_details": {"thinking_tokens": 5},
+}
+_STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
+
+
+def block_delta(kind: str, index: int = 0, **delta: Any) -> bytes:
+    return event({"type": "content_block_delta", "index": index, "delta": {"type": kind, **delta}})
+
+
+def _messages_whole(
+    text: str | None = "Hi.",
+    reason: str | None = "stop",
+    reasoning: str = "",
+    calls: tuple[tuple[str, str], ...] = (),
+) -> dict[str, Any]:
+    content: list[dict[str, Any]] = []
+    if reasoning:
+        content.append({"type": "thinking", "thinking": reasoning, "signature": "c2lnbmVk"})
+    if text:
+        content.append({"type": "text", "text": text})
+    content += [
+        {"type": "tool_use", "id": f"c{n}", "name": name, "input": as_object(arguments)}
+        for n, (name, arguments) in enumerate(calls)
+    ]
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m-served",
+        "content": content,
+        "stop_reason": _STOP_REASONS.get(reason or "stop", reason),
+        "stop_sequence": None,
+        "usage": MESSAGES_USAGE,
+    }
+
+
+def _messages_end(reason: str = "stop", **_: Any) -> bytes:
+    ended = {"stop_reason": _STOP_REASONS.get(reason, reason), "stop_sequence": None}
+    return event({"type": "message_delta", "delta": ended, "usage": MESSAGES_USAGE}) + event(
+        {"type": "message_stop"}
+    )
+
+
+MESSAGES = Api(
+    kind=AnthropicMessages,
+    base_env="ANTHROPIC_BASE_URL",
+    key_env="ANTHROPIC_API_KEY",
+    text=lambda text: block_delta("text_delta", text=text),
+    reasoning=lambda text: block_delta("thinking_delta", thinking=text),
+    refusal=None,
+    end=_messages_end,
+    whole=_messages_whole,
+    shown_key=lambda key: ("x-api-key", key),
+)
+
+APIS = (CHAT, RESPONSES, MESSAGES)
+
+
+def as_object(arguments: str) -> dict[str, Any]:
+    """Arguments for an API that has them as an object; what is none becomes part of one."""
+    return json.loads(arguments) if arguments.startswith("{") else {"text": arguments}
 
 
 def as_json(payload: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""A server that counts the tokens of what it is sent, and silently reads the end of it if that is too long."""
+"""A server that counts the tokens of a request, and silently reads only its end if it is too long."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ TOKENS_FOR_3_WORDS = 4
 
 
 def cuts_at(context_tokens: int) -> Callable[[Request], Script]:
-    """Answer both APIs with the last word that is left after the cut, and with the count of what is left."""
+    """Answer both APIs with the last word left after the cut, and with the count of the remaining words."""
 
     def answer(request: Request) -> Script:
-        api = next(api for api in APIS if request.path.endswith(api.kind.path))
+        api = next(api for api in APIS if api.answers(request.path))
         words = [word for text in texts_in(request.json) for word in text.split()]
         counted = min(context_tokens, len(words) * TOKENS_FOR_3_WORDS // 3)
         whole = api.whole(f"The last word is {words[-1]}")
@@ -32,7 +32,7 @@ def cuts_at(context_tokens: int) -> Callable[[Request], Script]:
 
 
 def texts_in(body: dict[str, Any]) -> Iterator[str]:
-    """Every text that a model is shown."""
+    """Return every text of a request."""
     if isinstance(body.get("input"), str):
         yield from (body.get("instructions") or "", body["input"])
         return

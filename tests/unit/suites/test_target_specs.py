@@ -38,9 +38,7 @@ def labels(*specs, providers=("ollama_openai",), levels=(None,)):
         pytest.param(
             "ollama_openai/hf.co/x/y:Q4", ("ollama_openai", "hf.co/x/y:Q4", None), id="provider-and-slashes"
         ),
-        pytest.param(
-            "ollama_opnai/llama3", ("ollama_openai", "ollama_opnai/llama3", None), id="no-such-provider"
-        ),
+        pytest.param("ollama/llama3", ("ollama_openai", "ollama/llama3", None), id="no-such-provider"),
         pytest.param(
             "Ollama_OpenAI/x", ("ollama_openai", "Ollama_OpenAI/x", None), id="providers-have-a-case"
         ),
@@ -122,6 +120,12 @@ def test_no_specs_no_targets():
         pytest.param("ollama_openai", f'"ollama_openai" names no model. {EXAMPLE}', id="provider-alone"),
         pytest.param(
             "ollama_openai/@low", f'"ollama_openai/@low" names no model. {EXAMPLE}', id="level-for-model"
+        ),
+        pytest.param(
+            "ollama_opnai/llama3",
+            '"ollama_opnai/llama3": "ollama_opnai" is not known. Did you mean ollama_openai? Where it belongs to the '
+            "model's name, write for example ollama_native/ollama_opnai/llama3.",
+            id="a-slip-in-the-provider",
         ),
         pytest.param("@low", f'"@low" names no model. {EXAMPLE}', id="level-alone"),
         pytest.param("a b", f'"a b" holds a blank or an invisible character. {EXAMPLE}', id="blank-inside"),
