@@ -116,7 +116,7 @@ def _of_work(prompt: Prompt, answer: Reply) -> ToolOutcome:
     left = _unrecovered(made) if is_exchange else made
     ran = [call for call in made if call.is_executed]
     problems = {call.problem for call in left}
-    has_begun = any(rule.is_for(call.tool or "") for call in ran for rule in wanted) or (ran and not wanted)
+    has_started = any(rule.is_for(call.tool or "") for call in ran for rule in wanted) or (ran and not wanted)
     misses = [call for call in left if _misses(call, wanted)]
     if not flaws:
         return "valid" if ran else "no_call"
@@ -134,7 +134,7 @@ def _of_work(prompt: Prompt, answer: Reply) -> ToolOutcome:
         return "unknown_tool"
     if "bad_arguments" in problems or misses:
         return "bad_arguments"
-    if not has_begun:
+    if not has_started:
         return "wrong_tool"
     return "out_of_steps" if answer.ended_by == "step_limit" else "unfinished"
 
