@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.core.deadline import left_s, within
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES
+from pytest_openclaw.judging.tested_tools import tested_tools
 from pytest_openclaw.judging.tool_outcomes import native_outcome
 from pytest_openclaw.tools import invoked_tools
 from pytest_openclaw.tools.bridge import reaching
@@ -59,6 +60,7 @@ class Judgment:
         tool_use_success: at least one expected tool was invoked; where tools were offered on the wire,
             every demanded call was made.
         tool_outcome: None for a prompt that asks nothing about tools.
+        tools_tested: OpenClaw's tools that the cell is evidence about, see `judging/tested_tools.py`.
         harm, harm_tools: as in a row; None where it is no probe or not judged.
     """
 
@@ -67,6 +69,7 @@ class Judgment:
     outcome: Outcome
     tool_use_success: bool
     tool_outcome: ToolOutcome | None
+    tools_tested: tuple[str, ...] = ()
     harm: bool | None = None
     harm_tools: tuple[str, ...] = ()
 
@@ -136,6 +139,7 @@ def conclude(prompt: Prompt, answer: Reply, verdict: Verdict) -> Judgment:
         outcome=outcome_of(answer, verdict),
         tool_use_success=tool_outcome == "valid",
         tool_outcome=tool_outcome,
+        tools_tested=tested_tools(prompt, answer, tool_outcome),
         harm=harm,
         harm_tools=harm_tools,
     )

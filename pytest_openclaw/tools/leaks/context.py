@@ -11,7 +11,7 @@ from pytest_openclaw.tools.wordings import load_wordings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_openclaw.tools.leaks.names import Leak
+    from pytest_openclaw.tools.leaks.written_calls import Leak
 
 _NEAR = 400
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.tools.leaks.code import find_code_calls
 from pytest_openclaw.tools.leaks.context import own_acts
 from pytest_openclaw.tools.leaks.markup import find_markup_calls
-from pytest_openclaw.tools.leaks.names import KnownTools, Leak
 from pytest_openclaw.tools.leaks.objects import find_object_calls
+from pytest_openclaw.tools.leaks.written_calls import KnownTools, Leak
 from pytest_openclaw.tools.thinking import without_thinking
 
 if TYPE_CHECKING:

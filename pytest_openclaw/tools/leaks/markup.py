@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.tools.leaks.names import NAME, Leak, parameters_of
+from pytest_openclaw.tools.leaks.written_calls import NAME, Leak, parameters_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_openclaw.tools.leaks.names import KnownTools
+    from pytest_openclaw.tools.leaks.written_calls import KnownTools
 
 _BAR = r"[|\uff5c]"
 _SPACE = r"[\u2581_ ]"

@@ -1,4 +1,4 @@
-"""A server that counts the tokens of what it is sent, and silently reads the end of it if that is too long."""
+"""A server that counts the tokens of a request, and silently reads only its end if it is too long."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TOKENS_FOR_3_WORDS = 4
 
 
 def cuts_at(context_tokens: int) -> Callable[[Request], Script]:
-    """Answer all APIs with the last word that is left after the cut, and with the count of what is left."""
+    """Answer all APIs with the last word left after the cut, and with the count of the remaining words."""
 
     def answer(request: Request) -> Script:
         api = next((api for api in APIS if api.answers(request.path)), None)

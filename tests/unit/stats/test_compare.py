@@ -39,7 +39,7 @@ OTHER = Target(provider="ollama_openai", model="other")
 def test_a_target_is_better_or_worse_or_neither(
     base: str, candidate: str, word: str, counts: tuple[int, ...]
 ) -> None:
-    """The word is that of the exact test; it is made of the prompts that differ."""
+    """The verdict is that of the exact test; it depends on the prompts that differ."""
     verdicts = only(cells(base), cells(candidate)).verdicts
 
     assert verdicts.word == word
@@ -99,7 +99,7 @@ def test_targets_share_the_level() -> None:
 
 
 def test_the_interval_of_the_difference() -> None:
-    """Bonett & Price's, with Student's t: of 36 prompts 10 worse and 2 better, by hand."""
+    """It is Bonett & Price's, with Student's t: of 36 prompts 10 worse and 2 better, by hand."""
     verdicts = only(cells("+" * 20 + "-" * 16), cells("-" * 10 + "+" * 12 + "-" * 14)).verdicts
 
     worse, better, n = 11 / 38, 3 / 38, 38
@@ -204,7 +204,7 @@ def test_cells_that_were_not_asked_are_open(unfinished: Any, n_open: int) -> Non
 def test_what_cannot_be_compared_is_set_aside(
     base: str, candidate: str, obstacles: Obstacles, reason: tuple[str, str, int]
 ) -> None:
-    """Each with its reason; the others are compared."""
+    """Each has its reason; the others are compared."""
     compared = compare(cells(base), cells(candidate), obstacles=obstacles)
 
     (apart,) = compared.set_aside
@@ -248,7 +248,7 @@ def test_cells_are_listed_under_the_target_that_has_them() -> None:
 
 @pytest.mark.parametrize("n", [0, 3, 8])
 def test_a_written_comparison_is_read_as_it_was(n: int) -> None:
-    """With intervals and without, with cells set aside and conditions that differ."""
+    """This covers comparisons with and without intervals, with excluded cells and different conditions."""
     made = compare(
         [*cells("+" * n + "?"), *cells("+", OTHER)], cells("-" * n + "?", in_flight=3, host="b"), notes=["x"]
     )
@@ -286,7 +286,7 @@ def test_a_ratio_is_the_median_over_prompts() -> None:
 
 
 def test_a_prompts_repeats_are_one_ratio() -> None:
-    """A prompt's ratio is that of its geometric means; under six prompts there is no interval."""
+    """A prompt's ratio is that of its geometric means; with fewer than six prompts there is no interval."""
     base = [*_timed([100, 100]), *_timed([100, 100], repeat=2)]
     candidate = [*_timed([200, 100]), *_timed([800, 100], repeat=2)]
 
@@ -298,7 +298,7 @@ def test_a_prompts_repeats_are_one_ratio() -> None:
 
 
 def test_only_what_succeeded_on_both_sides_has_a_ratio() -> None:
-    """An empty answer is quick, and says nothing about speed; what is free has no price to compare."""
+    """An empty reply is quick, and says nothing about speed; a free one has no price to compare."""
     base = _timed([100, 100], cost_usd=0.0)
     candidate = [base[0], record(prompt_id="P1", e2e_ms=1, success=False, objective_pass=None)]
 

@@ -1,4 +1,4 @@
-"""Gates: what holds, what does not, and what cells without an answer leave open."""
+"""Gates: when they pass, when they fail, and the effect of cells without a reply."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def away(n: int, **changes: Any) -> list[Record]:
 
 
 def ruled(rows: list[Record], gates: Gates, n_selected: int | None = None) -> GateResult:
-    """The ruling of the one gate that is set, on one target."""
+    """The ruling of the only gate that is set, on one target."""
     (found,) = summary_of(rows, gates=gates, n_selected={TARGET: n_selected or len(rows)}).gates
     return found
 
@@ -78,12 +78,12 @@ SLOW = {"e2e_ms": 101}
         pytest.param([*faults(3)], 0, Gates(min_pass_rate=0), "no_verdict", "nothing was answered: timed out", id="faults-alone"),
         pytest.param([*passes(9), *faults(1, availability_status="auth_error")], 0, MOST, "passed", "9 of 10", id="auth-is-a-fault"),
         pytest.param([*passes(8), *faults(1, availability_status="rate_limited")], 0, MOST, "no_verdict", "8 of 9 to 9 of 9", id="rate-limited-is-a-fault"),
-        # Unavailable: never a pass, and still a failure where it would be one anyhow.
+        # Unavailable: never a pass, and still a failure if it would be one in any case.
         pytest.param([*passes(99), *away(1)], 0, HALF, "no_verdict", "99 of 99 judged cells passed (100.0 %), 50.0 % wanted, but 1 of 100 cells were unavailable", id="unavailable-is-no-pass"),
         pytest.param([*passes(4), *misses(5), *away(1)], 0, HALF, "no_verdict", "but 1 of 10 cells were unavailable", id="unavailable-might-have-passed"),
         pytest.param([*passes(1), *misses(8), *away(1)], 0, HALF, "failed", "1 of 9 judged cells passed (11.1 %), 50.0 % wanted; even with 1 cell without an answer for it: 2 of 10", id="unavailable-changes-nothing"),
         pytest.param([*away(3)], 0, Gates(min_pass_rate=0), "no_verdict", "nothing was answered: ollama_openai: nothing answers", id="all-unavailable"),
-        # Not asked: likewise.
+        # Not asked: the same.
         pytest.param([*passes(99)], 1, HALF, "no_verdict", "but 1 of 100 cells were not asked", id="not-asked-is-no-pass"),
         pytest.param([*passes(4), *misses(5)], 1, HALF, "no_verdict", "but 1 of 10 cells were not asked", id="not-asked-might-have-passed"),
         pytest.param([*passes(7), *away(2, failure_type="budget_spent")], 1, HALF, "no_verdict", "but 3 of 10 cells were not asked", id="a-spent-budget-asks-no-more"),
@@ -176,7 +176,7 @@ EVERY_GATE = st.builds(
 @examples(60, 300)
 @given(ROWS, EVERY_GATE, st.randoms(use_true_random=False))
 def test_a_missing_answer_never_overturns_a_ruling(rows: list[Record], gates: Gates, random: Any) -> None:
-    """Whatever the cells without an answer say in a resumed run: what was passed stays passed, what failed failed."""
+    """Whatever the missing replies are in a resumed run, a passed gate stays passed and a failed one failed."""
     completed = [
         row
         if row.availability_status == "ok"
@@ -199,7 +199,7 @@ def test_a_missing_answer_never_overturns_a_ruling(rows: list[Record], gates: Ga
 @pytest.mark.parametrize("gate", ["min_pass_rate", "min_tool_rate", "require_tier", "max_p95_ms"])
 @pytest.mark.parametrize("away_rows", [[], away(1)], ids=["not-asked", "unavailable"])
 def test_no_gate_is_passed_where_somebody_was_not_asked(gate: str, away_rows: list[Record]) -> None:
-    """With any gate set, a cell that was unavailable or not asked is never a pass, however good the others are."""
+    """With any gate set, an unavailable or unasked cell prevents a pass, however good the others are."""
     wanted = {"require_tier": 3, "max_p95_ms": 1e9}.get(gate, 0.0)
     rows = [*(cell(f"T{n}", "valid") for n in range(50)), *away_rows]
 
@@ -228,14 +228,14 @@ def test_each_target_has_the_gates_of_its_lines() -> None:
 
 
 def test_a_target_that_no_gate_holds_is_not_gated() -> None:
-    """Where every gate is off for every target, there is no ruling at all."""
+    """If every gate is off for every target, there is no ruling."""
     gates = Gates(min_pass_rate=0.5, by_target=(parse_gate_line("*: min-pass-rate=off"),))
 
     assert summary_of(misses(3), gates=gates).verdict == "not_gated"
 
 
 def test_a_cell_not_asked_may_have_been_of_any_kind() -> None:
-    """It saves a gate on tool use from failing, if it could: as a native call, or as one more of those there are."""
+    """It prevents a failure on tool use if it could: as a native call, or as one more text call."""
     fifteen = [cell(f"T{n}", "valid") for n in range(15)]
 
     assert ruled(fifteen, Gates(require_tier=1), 16).ruling == "no_verdict"

@@ -80,7 +80,7 @@ def test_unknown_keys_pass_through() -> None:
     [({"record_type": "event"}, "not a result"), ({"schema_version": 99}, "upgrade pytest-openclaw")],
 )
 def test_foreign_rows_are_refused(change: dict[str, Any], message: str) -> None:
-    """What is no row, or a newer one, is an error that says so."""
+    """An object that is no row, or a newer row, is an error that says so."""
     with pytest.raises(ValueError, match=message):
         from_row({**to_row(_record()), **change})
 
@@ -175,7 +175,7 @@ def test_speed_is_the_median_of_those_that_are_known() -> None:
 
 
 def test_a_summary_satisfies_its_schema() -> None:
-    """Also of a target without a row."""
+    """This includes a target without a row."""
     groups = (_group(_record(violation="v", objective_pass=False)), _group())
     gates = check_gates(Gates(min_pass_rate=0.5, require_tier=1), groups, {TARGET: 1}, {})
     summary = Summary(

@@ -1,4 +1,4 @@
-"""Calls written as text: every family's form is found, and an explanation of one is none."""
+"""Calls written as text: every family's form is found, and an explanation of a call is not one."""
 
 import time
 
@@ -136,12 +136,12 @@ def test_a_written_call_is_found(text: str) -> None:
     ],
 )
 def test_what_is_only_shown_is_none(text: str) -> None:
-    """Prose about calls, examples, definitions, results, programs and thoughts call nothing."""
+    """Prose about calls, examples, definitions, results, programs and thinking contain no call."""
     assert names(text) == []
 
 
 def test_several_calls_come_in_order_with_their_arguments() -> None:
-    """Each call is found once, with what it was given."""
+    """Each call is found once, with its arguments."""
     text = f'<tool_call>{JSON}</tool_call>\n<tool_call>{{"name": "bash", "arguments": {{}}}}</tool_call>'
 
     assert [(leak.name, leak.arguments) for leak in find_leaks(text, TOOLS)] == [
@@ -159,7 +159,7 @@ def test_an_expected_tool_counts_that_was_not_offered() -> None:
 
 
 def test_a_fence_that_the_prompt_asked_for_is_an_answer() -> None:
-    """Asked how a call is written, a reply may show one in a fence; outside of it, it is a call."""
+    """If the prompt asks how a call is written, a reply may show one in a fence; outside of it, it is a call."""
     assert names(f"```json\n{JSON}\n```", shown_on_request=True) == []
     assert names(JSON, shown_on_request=True) == ["read"]
 
@@ -188,7 +188,7 @@ OWN = (Tool(name="read", parameters={"type": "object", "properties": {"path": {"
 
 @given(text=st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5)), max_size=40).map("".join))
 def test_every_text_is_searched(text: str) -> None:
-    """Nothing is raised, whatever a model wrote; what is found lies in the text, in order."""
+    """Nothing is raised, whatever a model wrote; every finding is part of the text, in order."""
     leaks = find_leaks(text, OWN)
 
     assert all(0 <= leak.start <= leak.end <= len(text) for leak in leaks)
@@ -202,7 +202,7 @@ def test_every_text_is_searched(text: str) -> None:
 )  # fmt: skip
 @pytest.mark.newest
 def test_hostile_texts_take_linear_time(piece: str) -> None:
-    """A megabyte of the same half of a call, four times what is judged, is searched in a moment."""
+    """A megabyte of the same half of a call, four times the judged length, is searched in a moment."""
     text = (piece * (1_000_000 // len(piece) + 1))[:1_000_000]
 
     started = time.perf_counter()
