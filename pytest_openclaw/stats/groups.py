@@ -128,6 +128,7 @@ def summarize_group(
     *,
     n_targets: int,
     looks: Sequence[int] = (),
+    n_missing: int = 0,
 ) -> Group:
     """Return the figures of one target; what has no data is None, never 0.
 
@@ -137,6 +138,7 @@ def summarize_group(
         snapshots: the machine before and after.
         n_targets: of the run, over which conclusive tiers hold jointly.
         looks: those of the run, over which they do so too; see `looks.joint_z`.
+        n_missing: cells of the target that have no row.
     """
     statuses = Counter(record.availability_status for record in records)
     answered = [record for record in records if record.availability_status == "ok"]
@@ -175,7 +177,7 @@ def summarize_group(
         resources_after=snapshots.after,
         passed=rate_of(judged, _has_passed),
         repeats=repeats_of(judged),
-        recommendation=recommend(records, pressure, use),
+        recommendation=recommend(records, pressure, use, n_missing),
         tool_use=use,
         text_tool_use=text_tool_use_of(answered, n_targets, looks),
         n_native_unanswered=sum(
