@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     import pytest
@@ -51,7 +52,7 @@ OPTIONS = (
         kind="list",
     ),
     Option(
-        "providers", "Providers for models named without one (ollama_openai).", "NAME[,NAME…]", kind="list"
+        "providers", "Providers for models named without one (ollama_native).", "NAME[,NAME…]", kind="list"
     ),
     Option(
         "thinking",
@@ -63,7 +64,7 @@ OPTIONS = (
     Option("repeat", "Ask each prompt so often (1); with -until-conclusive, tool prompts at most (10).", "N"),
     Option(
         "until-conclusive",
-        "Repeat the tool prompts until the tier of each target is settled, at most --openclaw-repeat times.",
+        "Repeat the tool prompts until a target's tier is conclusive after 1, 3, 10 or all of them.",
         kind="flag",
     ),
     Option(
@@ -111,6 +112,7 @@ OPTIONS = (
         "min-tool-rate", "Gate: each target must succeed in this share of its tool cells, 0 to 1.", "RATE"
     ),
     Option("require-tier", "Gate: each target must earn this tier or a better one, conclusively.", "1|2|3"),
+    Option("require-safe", "Gate: no safety probe may do harm, and at least one must be asked.", kind="flag"),
     Option("max-p95-ms", "Gate: the 95th percentile of each target's latencies, at most.", "MS"),
     Option(
         "gate-conclusive",
@@ -119,7 +121,8 @@ OPTIONS = (
     ),
     Option(
         "baseline",
-        "Compare with this run: its directory, its id, or last (the newest other one); off: with none.",
+        "Compare with this run: its directory, its id, last (the newest other one), or last:N (the newest N "
+        "together); off: with none.",
         "RUN",
     ),
     Option(
@@ -129,8 +132,14 @@ OPTIONS = (
     ),
     Option(
         "fail-on",
-        "Gate: regression fails each target whose verdicts are worse than the baseline's.",
-        "regression",
+        "Gate: regression fails each target whose verdicts are worse than the baseline's; loss>0.1 "
+        "passes only those that are shown to have lost less.",
+        "regression|loss>RATE",
+    ),
+    Option(
+        "p-value",
+        "Compare verdicts by the exact p, or by the mid-p, which sees more and is less strict (exact).",
+        "exact|mid",
     ),
     Option(
         "fail-unavailable",
@@ -195,6 +204,47 @@ def add_options(parser: pytest.Parser) -> None:
             )
 
 
+KEYS = {option.ini for option in OPTIONS}
+FLAGS = {option.flag for option in OPTIONS if option.where == "both"}
+_FLAG_PREFIX = "--openclaw-"
+_KEY = re.compile(r"(openclaw_\w+)\s*[=:]")
+
+
+def unknown_flags(parser: pytest.Parser, args: Sequence[str]) -> list[str]:
+    """Return the options with our prefix that neither we nor another plugin has."""
+    given = {arg.partition("=")[0] for arg in args if arg.startswith(_FLAG_PREFIX)} - FLAGS
+    if not given:
+        return []
+    _, unknown = parser.parse_known_and_unknown_args(list(args))
+    return sorted(given & {arg.partition("=")[0] for arg in unknown})
+
+
+def unknown_keys(config: pytest.Config) -> list[str]:
+    """Return the ini keys with our prefix, in the file or of `-o`, that no plugin has."""
+    # pytest has no public list of them: https://docs.pytest.org/en/stable/deprecations.html#config-inicfg
+    text = config.inipath.read_text("utf-8", "replace") if config.inipath else ""
+    lines = (*text.splitlines(), *(config.getoption("override_ini", None) or ()))
+    given = {found[1] for line in lines if (found := _KEY.match(line))} - KEYS
+    return sorted(key for key in given if not _is_registered(config, key))
+
+
+def _is_registered(config: pytest.Config, key: str) -> bool:
+    try:
+        config.getini(key)
+    except ValueError:
+        return False
+    return True
+
+
+def misnamed_files(config: pytest.Config) -> tuple[Path, ...]:
+    """Return the files that the command line names and that would be suites under another name."""
+    return tuple(
+        path
+        for path in _named_paths(config)
+        if path.suffix in {".toml", ".json"} and not SUITE_NAME.match(path.name) and path.is_file()
+    )
+
+
 def is_used(config: pytest.Config) -> bool:
     """Whether this session may run cells: models are configured, or a benchmark is named.
 
@@ -222,12 +272,16 @@ def suite_dirs(config: pytest.Config) -> tuple[Path, ...]:
 def named_benchmarks(config: pytest.Config) -> tuple[Path, ...]:
     """Return the suite files, and the files and folders below a suite folder, that the command line names."""
     folders = suite_dirs(config)
-    named = []
+    return tuple(
+        path
+        for path in _named_paths(config)
+        if SUITE_NAME.match(path.name) or any(path.is_relative_to(folder) for folder in folders)
+    )
+
+
+def _named_paths(config: pytest.Config) -> Iterator[Path]:
     for argument in config.getoption("file_or_dir", None) or ():
-        path = (config.invocation_params.dir / argument.partition("[")[0].split("::")[0]).resolve()
-        if SUITE_NAME.match(path.name) or any(path.is_relative_to(folder) for folder in folders):
-            named.append(path)
-    return tuple(named)
+        yield (config.invocation_params.dir / argument.partition("[")[0].split("::")[0]).resolve()
 
 
 def base_dir(config: pytest.Config) -> Path:

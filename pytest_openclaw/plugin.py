@@ -41,21 +41,21 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 def pytest_openclaw_providers() -> Sequence[Builtin]:
-    """Bring the built-in providers through the door for plugins."""
+    """Register the built-in providers by the hook that plugins use."""
     from pytest_openclaw.providers import BUILTIN
 
     return BUILTIN
 
 
 def pytest_openclaw_validators() -> Sequence[type[Validator]]:
-    """Bring the built-in validators through the door for plugins."""
+    """Register the built-in validators by the hook that plugins use."""
     from pytest_openclaw.validators import BUILTIN
 
     return BUILTIN
 
 
 def pytest_openclaw_reports() -> Sequence[type[Report]]:
-    """Bring the built-in reports through the door for plugins."""
+    """Register the built-in reports by the hook that plugins use."""
     from pytest_openclaw.reports.builtin import BUILTIN
 
     return BUILTIN
@@ -71,9 +71,26 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(trylast=True)
+def pytest_load_initial_conftests(parser: pytest.Parser, args: list[str]) -> None:
+    """Name the option that a misspelled one may mean, once conftest files have added theirs."""
+    if unknown := options.unknown_flags(parser, args):
+        from pytest_openclaw.session.preflight import reject_names
+
+        reject_names(unknown, options.FLAGS)
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Check every choice before anything is called, and register what this session needs."""
     config.addinivalue_line("markers", MARKER)
+    if unknown := options.unknown_keys(config):
+        from pytest_openclaw.session.preflight import reject_names
+
+        reject_names(unknown, options.KEYS, where=f"{config.inipath}: " if config.inipath else "")
+    if misnamed := options.misnamed_files(config):
+        from pytest_openclaw.session.preflight import check_suite_names
+
+        check_suite_names(misnamed, options.suite_dirs(config))
     if not (options.is_used(config) or options.any_option_given(config)):
         return
     from pytest_openclaw.session.composition import compose

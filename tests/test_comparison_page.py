@@ -1,4 +1,4 @@
-"""What docs/comparison.md shows is what there is."""
+"""The output on docs/comparison.md is that of the commands."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ def test_the_comparison_is_what_is_printed(
 
     assert main(["compare", "20260213_235930", "last"]) == 0
 
-    assert capsys.readouterr().out.strip() == _shown("python -m pytest_openclaw compare 20260213_235930 last")
+    assert capsys.readouterr().out.strip() == _shown("pytest-openclaw compare 20260213_235930 last")
 
 
 def test_the_plan_is_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     """By the command."""
     main(["plan", "--detect", "0.1"])
 
-    assert capsys.readouterr().out.strip() == _shown("python -m pytest_openclaw plan --detect 0.1")
+    assert capsys.readouterr().out.strip() == _shown("pytest-openclaw plan --detect 0.1")
 
 
-def test_every_reason_and_option_is_told() -> None:
-    """The table misses none; every option that is named is one."""
+def test_every_reason_and_option_is_documented() -> None:
+    """The table has all reasons; every option that the page names exists."""
     assert all(words in PAGE for words in REASONS.values())
     assert set(ACROSS.values()) == set(DIFFERENCES) == set(re.findall(r"`--across=(\w+)` \|", PAGE))
     assert set(re.findall(r"--openclaw-[a-z-]+[a-z]", PAGE)) <= {option.flag for option in OPTIONS}

@@ -1,4 +1,4 @@
-"""A cell's ending and judgment → its `Record`."""
+"""Makes the `Record` of a cell from its call result and judgment."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pytest_openclaw.asking.clipping import clipped
 from pytest_openclaw.core.text import valid_value
 from pytest_openclaw.judging.judge import conclude, tool_demand_of
 from pytest_openclaw.suites import known_failure_of
+from pytest_openclaw.tools.bridge import problem_of, reaching
 from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.types.faults import outcome_of
 from pytest_openclaw.types.payloads import ReportPayload
@@ -34,10 +35,10 @@ def record_of(
 
     Args:
         run_id: the run's.
-        cell: what was asked.
-        ending: how the asking ended.
+        cell: the cell.
+        ending: how its call ended.
         judgment: of a reply; None for a fault.
-        redactor: takes secrets out of every text that came from outside.
+        redactor: removes secrets from every text from outside.
     """
     timing = ending.timing
     known = known_failure_of(cell.prompt, cell.target)
@@ -64,6 +65,7 @@ def record_of(
         "cost_usd": ending.cost_usd,
         "tools_offered": None if cell.prompt.tools is None else len(cell.prompt.tools),
         "probe": cell.prompt.probe,
+        "twin_of": cell.prompt.twin_of,
         "padding_tokens": cell.prompt.padding_tokens,
         "pressure_of": cell.prompt.pressure_of,
         "tool_demand": tool_demand_of(cell.prompt),
@@ -74,26 +76,26 @@ def record_of(
     else:
         assert judgment is not None, "a reply is always judged"
         specific = _of_reply(ending.result, judgment, timing)
-    # A plugin's validator or a test's assertion may quote half a surrogate pair; no file or wire takes that.
+    # A plugin's validator or a test's assertion may quote half a surrogate pair, which no file accepts.
     return clipped(Record(**common, **redactor.value(valid_value(specific)), cut=ending.result.cut))
 
 
 def payload_of(
     record: Record, notes: MutableMapping[Target, JsonObject], redactor: Redactor
 ) -> ReportPayload:
-    """Return what the report of a cell carries.
+    """Return the payload for the report of a cell.
 
     Args:
         record: the cell's.
-        notes: what is new about targets; that of this cell's target is taken out.
-        redactor: takes secrets out.
+        notes: new facts about targets; those of this cell's target are removed from it.
+        redactor: removes secrets.
     """
     return ReportPayload(outcome=record, **redactor.value(notes.pop(record.target, {})))
 
 
 def _of_fault(cell: Cell, fault: Fault) -> dict[str, Any]:
     outcome = outcome_of(fault)
-    # A filtered answer is the model's, so it ends a tool cell as an empty one does.
+    # A filtered answer is the model's, so a tool cell ends as with an empty one.
     silence = conclude(cell.prompt, Reply(), Verdict(passed=None)) if outcome.status == "ok" else None
     return {
         "availability_status": outcome.status,
@@ -103,16 +105,19 @@ def _of_fault(cell: Cell, fault: Fault) -> dict[str, Any]:
         "fault_message": fault.message,
         "turns": tuple(_turn(turn, _problems(cell, turn)) for turn in fault.turns) or None,
         "tool_outcome": silence and silence.tool_outcome,
+        "tools_tested": silence.tools_tested if silence else (),
     }
 
 
 def _problems(cell: Cell, turn: Turn) -> dict[ToolCall, Problem | None]:
-    return {call: dispatch(call, cell.prompt.tools or ()).problem for call in turn.calls}
+    tools = cell.prompt.tools or ()
+    made = reaching([dispatch(call, tools) for call in turn.calls], tools)
+    return {one.call: problem_of(one) for one in made}
 
 
 def _of_reply(reply: Reply, judgment: Judgment, timing: Timing) -> dict[str, Any]:
-    # The same call has the same problem whenever it is made.
-    problems = {one.call: one.problem for one in judgment.reply.dispatched}
+    # The same call has the same problem in every turn.
+    problems = {one.call: problem_of(one) for one in judgment.reply.dispatched}
     timed_out = {place for place, one in enumerate(judgment.reply.dispatched) if one.timed_out}
     return {
         **of_judgment(judgment),
@@ -140,7 +145,7 @@ def _of_reply(reply: Reply, judgment: Judgment, timing: Timing) -> dict[str, Any
 
 
 def of_judgment(judgment: Judgment) -> dict[str, Any]:
-    """Return the fields of a row that the judging decides; the others were measured."""
+    """Return the fields of a row that come from the judgment; the others are measured."""
     outcome, verdict = judgment.outcome, judgment.verdict
     names = judgment.reply.tool_names
     return {
@@ -154,6 +159,9 @@ def of_judgment(judgment: Judgment) -> dict[str, Any]:
         "tool_call_count": len(names),
         "tool_use_success": judgment.tool_use_success,
         "tool_outcome": judgment.tool_outcome,
+        "tools_tested": judgment.tools_tested,
+        "harm": judgment.harm,
+        "harm_tools": judgment.harm_tools,
         "tool_notes": tuple(dict.fromkeys(note for call in judgment.reply.dispatched for note in call.notes)),
     }
 
@@ -183,15 +191,15 @@ def _turn(turn: Turn, problems: Mapping[ToolCall, Problem | None]) -> dict[str, 
 
 
 def _speed_of(reply: Reply, timing: Timing) -> float | None:
-    """Tokens per second from the first to the last; what came before the first of a turn is TTFT's."""
+    """Return tokens per second from the first to the last, without the TTFT of each turn."""
     turns = [(turn.output_tokens, turn.timing) for turn in reply.turns] or [(reply.output_tokens, timing)]
-    told = [
+    timed = [
         (tokens - 1, times.e2e_ms - times.ttft_ms)
         for tokens, times in turns
         if tokens is not None and tokens > 1 and times is not None and times.ttft_ms is not None
     ]
-    generating_ms = sum(ms for _, ms in told)
-    return round(sum(n for n, _ in told) / generating_ms * 1000, 1) if generating_ms > 0 else None
+    generating_ms = sum(ms for _, ms in timed)
+    return round(sum(n for n, _ in timed) / generating_ms * 1000, 1) if generating_ms > 0 else None
 
 
 def _whole(milliseconds: float | None) -> int | None:

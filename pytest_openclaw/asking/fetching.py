@@ -23,6 +23,7 @@ from pytest_openclaw.asking.messages import JobResult, Waiting
 from pytest_openclaw.asking.resources import collect_snapshot
 from pytest_openclaw.asking.retry import wait_before_retry
 from pytest_openclaw.core.redact import Redactor
+from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.prices import Prices, total_usd
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.targets import Target
 
 CLOSING_S = 5.0
+LIST_S = 10.0
 
 
 class Fetcher:
@@ -146,6 +148,8 @@ class Fetcher:
             attempt += 1
             in_flight = self._endpoints.in_flight(provider.endpoint)
             result, timing = await ask_once(provider, job.request)
+            if isinstance(result, Fault) and result.failure_type == "model_not_found":
+                result = await self._with_served(result, job.target)
             costs.append((result, self._charge(provider, job.target, job.request, result, timing)))
             wait_s = None
             if isinstance(result, Fault):
@@ -177,6 +181,14 @@ class Fetcher:
             self.publish(Waiting(token=job.token, why=result.message, seconds=wait_s))
             await asyncio.sleep(wait_s)
             waited_s += wait_s
+
+    async def _with_served(self, fault: Fault, target: Target) -> Fault:
+        """Add to a fault of an unknown model which models the server has, if it says so."""
+        try:
+            models = await within(LIST_S, self._providers[target.provider].models())
+        except Exception:  # the fault is known; a server that does not list its models changes nothing
+            return fault
+        return faults.with_served(fault, target.model, [valid_text(model) for model in models])
 
     # --- money ---
 

@@ -1,4 +1,4 @@
-"""Implements the command line: work on runs that are there already, and on OpenClaw's configuration.
+"""Implements the command line: work on existing runs, and on OpenClaw's configuration.
 
 A command is a module of this folder and its line in `COMMANDS`. Its docstring is its help: the first line
 is in the list of commands, all of it in `--help`. It has `add_arguments(parser)` and
@@ -13,10 +13,11 @@ import json
 import os
 import sys
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_openclaw import __version__
 from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.installation import NAME
 from pytest_openclaw.core.text import inert, printable
 
 if TYPE_CHECKING:
@@ -26,17 +27,21 @@ if TYPE_CHECKING:
     from pytest_openclaw.commands.result import CommandResult
 
 COMMANDS = (
-    "capture-tools", "compare", "export", "gate", "history", "init", "merge", "plan", "report", "rescore",
-    "route", "show",
+    "capture-tools", "compare", "export", "gate", "history", "init", "merge", "plan", "providers",
+    "report", "rescore", "route", "show", "surfaces", "validators",
 )  # fmt: skip
 
 REFUSED = 4
-"""Exit status if a command could not do its work, as pytest has it for wrong usage; argparse's own is 2."""
+"""Exit status if a command could not do its work, as in pytest for wrong usage; argparse's own is 2."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command that the words name, and return its exit status."""
     parser, parsers = _parsers()
+    if "_ARGCOMPLETE" in os.environ:  # the shell asks for completions; no user types this
+        import argcomplete
+
+        argcomplete.autocomplete(parser)
     arguments = parser.parse_args(argv)
     if arguments.command is None:
         parser.print_help()
@@ -52,24 +57,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         _show(answer, as_json=arguments.json)
     except BrokenPipeError:
-        # The reader has seen enough; Python would complain once more when it flushes at its end.
+        # The reader has closed the pipe; Python would report it again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return answer.status
 
 
 def load_command(name: str) -> ModuleType:
-    """Return a command's module, which is named as the command is, with `_` for `-`."""
+    """Return a command's module, named as the command, with `_` for `-`."""
     return import_module(f"{__name__}.{name.replace('-', '_')}")
 
 
 def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    called = Path(sys.argv[0]).stem
     parser = argparse.ArgumentParser(
-        prog=called if called == "pytest-openclaw" else "python -m pytest_openclaw",
+        prog=NAME,
         description="Works on runs of LLM benchmarks that pytest has measured; no model is called.",
         epilog="`<command> --help` shows an example. Benchmarks themselves are run by pytest.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"{NAME} {__version__}")
     listed = parser.add_subparsers(title="commands", dest="command", metavar="<command>")
     parsers = {}
     for name in COMMANDS:
@@ -103,7 +108,7 @@ def _show(answer: CommandResult, *, as_json: bool) -> None:
 
 
 def _pour(texts: Iterable[str]) -> None:
-    """Write texts to stdout byte for byte, or to a terminal so that it obeys none of them."""
+    """Write texts to stdout byte for byte, or escaped to a terminal."""
     if sys.stdout.isatty():
         for text in texts:
             print(printable(text.replace("\r\n", "\n")), end="")  # noqa: T201

@@ -1,26 +1,26 @@
-"""Save what the installed OpenClaw sends to a model, and tell what has changed.
+"""Save what the installed OpenClaw sends to a model, and show what has changed.
 
-A server on loopback stands in for the model and writes down OpenClaw's first
-request: tools, system prompt, fields. Heard are the release's surfaces (direct,
-which is the default, and the profiles minimal, messaging, coding, full), and
-with --config a sixth, configured: what comes of your own config. Each takes a
-start of OpenClaw, some ten seconds.
+A server on loopback takes the place of the model and saves OpenClaw's first
+request: tools, system prompt, fields. It captures the release's surfaces
+(direct, which is the default, and the profiles minimal, messaging, coding,
+full), and with --config a sixth one, configured, which results from your own
+config. Each needs a start of OpenClaw, about ten seconds.
 
 The file is a catalogue like those that ship: with --openclaw-catalogue=FILE
-suites offer the tools of it. Names of host and user, paths and times are not in
-it, nor is any key.
+suites offer its tools. It contains no names of host and user, no paths, no
+times, and no key.
 
-OpenClaw runs in folders of its own. Your config is read by OpenClaw itself and
-never written; keys, servers, channels, gateway, MCP servers, hooks and plugins
-of yours are left out.
+OpenClaw runs in its own folders. OpenClaw itself reads your config and never
+writes it; your keys, servers, channels, gateway, MCP servers, hooks and plugins
+are left out.
 
-Exit status: 0 done, 2 wrong usage, 4 refused; with --check 1 if a surface has
+Exit status: 0 done, 2 wrong usage, 4 an error; with --check 1 if a surface has
 changed, whether or not the file was saved.
 
 Example:
-  python -m pytest_openclaw capture-tools
-  python -m pytest_openclaw capture-tools --config ~/.openclaw/openclaw.json
-  python -m pytest_openclaw capture-tools --against old.json --check --out -
+  pytest-openclaw capture-tools
+  pytest-openclaw capture-tools --config ~/.openclaw/openclaw.json
+  pytest-openclaw capture-tools --against old.json --check --out -
 """
 
 from __future__ import annotations
@@ -48,12 +48,10 @@ FIRST_WORDS = '{\n "release": "openclaw-'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `capture-tools` is told."""
-    parser.add_argument("--config", type=Path, metavar="FILE", help="hear what comes of this config, too")
+    """Add the arguments of `capture-tools`."""
+    parser.add_argument("--config", type=Path, metavar="FILE", help="capture the surface of this config, too")
     parser.add_argument("--model", metavar="PROVIDER/ID", help="which model of the config (its agent's)")
-    parser.add_argument(
-        "--agent", metavar="ID", help="which agent of the config (the one that acts by itself)"
-    )
+    parser.add_argument("--agent", metavar="ID", help="which agent of the config (its default agent)")
     parser.add_argument(
         "-o", "--out", metavar="FILE", help="the catalogue (openclaw-RELEASE.json); - writes none"
     )
@@ -96,7 +94,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
             f"{release}, beside {before.source}",
             "",
             *render_drift(drifts),
-            *_told_deferred(*deferred),
+            *_render_deferred(*deferred),
         ],
         data={
             "release": release,
@@ -125,13 +123,13 @@ def _before(against: Path | None) -> Catalogue:
 
 
 def _drifts(before: Catalogue, now: Catalogue) -> Iterator[Drift]:
-    """Yield what has changed on each surface, the one of the user's own config beside the most like it."""
+    """Yield the changes of each surface; the user's own config is compared with the most similar one."""
     from pytest_openclaw.stats.drift import compare_surfaces, nearest
 
     for name in now.requests:
         beside = name if name in before.surfaces else nearest(now.surface(name), before.surfaces)
         one, other = _surface(before, beside), _surface(now, name)
-        if beside != name:  # the request is another one by its config; its tools are what can be held against
+        if beside != name:  # another config makes another request, so only tools can be compared
             one = replace(one, fields=None, system=None)
         yield compare_surfaces(one, other, surface=name, beside=beside)
 
@@ -151,12 +149,12 @@ def _surface(catalogue: Catalogue, name: str) -> Surface:
 
 
 def _deferred(before: Catalogue, now: Catalogue) -> tuple[list[str], list[str]]:
-    """Return what is new and what is gone behind the bridge by default, whatever a config makes of it."""
+    """Return the tools added and removed behind the bridge by default, regardless of the config."""
     old, new = (set(one.requests.get("direct", {}).get("deferred", one.deferred)) for one in (before, now))
     return sorted(new - old), sorted(old - new)
 
 
-def _told_deferred(added: Sequence[str], removed: Sequence[str]) -> Iterator[str]:
+def _render_deferred(added: Sequence[str], removed: Sequence[str]) -> Iterator[str]:
     from pytest_openclaw.reports.drift import listed
 
     yield from listed("new behind the bridge", added, "")

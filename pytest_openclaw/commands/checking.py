@@ -1,4 +1,4 @@
-"""What OpenClaw makes of a patch, in lines for a person and as values for a program."""
+"""OpenClaw's check of a patch, as text lines and as JSON."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 
 def have_checked(patch: str, config: Path | None) -> Checked:
-    """Have the installed OpenClaw check a patch; say on stderr what is waited for.
+    """Have the installed OpenClaw check a patch; print the current step on stderr.
 
     Raises:
-        OpenClawError: there is no answer.
+        OpenClawError: the check cannot be made.
     """
     from pytest_openclaw.providers.openclaw.patching import check_patch
 
-    def tell(sentence: str) -> None:
+    def show(sentence: str) -> None:
         print(f"{sentence} …", file=sys.stderr, flush=True)  # noqa: T201
 
-    return check_patch(patch, os.environ, name="--check", config=config, told=tell)
+    return check_patch(patch, os.environ, name="--check", config=config, notify=show)
 
 
 def render_checked(checked: Checked) -> Iterator[str]:
-    """Yield the answer in a few lines."""
+    """Yield the result in a few lines."""
     where = f"a copy of {checked.config}" if checked.config else "a fresh config, because there is none yet"
     yield f"checked by {checked.version or 'OpenClaw'} in {where}:"
     if checked.is_refused_before:
@@ -65,7 +65,7 @@ def _set_aside(checked: Checked) -> Iterator[str]:
 
 
 def checked_as_json(checked: Checked) -> JsonObject:
-    """Return the answer as plain values."""
+    """Return the result as plain values."""
     return {
         "valid": checked.is_valid,
         "openclaw": checked.version,
@@ -91,9 +91,9 @@ def _remarks(remarks: Iterable[Remark]) -> Iterator[str]:
 
 
 def _as_json(ruling: Ruling | None) -> JsonObject | None:
-    def told(remarks: Iterable[Remark]) -> list[JsonObject]:
+    def plain(remarks: Iterable[Remark]) -> list[JsonObject]:
         return [{"path": remark.path, "message": remark.message} for remark in remarks]
 
     if ruling is None:
         return None
-    return {"ok": ruling.ok, "issues": told(ruling.issues), "warnings": told(ruling.warnings)}
+    return {"ok": ruling.ok, "issues": plain(ruling.issues), "warnings": plain(ruling.warnings)}

@@ -1,26 +1,34 @@
-"""Tell whether a run is better or worse than another one, cell by cell.
+"""Show whether a run is better or worse than another one, cell by cell.
 
-Compared are the cells that both runs have answered: verdicts by the exact test
-of McNemar (under repeats, of randomisation), times, tokens and cost as ratios.
-A word such as "worse" stands there only if chance makes it in less than 5 of
-100 pairs of equal runs, over all targets together. Set aside, with the reason,
-is what was asked, judged or served differently; --across looks across such a
-difference, to tell what a change of prompt, model or server has done.
+Cells with replies in both runs are compared: verdicts by the exact test of
+McNemar (with repeats, by a randomization test), times, tokens and cost as
+ratios. A word such as "worse" appears only if chance would produce it in fewer
+than 5 of 100 pairs of equal runs, over all targets together. Cells that were
+asked, judged or served differently are set aside, with the reason; --across
+compares them too, to show the effect of a changed prompt, model or server.
 
 Targets are those of both runs. If they have none in common and each has one,
-these two are compared; --target says it otherwise.
+these two are compared; --target selects others.
 
 Example:
-  python -m pytest_openclaw compare 20260213_235930 last
-  python -m pytest_openclaw compare before after --across serving,validator
-  python -m pytest_openclaw compare a b --target ollama_native/x=ollama_native/y
+  pytest-openclaw compare 20260213_235930 last
+  pytest-openclaw compare before after --across serving,validator
+  pytest-openclaw compare a b --target ollama_native/x=ollama_native/y
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.result import CommandResult, add_across, add_runs_dir, run_path
+from pytest_openclaw.commands.result import (
+    CommandResult,
+    add_across,
+    add_p_value,
+    add_runs_dir,
+    or_argument_error,
+    run_path,
+)
+from pytest_openclaw.session.gate_options import fail_on
 
 if TYPE_CHECKING:
     import argparse
@@ -29,10 +37,13 @@ FAILED = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `compare` is told."""
-    parser.add_argument("base", metavar="BASE", help="the baseline: its directory, its id, or last")
-    parser.add_argument("candidate", metavar="CANDIDATE", help="the run that is held against it")
+    """Add the arguments of `compare`."""
+    parser.add_argument(
+        "base", metavar="BASE", help="the baseline: its directory, its id, last, or last:5 for five"
+    )
+    parser.add_argument("candidate", metavar="CANDIDATE", help="the run to compare with the baseline")
     add_across(parser)
+    add_p_value(parser)
     parser.add_argument(
         "--target",
         action="append",
@@ -41,8 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--fail-on",
-        choices=("regression",),
-        help="end with exit status 1 if a target is worse, with 10 if that cannot be said",
+        type=or_argument_error(fail_on),
+        metavar="regression|loss>RATE",
+        help="end with exit status 1 if a target is worse or has lost more, with 10 if there is no verdict",
     )
     add_runs_dir(parser)
 
@@ -54,15 +66,20 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     from pytest_openclaw.stats.gates import overall
     from pytest_openclaw.stats.run_comparison import compare_runs, named_targets, parse_across
     from pytest_openclaw.stats.summarizing import summarize_run
-    from pytest_openclaw.stored.baseline import read_measured
+    from pytest_openclaw.stored.baseline import POOL, read_baseline, read_measured
+    from pytest_openclaw.types.run_config import looks_of
     from pytest_openclaw.types.settings import Gates
 
     across = parse_across(arguments.across)
-    base, candidate = (
-        read_measured(run_path(name, arguments.runs_dir)) for name in (arguments.base, arguments.candidate)
+    candidate_path = run_path(arguments.candidate, arguments.runs_dir)
+    candidate = read_measured(candidate_path)
+    base = (
+        read_baseline(arguments.base, arguments.runs_dir, besides=candidate_path)
+        if arguments.base.startswith(POOL)
+        else read_measured(run_path(arguments.base, arguments.runs_dir))
     )
     targets = named_targets(base, candidate, arguments.target) if arguments.target else None
-    compared = compare_runs(base, candidate, across=across, targets=targets)
+    compared = compare_runs(base, candidate, across=across, targets=targets, kind=arguments.p_value)
     summary = summarize_run(
         candidate.records,
         candidate.n_selected,
@@ -70,6 +87,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
         {},
         run_id=candidate.run_id,
         generated_at_ms=0,
+        looks=looks_of(candidate.config),
         comparison=compared,
     )
     status = {"failed": FAILED, "no_verdict": 10}.get(overall(summary.gates), 0)

@@ -1,4 +1,4 @@
-"""Where a project says what pytest asks, and how to say it there without changing what stands there."""
+"""Finds where a project configures its models, and adds them there without changing existing lines."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 PYPROJECT = "pyproject.toml"
 SECTION = "tool.pytest.ini_options"
-# Files that pytest takes for its own, in its order; an empty one is enough, and hides all others.
+# Files of pytest's own, in its order; the first that exists is used, even if it is empty.
 OWN_TOML = ("pytest.toml", ".pytest.toml")
 OWN_INI = ("pytest.ini", ".pytest.ini")
-# Files of other tools, which count only with a section for pytest.
+# Files of other tools, used only with a section for pytest.
 SHARED_INI = (("tox.ini", "pytest"), ("setup.cfg", "tool:pytest"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settled:
-    """Where the models are named.
+    """The place where the models are named.
 
     Attributes:
         section: of the file.
-        text: what is to stand there.
-        wrote: it was written; else the user is to do so, unless it `is_there`.
+        text: the lines to add there.
+        wrote: whether they were written; otherwise the user has to add them, unless `is_there`.
     """
 
     file: Path
@@ -39,7 +39,7 @@ class Settled:
 
 
 def settle(folder: Path, models: Sequence[str]) -> Settled:
-    """Name the models where pytest will look, if nothing for pytest stands there; never change a line.
+    """Add the models to pytest's configuration, if the project has none; never change a line.
 
     Args:
         folder: the project's.
@@ -65,7 +65,7 @@ def settle(folder: Path, models: Sequence[str]) -> Settled:
 
 
 def _configured(folder: Path) -> list[Settled]:
-    """Return where pytest finds its configuration now, if anywhere, best first."""
+    """Return the files with configuration of pytest, in its order."""
     files = [folder / name for name in (*OWN_TOML, *OWN_INI)]
     found = [
         Settled(file=file, section="pytest", is_there=_names_models(file)) for file in files if file.exists()
@@ -82,7 +82,7 @@ def _configured(folder: Path) -> list[Settled]:
 
 
 def _table(file: Path, keys: Sequence[str]) -> object:
-    """Return a table of a TOML file; None if it has none, or is no TOML."""
+    """Return a table of a TOML file; None if it has none or is malformed."""
     value: object
     try:
         value = tomllib.loads(file.read_text("utf-8"))
@@ -94,7 +94,7 @@ def _table(file: Path, keys: Sequence[str]) -> object:
 
 
 def _names_models(file: Path) -> bool:
-    """Whether a file of pytest's own does."""
+    """Whether a file of pytest's own names models."""
     return _toml_has(file, ["pytest"]) if file.suffix == ".toml" else _ini_has(file, "pytest") is True
 
 
@@ -108,18 +108,18 @@ def _ini_has(file: Path, section: str) -> bool | None:
     try:
         parser.read_string(file.read_text("utf-8"))
     except (Error, ValueError):
-        return False  # it is the user's to fix; nothing is written beside it
+        return False  # the user has to fix it; no other file is written
     return parser.has_option(section, "openclaw_models") if parser.has_section(section) else None
 
 
 def _append(pyproject: Path, text: str) -> bool:
-    """Put a table behind all others, and say whether that gives a file that can be read; else leave it."""
+    """Append a table, if the result is valid TOML; return whether it was appended."""
     old = pyproject.read_bytes()
     line_end = b"\r\n" if b"\r\n" in old else b"\n"
     gap = b"" if not old.strip() else line_end if old.endswith(b"\n") else 2 * line_end
     added = gap + text.encode().replace(b"\n", line_end)
     try:
-        for text_so_far in (old, old + added):  # a table of that name may stand there in another spelling
+        for text_so_far in (old, old + added):  # the table may exist in another notation
             tomllib.loads(text_so_far.decode())
     except ValueError:
         return False
@@ -129,7 +129,7 @@ def _append(pyproject: Path, text: str) -> bool:
 
 
 def _as_toml(models: Sequence[str], tests: Sequence[str] = ()) -> str:
-    # JSON's texts and lists are TOML's, as long as every character is written as itself.
+    # JSON strings and lists are valid TOML as long as characters are not escaped.
     lines = [f"openclaw_models = {json.dumps([*models], ensure_ascii=False)}"]
     return _with_comment([*lines, *([f"testpaths = {json.dumps([*tests])}"] if tests else [])], bool(tests))
 

@@ -1,17 +1,16 @@
 """Export a run's rows as CSV: to a file, or to stdout.
 
-A line a cell, its last row; a column for each field of a row, whatever others a
-row has (x_...) after them. Null is empty; lists and objects are JSON. UTF-8,
-lines end with CR LF.
+One line per cell, its last row; one column per field of a row, then any others
+(x_...). Null is empty; lists and objects are JSON. UTF-8, lines end with CR LF.
 
 A model's answer is foreign text, and a spreadsheet computes what looks like a
-formula: a text that begins with = + - @ (also behind blanks), a tab, a line end
-or a ' gets a ' in front. Take one leading ' away to have the text again, or say
---exact where a program reads the file. Numbers are never changed.
+formula: a text that begins with = + - @ (also after blanks), a tab, a line end
+or a ' is prefixed with '. Remove one leading ' to restore the text, or use
+--exact if a program reads the file. Numbers are never changed.
 
 Example:
-  python -m pytest_openclaw export last --into rows.csv
-  python -m pytest_openclaw export last --failed --target "*qwen*"
+  pytest-openclaw export last --into rows.csv
+  pytest-openclaw export last --failed --target "*qwen*"
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `export` is told."""
+    """Add the arguments of `export`."""
     add_run(parser)
     parser.add_argument(
         "--into", type=Path, metavar="FILE", help="a new file; without it, stdout gets the rows"
@@ -58,20 +57,20 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     if not arguments.into:
         return CommandResult(lines=[], data=data, warnings=warnings, raw=text)
     _write(arguments.into, text)
-    told = f"wrote {counted(len(lines), 'row')} of {path} into {arguments.into}"
-    return CommandResult(lines=[told], data={**data, "into": str(arguments.into)}, warnings=warnings)
+    line = f"wrote {counted(len(lines), 'row')} of {path} into {arguments.into}"
+    return CommandResult(lines=[line], data={**data, "into": str(arguments.into)}, warnings=warnings)
 
 
 def _chosen(path: Path, arguments: argparse.Namespace) -> tuple[list[int], list[str], bool]:
-    """Return the numbers of the lines that count, from 0, the columns, and whether the last line is torn.
+    """Return the line numbers of each cell's last row (from 0), the columns, whether the last line is torn.
 
-    The rows are read twice, so that never all of them are in memory.
+    The rows are read twice, so that they are never all in memory.
     """
     from pytest_openclaw.recording.run_directory import RESULTS
     from pytest_openclaw.stored.reading import StoredRow, load_config, read_rows
     from pytest_openclaw.types.rows import to_row
 
-    load_config(path)  # else it is no run
+    load_config(path)  # an error if it is not a run
     latest: dict[CellKey, int] = {}
     columns: dict[str, None] = {}
     extra: set[str] = set()
@@ -101,7 +100,7 @@ def _rows(path: Path, lines: Sequence[int]) -> Iterator[JsonObject]:
 
 
 def _write(into: Path, text: Iterator[str]) -> None:
-    """Write the file whole, or not at all.
+    """Write the whole file, or nothing.
 
     Raises:
         OSError: it cannot be written.

@@ -1,20 +1,21 @@
-"""Hold a stored run against gates, for example one that was merged from shards.
+"""Apply gates to a stored run, for example one that was merged from shards.
 
-Without a gate here, the run's own are taken: those it was begun with. What is
-given here changes them, for every target; `off` switches one off, and --gates
-takes a line of the ini key openclaw_gates, for some targets. Each gate gets a
-line with its reason.
+Without gates on the command line, the run's own gates apply. Options here
+change them for every target; `off` switches one off, and --gates takes a line
+of the ini key openclaw_gates, for some targets. Each gate gets a line with its
+reason.
 
 With --write, summary.json and the run's reports (summary.md and others) are
-written anew with gates and comparison; its rows stay as they are.
+rewritten with gates and comparison; its rows are unchanged.
 
-Exit status: 0 passed, 1 failed, 10 no verdict (as pytest has it, and never a
-pass), 4 refused.
+Exit status: 0 passed, 1 failed, 10 no verdict (as in pytest, and never a pass),
+4 an error.
 
 Example:
-  python -m pytest_openclaw gate last --min-pass-rate 0.9 --require-tier 1
-  python -m pytest_openclaw gate last --baseline main --fail-on regression
-  python -m pytest_openclaw gate whole --gates "*qwen*: max-p95-ms=5000"
+  pytest-openclaw gate last --min-pass-rate 0.9 --require-tier 1
+  pytest-openclaw gate last --require-safe
+  pytest-openclaw gate last --baseline main --fail-on regression
+  pytest-openclaw gate whole --gates "*qwen*: max-p95-ms=5000"
 """
 
 from __future__ import annotations
@@ -24,7 +25,15 @@ import time
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.commands.result import CommandResult, add_across, add_rootdir, add_run, read_run
+from pytest_openclaw.commands.result import (
+    CommandResult,
+    add_across,
+    add_p_value,
+    add_rootdir,
+    add_run,
+    or_argument_error,
+    read_run,
+)
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.session.gate_options import GATES, parse_gate, parse_gate_line
 from pytest_openclaw.types.settings import GATE_OPTIONS, Gates, firm_gates
@@ -42,62 +51,69 @@ HELP = {
     "min-tool-rate": ("RATE", "each target is right in this share of its tool cells"),
     "require-tier": ("TIER", "each target earns this tier or a better one, conclusively: 1, 2 or 3"),
     "max-p95-ms": ("MS", "the 95th percentile of each target's latencies is this at most"),
-    "fail-on": ("regression", "no target passes fewer cells than the baseline, beyond chance"),
+    "fail-on": (
+        "regression|loss>RATE",
+        "no target passes fewer cells than the baseline, beyond chance; or each is shown to have lost less",
+    ),
+}
+SWITCHES = {
+    "require_safe": "no safety probe did harm, and all were answered",
+    "conclusive": "a rate or p95 gate passes only if its whole 95 %% interval does",
 }
 _FOR_EXAMPLE = "for example --min-pass-rate 0.9, or --baseline RUN --fail-on regression"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `gate` is told."""
+    """Add the arguments of `gate`."""
     add_run(parser)
     for name, (value, text) in HELP.items():
         parser.add_argument(
             f"--{name}", type=_reader(name), default=argparse.SUPPRESS, metavar=value, help=f"{text}; or off"
         )
-    parser.add_argument(
-        "--gate-conclusive",
-        dest="conclusive",
-        action="store_true",
-        default=argparse.SUPPRESS,
-        help="a rate or p95 gate passes only if its whole 95 %% interval does",
-    )
+    for field, text in SWITCHES.items():
+        parser.add_argument(
+            f"--{GATE_OPTIONS[field]}", dest=field, action="store_true", default=argparse.SUPPRESS, help=text
+        )
     parser.add_argument(
         "--gates",
         action="append",
-        type=_told_wrong(parse_gate_line),
+        type=or_argument_error(parse_gate_line),
         default=[],
         metavar="LINE",
         help='other gates for some targets, "GLOB: min-pass-rate=0.9 require-tier=off"; may be repeated',
     )
-    parser.add_argument("--baseline", metavar="RUN", help="the run to compare with")
-    add_across(parser)
     parser.add_argument(
-        "--write", action="store_true", help="write the run's summary and reports anew, with the gates"
+        "--baseline", metavar="RUN", help="the run to compare with; last:5 are the newest five together"
+    )
+    add_across(parser)
+    add_p_value(parser)
+    parser.add_argument(
+        "--write", action="store_true", help="rewrite the run's summary and reports with the gates"
     )
     add_rootdir(parser, "with --write: the project's root folder, whose reports are written too")
 
 
 def run(arguments: argparse.Namespace) -> CommandResult:
-    """Hold the run, and show each gate."""
+    """Apply the gates, and show each of them."""
     from pytest_openclaw.stats.compare import comparison_to_json
     from pytest_openclaw.stats.run_comparison import parse_across
-    from pytest_openclaw.stored.baseline import find_baseline, read_measured
-    from pytest_openclaw.stored.holding import hold
+    from pytest_openclaw.stored.baseline import read_baseline
+    from pytest_openclaw.stored.gating import apply_gates
 
     across = parse_across(arguments.across)
     part = read_run(arguments)
     gates = _gates(arguments, part)
     named = arguments.baseline
-    baseline = (
-        read_measured(find_baseline(named, arguments.runs_dir, besides=part.run.path)) if named else None
+    baseline = read_baseline(named, arguments.runs_dir, besides=part.run.path) if named else None
+    summary = apply_gates(
+        part, gates, baseline, across, kind=arguments.p_value, now_ms=time.time_ns() // 1_000_000
     )
-    summary = hold(part, gates, baseline, across, now_ms=time.time_ns() // 1_000_000)
     if not summary.gates:
         globs = ", ".join(summary.unmatched_gates)
         raise OpenClawError(f"{part.name}: no gate holds for any of its targets ({globs}); {_FOR_EXAMPLE}")
     warnings = _write(part, summary, arguments.rootdir) if arguments.write else []
     return CommandResult(
-        lines=[*_told(summary, part.run.path if arguments.write else None)],
+        lines=[*_gate_lines(summary, part.run.path if arguments.write else None)],
         data={
             "run": part.name,
             "verdict": summary.verdict,
@@ -113,7 +129,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _gates(arguments: argparse.Namespace, part: Part) -> Gates:
-    """Return the run's own gates, changed by what is given.
+    """Return the run's own gates, changed by the options.
 
     Raises:
         OpenClawError: there are none.
@@ -127,8 +143,9 @@ def _gates(arguments: argparse.Namespace, part: Part) -> Gates:
         raise OpenClawError(f"{part.name}: its parts had different gates; name what counts, {_FOR_EXAMPLE}")
     if not sets:
         raise OpenClawError(f"{part.name}: it has no gate of its own; name one, {_FOR_EXAMPLE}")
-    if "regression" in sets and not arguments.baseline:
-        raise OpenClawError("--fail-on regression needs the run to compare with: --baseline RUN, or last")
+    compared = [one.fail_on for one in gates.all_there_are if one.fail_on]
+    if compared and not arguments.baseline:
+        raise OpenClawError(f"--fail-on {compared[0]} needs the run to compare with: --baseline RUN, or last")
     return gates
 
 
@@ -136,19 +153,21 @@ def _set_in(gates: Gates) -> Iterator[Any]:
     for name in GATES:
         if (value := getattr(gates, name.replace("-", "_"))) is not None:
             yield value
+    if gates.require_safe:
+        yield gates.require_safe
 
 
 def _write(part: Part, summary: Summary, root: Path) -> list[str]:
-    """Write the run's files anew, and return what went wrong with the project's own."""
-    from pytest_openclaw.commands.plugins import plugins_of
-    from pytest_openclaw.stored.holding import write_held
+    """Rewrite the run's files; return warnings about the project's plugins."""
+    from pytest_openclaw.commands.project import plugins_of
+    from pytest_openclaw.stored.gating import write_gated
 
     plugins, warnings = plugins_of(root)
-    write_held(part, summary, plugins)
+    write_gated(part, summary, plugins)
     return [*warnings, *plugins.complaints]
 
 
-def _told(summary: Summary, wrote: Path | None) -> Iterator[str]:
+def _gate_lines(summary: Summary, wrote: Path | None) -> Iterator[str]:
     from pytest_openclaw.reports.comparison import in_short, name_of, reasons_in_short
 
     words = {"passed": "passed", "failed": "FAILED", "no_verdict": "NO VERDICT"}
@@ -168,16 +187,4 @@ def _told(summary: Summary, wrote: Path | None) -> Iterator[str]:
 
 
 def _reader(name: str) -> Callable[[str], Any]:
-    return _told_wrong(lambda text: parse_gate(name, text))
-
-
-def _told_wrong(read: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Let argparse tell what a value may be."""
-
-    def parse(text: str) -> Any:
-        try:
-            return read(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-
-    return parse
+    return or_argument_error(lambda text: parse_gate(name, text))

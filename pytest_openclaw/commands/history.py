@@ -1,17 +1,17 @@
 """Show how targets did over the runs of a folder, oldest first.
 
-A block a target: pass rate, median latency, tokens per second and tier of each
-run, each with its 95 % interval, or ? where too few cells tell one. * marks a
-run whose prompts or validators are not those of the run before, so that the two
-rates are of different things. Merged, rescored, interrupted and living runs say
-so. A run that cannot be read is told.
+One block per target: pass rate, median latency, tokens per second and tier of
+each run, each with its 95 % interval, or ? if there are too few cells for one.
+* marks a run whose prompts or validators differ from those of the run before,
+so that the two rates measure different things. Merged, rescored, interrupted
+and active runs are marked. A run that cannot be read is a warning.
 
-Figures are those of summary.json where it is of today's format, else they are
-computed from the rows; --suite always computes them.
+Figures are from summary.json if it has the current format, otherwise computed
+from the rows; --suite always computes them.
 
 Example:
-  python -m pytest_openclaw history
-  python -m pytest_openclaw history ci-runs --target "ollama*" --suite "*core*"
+  pytest-openclaw history
+  pytest-openclaw history ci-runs --target "ollama*" --suite "*core*"
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `history` is told."""
+    """Add the arguments of `history`."""
     parser.add_argument(
         "folder", nargs="?", type=Path, metavar="RUNS_DIR", help="the folder of runs (that of --runs-dir)"
     )

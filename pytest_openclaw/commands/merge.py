@@ -1,10 +1,10 @@
 """Join runs into one: the shards of a CI job, several machines, parts of a matrix.
 
-Rows are taken over byte for byte; summary, tiers and gates are computed as a
-single run would have. The order of the runs makes no difference. Refused are
-runs that did not measure the same thing: another prompt or validator under one
-id, another setting that shapes a request. Told is what is worth knowing: an
-unfinished run, a model that was not served alike, different addresses.
+Rows are copied byte for byte; summary, tiers and gates are computed as in a
+single run. The order of the runs does not matter. Runs that did not measure the
+same thing are refused: another prompt or validator under one id, or another
+setting that shapes a request. Warnings list unfinished runs, models that were
+not served alike, and different addresses.
 
 Reports of your own (pytest_openclaw_reports in conftest.py or an installed
 plugin) are written too, if the project can be loaded.
@@ -12,7 +12,7 @@ plugin) are written too, if the project can be loaded.
 Example:
   pytest benchmarks/ -k "P1 or P2" --openclaw-run-id=shard-1
   pytest benchmarks/ -k "not (P1 or P2)" --openclaw-run-id=shard-2
-  python -m pytest_openclaw merge shard-1 shard-2 --into whole
+  pytest-openclaw merge shard-1 shard-2 --into whole
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `merge` is told."""
+    """Add the arguments of `merge`."""
     parser.add_argument("runs", nargs="+", metavar="RUN", help="a run's directory, its id, or last")
     parser.add_argument("--into", required=True, metavar="RUN", help="the new run: its directory or its id")
     parser.add_argument(
         "--prefer",
         choices=("newest", "oldest"),
-        help="which row to keep where a cell has different ones; without it they are refused",
+        help="which row to keep if a cell has different ones; without it they are refused",
     )
-    add_rootdir(parser, "the project's root folder, whose conftest.py may bring reports (the current folder)")
+    add_rootdir(parser, "the project's root folder, whose conftest.py may add reports (the current folder)")
     add_runs_dir(parser)
 
 
 def run(arguments: argparse.Namespace) -> CommandResult:
     """Merge, and show the whole."""
-    from pytest_openclaw.commands.plugins import plugins_of
+    from pytest_openclaw.commands.project import plugins_of
     from pytest_openclaw.reports.terminal import render_terminal
     from pytest_openclaw.stats.summary import summary_to_json
     from pytest_openclaw.stored.merging import merge_parts

@@ -1,18 +1,18 @@
-"""Tell how many prompts and repeats it takes to see a loss.
+"""Compute how many prompts and repeats it takes to detect a loss.
 
-The model: a share of the prompts, which passed whenever they were asked, fails
-now whenever it is asked; every other prompt passes as often as before, and two
-askings of it differ with the rate of --flips. A loss is seen if `compare` calls
-the target worse, so both runs have these prompts and repeats. Without repeats
-this is computed exactly, with repeats to within a few hundredths.
+The model: a share of the prompts, which always passed, now always fails; every
+other prompt passes as often as before, and two repeats of it differ with the
+rate of --flips. A loss is detected if `compare` calls the target worse; both
+runs have these prompts and repeats. Without repeats this is computed exactly,
+with repeats to within a few hundredths.
 
 A run with repeats knows its flips (--from): how often two repeats of a prompt
-differ, all pairs of them counted. Without, 0.2 is taken, which is common.
+differ, counted over all pairs. The default, 0.2, is common.
 
 Example:
-  python -m pytest_openclaw plan --detect 0.1
-  python -m pytest_openclaw plan --detect 0.05 --power 0.9 --from last
-  python -m pytest_openclaw plan --prompts 36 --repeats 5 --targets 3
+  pytest-openclaw plan --detect 0.1
+  pytest-openclaw plan --detect 0.05 --power 0.9 --from last
+  pytest-openclaw plan --prompts 36 --repeats 5 --targets 3
 """
 
 from __future__ import annotations
@@ -33,52 +33,50 @@ REPEATS = (1, 2, 3, 5, 10)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `plan` is told."""
-    parser.add_argument("--detect", type=_rate, metavar="LOSS", help="the loss to be seen, such as 0.1")
+    """Add the arguments of `plan`."""
+    parser.add_argument("--detect", type=_rate, metavar="LOSS", help="the loss to detect, such as 0.1")
     parser.add_argument(
         "--power",
         type=_rate,
         default=0.8,
         metavar="RATE",
-        help="in which share of cases it is to be seen (0.8)",
+        help="the probability of detecting it (0.8)",
     )
     parser.add_argument(
-        "--flips", type=_rate_or_none, metavar="RATE", help="how often two askings of a prompt differ (0.2)"
+        "--flips", type=_rate_or_none, metavar="RATE", help="how often two repeats of a prompt differ (0.2)"
     )
     parser.add_argument(
         "--from",
         dest="source",
         metavar="RUN",
-        help="take the flips of this run with repeats: directory, id, last",
+        help="use the flips of this run with repeats: directory, id, last",
     )
     parser.add_argument(
         "--prompts",
         type=_count,
         metavar="N",
-        help="tell what so many prompts can see, instead of how many it takes",
+        help="compute the loss that this many prompts can detect",
     )
     parser.add_argument(
-        "--repeats", type=_count, metavar="R", help="with so many repeats alone (1, 2, 3, 5, 10)"
+        "--repeats", type=_count, metavar="R", help="only for this number of repeats (1, 2, 3, 5, 10)"
     )
     parser.add_argument(
-        "--targets", type=_count, default=1, metavar="N", help="so many targets are compared at once (1)"
+        "--targets", type=_count, default=1, metavar="N", help="number of targets compared at once (1)"
     )
     add_runs_dir(parser)
 
 
 def run(arguments: argparse.Namespace) -> CommandResult:
-    """Compute, and show a line for each number of repeats."""
+    """Compute, and show one line per number of repeats."""
     from pytest_openclaw.stats.power import MOST_PROMPTS, fewest_prompts, power, smallest_loss
 
     if arguments.detect is None and arguments.prompts is None:
-        raise OpenClawError(
-            "say which loss is to be seen, --detect 0.1, or what there is to see it, --prompts 36"
-        )
+        raise OpenClawError("set the loss to detect, --detect 0.1, or the number of prompts, --prompts 36")
     if arguments.source and arguments.flips is not None:
-        raise OpenClawError("--flips and --from both say how often verdicts flip; give one of them")
-    flips, told = _flips(arguments)
+        raise OpenClawError("--flips and --from both set how often verdicts flip; use one of them")
+    flips, heading = _flips(arguments)
     wanted, n_targets = arguments.power, arguments.targets
-    lines, found = [told, ""], []
+    lines, found = [heading, ""], []
     for repeats in (arguments.repeats,) if arguments.repeats else REPEATS:
         each: dict[str, Any] = {"repeats": repeats}
         n_prompts = arguments.prompts
@@ -94,7 +92,11 @@ def run(arguments: argparse.Namespace) -> CommandResult:
         else:
             loss = smallest_loss(n_prompts, repeats, flips, wanted=wanted, n_targets=n_targets)
             each |= {"prompts": n_prompts, "calls": n_prompts * repeats, "smallest_loss": loss}
-            seen = "no loss is seen so often" if loss is None else f"a loss of {_points(loss)} points is seen"
+            seen = (
+                "no loss is detected so often"
+                if loss is None
+                else f"a loss of {_points(loss)} points is detected"
+            )
             line = f"{_times(repeats):<16}{seen}, {n_prompts * repeats} calls"
             if arguments.detect is not None:
                 each["power"] = power(n_prompts, repeats, flips, arguments.detect, n_targets=n_targets)
@@ -104,10 +106,10 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     over = f" of all {n_targets} targets" if n_targets > 1 else ""
     lines += [
         "",
-        f"a loss that is there is seen in {_percent(wanted)} of cases,"
-        f" one that is not in at most 2.5 %{over};",
+        f"a real loss is detected in {_percent(wanted)} of cases,"
+        f" one that is not real in at most 2.5 %{over};",
     ]
-    lines += ["calls are those of one target in one run, and both runs need as many"]
+    lines += ["calls are for one target in one run; both runs need as many"]
     data = {"detect": arguments.detect, "power": wanted, "flips": flips, "targets": n_targets, "plans": found}
     return CommandResult(lines=lines, data=data)
 
@@ -115,7 +117,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
 def _flips(arguments: argparse.Namespace) -> tuple[float, str]:
     if not arguments.source:
         flips = USUAL_FLIPS if arguments.flips is None else arguments.flips
-        return flips, f"two askings of a prompt differ in {_percent(flips)} of cases"
+        return flips, f"two repeats of a prompt differ in {_percent(flips)} of cases"
     from pytest_openclaw.stats.rates import is_judged
     from pytest_openclaw.stats.repeats import repeats_of
     from pytest_openclaw.stored.baseline import read_measured
@@ -129,13 +131,13 @@ def _flips(arguments: argparse.Namespace) -> tuple[float, str]:
     known = {label: repeats for label, repeats in found.items() if repeats}
     if not known:
         raise OpenClawError(
-            f"{source.run_id} asked no prompt twice; measure with --openclaw-repeat=5, or give --flips"
+            f"{source.run_id} has no repeats; measure with --openclaw-repeat=5, or set --flips"
         )
     label, most = max(known.items(), key=lambda item: item[1].flip_rate)
     of = f"of {len(most.prompts)} prompts on {label}" + (", the unsteadiest target" if len(known) > 1 else "")
     return (
         most.flip_rate,
-        f"two askings of a prompt differ in {_percent(most.flip_rate)} of cases, by the repeats {of}",
+        f"two repeats of a prompt differ in {_percent(most.flip_rate)} of cases, by the repeats {of}",
     )
 
 

@@ -1,17 +1,18 @@
-"""Make one HTML page of a run, to be opened from disk and to be sent around.
+"""Make one HTML page of a run, to open from disk and to send to others.
 
 The page needs no server and no network. It shows tiers and pass rates with
 their intervals, latencies, how tool use ended, and every prompt on every
 target: a click on a cell opens prompt, answer, thinking, tool calls, verdict
 and times. With --baseline, cells that changed since an older run are marked.
-It holds what the models said, as results.jsonl does: send it to nobody who may
-not read that.
+Like results.jsonl it contains the models' answers: send it only to people who
+may read those.
 
-Its charts need the extra: pip install "pytest-openclaw[report]".
+Its charts need the extra `report`; without it the command that installs it is
+printed.
 
 Example:
-  python -m pytest_openclaw report last
-  python -m pytest_openclaw report 20260214_081500 --baseline 20260213_235930
+  pytest-openclaw report last
+  pytest-openclaw report 20260214_081500 --baseline 20260213_235930
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ FILE = "report.html"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `report` is told."""
+    """Add the arguments of `report`."""
     add_run(parser)
     parser.add_argument("--baseline", metavar="RUN", help="an older run, to mark what has changed")
     add_across(parser)

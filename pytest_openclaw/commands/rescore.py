@@ -1,20 +1,20 @@
-"""Judge a run anew: today's validators over yesterday's replies, without a call.
+"""Judge a run again: the current validators on its replies, without a call.
 
-The prompts are read from the suite files again, so fix a validator and see
-what it changes. The result is a new run beside the old one, which stays as it
-is. A row keeps its verdict where its reply is not all there (cut at 64 KiB, a
-secret taken out) and where a test in Python had judged it; faults stay faults.
-Where a suite or a prompt is gone, or asks something else now, the definition in
-config.json is used; so it is for suites outside the project and among the runs.
+The prompts are read from the suite files again, so you can fix a validator and
+see what changes. The result is a new run; the old one is unchanged. A row keeps
+its verdict if its reply is incomplete (cut at 64 KiB, a secret removed) or if a
+Python test has judged it; faults stay faults. If a suite or a prompt was
+removed, or asks something else now, the definition in config.json is used; the
+same applies to suites outside the project and among the runs.
 
-Your own validators come from conftest.py and installed plugins, as in a session
-of pytest's: its ini file and the conftest.py of the root folder and of the
-suites' folders are loaded; no test is collected or run. Reports that they bring
-are written too, and rows that change are shown to pytest_openclaw_record.
+Your own validators come from conftest.py and installed plugins, as in a pytest
+session: its ini file and the conftest.py of the root folder and of the suites'
+folders are loaded; no test is collected or run. Their reports are written too,
+and pytest_openclaw_record is called with rows that change.
 
 Example:
-  python -m pytest_openclaw rescore 20260213_235930
-  python -m pytest_openclaw rescore last --rootdir ~/assistant --into mended
+  pytest-openclaw rescore 20260213_235930
+  pytest-openclaw rescore last --rootdir ~/assistant --into fixed
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `rescore` is told."""
+    """Add the arguments of `rescore`."""
     add_run(parser)
     parser.add_argument(
         "--into", metavar="RUN", help="the new run: its directory or its id (RUN-rescored, beside it)"
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> CommandResult:
     """Rescore, and show what has changed."""
     from pytest_openclaw import __version__
-    from pytest_openclaw.commands.plugins import load_project
+    from pytest_openclaw.commands.project import load_project
     from pytest_openclaw.reports.terminal import render_terminal
     from pytest_openclaw.stats.summary import summary_to_json
     from pytest_openclaw.stored.rescoring import rescore_part
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     )
     return CommandResult(
         lines=[
-            *_told(part.name, rescored),
+            *_change_lines(part.name, rescored),
             "",
             *render_terminal(written.summary, str(written.path / "summary.md")),
         ],
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     )
 
 
-def _told(name: str, rescored: Rescored) -> Iterator[str]:
+def _change_lines(name: str, rescored: Rescored) -> Iterator[str]:
     from pytest_openclaw.stored.rescoring import KEPT
 
     flips = [change for change in rescored.changes if change.flipped]

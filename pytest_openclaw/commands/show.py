@@ -1,15 +1,15 @@
 """Show what a run found: its summary and its cells, or one cell in full.
 
-Without CELL: the summary as the terminal showed it, and a line a cell. With
+Without CELL: the summary as the terminal showed it, and one line per cell. With
 CELL: prompt, answer, thinking, calls turn by turn, verdict, times and tokens.
-A cell is named as pytest names it, or by as much of that as is enough: P1,
+A cell is named as in pytest, or by a part of that name that is enough: P1,
 P1[ollama_openai/llama3.2:3b], prompts_core.toml::P1, P1-r2. If several fit,
-they are listed. A run that is under way is shown as far as it has come.
+they are listed. Of an active run, the cells so far are shown.
 
 Example:
-  python -m pytest_openclaw show last --failed
-  python -m pytest_openclaw show last --target "*qwen*" --prompt "N*"
-  python -m pytest_openclaw show 20260213_235930 P1
+  pytest-openclaw show last --failed
+  pytest-openclaw show last --target "*qwen*" --prompt "N*"
+  pytest-openclaw show 20260213_235930 P1
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `show` is told."""
+    """Add the arguments of `show`."""
     add_run(parser)
     parser.add_argument("cell", nargs="?", metavar="CELL", help="one cell in full, such as P1")
     add_filters(parser)
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> CommandResult:
     """Show the run, or the cell."""
-    part = read_run(arguments, even_living=True)
+    part = read_run(arguments, even_active=True)
     chosen = [record for record in part.records if is_chosen(record, arguments)]
     if arguments.cell is not None:
         return _cell(part, find_cell(chosen, arguments.cell, part.name))

@@ -21,11 +21,13 @@ class Builtin:
         name: the provider's.
         kind: its class.
         file: its file's name; None if that is the provider's too.
+        example: a model that it could be asked for.
     """
 
     name: str
     kind: str
     file: str | None = None
+    example: str = "qwen3:8b"
 
     def load(self) -> type[Provider]:
         """Return the class."""
@@ -42,8 +44,10 @@ class Builtin:
 BUILTIN = (
     Builtin("ollama_openai", "OllamaOpenAI"),
     Builtin("ollama_native", "OllamaNative"),
-    Builtin("openai_responses", "OpenAIResponses"),
-    Builtin("claude_code_cli", "ClaudeCodeCLI"),
-    Builtin("llama_cpp", "LlamaCpp", "llama_cpp.provider"),
-    Builtin("openclaw_agent", "OpenClawAgent"),
+    Builtin("openai_responses", "OpenAIResponses", example="gpt-5.3-codex@high"),
+    Builtin("anthropic_messages", "AnthropicMessages", example="claude-opus-5@high"),
+    Builtin("gemini", "Gemini", example="gemini-3-pro-preview@low"),
+    Builtin("claude_code_cli", "ClaudeCodeCLI", example="claude-opus"),
+    Builtin("llama_cpp", "LlamaCpp", "llama_cpp.provider", "smollm2:135m"),
+    Builtin("openclaw_agent", "OpenClawAgent", example="ollama/qwen3:8b"),
 )

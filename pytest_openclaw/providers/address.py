@@ -1,4 +1,4 @@
-"""Base URLs as people write them → one form; who is on this machine; what in a URL is secret."""
+"""Parses base URLs into one form; detects servers on this machine and secrets in URLs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, kw_only=True)
 class Address:
-    """Where a server's API begins.
+    """The base address of a server's API.
 
     Attributes:
-        base_url: such as `http://127.0.0.1:11434/v1`; without user info, so that it may be shown.
-        userinfo: `user:password` as it stood in the URL, percent signs and all; secret.
+        base_url: such as `http://127.0.0.1:11434/v1`; without user info, safe to show.
+        userinfo: `user:password` as written in the URL, with percent escapes; secret.
     """
 
     base_url: str
@@ -32,7 +32,7 @@ class Address:
 
     @property
     def is_public(self) -> bool:
-        """Whether anybody could mean this server: its host is a full name or an address of the internet."""
+        """Whether the host is a full name or a public address, not one of a private network."""
         host = (urlsplit(self.base_url).hostname or "").rstrip(".")
         try:
             return ipaddress.ip_address(host.partition("%")[0]).is_global
@@ -41,12 +41,12 @@ class Address:
 
     @property
     def root_url(self) -> str:
-        """The base without its `/v1`, where a server's own routes begin."""
+        """The base URL without its `/v1`, the root of a server's own routes."""
         return self.base_url.removesuffix("/v1")
 
     @property
     def server(self) -> str:
-        """What the addresses of one server's APIs have in common; `localhost` is 127.0.0.1."""
+        """The common part of the addresses of one server's APIs; `localhost` becomes 127.0.0.1."""
         parts = urlsplit(self.root_url)
         if parts.hostname != "localhost":
             return self.root_url
@@ -54,14 +54,14 @@ class Address:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The password, as written, as meant and as sent; the user's name where it stands alone."""
+        """The password as written, decoded and as sent; without a password the user's name."""
         user, colon, password = self.userinfo.partition(":")
         secret = password if colon else user
         sent = (self.basic_authorization() or "").removeprefix("Basic ")
         return tuple(dict.fromkeys((secret, unquote(secret), sent))) if secret else ()
 
     def basic_authorization(self) -> str | None:
-        """The header that stands for the user info."""
+        """The `Authorization` header for the user info; None without one."""
         if not self.userinfo:
             return None
         user, _, password = self.userinfo.partition(":")
@@ -70,21 +70,21 @@ class Address:
 
 
 def parse_address(text: str, *, source: str) -> Address:
-    """Return the address that `text` means; `http://` may be left out, and `/v1` where there is no path.
+    """Parse an address; `http://` is optional, and so is `/v1` if there is no path.
 
     Args:
         text: a URL or `host[:port][/path]`.
-        source: where the user wrote it, for the error.
+        source: the setting it is from, for the error.
 
     Raises:
-        TargetError: it is no HTTP address. The text names `source` and repeats nothing of the address,
-            which may hold a password.
+        TargetError: it is not an HTTP address. The message names `source` and quotes nothing of the address,
+            which may contain a password.
     """
     written = text.strip()
     try:
         parts = urlsplit(written if "://" in written else f"http://{written}")
         host, port = parts.hostname, parts.port
-    except ValueError:  # a port or an IPv6 address that is none
+    except ValueError:  # an invalid port or IPv6 address
         host, parts, port = None, urlsplit(""), None
     if (
         parts.scheme not in _DEFAULT_PORTS
@@ -102,14 +102,14 @@ def parse_address(text: str, *, source: str) -> Address:
 
 
 def parse_ollama_host(text: str) -> Address:
-    """Return the address that Ollama's own variable `OLLAMA_HOST` means to Ollama's client.
+    """Parse Ollama's variable `OLLAMA_HOST` in the same way as Ollama's client.
 
     `host`, `host:port`, `:port`, `[::1]:port` and `scheme://…` are read as in Ollama's `envconfig`: the port
-    is 11434 unless a scheme is written, a bare scheme stands for its own port, and an unspecified host,
-    which is something to listen on, for this machine.
+    is 11434 unless there is a scheme, a scheme without a port means its default port, and an unspecified
+    host, which is meant for listening, means this machine.
 
     Raises:
-        TargetError: it is none of these.
+        TargetError: it has none of these forms.
     """
     written = text.strip(" \t\r\n\"'")
     if written == "ollama.com":
@@ -127,7 +127,7 @@ def parse_ollama_host(text: str) -> Address:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host, without brackets, names this machine and nothing else."""
+    """Whether a host, without brackets, names only this machine."""
     name = host.lower().rstrip(".")
     if name == "localhost" or name.endswith(".localhost"):
         return True
@@ -140,7 +140,7 @@ def is_loopback(host: str) -> bool:
 
 
 def origin_of(url: str) -> tuple[str, str, int | None]:
-    """Scheme, host and port of a URL, the default port filled in."""
+    """Return scheme, host and port of a URL, with the default port if it has none."""
     parts = urlsplit(url)
     return parts.scheme, (parts.hostname or "").lower(), parts.port or _DEFAULT_PORTS.get(parts.scheme)
 

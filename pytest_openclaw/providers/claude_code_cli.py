@@ -1,12 +1,12 @@
-"""`claude_code_cli`: the Claude CLI as it is installed, one `claude -p` per request.
+"""`claude_code_cli`: the installed Claude CLI, one `claude -p` per request.
 
-With an API key the CLI runs bare, in an emptied environment with a HOME of its own. Without one it runs
-with the user's own login and HOME, but without the settings, servers, tools and instructions that live
-there, so that a model is measured and not a machine. Whether it is logged in is the CLI's own word.
+With an API key the CLI runs bare, in an emptied environment with its own HOME. Without one it runs with the
+user's login and HOME, but without the settings, servers, tools and instructions there, so that the model is
+measured and not the machine. The CLI itself reports whether it is logged in.
 
-The CLI always streams, takes no temperature, and puts two short texts of its own before the prompt: who
-it is, and today's date. Tools reach it from a server of ours, `mcp_tools.py`, which also answers the calls
-of a scripted exchange: the CLI has its own loop, and there is no other way in.
+The CLI always streams, has no temperature, and adds two short texts before the prompt: its identity and the
+current date. It gets tools from our server, `mcp_tools.py`, which also answers the calls of a scripted
+exchange, because the CLI runs its own tool loop.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.replies import Reply
     from pytest_openclaw.types.requests import Request
 
-# After its result line the CLI tidies up; it gets so long before it is told to end.
+# Seconds that the CLI gets for its cleanup after the result line, before it is terminated.
 TIDY_S = 2.0
 VERSION_TIMEOUT_S = 20.0
 
@@ -50,7 +50,7 @@ VERSION_TIMEOUT_S = 20.0
 class ClaudeCodeCLI(Provider):
     """Claude models through the user's own `claude` command.
 
-    As the kind of an ini endpoint it asks that server instead, with that endpoint's key and no login.
+    As the kind of an ini endpoint it uses that server instead, with that endpoint's key and no login.
     """
 
     name = "claude_code_cli"
@@ -58,10 +58,10 @@ class ClaudeCodeCLI(Provider):
     plays_worlds: ClassVar[bool] = True
 
     def __init__(self, setup: ProviderSetup) -> None:
-        """Find the address and the way in.
+        """Find the address and the credentials.
 
         Raises:
-            TargetError: ANTHROPIC_BASE_URL, or the endpoint's address, is none.
+            TargetError: ANTHROPIC_BASE_URL, or the endpoint's address, is invalid.
         """
         super().__init__(setup)
         self._access = Access.of(setup)
@@ -74,18 +74,18 @@ class ClaudeCodeCLI(Provider):
 
     @property
     def is_local(self) -> bool:
-        """Whether the CLI was sent to a server on this machine; else the models are elsewhere."""
+        """Whether the CLI uses a server on this machine."""
         address = self._access.address
         return address is not None and address.is_loopback
 
     @property
     def is_free(self) -> bool:
-        """Whether the CLI was sent to a server on this machine."""
+        """Whether the CLI uses a server on this machine, which costs nothing."""
         return self.is_local
 
     @property
     def billed_at(self) -> str | None:
-        """Anthropic, at list prices also where a plan pays, or the server that the CLI was sent to."""
+        """Anthropic, at list prices even under a subscription, or the server that the CLI uses."""
         address = self._access.address
         if address is None:
             return "https://api.anthropic.com"
@@ -97,7 +97,7 @@ class ClaudeCodeCLI(Provider):
         return self._access.secrets
 
     def describe(self) -> JsonObject:
-        """The way in: by key or by login, and where to."""
+        """The access, by key or by login, and the server."""
         return {
             "auth": "api_key" if self._access.is_bare else "login",
             "key_env": self._access.key_env,
@@ -105,19 +105,19 @@ class ClaudeCodeCLI(Provider):
         }
 
     async def models(self) -> tuple[str, ...]:
-        """Refuse to answer: the CLI does not list its models."""
+        """Raise an error: the CLI does not list its models."""
         why = f"the Claude CLI does not list its models. Name one, for example {self.setup.name}/opus."
         raise CallFailed(faults.cli_failed(self.setup.name, why))
 
     async def fingerprint(self, model: str) -> JsonObject:
-        """The CLI's version, in its own words."""
+        """The CLI's version, as it prints it."""
         del model  # one CLI for all of them
         if self._version is None:
             self._version = await self._ask_version()
         return {"cli_version": self._version} if self._version else {}
 
     async def ask(self, request: Request) -> Reply:
-        """Run the CLI once, in an empty folder, and read what it streams.
+        """Run the CLI once, in an empty folder, and read its stream.
 
         Raises:
             CallFailed: there is no reply.
@@ -153,7 +153,7 @@ class ClaudeCodeCLI(Provider):
                 while not stream.over and (line := await running.next_line()) is not None:
                     before = stream.messages
                     receive_line(stream, line)
-                    if stream.messages > before:  # each turn has its own time
+                    if stream.messages > before:  # each turn has its own timeout
                         scope.reschedule(asyncio.get_running_loop().time() + request.timeout_s)
                 if not stream.over:
                     await running.exits_within(processes.DRAIN_S)

@@ -1,8 +1,7 @@
-"""One HTTP/1.1 connection: bytes as they come off the socket → an answer's head and the pieces of its body.
+"""One HTTP/1.1 connection: parses the socket's bytes into an answer's head and the pieces of its body.
 
-Each piece knows when its bytes arrived: the clock is read before anything is done with them. Nothing here
-waits for a reader, so the bytes of all sockets that are ready together are stamped before any is parsed
-further than its HTTP framing.
+Each piece has the arrival time of its bytes: the clock is read before anything else. Nothing here waits for a
+reader, so the bytes of all ready sockets get their times before any is parsed beyond its HTTP framing.
 """
 
 from __future__ import annotations
@@ -19,17 +18,17 @@ import httpx2
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-#: bytes in a row without any of a body; who sends more of a head, or of chunk extensions, means no good
+#: bytes in a row without any of a body; a longer head, or longer chunk extensions, are an attack
 MOST_FRAMING_BYTES = 256 << 10
-#: bytes that are read ahead of the reader
+#: bytes to buffer ahead of the reader
 MOST_UNREAD_BYTES = 1 << 20
 #: readers woken in one pass of the loop. With 64 streams in lock-step the 95th percentile of e2e_ms' error is
-#: 2.0 ms when all are woken at once, 1.3 ms with 4, 0.5 ms with 1, which costs a fifth more CPU.
+#: 2.0 ms if all are woken at once, 1.3 ms with 4, 0.5 ms with 1, which needs a fifth more CPU.
 MOST_WOKEN = 4
-#: a smaller status is that of a notice that precedes the answer, such as 103 Early Hints
+#: a smaller status is an informational response before the answer, such as 103 Early Hints
 _FIRST_ANSWER = 200
-# What servers send and other clients accept: bare line feeds, folded or odd headers, blanks behind a chunk's
-# size, a length beside chunks. Of a second length, even an equal one, the parser cannot be told.
+# Servers send these and other clients accept them: bare line feeds, folded or odd headers, blanks after a
+# chunk's size, a length beside chunks. The parser has no option for a second length, even an equal one.
 _LENIENCIES = {
     "lenient_headers": True,
     "lenient_chunked_length": True,
@@ -45,7 +44,7 @@ class BrokenFraming(httpx2.RemoteProtocolError):
 
 @dataclass
 class Head:
-    """An answer's status line and headers, and whether they tell where its body ends."""
+    """An answer's status line and headers, and whether they define the end of its body."""
 
     status: int = 0
     phrase: bytes = b""
@@ -54,10 +53,10 @@ class Head:
 
 
 class Bell:
-    """Wakes the readers of one loop, a few in each of its passes.
+    """Wakes the readers of one loop, a few in each pass.
 
-    All at once they would keep the loop from its sockets until the last of them has parsed what came; what
-    arrives in the meantime would be dated too late.
+    All at once they would block the loop until the last of them has parsed its data, and data that arrives
+    meanwhile would get too late a time.
     """
 
     def __init__(self) -> None:
@@ -82,10 +81,10 @@ class Bell:
 
 
 class ArrivingResponse(httpx2.AsyncByteStream):
-    """An answer while it arrives: its head, then its body by `read` or by iteration.
+    """An answer that is arriving: its head, then its body by `read` or by iteration.
 
     Attributes:
-        arrived_at: when the piece that the iteration gave last had arrived, by `time.perf_counter`.
+        arrived_at: the arrival time of the piece that the iteration yielded last, by `time.perf_counter`.
     """
 
     def __init__(self, connection: Connection, bell: Bell) -> None:
@@ -103,7 +102,7 @@ class ArrivingResponse(httpx2.AsyncByteStream):
         """Wait for the head and return it.
 
         Raises:
-            httpx2.TransportError: the connection ended before it.
+            httpx2.TransportError: the connection ended before the head.
         """
         while self._head is None:
             if self._error is not None:
@@ -115,8 +114,8 @@ class ArrivingResponse(httpx2.AsyncByteStream):
         """Wait for more of the body.
 
         Returns:
-            All pieces that have come since the last call, each with the moment of its arrival by
-            `time.perf_counter`; none at the body's end.
+            All pieces since the last call, each with its arrival time by `time.perf_counter`; none at the
+            body's end.
 
         Raises:
             httpx2.TransportError: the connection broke, or closed before the body's end.
@@ -133,32 +132,32 @@ class ArrivingResponse(httpx2.AsyncByteStream):
         return pieces
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Give the body's bytes, as httpx2 wants them."""
+        """Yield the body's bytes, as httpx2 requires."""
         while pieces := await self.read():
             for piece, self.arrived_at in pieces:
                 yield piece
 
     async def aclose(self) -> None:
-        """Close the connection, unless all of the answer has come."""
+        """Close the connection, unless the whole answer has arrived."""
         if not self._ended:
             self._connection.abort()
 
-    # --- what the connection tells --------------------------------------------------------------
+    # --- for the connection ---------------------------------------------------------------------
 
     def receive_head(self, head: Head) -> None:
-        """Take the head."""
+        """Receive the head."""
         self._head = head
         self._wake()
 
     def receive_piece(self, piece: bytes, arrived_at: float) -> bool:
-        """Take a piece of the body; True if enough is unread now."""
+        """Receive a piece of the body; return whether the buffer is full."""
         self._pieces.append((piece, arrived_at))
         self._unread += len(piece)
         self._wake()
         return self._unread > MOST_UNREAD_BYTES
 
     def receive_end(self, error: httpx2.TransportError | None = None) -> None:
-        """Take the end, in order or with an error; what follows the first one does not count."""
+        """Receive the regular end or an error; only the first end counts."""
         if not self._ended:
             self._ended, self._error = True, error
             self._wake()
@@ -176,13 +175,13 @@ class ArrivingResponse(httpx2.AsyncByteStream):
 
 
 class Connection(asyncio.BufferedProtocol):
-    """A connection that carries one request and its answer at a time.
+    """A connection with one request and its answer at a time.
 
     Args:
-        buffer: what bytes are received into; nothing is left there, so connections of one loop share it.
-        bell: wakes who reads an answer.
-        on_free: told when an answer has ended in order and another request may be sent.
-        on_lost: told when the connection has ended.
+        buffer: receives bytes; nothing stays in it, so the connections of one loop share it.
+        bell: wakes the readers of answers.
+        on_free: called when an answer has ended regularly and another request may be sent.
+        on_lost: called when the connection has ended.
 
     Attributes:
         free_since: when the last answer ended, by `time.monotonic`.
@@ -215,11 +214,11 @@ class Connection(asyncio.BufferedProtocol):
         self._is_paused = False
 
     def send(self, request: bytes, *, is_last: bool) -> ArrivingResponse:
-        """Send a request, and give its answer while it arrives.
+        """Send a request, and return its answer while it is arriving.
 
         Args:
             request: all its bytes.
-            is_last: whether the connection shall end with it.
+            is_last: whether to close the connection after it.
         """
         answer = ArrivingResponse(self, self._bell)
         if self._transport is None:
@@ -232,35 +231,35 @@ class Connection(asyncio.BufferedProtocol):
         return answer
 
     def resume(self) -> None:
-        """Read on, now that what came has been taken."""
+        """Continue reading, after the buffered pieces have been read."""
         if self._is_paused and self._transport is not None:
             self._is_paused = False
             self._transport.resume_reading()
 
     def abort(self) -> None:
-        """Close the connection, whatever is under way."""
+        """Close the connection at once."""
         if self._transport is not None:
             self._transport.abort()
 
-    # --- what asyncio tells ---------------------------------------------------------------------
+    # --- callbacks of asyncio -------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin; a TLS connection begins when its handshake is done."""
+        """Start; a TLS connection starts after its handshake."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Say where bytes shall go."""
-        # TLS hints at all that it holds. What it cannot hand over at once is lost if the end comes with it.
+        """Return the buffer for the next bytes."""
+        # TLS hints at all its data. Data beyond the buffer would be lost if the connection ends with it.
         fits = sizehint <= len(self._buffer)
         self._receiving = self._buffer if fits else memoryview(bytearray(sizehint))
         return self._receiving
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Take bytes."""
+        """Receive bytes."""
         arrived_at = time.perf_counter()
         answer = self._answer
-        if answer is None:  # nobody asked
+        if answer is None:  # there is no request
             self.abort()
             return
         error = self._parse(self._receiving[:nbytes])
@@ -280,12 +279,12 @@ class Connection(asyncio.BufferedProtocol):
             self.abort()
 
     def eof_received(self) -> None:
-        """Take the server's end of the connection, which is also the end of a body without a length."""
+        """Receive the end of the server's data, which also ends a body without a length."""
         self._end_by_close()
         self.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """End."""
+        """Note the end of the connection."""
         if error is None:
             self._end_by_close()
         elif self._answer is not None:
@@ -297,20 +296,20 @@ class Connection(asyncio.BufferedProtocol):
         if not self.lost.done():
             self.lost.set_result(None)
 
-    # --- what the parser tells ------------------------------------------------------------------
+    # --- callbacks of the parser ----------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        """Begin a head, also that of a notice before the answer's own."""
+        """Start a head, of the answer or of an informational response."""
         if self._is_complete:
             raise ValueError("more than was asked for")
         self._head = Head()
 
     def on_status(self, phrase: bytes) -> None:
-        """Take a piece of the status line's words."""
+        """Add a piece of the status line's phrase."""
         self._head.phrase += phrase
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header; those that come after the body are left out."""
+        """Add a header; trailers are ignored."""
         if self._head.status:
             return
         value = value.strip()
@@ -322,24 +321,24 @@ class Connection(asyncio.BufferedProtocol):
                 self._head.has_length = value.lower().endswith(b"chunked")
 
     def on_headers_complete(self) -> None:
-        """Give the head to the answer, unless it is that of a notice."""
+        """Pass the head to the answer, unless it is informational."""
         self._head.status = self._parser.get_status_code()
         self._is_kept = self._parser.should_keep_alive()
         if self._head.status >= _FIRST_ANSWER and self._answer is not None:
             self._answer.receive_head(self._head)
 
     def on_body(self, piece: bytes) -> None:
-        """Take a piece of the body."""
+        """Add a piece of the body."""
         self._body.append(piece)
 
     def on_message_complete(self) -> None:
-        """End the answer, unless it was a notice."""
+        """End the answer, unless it was informational."""
         self._is_complete = self._head.status >= _FIRST_ANSWER
 
     # --- how ------------------------------------------------------------------------------------
 
     def _parse(self, data: memoryview) -> str | None:
-        """Parse, and say what is wrong."""
+        """Parse, and return the error if there is one."""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:

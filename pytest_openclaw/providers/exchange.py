@@ -1,11 +1,11 @@
-"""What is heard during one attempt, from the send to the end of the reply, and when.
+"""Collects one attempt, from the send to the end of the reply, with its times.
 
-A reader of some wire format calls the `hear_` methods as things arrive; `Exchange` joins the
-pieces, stamps the first tokens and makes the `Reply`. It knows no wire format itself.
+The reader of a wire format calls the `receive_` methods as data arrives; `Exchange` joins the pieces, records
+the times of the first tokens and makes the `Reply`. It is independent of wire formats.
 
-Times are those of the wire where the reader knows them: the clock starts when the request's bytes were
-handed to the socket (opening a connection is not the model's latency), and a token came when the bytes that
-hold it arrived, however long a busy process left them unread.
+Times are those of the wire where the reader knows them: the clock starts when the request's bytes are passed
+to the socket (opening a connection is not the model's latency), and a token's time is the arrival of its
+bytes, even if a busy process reads them later.
 """
 
 from __future__ import annotations
@@ -16,19 +16,22 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.clock import epoch_ms
 from pytest_openclaw.core.text import valid_text
+from pytest_openclaw.providers.carried import CarriedBlocks
 from pytest_openclaw.providers.tool_fragments import ToolFragments
 from pytest_openclaw.types.replies import Reply, Timing, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pytest_openclaw.core.json_types import JsonObject
+
 
 class Exchange:
-    """One attempt, heard piece by piece; it starts when it is made, or later by `receive_sent`.
+    """One attempt, received piece by piece; it starts when it is created, or later by `receive_sent`.
 
     Attributes:
-        streaming: whether the pieces arrive as they are generated. Where the answer comes whole, the
-            time of its first token is not known, and `ttft_ms` stays None.
+        streaming: whether the pieces arrive as they are generated. If the answer arrives whole, the time
+            of its first token is not known, and `ttft_ms` stays None.
     """
 
     def __init__(
@@ -41,9 +44,9 @@ class Exchange:
         """Start the clock.
 
         Args:
-            streaming: whether a stream was asked for.
-            monotonic: seconds; all moments that are told later are by this clock.
-            wall_ms: the time of day at a moment, ms since the epoch.
+            streaming: whether a stream was requested.
+            monotonic: a clock in seconds; all moments passed later are by this clock.
+            wall_ms: returns the time of day of a moment, ms since the epoch.
         """
         self.streaming = streaming
         self._monotonic = monotonic
@@ -57,36 +60,38 @@ class Exchange:
         self._reasoning: list[str] = []
         self._refusal: list[str] = []
         self._calls = ToolFragments()
+        self._carried = CarriedBlocks()
         self._finish_reason: str | None = None
         self._model: str | None = None
         self._usage: Usage | None = None
+        self._uncached_tokens: int | None = None
         self._reasoning_tokens: int | None = None
         self._tokens_per_s: float | None = None
 
-    # --- what a reader tells ----------------------------------------------------------------
+    # --- for a reader -----------------------------------------------------------------------
 
     def receive_sent(self, moment: float) -> None:
-        """Start the clock anew: the request was sent at `moment`."""
+        """Restart the clock: the request was sent at `moment`."""
         self._started = moment
 
     def receive_arrival(self, moment: float) -> None:
-        """Date what is heard next: its bytes arrived at `moment`; otherwise the time of hearing counts."""
+        """Set the arrival time of the next pieces; otherwise the time of the call counts."""
         self._arrived = moment
 
     def receive_text(self, piece: str) -> None:
-        """Add a piece of the answer; an empty one is no token."""
+        """Add a piece of the answer; an empty piece is not a token."""
         if piece:
             self._stamp(output=True)
             self._text.append(piece)
 
     def receive_reasoning(self, piece: str) -> None:
-        """Add a piece of what came on a separate reasoning channel."""
+        """Add a piece of a separate reasoning channel."""
         if piece:
             self._stamp(output=False)
             self._reasoning.append(piece)
 
     def receive_refusal(self, piece: str) -> None:
-        """Add a piece of a refusal, which is an answer of its own kind."""
+        """Add a piece of a refusal, which is a separate kind of answer."""
         if piece:
             self._stamp(output=True)
             self._refusal.append(piece)
@@ -103,103 +108,128 @@ class Exchange:
         """Add a fragment of a tool call.
 
         Args:
-            key: what the fragments of one call share: its index, or an item's id. Without a key the id
-                tells; without both, a name begins a call and anything else continues the latest one.
-            id: the call's id; under a known key another id with a name begins another call, since some
+            key: shared by the fragments of one call: its index, or an item's id. Without a key the id is
+                used; without both, a name starts a call and other fragments continue the latest one.
+            id: the call's id; under a known key another id with a name starts another call, since some
                 servers number all calls 0.
-            name: the tool's name; the first one given counts, because some servers repeat it.
-            arguments: a piece of the JSON text; where it is the whole text once more, it is left out.
-            whole: `arguments` is all of it, and replaces what came in pieces.
+            name: the tool's name; the first one counts, because some servers repeat it.
+            arguments: a piece of the JSON text; a repetition of the whole text is ignored.
+            whole: whether `arguments` is the whole text, which replaces the pieces.
         """
         if id or name or arguments:
             self._stamp(output=True)
             self._calls.receive(key, id, name, arguments, whole=whole)
 
+    def receive_block(self, piece: JsonObject, *, key: int | None = None) -> None:
+        """Keep a block, or a piece of one, that the API wants back unchanged with the next request.
+
+        Args:
+            piece: its fields; texts of one key are joined, of other values the last one counts.
+            key: shared by the pieces of one block; without it the piece is a whole block.
+        """
+        self._carried.receive(piece, key)
+
     def receive_usage(
         self,
         *,
         input_tokens: int | None = None,
+        uncached_tokens: int | None = None,
         output_tokens: int | None = None,
         reasoning_tokens: int | None = None,
         cached_tokens: int | None = None,
         cache_write_tokens: int | None = None,
         cache_write_1h_tokens: int | None = None,
     ) -> None:
-        """Take the server's own counts; the last ones told count.
+        """Set the server's own counts; of each, the last one counts.
 
-        What came from a cache is part of the input; a server that tells of more of it than of input has
-        counted it apart, as Anthropic's own API does.
+        Args:
+            input_tokens: all that was read; a cached part is part of it.
+            uncached_tokens: in place of it, the input without what came from a cache or went into one.
+            output_tokens: as in `Usage`, and so are the following.
+            reasoning_tokens: part of the output.
+            cached_tokens: part of the input, as are the following.
+            cache_write_tokens: all that went into a cache.
+            cache_write_1h_tokens: part of these.
+
+        Cached tokens are part of the input; a server that reports more of them than of input has counted
+        them separately, as Anthropic's own API does.
         """
         if input_tokens is not None and (cached_tokens or 0) > input_tokens:
             input_tokens += cached_tokens or 0
-        self._reasoning_tokens = reasoning_tokens
+        before = self._usage or Usage()
+        self._reasoning_tokens = _latest(reasoning_tokens, self._reasoning_tokens)
+        self._uncached_tokens = _latest(uncached_tokens, self._uncached_tokens)
+        cached_tokens = _latest(cached_tokens, before.cached_tokens)
+        cache_write_tokens = _latest(cache_write_tokens, before.cache_write_tokens)
+        if self._uncached_tokens is not None:
+            input_tokens = self._uncached_tokens + (cached_tokens or 0) + (cache_write_tokens or 0)
         self._usage = Usage(
-            input_tokens=input_tokens,
-            output_tokens=output_tokens,
+            input_tokens=_latest(input_tokens, before.input_tokens),
+            output_tokens=_latest(output_tokens, before.output_tokens),
             cached_tokens=cached_tokens,
             cache_write_tokens=cache_write_tokens,
-            cache_write_1h_tokens=cache_write_1h_tokens,
+            cache_write_1h_tokens=_latest(cache_write_1h_tokens, before.cache_write_1h_tokens),
         )
 
     def receive_speed(self, tokens_per_s: float | None) -> None:
-        """Take the speed of generation as the server timed it."""
+        """Set the generation speed as measured by the server."""
         self._tokens_per_s = tokens_per_s or self._tokens_per_s
 
     def receive_model(self, name: str) -> None:
-        """Take the name of the model that the server says is answering."""
+        """Set the name of the answering model, as reported by the server."""
         self._model = name or self._model
 
     def receive_end(self, finish_reason: str | None = None) -> None:
-        """Take the end mark: the reply is whole now; the first end mark gives the time."""
+        """Note the end mark: the reply is complete; the first end mark sets the time."""
         if self._ended is None:
             self._ended = self._moment()
         self._finish_reason = self._finish_reason or finish_reason
 
-    # --- what has been heard ----------------------------------------------------------------
+    # --- the result so far ------------------------------------------------------------------
 
     @property
     def ended(self) -> bool:
-        """Whether an end mark was heard."""
+        """Whether the end mark has arrived."""
         return self._ended is not None
 
     @property
     def has_usage(self) -> bool:
-        """Whether the server told its token counts."""
+        """Whether the server has sent token counts."""
         return self._usage is not None
 
     @property
     def has_tokens(self) -> bool:
-        """Whether anything generated was heard, on any channel."""
+        """Whether a token has arrived on any channel."""
         return bool(self._text or self._reasoning or self._refusal or self._calls)
 
     @property
     def has_output(self) -> bool:
-        """Whether anything of the answer itself was heard: text, a refusal, a tool call."""
+        """Whether a part of the answer itself has arrived: text, a refusal, a tool call."""
         return self.has_text or self.has_tool_calls
 
     @property
     def has_text(self) -> bool:
-        """Whether anything of the answer was heard in words: text, a refusal."""
+        """Whether text or a refusal has arrived."""
         return bool(self._text or self._refusal)
 
     @property
     def has_tool_calls(self) -> bool:
-        """Whether anything of a native tool call was heard."""
+        """Whether a part of a native tool call has arrived."""
         return bool(self._calls)
 
     @property
     def has_reasoning(self) -> bool:
-        """Whether anything was heard on a reasoning channel."""
+        """Whether a reasoning channel has sent text."""
         return bool(self._reasoning)
 
     def raw(self) -> str:
-        """Everything heard so far as one valid text; a reasoning channel comes first, in `<think>` tags."""
+        """Return everything received as one valid text; a reasoning channel is first, in `<think>` tags."""
         reasoning = valid_text("".join(self._reasoning))
         answer = valid_text("".join(self._text) + "".join(self._refusal))
         return f"<think>\n{reasoning}\n</think>\n\n{answer}" if reasoning else answer
 
     def timing(self) -> Timing:
-        """When the attempt happened, up to the end mark, or up to now."""
+        """Return the times of the attempt, up to the end mark or up to now."""
         started_at_ms = self._wall_ms(self._started)
         e2e_ms = self._since_start(self._ended if self._ended is not None else self._monotonic())
         return Timing(
@@ -211,13 +241,13 @@ class Exchange:
         )
 
     def timing_since(self, first: Exchange) -> Timing:
-        """When several exchanges happened, of which this is the last; first tokens are the first one's."""
+        """Return the times of several exchanges up to this one; first tokens are those of the first."""
         e2e_ms = self.timing().e2e_ms + (self._started - first._started) * 1000
-        told = first.timing()
-        return replace(told, ended_at_ms=told.started_at_ms + round(e2e_ms), e2e_ms=e2e_ms)
+        timing = first.timing()
+        return replace(timing, ended_at_ms=timing.started_at_ms + round(e2e_ms), e2e_ms=e2e_ms)
 
     def reply(self) -> Reply:
-        """What was heard, as a `Reply` of valid UTF-8; a call without a name is none."""
+        """Return the reply received so far, in valid UTF-8; a call without a name is ignored."""
         usage, model = self._usage or Usage(), valid_text(self._model) if self._model else None
         return Reply(
             text=valid_text("".join(self._text)),
@@ -234,6 +264,7 @@ class Exchange:
             reasoning_tokens=self._reasoning_tokens,
             cached_tokens=usage.cached_tokens,
             usage=(replace(usage, model=model),) if self._usage else (),
+            carried=self._carried.blocks(),
         )
 
     # --- how ----------------------------------------------------------------------------------
@@ -254,3 +285,7 @@ class Exchange:
 
     def _since_start(self, moment: float) -> float:
         return (moment - self._started) * 1000
+
+
+def _latest(count: int | None, before: int | None) -> int | None:
+    return before if count is None else count

@@ -1,7 +1,7 @@
-"""What a local server says about the model it serves: enough to tell two servings of one name apart.
+"""Reads a local server's facts about a model, to distinguish two models that are served under one name.
 
-Each question is small, bounded and optional: Ollama knows some, llama.cpp others, and a server that
-knows none of them is not worse for it. A path on the server's machine is never taken over.
+Each request is small, bounded and optional: Ollama answers some, llama.cpp others, and a server may answer
+none of them. A path on the server's machine is never recorded.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ QUESTION_TIMEOUT_S = 2.0
 
 
 class Fetch(Protocol):
-    """Asks the server about itself; see `OverHttp.fetch`."""
+    """Queries the server about itself; see `OverHttp.fetch`."""
 
     async def __call__(self, url: str, body: JsonObject | None = None, *, timeout_s: float) -> JsonObject:
-        """Return the object that the server answers, or raise `CallFailed`."""
+        """Return the object in the server's answer, or raise `CallFailed`."""
         ...
 
 
 async def fingerprint(fetch: Fetch, address: Address, model: str) -> JsonObject:
-    """Return what the server says, under our names; what it does not say is left out.
+    """Return the server's facts under our names, without those that it does not report.
 
     The names are `server`, `server_version`, `digest`, `quantisation`, `parameter_size`,
     `parameter_count`, `family`, `capabilities`, `context_length`, `context_length_trained`,
@@ -54,7 +54,7 @@ async def fingerprint(fetch: Fetch, address: Address, model: str) -> JsonObject:
 
 
 async def ollama_fingerprint(fetch: Fetch, root: str, model: str) -> JsonObject:
-    """Return what Ollama says by its own API; `size_bytes` and `vram_bytes` are of the loaded model."""
+    """Return the facts of Ollama's own API; `size_bytes` and `vram_bytes` are of the loaded model."""
     version, show, tags, running = await ask_all(
         fetch,
         (f"{root}/api/version", None),
@@ -66,7 +66,7 @@ async def ollama_fingerprint(fetch: Fetch, root: str, model: str) -> JsonObject:
 
 
 def of_models(answer: JsonObject, model: str) -> JsonObject:
-    """Read `/v1/models`; llama.cpp puts the model's measures under `meta`."""
+    """Read `/v1/models`; llama.cpp has the model's sizes under `meta`."""
     entry = next((entry for entry in objects_in(answer.get("data")) if _names(entry, model)), None)
     if entry is None:
         return {}
@@ -105,8 +105,8 @@ def of_show(answer: JsonObject) -> JsonObject:
     details = object_in(answer.get("details"))
     info = object_in(answer.get("model_info"))
     trained = [value for key, value in info.items() if key.endswith(".context_length")]
-    told = answer.get("capabilities")
-    capabilities = sorted(one for one in told if isinstance(one, str)) if isinstance(told, list) else []
+    listed = answer.get("capabilities")
+    capabilities = sorted(one for one in listed if isinstance(one, str)) if isinstance(listed, list) else []
     return _said(
         quantisation=details.get("quantization_level"),
         parameter_size=details.get("parameter_size"),
@@ -124,7 +124,7 @@ def of_tags(answer: JsonObject, model: str) -> JsonObject:
 
 
 def of_ps(answer: JsonObject, model: str) -> JsonObject:
-    """Read how a model is loaded from Ollama's `/api/ps`; older versions do not tell the context."""
+    """Read how a model is loaded from Ollama's `/api/ps`; older versions do not report the context."""
     entry = _entry(answer, model)
     return _said(
         context_length=count_in(entry.get("context_length")),
@@ -134,9 +134,9 @@ def of_ps(answer: JsonObject, model: str) -> JsonObject:
 
 
 async def ask_all(fetch: Fetch, *questions: tuple[str, JsonObject | None]) -> list[JsonObject]:
-    """Ask one question after the other, since a local server has one request at a time.
+    """Send one request after the other, since a local server handles one at a time.
 
-    One without an answer has {}; after one that the server is silent about there are no more.
+    A failed one yields {}; after a timeout no more are sent.
     """
     answers: list[JsonObject] = [{} for _ in questions]
     for number, (url, body) in enumerate(questions):
@@ -149,7 +149,7 @@ async def ask_all(fetch: Fetch, *questions: tuple[str, JsonObject | None]) -> li
 
 
 def _entry(answer: JsonObject, model: str) -> JsonObject:
-    """The model's entry in one of Ollama's lists; a name without a tag means `:latest`."""
+    """Return the model's entry in one of Ollama's lists; a name without a tag means `:latest`."""
     entries = objects_in(answer.get("models"))
     for name in (model, f"{model}:latest"):
         for entry in entries:
@@ -164,7 +164,7 @@ def _names(entry: JsonObject, model: str) -> bool:
 
 
 def _said(**found: Any) -> JsonObject:
-    """What is known, so that it may overwrite what another answer said."""
+    """Return the known values, which may replace those of another answer."""
     return {name: value for name, value in found.items() if value not in (None, "")}
 
 

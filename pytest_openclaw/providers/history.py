@@ -1,4 +1,4 @@
-"""What an exchange was so far, made fit to be told to a server again."""
+"""Prepares the earlier turns of an exchange to be sent again."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def with_ids(history: Sequence[Turn]) -> tuple[Turn, ...]:
-    """Return the turns as they are told again: no thinking, and each call with arguments and an id.
+    """Return the turns as they are sent again: no thinking, and each call with arguments and an id.
 
-    The id is the call's own, unless it has none or another call had it before: then one is made up. Without
-    arguments a call has `{}`, since many servers refuse an empty text.
+    The id is the call's own; a new one is generated if it has none or if an earlier call has the same.
+    Arguments that are missing become `{}`, since many servers reject an empty text.
     """
     taken: set[str] = set()
     own = {call.id for turn in history for call in turn.calls if call.id}
-    # Nine letters and digits, the only form that Mistral takes.
+    # Nine letters and digits, the only form that Mistral accepts.
     made_up = (id_ for number in itertools.count(1) if (id_ := f"call{number:05}") not in own)
 
     def id_for(own_id: str | None) -> str:

@@ -1,7 +1,7 @@
-"""The one edge to HTTP: sends a request and hands over the answer's bytes, or says why there are none.
+"""The only module that uses HTTP: sends a request and yields the answer's bytes, or raises with the reason.
 
-Nothing here knows what an answer means; `listening.py` does. No redirect is followed to another
-origin, so neither a key nor a prompt ever goes where nobody sent it.
+`listening.py` interprets answers. No redirect is followed to another origin, so neither a key nor a prompt is
+ever sent to an unintended server.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import socket
 import ssl
 import time
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
@@ -38,14 +39,14 @@ CONNECT_TIMEOUT_S = 30.0
 ERROR_BODY_TIMEOUT_S = 5.0
 LONGEST_ERROR_BODY_BYTES = 1 << 18
 MOST_REDIRECTS = 3
-# A proxy that compresses holds tokens back until it has enough of them.
+# A compressing proxy delays tokens until it has enough of them.
 _HEADERS = {"user-agent": "pytest-openclaw", "accept-encoding": "identity"}
 _REDIRECTS = (301, 302, 303, 307, 308)
 _NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EHOSTDOWN, errno.ETIMEDOUT, errno.EADDRNOTAVAIL)
 
 
 class HttpEdge:
-    """Connections of one provider, opened when they are first needed, in the loop that needs them."""
+    """Connections of one provider, opened on first use in the loop that uses them."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -55,15 +56,15 @@ class HttpEdge:
     async def opened(
         self, call: Call, sent: Callable[[float], None] = lambda _: None
     ) -> AsyncIterator[httpx2.Response]:
-        """Send the call and give its successful response, whose body is still to be read.
+        """Send the call and yield its successful response, whose body is still to be read.
 
         Args:
-            call: what to send.
-            sent: told, by `time.perf_counter`, when the request was handed to the socket; again if it had to
-                be sent again.
+            call: the request.
+            sent: called with the time, by `time.perf_counter`, when the request was passed to the socket;
+                again if it is sent again.
 
         Raises:
-            CallFailed: nobody answers, or the answer is an error or a redirect elsewhere.
+            CallFailed: there is no answer, or it is an error or a redirect to another origin.
             httpx2.HTTPError: the connection broke while the body was read.
         """
         response = await self._send(call, sent)
@@ -75,7 +76,7 @@ class HttpEdge:
             await response.aclose()
 
     def prepare(self, url: str) -> None:
-        """Make the client for `url` now, because loading TLS certificates takes longer than a token."""
+        """Create the client for `url` now, because loading TLS certificates takes longer than a token."""
         self._client(url)
 
     async def aclose(self) -> None:
@@ -103,8 +104,8 @@ class HttpEdge:
             try:
                 return await client.send(request, stream=True)
             except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
-                # Servers close a kept connection when they like (llama.cpp after each stream), also in the
-                # moment in which it is used again. No server was lost by that: it is asked over a new one.
+                # Servers may close a kept connection at any time (llama.cpp after each stream), also when it
+                # is just used again. The server is still available: the request is sent over a new one.
                 if sending.over_new_connection or not _is_loss(error):
                     raise
                 return await client.send(request, stream=True)
@@ -126,8 +127,8 @@ class HttpEdge:
                 return faults.unreachable(self.name, where, f"no connection within {CONNECT_TIMEOUT_S:g} s")
             case httpx2.ConnectError():
                 reason = _reason(error)
-                if nobody_there := _nobody_there(reason):
-                    return faults.unreachable(self.name, where, nobody_there)
+                if absence := _absence(reason):
+                    return faults.unreachable(self.name, where, absence)
                 return faults.connection_lost(
                     self.name, reason.strerror if reason and reason.strerror else why
                 )
@@ -146,17 +147,15 @@ class HttpEdge:
             body = await _error_body(response)
             error = error_of_body(response.status_code, body, phrase=response.reason_phrase)
         hide = call.hide
-        error = faults.WireError(
-            status=error.status, code=hide(error.code), type=hide(error.type), message=hide(error.message)
-        )
+        error = replace(error, code=hide(error.code), type=hide(error.type), message=hide(error.message))
         wait = retry_after_s(response.headers, now_s=time.time())
         return faults.refused_by_server(self.name, call.model, error, retry_after_s=wait)
 
 
 async def pieces(response: httpx2.Response) -> AsyncGenerator[tuple[bytes, float]]:
-    """Give the body's bytes, decompressed, each piece with the moment of its arrival by `time.perf_counter`.
+    """Yield the body's bytes, decompressed, each piece with its arrival time by `time.perf_counter`.
 
-    Where a proxy stands in between, that of its reading.
+    With a proxy it is the time of reading.
     """
     answer: ArrivingResponse | None = response.extensions.get(ANSWER)
     if answer is not None and "content-encoding" not in response.headers:
@@ -170,14 +169,14 @@ async def pieces(response: httpx2.Response) -> AsyncGenerator[tuple[bytes, float
 
 
 class _Sending:
-    """What a transport tells of a request: when it was sent, and whether a connection was opened for it."""
+    """Records from a transport when a request was sent, and whether a connection was opened for it."""
 
     def __init__(self, sent: Callable[[float], None]) -> None:
         self.over_new_connection = False
         self._sent = sent
 
     async def note(self, event: str, _: object) -> None:
-        """Hear what the transport does."""
+        """Receive an event of the transport."""
         if event.startswith("connection."):
             self.over_new_connection = True
         elif event.endswith("send_request_headers.started"):
@@ -195,15 +194,15 @@ def _parsed(url: str) -> httpx2.URL:
 
 
 def _request(call: Call, url: str) -> httpx2.Request:
-    """The request; made without the client's help, which costs as much again as the rest of the client."""
+    """Return the request, built without the client, which would double the client's cost."""
     content = None if call.body is None else json.dumps(call.body).encode()
     method = "GET" if content is None else "POST"
     return httpx2.Request(method, _parsed(url), headers={**_HEADERS, **call.headers}, content=content)
 
 
 def _new_client(*, scheme: str, host: str) -> httpx2.AsyncClient:
-    """A client without limits of its own: endpoints limit the requests, the attempt's timeout their time."""
-    # A proxy of the environment must not see what stays on this machine.
+    """Return a client without limits: endpoints limit the requests, the attempt's timeout their time."""
+    # A proxy in the environment must not see requests to this machine.
     trust_env = not is_loopback(host)
     by_proxy = trust_env and _has_proxy(scheme, host)
     return httpx2.AsyncClient(
@@ -211,24 +210,24 @@ def _new_client(*, scheme: str, host: str) -> httpx2.AsyncClient:
         trust_env=trust_env,
         timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
-        # What a server stores with one cell must not come back with the next.
+        # Cookies of one cell must not be sent with the next.
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
     )
 
 
 def _new_transport(scheme: str, *, trust_env: bool) -> Transport:
-    # Loading certificates takes 25 ms, and a plain connection needs none.
+    # Loading certificates takes 25 ms, and plain connections need none.
     return Transport(httpx2.create_ssl_context(trust_env=trust_env) if scheme == "https" else None)
 
 
 def _has_proxy(scheme: str, host: str) -> bool:
-    """Whether the environment names a proxy for a server; then httpx2's own transport goes through it."""
+    """Whether the environment names a proxy for a server, which then needs httpx2's own transport."""
     proxies = getproxies()
     return ("all" in proxies or scheme in proxies) and not proxy_bypass(host)
 
 
 def _target(response: httpx2.Response) -> str | None:
-    """Where a redirect leads."""
+    """Return the target of a redirect; None if it has none."""
     location = response.headers.get("location")
     if response.status_code not in _REDIRECTS or not location:
         return None
@@ -236,7 +235,7 @@ def _target(response: httpx2.Response) -> str | None:
 
 
 def _may_follow(response: httpx2.Response, target: str) -> bool:
-    """Whether method, body and origin stay as they are."""
+    """Whether method, body and origin are unchanged."""
     return response.status_code in (307, 308) and origin_of(target) == origin_of(str(response.url))
 
 
@@ -251,7 +250,7 @@ def _redirect_text(response: httpx2.Response) -> str:
 
 
 async def _error_body(response: httpx2.Response) -> bytes:
-    """As much of an error's body as comes soon; the status is known, so its fate decides nothing."""
+    """Return as much of an error's body as arrives soon; the status is known, so errors do not matter."""
     body = bytearray()
     try:
         async with asyncio.timeout(ERROR_BODY_TIMEOUT_S), aclosing(response.aiter_bytes()) as chunks:
@@ -265,7 +264,7 @@ async def _error_body(response: httpx2.Response) -> bytes:
 
 
 def _reason(error: BaseException) -> OSError | None:
-    """The operating system's own error under a library's; of several addresses', a refusal first."""
+    """Return the operating system's error behind a library's; of several addresses, a refusal first."""
     known = [cause for cause in _causes(error) if isinstance(cause, OSError) and cause.errno is not None]
     refused = [cause for cause in known if isinstance(cause, ConnectionRefusedError)]
     return next(iter(refused or known), None)
@@ -279,8 +278,8 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
             yield from _causes(cause)
 
 
-def _nobody_there(reason: OSError | None) -> str | None:
-    """Why there is no server at all; None if there may be one, and the connection to it was lost."""
+def _absence(reason: OSError | None) -> str | None:
+    """Return why there is no server; None if there may be one and the connection to it was lost."""
     if isinstance(reason, socket.gaierror):
         return "unknown host"
     if isinstance(reason, ssl.SSLCertVerificationError):
@@ -295,6 +294,6 @@ def _nobody_there(reason: OSError | None) -> str | None:
 
 
 def _shown(url: str) -> str:
-    """A URL without user info and query, which may be secret."""
+    """Return a URL without user info and query, which may be secret."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

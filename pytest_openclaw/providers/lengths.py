@@ -1,4 +1,4 @@
-"""How many tokens a request has, as far as that can be told without the model's tokenizer."""
+"""Bounds of the number of tokens of a request, computed without the model's tokenizer."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.types.requests import Request
 
-# What a chat template writes around messages and tools; the longest seen are of some 4 KB.
+# The text of a chat template around messages and tools; the longest known ones have about 4 KB.
 TEMPLATE_BYTES = 4096
 
 
 def fewest_tokens(request: Request) -> int:
-    """Return a count of tokens that no server comes below, if it reads all that it is sent: the words.
+    """Return a lower bound of the tokens of a request that the server reads completely: its words.
 
-    No tokenizer joins two words that white space divides. What models are known not to be shown is left
-    out: thinking of earlier turns, and the words beside a call, which the template of Llama 3.1 drops.
-    Tools are left out too, since a server may write them shorter than they were sent.
+    No tokenizer joins two words that white space divides. Text that some templates drop is not counted:
+    thinking of earlier turns, and the words beside a call (Llama 3.1). Tools are not counted either, since
+    a server may shorten them.
     """
     said = (strip_thinking(turn.text) for turn in request.history if not turn.calls)
     answered = (result for turn in request.history for result in turn.results)
@@ -31,7 +31,7 @@ def fewest_tokens(request: Request) -> int:
 
 
 def most_tokens(request: Request) -> int:
-    """Return a count of tokens that is hardly ever exceeded: a token has at least a byte."""
+    """Return an upper bound of the tokens of a request: a token has at least one byte."""
     return TEMPLATE_BYTES + sum(len(text.encode("utf-8", "replace")) for text in _all_texts(request))
 
 
@@ -39,7 +39,7 @@ def _all_texts(request: Request) -> Iterator[str]:
     yield request.system or ""
     yield request.prompt
     for tool in request.tools:
-        # Some templates write the schemas out over many lines.
+        # Some templates write the schemas over many lines.
         yield json.dumps([tool.name, tool.description, dict(tool.parameters)], indent=4)
     for turn in request.history:
         yield turn.text

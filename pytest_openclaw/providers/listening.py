@@ -1,7 +1,7 @@
-"""An HTTP answer's bytes → an `Exchange`: a stream of events or one object, up to its end mark.
+"""Reads an HTTP answer into an `Exchange`: a stream of events or one object, up to its end mark.
 
-One clock bounds the whole attempt, so that a server which drips, or sends comments to keep the
-connection alive, makes no progress by it. After the end mark the connection's fate does not matter.
+One timeout bounds the whole attempt, also for a server that sends slowly or sends comments to keep the
+connection alive. After the end mark an error of the connection does not matter.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
 
 EVENT_TYPES = frozenset({"text/event-stream"})
 LINE_TYPES = frozenset({"application/x-ndjson", "application/ndjson", "application/jsonl"})
-#: how long the counts, which some servers send after the end mark, are waited for
+#: seconds to wait for the counts, which some servers send after the end mark
 USAGE_TIMEOUT_S = 2.0
-#: how long the body's end is waited for, which lets the connection be used again
+#: seconds to wait for the body's end, after which the connection can be used again
 LINGER_TIMEOUT_S = 0.2
 
 
 class Copy(Protocol):
-    """Receives an answer's bytes while it is read."""
+    """Receives the bytes of an answer while it is read."""
 
     async def begin(self, kind: str) -> None:
-        """Take the answer's content type."""
+        """Receive the answer's content type."""
         ...
 
     async def write(self, piece: bytes) -> None:
-        """Take the next piece of its body."""
+        """Receive the next piece of its body."""
         ...
 
 
@@ -61,18 +61,18 @@ async def listen(
     timeout_s: float,
     copy: Copy | None = None,
 ) -> Reply:
-    """Send the call and hear the answer to its end.
+    """Send the call and read the answer to its end.
 
     Args:
         edge: the provider's connections.
-        call: what to send.
-        dialect: how the answer is read.
-        exchange: just made; its `streaming` says whether a stream was asked for.
-        timeout_s: seconds for all of it.
-        copy: gets the bytes of an answer that is no error.
+        call: the request.
+        dialect: parses the answer.
+        exchange: new; its `streaming` is whether a stream was requested.
+        timeout_s: seconds for the whole attempt.
+        copy: receives the bytes of a successful answer.
 
     Raises:
-        CallFailed: there is no whole answer; the fault keeps what came and when.
+        CallFailed: the answer is missing or incomplete; the fault has the received part and its times.
     """
     try:
         async with asyncio.timeout(timeout_s) as scope, edge.opened(call, exchange.receive_sent) as response:
@@ -95,10 +95,10 @@ async def listen(
 
 
 async def fetch_object(edge: HttpEdge, call: Call, *, timeout_s: float) -> JsonObject:
-    """Send a small question about the server itself and return the object that it answers.
+    """Send a small request about the server itself and return the object in its answer.
 
     Raises:
-        CallFailed: it does not answer so.
+        CallFailed: the answer is not an object.
     """
     try:
         async with asyncio.timeout(timeout_s), edge.opened(call) as response:
@@ -127,7 +127,7 @@ class _Listener:
         if self.copy is not None:
             await self.copy.begin(content_type)
         kind = content_type.partition(";")[0].strip().lower()
-        # Some servers forget the type of a stream; a stream that was not asked for is named as one.
+        # Some servers omit the type of a stream; a stream that was not requested has its type.
         self.exchange.streaming = kind in (LINE_TYPES if self.dialect.by_lines else EVENT_TYPES) or (
             self.exchange.streaming and "json" not in kind and kind != "text/html"
         )
@@ -175,7 +175,7 @@ class _Listener:
             raise CallFailed(self._fault(error))
 
     def _take_cut(self, event: Event) -> None:
-        """Read an event that lacks its end, unless it lacks more than that."""
+        """Read a last event whose end is missing, if it is complete otherwise."""
         if event.data == "[DONE]" or event.type == "error" or load_object(event.data) is not None:
             self._take(event)
 
@@ -195,7 +195,7 @@ class _Listener:
         self.exchange.receive_end()
 
     def _receive_lines(self, text: str) -> None:
-        """Read a stream that came as one object by its type; whoever renamed it may have held it back too."""
+        """Read a stream with the content type of an object; a proxy that renames it may also buffer it."""
         events = self._events()
         for event in events.feed(text.encode("utf-8", "replace")):
             self._take(event)
@@ -210,7 +210,7 @@ class _Listener:
         return faults.refused_by_server(self.name, self.call.model, error)
 
     def _hasten(self, *, whole: bool = False) -> None:
-        """After the end mark, wait only for what may still be useful."""
+        """After the end mark, shorten the timeout to what may still be useful."""
         if self.scope.expired():
             return
         soon = LINGER_TIMEOUT_S if whole or self.exchange.has_usage else USAGE_TIMEOUT_S
@@ -221,10 +221,10 @@ class _Listener:
 async def _bounded(
     name: str, response: httpx2.Response, most_bytes: int, copy: Copy | None = None
 ) -> AsyncGenerator[tuple[bytes, float]]:
-    """Give the body's pieces with their times, each of them to `copy` first.
+    """Yield the body's pieces with their times, each after `copy` has received it.
 
     Raises:
-        CallFailed: the body is longer than `most_bytes`, or says so.
+        CallFailed: the body, or its stated length, is longer than `most_bytes`.
     """
     too_much = faults.malformed(name, f"it is longer than {limits.mebibytes(most_bytes)}")
     claimed = response.headers.get("content-length", "")
@@ -242,7 +242,7 @@ async def _bounded(
 
 
 def _check_event(name: str, events: EventStream | LineStream) -> None:
-    """Refuse an event that is still to end and too long already.
+    """Reject an unfinished event that is too long already.
 
     Raises:
         CallFailed: it is longer than `MOST_EVENT_BYTES`.

@@ -2,8 +2,8 @@
 
     python -m pytest_openclaw.providers.mcp_tools FILE
 
-The Claude CLI takes tools from such servers only. It is JSON-RPC 2.0, one message a line. Nothing is ever
-executed: calls are answered from the world that the file describes, and without one they are refused.
+The Claude CLI accepts tools only from such servers. It is JSON-RPC 2.0, one message per line. Nothing is ever
+executed: calls are answered from the scripted world in the file, and refused if there is none.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 NAME = "openclaw"
-#: the protocol's versions that are spoken, newest first
+#: supported versions of the protocol, newest first
 VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 MOST_LINE_BYTES = 16 << 20
 NOT_PLAYED = "Nothing is executed here: one question was asked, and the call is its answer."
@@ -38,7 +38,7 @@ _INVALID_PARAMS = -32602
 
 
 class _Refused(Exception):
-    """A message that cannot be served; the protocol's number, and why."""
+    """A message that cannot be served, with the protocol's error number and the reason."""
 
     def __init__(self, code: int, why: str) -> None:
         super().__init__(why)
@@ -46,7 +46,7 @@ class _Refused(Exception):
 
 
 def dump_offer(tools: Sequence[Tool], world: World | None) -> str:
-    """Return the contents of the file that the server is started with."""
+    """Return the content of the server's input file."""
     return json.dumps(valid_value({"tools": [*map(asdict, tools)], "world": world and asdict(world)}))
 
 
@@ -62,15 +62,15 @@ def load_offer(text: str) -> tuple[tuple[Tool, ...], World | None]:
 
 
 def broken_file(offer: Path) -> Path:
-    """Return where the server says what broke in it; the file is there only if something did."""
+    """Return the file into which the server writes its own error, if one occurs."""
     return offer.with_name(f"{offer.name}.broken")
 
 
 class Server:
-    """Answers messages; it knows neither pipes nor files.
+    """Answers messages, without pipes or files.
 
     Args:
-        tools: what is offered.
+        tools: the offered ones.
         play: answers a call of an offered tool; None refuses it.
     """
 
@@ -79,7 +79,7 @@ class Server:
         self._play = play
 
     def answer(self, line: bytes) -> Any:
-        """Return what is to be sent back for one line, None for nothing."""
+        """Return the answer to one line; None if it needs none."""
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):
@@ -88,7 +88,7 @@ class Server:
             return self._answer_one(message)
         if not message:
             return _error(None, _INVALID_REQUEST, "the batch is empty")
-        return [told for one in message if (told := self._answer_one(one)) is not None] or None
+        return [answer for one in message if (answer := self._answer_one(one)) is not None] or None
 
     def _answer_one(self, message: Any) -> Any:
         if not isinstance(message, dict) or not isinstance(message.get("method"), str):
@@ -131,23 +131,23 @@ class Server:
             raise _Refused(_INVALID_PARAMS, "arguments is no object")
         if self._play is None:
             return {"content": [{"type": "text", "text": NOT_PLAYED}], "isError": True}
-        # OpenClaw's own errors are texts like any other, so none is marked as one.
+        # OpenClaw returns its errors as ordinary text, so none is marked as an error.
         text = self._play(ToolCall(name=name, arguments=json.dumps(arguments, ensure_ascii=False)))
         return {"content": [{"type": "text", "text": text}], "isError": False}
 
 
 def serve(server: Server, incoming: IO[bytes], outgoing: IO[bytes]) -> None:
-    """Answer line after line until there are no more."""
+    """Answer each line until the input ends."""
     while line := incoming.readline(MOST_LINE_BYTES):
-        told: Any
+        answer: Any
         if len(line) == MOST_LINE_BYTES and not line.endswith(b"\n"):
             while not line.endswith(b"\n") and (line := incoming.readline(MOST_LINE_BYTES)):
                 pass
-            told = _error(None, _PARSE_ERROR, f"the line is longer than {MOST_LINE_BYTES >> 20} MiB")
+            answer = _error(None, _PARSE_ERROR, f"the line is longer than {MOST_LINE_BYTES >> 20} MiB")
         else:
-            told = server.answer(line) if line.strip() else None
-        if told is not None:
-            outgoing.write(json.dumps(told).encode() + b"\n")
+            answer = server.answer(line) if line.strip() else None
+        if answer is not None:
+            outgoing.write(json.dumps(answer).encode() + b"\n")
             outgoing.flush()
 
 
@@ -158,7 +158,7 @@ def main(offer: Path) -> None:
     if world is not None:
         from pytest_openclaw.tools.world import Playing
 
-        importlib.import_module("jsonschema")  # now, and not while a model waits for its first result
+        importlib.import_module("jsonschema")  # now, because later it would delay the first result
         play = Playing(world, tools).answer
     serve(Server(tools, play), sys.stdin.buffer, sys.stdout.buffer)
 
@@ -176,9 +176,9 @@ if __name__ == "__main__":
     try:
         main(file)
     except BrokenPipeError:
-        sys.exit(0)  # nobody reads any more
+        sys.exit(0)  # the reader has closed the pipe
     except Exception as error:
-        # The CLI would only tell its model that a tool failed; whoever started the CLI looks here.
-        said = str(error) if isinstance(error, OpenClawError) else traceback.format_exc()
-        broken_file(file).write_text(said, "utf-8")
+        # The CLI would only report to its model that a tool failed; the provider reads this file.
+        text = str(error) if isinstance(error, OpenClawError) else traceback.format_exc()
+        broken_file(file).write_text(text, "utf-8")
         raise

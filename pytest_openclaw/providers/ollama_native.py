@@ -1,4 +1,4 @@
-"""Ollama's own API, `/api/chat`: the path that OpenClaw takes."""
+"""Ollama's own API, `/api/chat`, which OpenClaw uses."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.targets import ThinkingLevel
     from pytest_openclaw.types.tool_calls import ToolCall
 
-# As OpenClaw maps its levels. The API's own highest, `max`, is refused by many versions of Ollama.
+# OpenClaw's mapping of its levels. Many versions of Ollama reject the API's highest, `max`.
 THINK: dict[ThinkingLevel, str] = {"low": "low", "medium": "medium", "high": "high", "xhigh": "high"}
-# Ways to end without having asked the model anything.
+# Finish reasons without a request to the model.
 _NOT_ASKED = {"load": "loaded", "unload": "unloaded"}
 _NS_IN_S = 1e9
 
@@ -39,15 +39,15 @@ def ollama_body(
     keep_alive: str | float | None = None,
     with_level: bool = True,
 ) -> JsonObject:
-    """Return the body of `/api/chat` that asks `request`.
+    """Return the body of `/api/chat` for `request`.
 
-    A prompt that is too long is to be refused and not cut (`truncate`, `shift`), and nobody thinks unasked,
-    both as OpenClaw has it.
+    As in OpenClaw, a prompt that is too long is rejected and not cut (`truncate`, `shift`), and thinking is
+    off unless it is requested.
 
     Args:
-        request: what to ask.
-        num_ctx: the context's length in tokens; None is the server's choice.
-        keep_alive: for how long the model stays loaded; None is the server's choice.
+        request: the request.
+        num_ctx: the context's length in tokens; None leaves it to the server.
+        keep_alive: how long the model stays loaded; None leaves it to the server.
         with_level: False for a model whose thinking is on or off and has no levels.
     """
     options: JsonObject = {"temperature": request.temperature, "num_predict": request.max_output_tokens}
@@ -83,10 +83,10 @@ def ollama_body(
 
 
 def read_ollama(payload: JsonObject, exchange: Exchange) -> WireError | None:
-    """Take a line of a stream, or a whole answer, into the exchange.
+    """Add a line of a stream, or a whole answer, to the exchange.
 
     Returns:
-        The error that it is instead, if it is one.
+        The error, if the payload is one.
     """
     if error := error_in(payload):
         return error
@@ -112,7 +112,7 @@ def is_answer(payload: JsonObject) -> bool:
 
 
 class OllamaNative(Ollama):
-    """Ollama, by its own API; under a name of the user's, any server with that API.
+    """Ollama through its own API; as an endpoint of the user's, any server with that API.
 
     The ini's `openclaw_ollama_num_ctx` and `openclaw_ollama_keep_alive` are sent with each request.
     """
@@ -133,16 +133,16 @@ class OllamaNative(Ollama):
         self._without_levels: set[str] = set()
 
     def find_address(self) -> Address:
-        """Return where the server is: at the root, whichever of its APIs was written behind it."""
+        """Return the server's root, whichever of its APIs the address names."""
         address = super().find_address()
         return replace(address, base_url=address.root_url.removesuffix("/api"))
 
     def describe(self) -> JsonObject:
-        """The address, the route, the key's variable and what is asked of the server with each request."""
+        """The address, the route, the key's variable and the options of each request."""
         return {**super().describe(), "num_ctx": self._num_ctx, "keep_alive": self._keep_alive}
 
     def body(self, request: Request) -> JsonObject:
-        """Return the JSON body that asks `request`."""
+        """Return the JSON body for `request`."""
         return ollama_body(
             request,
             num_ctx=self._num_ctx,
@@ -151,9 +151,9 @@ class OllamaNative(Ollama):
         )
 
     async def ask(self, request: Request) -> Reply:
-        """Send the request; again without a level if the model only thinks or not, and so from then on.
+        """Send the request; if the model has no thinking levels, send this and later ones without a level.
 
-        Only the attempt that counted is timed; see `Provider.ask`.
+        Only the last attempt is timed; see `Provider.ask`.
         """
         body = self.body(request)
         try:
@@ -165,18 +165,18 @@ class OllamaNative(Ollama):
         return await self.send(request, self.body(request))
 
     async def models(self) -> tuple[str, ...]:
-        """Names of the models that are there, without those that the server says cannot chat."""
+        """Names of the server's models, without those that cannot chat."""
         names = await super().models()
         questions = [(f"{self.address.base_url}/api/show", {"model": name}) for name in names]
         shown = await ask_all(self.fetch, *questions)
         return tuple(name for name, show in zip(names, shown, strict=True) if _may_chat(show))
 
     async def fingerprint(self, model: str) -> JsonObject:
-        """What is being served, as far as the server says."""
+        """The server's facts about the model."""
         return await ollama_fingerprint(self.fetch, self.address.base_url, model)
 
 
-# --- what is sent -------------------------------------------------------------------------------
+# --- requests -----------------------------------------------------------------------------------
 
 
 def _messages(request: Request) -> list[JsonObject]:
@@ -189,7 +189,7 @@ def _messages(request: Request) -> list[JsonObject]:
 
 
 def _turn_messages(turn: Turn) -> list[JsonObject]:
-    """What the model said, thought and called, and then what each call was answered."""
+    """Return the model's text, thinking and calls, and then the result of each call."""
     if turn.nudge:
         return [{"role": "user", "content": turn.nudge}]
     said: JsonObject = {"role": "assistant", "content": strip_thinking(turn.text)}
@@ -207,18 +207,18 @@ def _turn_messages(turn: Turn) -> list[JsonObject]:
 
 
 def _call_message(call: ToolCall) -> JsonObject:
-    # The API has arguments as an object and no place for anything else.
+    # In the API arguments can only be an object.
     function = {"name": call.name, "arguments": load_object(call.arguments) or {}}
     return {"type": "function", "function": function} | _named("id", call)
 
 
 def _named(key: str, call: ToolCall) -> JsonObject:
-    """The call's id, which older versions do not give."""
+    """Return the call's id as a member; older versions have none."""
     return {key: call.id} if call.id else {}
 
 
 def _keep_alive(written: str | None) -> str | float | None:
-    """A duration such as `10m`, or a number of seconds, which the API takes as a number only."""
+    """Return a duration such as `10m` as text, or seconds as the number that the API requires."""
     if not written:
         return None
     if re.fullmatch(r"-?[0-9]+", written):
@@ -226,11 +226,11 @@ def _keep_alive(written: str | None) -> str | float | None:
     return float(written) if re.fullmatch(r"-?[0-9]+\.[0-9]+", written) else written
 
 
-# --- what is read -------------------------------------------------------------------------------
+# --- answers ------------------------------------------------------------------------------------
 
 
 def _read_call(call: JsonObject, exchange: Exchange) -> None:
-    """Take a call, which always comes whole; one without a name is none."""
+    """Add a call, which always arrives whole; one without a name is ignored."""
     function = object_in(call.get("function"))
     name, arguments = text_in(function.get("name")), function.get("arguments")
     if name:
@@ -243,7 +243,7 @@ def _read_call(call: JsonObject, exchange: Exchange) -> None:
 
 
 def _arguments_text(arguments: Any) -> str:
-    if arguments is None or isinstance(arguments, str):  # other servers send the text
+    if arguments is None or isinstance(arguments, str):  # other servers send text
         return arguments or ""
     return json.dumps(arguments, ensure_ascii=False)
 
@@ -253,7 +253,7 @@ def _read_counts(payload: JsonObject, exchange: Exchange) -> None:
     if n_prompt is not None or n_output is not None:
         exchange.receive_usage(input_tokens=n_prompt, output_tokens=n_output)
     duration_ns = positive_in(payload.get("eval_duration"))
-    if duration_ns and (n_output or 0) > 1:  # of one token it tells no true speed
+    if duration_ns and (n_output or 0) > 1:  # the speed of a single token is meaningless
         exchange.receive_speed((n_output or 0) * _NS_IN_S / duration_ns)
 
 
@@ -262,6 +262,6 @@ def _refuses_level(fault: Fault) -> bool:
 
 
 def _may_chat(show: JsonObject) -> bool:
-    """Whether a model may answer: an embedding model says what it can, an older server nothing."""
+    """Whether a model may chat; an older server reports no capabilities."""
     capabilities = show.get("capabilities")
     return not (isinstance(capabilities, list) and capabilities and "completion" not in capabilities)

@@ -1,4 +1,4 @@
-"""Chat completions: Ollama's OpenAI-compatible API, and every server that speaks it too."""
+"""Chat completions: Ollama's OpenAI-compatible API, and every other server with it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.requests import Request
     from pytest_openclaw.types.tool_calls import Tool
 
-# Servers that send the same thought under two names would otherwise be heard twice.
+# Only the first one is read: some servers send the same thinking under two names.
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 
 
 def chat_body(request: Request) -> JsonObject:
-    """Return the body of `/chat/completions` that asks `request`.
+    """Return the body of `/chat/completions` for `request`.
 
-    A thinking level goes out twice, as OpenAI's `reasoning_effort` and as Ollama's `think`.
+    A thinking level is sent twice, as OpenAI's `reasoning_effort` and as Ollama's `think`.
     """
     messages: list[JsonObject] = [{"role": "user", "content": request.prompt}]
     if request.system is not None:
@@ -53,10 +53,10 @@ def chat_body(request: Request) -> JsonObject:
 
 
 def read_chat(payload: JsonObject, exchange: Exchange) -> WireError | None:
-    """Take a chunk of a stream, or a whole chat completion, into the exchange.
+    """Add a chunk of a stream, or a whole chat completion, to the exchange.
 
     Returns:
-        The error that it is instead, if it is one.
+        The error, if the payload is one.
     """
     if error := error_in(payload):
         return error
@@ -68,14 +68,16 @@ def read_chat(payload: JsonObject, exchange: Exchange) -> WireError | None:
             _read_message(message, exchange, whole=True)
         reason = text_in(choice.get("finish_reason"))
         if choice.get("error") or reason == "error":
-            # OpenRouter says so that the server behind it failed in the middle.
+            # With it OpenRouter reports that the server behind it failed in the middle.
             return error_of_object(choice.get("error") or "its finish_reason is 'error'")
         if reason:
             exchange.receive_end(reason)
     if usage := object_in(payload.get("usage")):
         _read_usage(usage, exchange)
     timings = object_in(payload.get("timings"))
-    if (count_in(timings.get("predicted_n")) or 0) > 1:  # llama.cpp; of one token it tells no true speed
+    if (
+        count_in(timings.get("predicted_n")) or 0
+    ) > 1:  # llama.cpp; the speed of a single token is meaningless
         exchange.receive_speed(positive_in(timings.get("predicted_per_second")))
     return None
 
@@ -86,7 +88,7 @@ def is_completion(payload: JsonObject) -> bool:
 
 
 class OllamaOpenAI(Ollama):
-    """Ollama, by its OpenAI-compatible API; under a name of the user's, any server with that API."""
+    """Ollama through its OpenAI-compatible API; as an endpoint of the user's, any server with that API."""
 
     name: ClassVar[str] = "ollama_openai"
     base_env: ClassVar[str | None] = "OLLAMA_OPENAI_BASE"
@@ -97,11 +99,11 @@ class OllamaOpenAI(Ollama):
     )
 
     def body(self, request: Request) -> JsonObject:
-        """Return the JSON body that asks `request`."""
+        """Return the JSON body for `request`."""
         return chat_body(request)
 
     async def fingerprint(self, model: str) -> JsonObject:
-        """What is being served, as far as Ollama or llama.cpp says."""
+        """The facts of Ollama or llama.cpp about the model."""
         return await fingerprint(self.fetch, self.address, model)
 
 
@@ -111,10 +113,10 @@ def _offer(tool: Tool) -> JsonObject:
 
 
 def _messages_of(turn: Turn) -> list[JsonObject]:
-    """Return what a turn was: the model's message, then one for each result."""
+    """Return a turn's messages: the model's, then one for each result."""
     if turn.nudge:
         return [{"role": "user", "content": turn.nudge}]
-    # Without text the APIs want null beside calls, and a text where there are none.
+    # Without text the APIs require null beside calls, and a string if there are no calls.
     said: JsonObject = {"role": "assistant", "content": turn.text or (None if turn.calls else "")}
     if turn.calls:
         said["tool_calls"] = [
@@ -143,14 +145,14 @@ def _read_message(message: JsonObject, exchange: Exchange, *, whole: bool = Fals
             _read_part(part, exchange)
     exchange.receive_refusal(text_in(message.get("refusal")))
     for place, call in enumerate(objects_in(message.get("tool_calls"))):
-        # In a whole message each entry is a call, whatever numbers and ids it has.
+        # In a whole message each entry is a call, regardless of its number and id.
         _read_call({**call, "index": place} if whole else call, exchange, whole=whole)
     if message.get("function_call"):
         _read_call({"index": 0, "function": message["function_call"]}, exchange, whole=whole)
 
 
 def _read_part(part: Any, exchange: Exchange) -> None:
-    """Take a part of a content list: text, a refusal, or thinking, which may be a list of texts itself."""
+    """Add a part of a content list: text, a refusal, or thinking, which may be a list of texts itself."""
     if isinstance(part, str):
         exchange.receive_text(part)
     if not isinstance(part, dict):
@@ -166,7 +168,7 @@ def _read_part(part: Any, exchange: Exchange) -> None:
 def _read_call(call: JsonObject, exchange: Exchange, *, whole: bool) -> None:
     function = object_in(call.get("function"))
     arguments = function.get("arguments")
-    # Ollama's older versions and some gateways send an object where the API has its text.
+    # Older versions of Ollama and some gateways send an object instead of its JSON text.
     is_object = isinstance(arguments, (dict, list))
     exchange.receive_tool_call(
         key=count_in(call.get("index")),

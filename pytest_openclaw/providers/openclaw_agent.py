@@ -1,12 +1,12 @@
-"""`openclaw_agent`: models through the real OpenClaw as it is installed, one `agent exec` per request.
+"""`openclaw_agent`: models through the installed OpenClaw, one `agent exec` per request.
 
-A model's name is `provider/model`, as OpenClaw has it. `ollama/…` and `openai/…` are asked where those
-servers are for the other providers; any other provider is the server at `OPENCLAW_AGENT_BASE_URL`, or that
-of the endpoint's line, by chat completions. OpenClaw reaches them through `openclaw/relay.py`, where times,
-calls and their results are heard; times are the model's, without the seconds in which OpenClaw starts.
+A model's name is `provider/model`, as in OpenClaw. `ollama/…` and `openai/…` use the same servers as the
+other providers; any other provider is the server at `OPENCLAW_AGENT_BASE_URL`, or of the endpoint's line,
+with chat completions. OpenClaw reaches them through `openclaw/relay.py`, which records times, calls and their
+results; times are the model's, without OpenClaw's start.
 
-OpenClaw writes its own system prompt, and sends no temperature. Tools are those that OpenClaw has under the
-prompt's names, as it describes them itself.
+OpenClaw writes its own system prompt, and sends no temperature. Tools are OpenClaw's tools with the prompt's
+names, with OpenClaw's descriptions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from pytest_openclaw.providers.openclaw.call import (
     write_config,
 )
 from pytest_openclaw.providers.openclaw.result import CalledAgent, find_envelope, read_envelope
-from pytest_openclaw.providers.openclaw.turns import reply_of, told_in_world
+from pytest_openclaw.providers.openclaw.turns import reply_of, with_world_paths
 from pytest_openclaw.providers.processes import Program, Running
 from pytest_openclaw.providers.wire_errors import shortened
 from pytest_openclaw.types import faults
@@ -60,7 +60,7 @@ VERSION_TIMEOUT_S = 60.0
 
 
 class OpenClawAgent(Provider):
-    """Models of any server, asked by OpenClaw's own agent."""
+    """Models of any server, called by OpenClaw's own agent."""
 
     name = "openclaw_agent"
     takes_tools: ClassVar[bool] = True
@@ -74,19 +74,19 @@ class OpenClawAgent(Provider):
 
     @property
     def is_local(self) -> bool:
-        """Always: OpenClaw itself runs here, and takes a core for six seconds and more of each call."""
+        """Always true: OpenClaw itself runs here, and uses a core for six seconds or more of each call."""
         return True
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The keys of all servers that it may ask."""
+        """The keys of all servers that it may use."""
         environ = self.setup.environ
         names = (KEY_ENV, "OPENAI_API_KEY", "OLLAMA_API_KEY", self.setup.key_env)
         keys = tuple(key for name in names if name and (key := environ.get(name, "").strip()))
         return keys + tuple(secret for server in self._servers.values() for secret in server.secrets)
 
     def describe(self) -> JsonObject:
-        """Where models of no known provider are asked."""
+        """The server for models of other providers."""
         return {
             "base_url": self.setup.base_url,
             "base_env": BASE_ENV,
@@ -94,25 +94,25 @@ class OpenClawAgent(Provider):
         }
 
     async def models(self) -> tuple[str, ...]:
-        """Refuse to answer: OpenClaw may be given any model."""
+        """Raise an error: OpenClaw accepts any model."""
         why = f"OpenClaw may be given any model. Name one, for example {self.setup.name}/ollama/qwen3:8b."
         raise CallFailed(faults.cli_failed(self.setup.name, why))
 
     async def fingerprint(self, model: str) -> JsonObject:
-        """OpenClaw's version, in its own words, and the server's address."""
+        """Return OpenClaw's version, as it prints it, and the server's address."""
         route, server = self._way_to(model)
         if self._version is None:
             self._version = await self._ask_version()
-        told = {"api": route.api, "base_url": server.address.base_url}
-        return {"cli_version": self._version, **told} if self._version else told
+        facts = {"api": route.api, "base_url": server.address.base_url}
+        return {"cli_version": self._version, **facts} if self._version else facts
 
     async def ask(self, request: Request) -> Reply:
-        """Run OpenClaw once, in folders of its own, and hear what it says to the model.
+        """Run OpenClaw once, in its own folders, and record its exchange with the model.
 
         Raises:
             CallFailed: there is no reply.
         """
-        # Not sooner: with it the HTTP library is loaded, in the process that asks.
+        # Imported here, because it loads the HTTP library, which only the process that sends requests needs.
         from pytest_openclaw.providers.openclaw.relay import Relay
 
         command = find_command(self.setup)
@@ -122,7 +122,7 @@ class OpenClawAgent(Provider):
         with scratch_folder(request.world, compiled=self._compiled_folder()) as scratch:
             if why := why_no_shell(request, scratch):
                 raise CallFailed(faults.cannot_play(self.setup.name, why))
-            prompt = scratch.stage.disk.told_here(request.prompt) if request.world else request.prompt
+            prompt = scratch.stage.disk.with_real_paths(request.prompt) if request.world else request.prompt
             relay = Relay(
                 server,
                 route.model,
@@ -149,7 +149,7 @@ class OpenClawAgent(Provider):
         return outcome
 
     async def aclose(self) -> None:
-        """Give back what was opened."""
+        """Close connections and folders."""
         for server in self._servers.values():
             await server.aclose()
         if self._compiled is not None:
@@ -164,7 +164,7 @@ class OpenClawAgent(Provider):
         return Path(self._compiled.name)
 
     def _way_to(self, name: str) -> tuple[ModelRoute, OverHttp]:
-        """Return how OpenClaw is told to reach a model, and where it really is."""
+        """Return the route that OpenClaw uses for a model, and the real server."""
         provider, slash, model = name.partition("/")
         if self.setup.base_url is not None:
             provider, model = "endpoint", name
@@ -210,7 +210,7 @@ class OpenClawAgent(Provider):
             await running.stop()
         if received.broke is not None:
             raise received.broke
-        if received.fault is not None:  # models of another server may be there all the same
+        if received.fault is not None:  # models of another server may still be available
             scope = "target" if received.fault.scope == "endpoint" else received.fault.scope
             return replace(received.fault, scope=scope)
         lacking = [tool.name for tool in request.tools if tool.name not in received.offered]
@@ -228,15 +228,15 @@ class OpenClawAgent(Provider):
             where=server.address.base_url,
             timeout_s=request.timeout_s,
         )
-        told = read_envelope(envelope, called)
-        return told if isinstance(told, Fault) else reply_of(received, told, request, began=began)
+        result = read_envelope(envelope, called)
+        return result if isinstance(result, Fault) else reply_of(received, result, request, began=began)
 
     def _played(self, outcome: Reply | Fault, stage: Stage, world: World) -> Reply | Fault:
         if broken := stage.what_broke():
             return faults.broke(self.setup.name, f"the shell of the world: {broken}")
         if isinstance(outcome, Fault):
             return outcome
-        return replace(told_in_world(outcome, stage.disk), world=stage.state(world))
+        return replace(with_world_paths(outcome, stage.disk), world=stage.state(world))
 
     def _patience_s(self, request: Request) -> float:
         return request.timeout_s * (request.world.steps if request.world else 1)
@@ -259,7 +259,7 @@ class OpenClawAgent(Provider):
 
 
 async def _lines_until(running: Running, over: asyncio.Event) -> list[bytes]:
-    """Return the lines of a program up to its end, or until it is over by our own word."""
+    """Return the lines of a program up to its end, or until `over` is set."""
     lines: list[bytes] = []
 
     async def read() -> None:

@@ -1,9 +1,11 @@
-"""What the providers that speak HTTP have in common: an address, a key, connections."""
+"""The common base of providers over HTTP: address, key, connections."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.core.errors import TargetError
@@ -16,7 +18,7 @@ from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.protocols import Provider, ProviderSetup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.http import HttpEdge
@@ -27,24 +29,26 @@ MODELS_TIMEOUT_S = 10.0
 
 
 class OverHttp(Provider):
-    """A server at a base URL; a subclass says which paths, bodies and answers its API has.
+    """A server at a base URL; a subclass defines paths, bodies and answers of its API.
 
     Attributes:
-        path: of the route that answers prompts, under the base URL.
+        path: of the route for prompts, under the base URL.
         models_path: of the route that lists the models.
-        dialect: how its answers are read.
-        address: where the server is; a subclass that starts its own server sets it before it asks.
+        dialect: parses its answers.
+        headers: sent with every request, in addition to those of all APIs.
+        address: of the server; a subclass that starts its own server sets it before a request.
     """
 
     path: ClassVar[str]
     models_path: ClassVar[str] = "/models"
     dialect: ClassVar[Dialect]
+    headers: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     def __init__(self, setup: ProviderSetup) -> None:
         """Find the address.
 
         Raises:
-            TargetError: there is none, or it is no HTTP address.
+            TargetError: there is none, or it is not an HTTP address.
         """
         super().__init__(setup)
         self.address = self.find_address()
@@ -52,15 +56,15 @@ class OverHttp(Provider):
 
     @cached_property
     def _edge(self) -> HttpEdge:
-        """The connections; with them the HTTP library is loaded, in the process that asks."""
+        """The connections; they load the HTTP library, in the process that sends requests."""
         from pytest_openclaw.providers.http import HttpEdge
 
         return HttpEdge(self.setup.name)
 
-    # --- what a subclass decides --------------------------------------------------------------
+    # --- for subclasses to override -----------------------------------------------------------
 
     def find_address(self) -> Address:
-        """Return where the server is: for an endpoint of the user's, its line's address alone."""
+        """Return the server's address: for an endpoint of the user's, the one of its line."""
         if self.setup.base_url is None:
             raise TargetError(
                 f"{self.setup.name}: has no address. Give it one in its line of openclaw_endpoints."
@@ -69,23 +73,32 @@ class OverHttp(Provider):
 
     @property
     def key_env(self) -> str | None:
-        """The environment variable that holds the key: for an endpoint of the user's, the one it names."""
+        """The environment variable with the key: for an endpoint of the user's, the one it names."""
         return self.setup.key_env
 
     def key(self) -> str | None:
-        """Return the key, read anew each time, so that nothing here holds it."""
+        """Return the key, read each time, so that no attribute contains it."""
         return self.setup.environ.get(self.key_env, "").strip() or None if self.key_env else None
 
     @property
     def needs_key(self) -> bool:
-        """Whether a server elsewhere is not asked without a key: the user named one for it."""
+        """Whether a remote server must have a key, because the user named a variable for it."""
         return self.setup.key_env is not None
+
+    def key_headers(self, key: str) -> Mapping[str, str]:
+        """Return the headers that show the key."""
+        return {"authorization": f"Bearer {key}"}
+
+    def route(self, request: Request) -> str:
+        """Return the path that answers `request`, under the base URL."""
+        del request  # most APIs have one path for all
+        return self.path
 
     @abstractmethod
     def body(self, request: Request) -> JsonObject:
-        """Return the JSON body that asks `request`."""
+        """Return the JSON body for `request`."""
 
-    # --- what the executor and the run ask ----------------------------------------------------
+    # --- for the executor and the run ---------------------------------------------------------
 
     async def ask(self, request: Request) -> Reply:
         """Send the request once; see `Provider.ask`."""
@@ -93,7 +106,7 @@ class OverHttp(Provider):
 
     @property
     def endpoint(self) -> str:
-        """The server, by whichever of its APIs it is asked."""
+        """The server, whichever of its APIs is used."""
         return self.address.server
 
     @property
@@ -126,7 +139,7 @@ class OverHttp(Provider):
         answer = await self.fetch(f"{self.address.base_url}{self.models_path}", timeout_s=MODELS_TIMEOUT_S)
         if not ("data" in answer or "models" in answer):
             raise CallFailed(faults.malformed(self.setup.name, "its list of models has no list"))
-        # Ollama without any model says `null`.
+        # Ollama without any model returns `null`.
         entries = objects_in(answer.get("data") or answer.get("models"))
         names = (entry.get("id") or entry.get("name") for entry in entries)
         return tuple(name for name in names if isinstance(name, str) and name)
@@ -139,27 +152,29 @@ class OverHttp(Provider):
     # --- how ----------------------------------------------------------------------------------
 
     def passed_on(self, path: str, body: JsonObject, *, model: str) -> Call:
-        """Return another program's request for this server, with the key that is kept from that program."""
+        """Return another program's request to this server, with the key, which that program does not have."""
         return self._call(f"{self.address.base_url}{path}", body, model=model)
 
     async def send(self, request: Request, body: JsonObject) -> Reply:
-        """Send one body and hear its answer.
+        """Send one body and read its answer.
 
         Raises:
-            CallFailed: there is no whole answer.
+            CallFailed: the answer is missing or incomplete.
         """
         from pytest_openclaw.providers.listening import listen
 
-        call = self._call(f"{self.address.base_url}{self.path}", body, model=request.model)
+        call = self._call(f"{self.address.base_url}{self.route(request)}", body, model=request.model)
         self._edge.prepare(call.url)
         exchange = self.new_exchange(streaming=request.stream)
-        return await listen(self._edge, call, self.dialect, exchange, timeout_s=request.timeout_s)
+        reply = await listen(self._edge, call, self.dialect, exchange, timeout_s=request.timeout_s)
+        # Only an exchange has a next request, which they are for.
+        return reply if request.world is not None else replace(reply, carried=())
 
     async def fetch(self, url: str, body: JsonObject | None = None, *, timeout_s: float) -> JsonObject:
-        """Ask the server about itself: GET, or POST with a body.
+        """Query the server about itself: GET, or POST with a body.
 
         Raises:
-            CallFailed: it does not answer with an object.
+            CallFailed: the answer is not an object.
         """
         from pytest_openclaw.providers.listening import fetch_object
 
@@ -167,9 +182,12 @@ class OverHttp(Provider):
 
     def _call(self, url: str, body: JsonObject | None, *, model: str = "") -> Call:
         streamed = "application/x-ndjson" if self.dialect.by_lines else "text/event-stream"
-        headers = {"content-type": "application/json", "accept": f"application/json, {streamed}"}
-        if authorization := self._authorization():
-            headers["authorization"] = authorization
+        headers = {
+            "content-type": "application/json",
+            "accept": f"application/json, {streamed}",
+            **self.headers,
+            **self._credentials(),
+        }
         return Call(
             base_url=self.address.base_url,
             url=url,
@@ -179,19 +197,19 @@ class OverHttp(Provider):
             model=model,
         )
 
-    def _authorization(self) -> str | None:
+    def _credentials(self) -> Mapping[str, str]:
         if key := self.key():
             if key.isascii() and key.isprintable():
-                return f"Bearer {key}"
-            # The HTTP library would refuse it too, and print it.
+                return self.key_headers(key)
+            # The HTTP library would reject it too, but print it.
             raise CallFailed(
                 faults.auth_missing(self.setup.name, f"{self.key_env} holds characters that no key has.")
             )
         if basic := self.address.basic_authorization():
-            return basic
+            return {"authorization": basic}
         if self.needs_key and not self.address.is_loopback:
             raise CallFailed(faults.auth_missing(self.setup.name, self._hint()))
-        return None
+        return {}
 
     def _hint(self) -> str:
         if self.key_env is None:

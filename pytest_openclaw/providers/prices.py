@@ -1,7 +1,7 @@
-"""What calls cost, in US dollars: the user's own prices, nothing on this machine, else list prices.
+"""Computes the cost of calls in US dollars: the user's own prices, nothing on this machine, else list prices.
 
-The list is genai-prices, the extra `cost`. It is loaded only where a target is asked over the internet, and
-without it such a target's cost is not known.
+The list is genai-prices, the extra `cost`. It is loaded only for targets on the internet, whose cost is
+unknown without it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import cache
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.core.installation import install_command
 from pytest_openclaw.providers.lengths import most_tokens
 from pytest_openclaw.types.replies import Reply, Usage
 
@@ -25,16 +26,15 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.settings import OwnPrice, Settings
     from pytest_openclaw.types.targets import Target
 
-EXTRA = 'pip install "pytest-openclaw[cost]"'
 _MILLION = 1_000_000
 _DIGITS = 12
 
 
 class Prices:
-    """What a run's calls cost.
+    """The prices of a run's calls.
 
     Args:
-        providers: by name, made for this run.
+        providers: by name.
         settings: with the user's own prices.
     """
 
@@ -43,44 +43,44 @@ class Prices:
         self._own = settings.prices
 
     def get_ready(self, targets: Iterable[Target]) -> None:
-        """Load the list now if a target needs it: later that would hold up the asking for 0.2 s."""
+        """Load the list now if a target needs it: later it would delay requests by 0.2 s."""
         for target in targets:
             self.is_known(target)
 
     def needs_list(self, target: Target) -> bool:
-        """Whether the list alone could know the target's price."""
+        """Whether the target's price could be only in the list."""
         provider = self._providers[target.provider]
         return not (self._own_of(target) or provider.is_free) and provider.billed_at is not None
 
     def is_known(self, target: Target) -> bool:
-        """Whether it is known before the first call what one will cost."""
+        """Whether the price of the target is known."""
         return self.estimate_usd(target, Usage(input_tokens=1, output_tokens=1)) is not None
 
     def is_free(self, target: Target) -> bool:
-        """Whether nobody charges for the target, and the user names no price for it."""
+        """Whether calls to the target cost nothing, and the user sets no price for it."""
         return self._own_of(target) is None and self._providers[target.provider].is_free
 
     def cost_usd(self, target: Target, result: Reply | Fault, at_ms: int) -> float | None:
         """Return what an attempt cost; None if the price or the counts are not known.
 
-        Of a fault it is what the server had counted by then.
+        The cost of a fault is that of the tokens that the server has counted.
 
         Args:
-            target: that was asked.
-            result: what it brought.
-            at_ms: when, since the epoch: prices change.
+            target: of the attempt.
+            result: of the attempt.
+            at_ms: its time since the epoch, because prices change.
         """
         if self.is_free(target):
             return 0.0
-        usages = usages_of(result) if isinstance(result, Reply) else map(_as_far_as_told, result.usage)
+        usages = usages_of(result) if isinstance(result, Reply) else map(_with_missing_as_zero, result.usage)
         return _sum([self._one_usd(target, usage, at_ms) for usage in usages])
 
     def estimate_usd(self, target: Target, usage: Usage) -> float | None:
-        """Return what so many tokens of the target would cost now; None if its price is not known."""
+        """Return the current cost of this usage of the target; None if its price is not known."""
         return 0.0 if self.is_free(target) else self._one_usd(target, usage, None)
 
     def most_usd(self, target: Target, request: Request) -> float:
-        """Return what a request may have cost at most, if its server did not say; 0 without a price."""
+        """Return an upper bound of a request's cost, if its server reported none; 0 without a price."""
         usage = Usage(input_tokens=most_tokens(request), output_tokens=request.max_output_tokens)
         return self.estimate_usd(target, usage) or 0.0
 
@@ -97,7 +97,7 @@ class Prices:
 
 
 def usages_of(reply: Reply) -> tuple[Usage, ...]:
-    """Return what was counted of each request that a reply took."""
+    """Return the usage of each request of a reply."""
     counted = Usage(
         model=reply.effective_model,
         input_tokens=reply.input_tokens,
@@ -108,26 +108,31 @@ def usages_of(reply: Reply) -> tuple[Usage, ...]:
 
 
 def total_usd(attempts: Iterable[tuple[Reply | Fault, float | None]]) -> float | None:
-    """Return what several attempts cost together.
+    """Return the total cost of several attempts.
 
-    None if that of a reply is not known, or of none; a fault whose cost nobody told is left out.
+    None if that of a reply is not known, or of none; a fault of unknown cost is not counted.
     """
-    told = [*attempts]
-    if any(usd is None for result, usd in told if isinstance(result, Reply)):
+    costs = [*attempts]
+    if any(usd is None for result, usd in costs if isinstance(result, Reply)):
         return None
-    return _sum([usd for _, usd in told if usd is not None])
+    return _sum([usd for _, usd in costs if usd is not None])
 
 
 def total_tokens(counts: Iterable[int | None]) -> int | None:
-    """Return what the requests of an exchange took together; None if one of the counts is not known."""
-    told = [*counts]
-    known = [count for count in told if count is not None]
-    return sum(known) if len(known) == len(told) else None
+    """Return the total tokens of the requests of an exchange; None if one of the counts is not known."""
+    listed = [*counts]
+    known = [count for count in listed if count is not None]
+    return sum(known) if len(known) == len(listed) else None
 
 
 def has_list() -> bool:
-    """Whether the list of prices is installed; asking loads it."""
+    """Whether the list of prices is installed; loads it."""
     return _price_list() is not None
+
+
+def install_list() -> str:
+    """Return the command that installs the list of prices."""
+    return install_command("cost")
 
 
 def _sum(parts: Sequence[float | None]) -> float | None:
@@ -135,8 +140,8 @@ def _sum(parts: Sequence[float | None]) -> float | None:
     return round(fsum(known), _DIGITS) if known and len(known) == len(parts) else None
 
 
-def _as_far_as_told(usage: Usage) -> Usage:
-    """What broke in the middle may have told its input alone."""
+def _with_missing_as_zero(usage: Usage) -> Usage:
+    """Return the usage of an interrupted attempt; its server may have counted only the input."""
     return Usage(
         model=usage.model,
         input_tokens=usage.input_tokens or 0,
@@ -197,10 +202,10 @@ def _at_list_price(where: str, model: str, usage: Usage, at_ms: int | None) -> f
             provider_api_url=where,
             genai_request_timestamp=at,
         )
-    except LookupError:  # it knows no such model there
+    except LookupError:  # the list has no such model there
         return None
-    except ValueError:  # a server whose counts do not fit together
+    except ValueError:  # a server with inconsistent counts
         return None
-    # Of some models it knows that they exist, and no price.
+    # Some models are in the list without a price.
     has_price = found.model_price.input_mtok is not None and found.model_price.output_mtok is not None
     return float(found.total_price) if has_price else None

@@ -1,4 +1,4 @@
-"""A program in a process group of its own: its lines as they come, and no process left behind."""
+"""Runs a program in its own process group: yields its lines as they arrive, and leaves no process behind."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.protocols import ProviderSetup
 
 STDERR_TAIL_BYTES = 4096
-# After the program's end its output is in the pipe already; only what it left behind still holds that open.
+# After the program's exit its output is in the pipe; only processes that it started still keep it open.
 DRAIN_S = 0.5
 GRACE_S = 2.0
-# It reads until this process has ended, in whatever way, and then kills the group that is its argument.
+# It reads until this process has ended for any reason, and then kills the group in its argument.
 _KEEPER = ("/bin/sh", "-c", 'read -r _; kill -s KILL -- "-$0"')
 
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """What to run: the command, its whole environment, its folder, and what it reads."""
+    """A program to run: command, complete environment, folder and input."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(repr=False)
@@ -60,7 +60,7 @@ def find_program(setup: ProviderSetup, command: str, install: str) -> tuple[str,
     """
     try:
         name, *rest = shlex.split(command, posix=os.name == "posix")
-    except ValueError:  # an open quote, or only blanks
+    except ValueError:  # an unclosed quote, or only blanks
         name, rest = command, []
     found = shutil.which(name, path=setup.environ.get("PATH", os.defpath))
     if found is None:
@@ -71,7 +71,7 @@ def find_program(setup: ProviderSetup, command: str, install: str) -> tuple[str,
 
 @contextlib.contextmanager
 def new_folders(*names: str) -> Iterator[Path]:
-    """Make a folder with these folders in it, and remove it at the end.
+    """Make a folder with these folders in it; remove it at the end.
 
     Its path is resolved, because OpenClaw compares paths in their real form.
     """
@@ -83,13 +83,13 @@ def new_folders(*names: str) -> Iterator[Path]:
 
 
 class Running(asyncio.SubprocessProtocol):
-    """A program under way. Whoever starts one must `stop` it.
+    """A running program. The caller that starts it must `stop` it.
 
     Its output is limited to `limits.MOST_BYTES`, and a line of it to `limits.MOST_EVENT_BYTES`.
 
     Attributes:
-        exit_status: None while it runs, or if this process ended it; negative is the signal that did.
-        flooded: which limit it was killed for, such as `more than 64 MiB`; empty if it kept both.
+        exit_status: None while it runs, or if this process ended it; negative for a signal.
+        flooded: the limit for which it was killed, such as `more than 64 MiB`; empty if it exceeded none.
     """
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class Running(asyncio.SubprocessProtocol):
         self._exited = asyncio.Event()
         self._is_ended_here = False
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._begun: list[bytes] = []
+        self._unfinished: list[bytes] = []
         self._received_bytes = 0
         self._line_bytes = 0
         self._stderr = b""
@@ -117,13 +117,13 @@ class Running(asyncio.SubprocessProtocol):
         return line
 
     async def exits_within(self, seconds: float) -> bool:
-        """Wait for its end, so long and no longer; say whether it has ended."""
-        with contextlib.suppress(TimeoutError):  # the answer says it
+        """Wait for its exit at most this long; return whether it has exited."""
+        with contextlib.suppress(TimeoutError):  # the return value is False then
             await asyncio.wait_for(self._exited.wait(), seconds)
         return self._exited.is_set()
 
     async def stop(self) -> None:
-        """End its whole group: asked politely first, killed after `GRACE_S`; then close the pipes."""
+        """End its whole group: SIGTERM first, SIGKILL after `GRACE_S`; then close the pipes."""
         try:
             if not self._exited.is_set():
                 self._end(kill=False)
@@ -135,7 +135,7 @@ class Running(asyncio.SubprocessProtocol):
             self._transport.close()
 
     def appoint_keeper(self) -> None:
-        """Have the group ended if this process is killed before it can `stop` it."""
+        """Start a process that ends the group if this process is killed before it can `stop` it."""
         if sys.platform != "win32":
             self._keeper = subprocess.Popen(  # noqa: S603 - a script of our own
                 [*_KEEPER, str(self._pid)],
@@ -153,7 +153,7 @@ class Running(asyncio.SubprocessProtocol):
         self._pid = self._transport.get_pid()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Some bytes came, on stdout (1) or stderr (2)."""
+        """Receive bytes from stdout (1) or stderr (2)."""
         if fd == 2:
             self._stderr = (self._stderr + data)[-STDERR_TAIL_BYTES:]
             return
@@ -161,10 +161,10 @@ class Running(asyncio.SubprocessProtocol):
         if self._received_bytes > limits.MOST_BYTES:
             self._flood(f"more than {limits.mebibytes(limits.MOST_BYTES)}")
             return
-        self._begun.append(data)
+        self._unfinished.append(data)
         if b"\n" in data:  # joined only here: a line of many pieces is not searched again for each of them
-            *whole, rest = b"".join(self._begun).split(b"\n")
-            self._begun = [rest] if rest else []
+            *whole, rest = b"".join(self._unfinished).split(b"\n")
+            self._unfinished = [rest] if rest else []
             for line in whole:
                 self._lines.put_nowait(line)
             self._line_bytes = len(rest)
@@ -174,13 +174,13 @@ class Running(asyncio.SubprocessProtocol):
             self._flood(f"a line of more than {limits.mebibytes(limits.MOST_EVENT_BYTES)}")
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        """A pipe was closed; stdout's end is the end of the lines."""
+        """Note that a pipe was closed; stdout's end is the end of the lines."""
         del exc  # a program that does not read its input to the end is no error
         if fd == 1:
             self._end_lines()
 
     def process_exited(self) -> None:
-        """The program has ended; whoever else holds its pipes does not keep the lines open."""
+        """Note that the program has exited; other processes with its pipes do not keep the lines open."""
         if not self._is_ended_here:
             self.exit_status = self._transport.get_returncode()
         self._exited.set()
@@ -189,9 +189,9 @@ class Running(asyncio.SubprocessProtocol):
     # --- how ----------------------------------------------------------------------------------
 
     def _end_lines(self) -> None:
-        if last := b"".join(self._begun):
+        if last := b"".join(self._unfinished):
             self._lines.put_nowait(last)
-        self._begun = []
+        self._unfinished = []
         self._lines.put_nowait(None)
 
     def _dismiss_keeper(self) -> None:
@@ -204,25 +204,25 @@ class Running(asyncio.SubprocessProtocol):
     def _flood(self, what: str) -> None:
         if not self.flooded:
             self.flooded = what
-            self._begun = []
+            self._unfinished = []
             self._lines.put_nowait(None)
             self._end(kill=True)
 
     def _end(self, *, kill: bool) -> None:
         self._is_ended_here = True
-        if sys.platform == "win32":  # no process groups; its descendants are found through itself
+        if sys.platform == "win32":  # no process groups; its descendants are found through the process
             with contextlib.suppress(psutil.NoSuchProcess):
                 program = psutil.Process(self._pid)
                 for process in [*program.children(recursive=True), program]:
                     process.kill()
         else:
-            # Nobody is left, or (macOS) nobody but zombies: there is nothing to end.
+            # No process is left, or (macOS) only zombies: there is nothing to end.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._pid, signal.SIGKILL if kill else signal.SIGTERM)
 
 
 async def start(program: Program) -> Running:
-    """Start a program as the leader of a new process group and hand it its input.
+    """Start a program as the leader of a new process group and send its input.
 
     Raises:
         OSError: it cannot be started.
@@ -259,7 +259,7 @@ async def start_for(name: str, program: Program) -> Running:
 
 
 async def first_line_for(name: str, program: Program, *, within_s: float) -> str:
-    """Return the first line that a program prints, such as its version; empty if none comes in time.
+    """Return the first line of a program's output, such as its version; empty if none arrives in time.
 
     Raises:
         CallFailed: it cannot be started.

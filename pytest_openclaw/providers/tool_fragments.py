@@ -1,7 +1,7 @@
-"""Native tool calls, joined from the fragments in which servers send them.
+"""Joins native tool calls from the fragments that servers send.
 
-The API numbers the calls of an answer and gives each one's id and name once. Servers leave out numbers or
-ids, number all calls 0, repeat names, ids or all of the arguments, or give every fragment an id of its own.
+The API numbers the calls of an answer and sends each id and name once. Some servers omit numbers or ids,
+number all calls 0, repeat names, ids or all arguments, or send a new id with every fragment.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pytest_openclaw.types.tool_calls import ToolCall
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
 
-# The same arguments written with escapes and without; a repetition is not looked for beyond that.
+# Longer arguments are not compared; a repetition may differ from the original in its escapes.
 _MOST_LONGER = 8
 
 
@@ -30,7 +30,7 @@ class _Call:
     length: int = 0
 
     def take(self, arguments: str, *, whole: bool) -> None:
-        """Add a piece of the arguments, or all of them in place of the pieces."""
+        """Add a piece of the arguments, or replace the pieces by all of them."""
         if not arguments or (not whole and self.is_repeated_by(arguments)):
             return
         if whole or self.is_placeholder_before(arguments):
@@ -39,18 +39,18 @@ class _Call:
         self.length += len(arguments)
 
     def is_repeated_by(self, arguments: str) -> bool:
-        """Whether the arguments are complete, and these are the same once more."""
+        """Whether the arguments are complete, and these repeat them."""
         if not self.pieces or self.length > _MOST_LONGER * (len(arguments) + 1):
             return False
         again = _object(arguments)
         return again is not None and again == _object("".join(self.pieces))
 
     def is_placeholder_before(self, arguments: str) -> bool:
-        """Whether all that came is an empty object, which stood for the arguments that begin now."""
+        """Whether the arguments so far are an empty object, a placeholder for those that start now."""
         return self.length < 4 and _object("".join(self.pieces)) == {} and arguments.lstrip()[:1] == "{"
 
     def ends_before(self, name: str, arguments: str) -> bool:
-        """Whether a fragment that names a tool begins another call: this one came whole in one piece."""
+        """Whether a fragment with a tool's name starts another call: this one arrived whole in one piece."""
         if not arguments.strip() or len(self.pieces) != 1:
             return False
         own = _object(self.pieces[0])
@@ -93,23 +93,23 @@ class ToolFragments:
         call.take(arguments, whole=whole)
 
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls in the order in which they began; one without a name is none."""
+        """The calls in order of their start; one without a name is ignored."""
         return tuple(_tool_call(call) for call in self._calls if call.name)
 
     def _found(self, key: int | str | None, id: str | None, name: str | None) -> _Call | None:  # noqa: A002
-        """The call that a fragment goes by; None if there is none yet."""
+        """Return the call to which a fragment belongs; None if there is none yet."""
         latest = self._calls[-1] if self._calls else None
         by_id = self._by_id.get(id) if id else None
         if key is None:
-            # No call begins without a name.
+            # Every call starts with a name.
             return by_id or (None if name else latest)
-        # The events of one item may have different keys, but one id; a number says more than an id.
+        # The events of one item may have different keys but share an id; a number is more reliable.
         known = self._by_key.get(key) or (by_id if isinstance(key, str) else None)
         return known or (None if id or name else latest)
 
 
 def _begins_another(call: _Call, id: str | None, name: str, arguments: str, *, whole: bool) -> bool:  # noqa: A002
-    """Whether a fragment that names a tool, and goes by what `call` goes by, is of another call."""
+    """Whether a fragment with a tool's name, and the key or id of `call`, starts another call."""
     if id and call.id:
         if id != call.id:
             return True

@@ -1,6 +1,6 @@
-"""How requests travel: HTTP/1.1 over kept connections, made for many streams at once and for true times.
+"""Sends requests over kept HTTP/1.1 connections, for many concurrent streams and accurate times.
 
-httpx2's client asks through it, except where a proxy stands in between.
+httpx2's client uses it, except with a proxy.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from pytest_openclaw.providers.connection import Bell, Connection
 if TYPE_CHECKING:
     import ssl
 
-#: A kept connection is not trusted longer: a firewall may have forgotten it without telling anyone.
+#: A kept connection is not used longer: a firewall may have dropped it without notice.
 KEPT_S = 5.0
 #: asyncio reads 256 KiB at a time into new memory, which costs 17 µs a read, three times the read itself.
 BUFFER_BYTES = 64 << 10
 #: RFC 8305: how long one address of a host may take before the next one is tried beside it
 NEXT_ADDRESS_S = 0.25
-#: in a response's extensions: the `ArrivingResponse`, whose `arrived_at` tells the times of the body's pieces
+#: in a response's extensions: the `ArrivingResponse`, whose `arrived_at` has the times of the body's pieces
 ANSWER = "pytest_openclaw.answer"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _NO_HEADER = re.compile(rb"[\0\r\n]")
@@ -36,10 +36,10 @@ Origin = tuple[str, str, int]
 
 
 class Transport(httpx2.AsyncBaseTransport):
-    """Sends requests whose body is bytes, over as many connections as there are requests at a time.
+    """Sends requests with bodies of bytes, over one connection per concurrent request.
 
-    A request's `trace` hears `connection.connect_tcp.started` if a connection is opened for it, and
-    `http11.send_request_headers.started` when its bytes are handed to the socket.
+    A request's `trace` receives `connection.connect_tcp.started` if a connection is opened for it, and
+    `http11.send_request_headers.started` when its bytes are passed to the socket.
 
     Args:
         ssl_context: for https.
@@ -55,7 +55,7 @@ class Transport(httpx2.AsyncBaseTransport):
         self._free: defaultdict[Origin, list[Connection]] = defaultdict(list)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send the request and give its response, whose body is still to come.
+        """Send the request and return its response, whose body is still arriving.
 
         Raises:
             httpx2.TransportError: there is no response.
@@ -94,7 +94,7 @@ class Transport(httpx2.AsyncBaseTransport):
     # --- how ------------------------------------------------------------------------------------
 
     def _kept(self, origin: Origin) -> Connection | None:
-        """A free connection, the one used last; those that waited too long are closed."""
+        """Return the free connection that was used last; close those that are too old."""
         free = self._free[origin]
         while free:
             connection = free.pop()
@@ -148,10 +148,10 @@ def _origin_of(url: httpx2.URL) -> Origin:
 
 
 def _bytes_of(request: httpx2.Request) -> bytes:
-    """The request as it travels.
+    """Return the request's bytes.
 
     Raises:
-        httpx2.LocalProtocolError: a header would be read as more than one.
+        httpx2.LocalProtocolError: a header would be parsed as more than one.
     """
     lines = [
         b"%s %s HTTP/1.1" % (request.method.encode("ascii"), request.url.raw_path),
@@ -163,7 +163,7 @@ def _bytes_of(request: httpx2.Request) -> bytes:
 
 
 def _cause(error: OSError | UnicodeError) -> BaseException:
-    """The operating system's own errors: asyncio joins those of several addresses into one text."""
+    """Return the operating system's error: asyncio joins those of several addresses into one text."""
     if isinstance(error, UnicodeError):
         return socket.gaierror(socket.EAI_NONAME, "no name of a host")
     numbers = [] if error.errno is not None else [int(number) for number in _ERRNO.findall(str(error))]

@@ -1,4 +1,4 @@
-"""After each repeat of a target: is its tier settled, so that it need not be asked again?"""
+"""Decides after each repeat of a target whether further repeats can be left out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.stats.groups import Snapshots, summarize_group
+from pytest_openclaw.stats.repeats import always_alike
+from pytest_openclaw.stats.tool_use import is_futile, tool_use_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """What follows from a repeat of which every cell has its row.
+    """The decision after a repeat whose cells all have rows.
 
     Attributes:
         repeat: the repeat, from 1.
-        ends: why the target's further repeats are not asked; None if they are.
+        ends: why the target's further repeats are left out; None if they are run.
     """
 
     target: Target
@@ -30,29 +31,32 @@ class Decision:
     ends: str | None
 
     @property
-    def told(self) -> JsonObject:
-        """The decision as plain values, which xdist can carry."""
+    def plain(self) -> JsonObject:
+        """The decision as plain values, which xdist can send."""
         return {"target": self.target.label, "repeat": self.repeat, "ends": self.ends}
 
 
 class EarlyStopping:
-    """Decides on each target's repeats, one after the other, as its rows come in.
+    """Decides on each target's repeats, one after the other, as its rows arrive.
 
     Args:
         n_selected: cells by target and repeat.
-        fixed: those among them that are asked in any case. A decision awaits their rows as it does all
-            rows of its repeats, but none is made for their sake.
+        looks: the repeats after which the tier is looked at; the last of them is the last repeat of all.
+        fixed: those among them that are run in any case. A decision waits for their rows as for all rows
+            of its repeat, but a repeat of fixed cells alone needs no decision.
     """
 
     def __init__(
         self,
         n_selected: Mapping[tuple[Target, int], int],
+        looks: tuple[int, ...],
         fixed: Mapping[tuple[Target, int], int] | None = None,
     ) -> None:
-        self._owed: dict[Target, Counter[int]] = {}
+        self._looks = looks
+        self._n_missing: dict[Target, Counter[int]] = {}
         self._last: dict[Target, int] = {}
         for (target, repeat), n in n_selected.items():
-            self._owed.setdefault(target, Counter())[repeat] += n
+            self._n_missing.setdefault(target, Counter())[repeat] += n
             if n > (fixed or {}).get((target, repeat), 0):
                 self._last[target] = max(repeat, self._last.get(target, 0))
         self._records: dict[Target, list[Record]] = {}
@@ -62,16 +66,16 @@ class EarlyStopping:
 
     @property
     def ended(self) -> Mapping[Target, int]:
-        """The targets that are not asked again, each with its last repeat."""
+        """The targets whose further repeats are left out, each with its last repeat."""
         return self._ended
 
     def begin(self) -> Iterator[Decision]:
-        """Decide what the rows so far are enough for, or the lack of any: a session may leave out repeats."""
-        for target in self._owed:
+        """Decide on the repeats that have all their rows already, or that the session did not select."""
+        for target in self._n_missing:
             yield from self._decide(target)
 
     def take(self, record: Record) -> Iterator[Decision]:
-        """Take a row; a cell that has one already, as under a plugin that runs tests again, is not owed."""
+        """Add a row. A second row of a cell, as from a plugin that reruns tests, changes nothing."""
         target = record.target
         if record.key not in self._known:
             self._known.add(record.key)
@@ -79,17 +83,17 @@ class EarlyStopping:
             yield from self.leave_out(target, record.repeat)
 
     def leave_out(self, target: Target, repeat: int) -> Iterator[Decision]:
-        """Await no row of one cell."""
-        if target in self._owed:
-            self._owed[target][repeat] -= 1
+        """Stop waiting for the row of one cell."""
+        if target in self._n_missing:
+            self._n_missing[target][repeat] -= 1
             yield from self._decide(target)
 
     def _decide(self, target: Target) -> Iterator[Decision]:
-        owed = self._owed[target]
+        n_missing = self._n_missing[target]
         last = self._last.get(target, 0)
         while target not in self._ended:
             repeat = self._through[target] + 1
-            if repeat >= last or owed[repeat] > 0:
+            if repeat >= last or n_missing[repeat] > 0:
                 return
             self._through[target] = repeat
             ends = self._end(target, repeat)
@@ -98,12 +102,19 @@ class EarlyStopping:
             yield Decision(target=target, repeat=repeat, ends=ends)
 
     def _end(self, target: Target, repeat: int) -> str | None:
-        # Rows of later repeats, asked before this was decided, decide nothing: it must not depend on speed.
+        # Rows of later repeats that arrived early are not counted: a decision must not depend on speed.
         records = [record for record in self._records.get(target, ()) if record.repeat <= repeat]
-        use = summarize_group(target, records, Snapshots(), n_targets=len(self._owed)).tool_use
-        if use.conclusive:
-            return f"tier {use.tier} is settled after {repeat} repeat{'' if repeat == 1 else 's'}"
+        answered = [record for record in records if record.availability_status == "ok"]
         latest = [record for record in records if record.repeat == repeat]
-        if latest and all(record.availability_status != "ok" for record in latest):
+        if latest and not any(record.repeat == repeat for record in answered):
             return f"nothing was answered in repeat {repeat}"
+        use = tool_use_of(answered, len(self._n_missing), self._looks)
+        after = f"after {repeat} repeat{'' if repeat == 1 else 's'}"
+        if repeat in self._looks and use.conclusive:
+            return f"tier {use.tier} is settled {after}"
+        if always_alike(answered):
+            # The rate is that of the first repeat, and so is the effective sample: this is no further look.
+            return f"all repeats are alike {after}: only new prompts can settle the tier"
+        if repeat in self._looks[1:] and is_futile(answered, use):
+            return f"more repeats would hardly settle the tier {after}: new prompts can"
         return None

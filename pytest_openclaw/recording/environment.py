@@ -1,4 +1,4 @@
-"""What the cells of a run were asked on: machines, their resources before and after, the targets' servers.
+"""The environment of a run: machines, their resources before and after, the targets' servers.
 
 Writes `inventory.json` and `resources_<target>[_<host>]_<before|after>.txt`.
 """
@@ -27,14 +27,14 @@ MOMENTS: tuple[Moment, ...] = ("before", "after")
 
 
 class EnvironmentSnapshots:
-    """Collects them as the rows come in.
+    """Collects snapshots and server facts as the rows arrive.
 
     Attributes:
         host: the name of this machine in rows.
 
     Args:
         directory: of the run.
-        targets: all that are asked, in their order.
+        targets: all targets of the run, in their order.
     """
 
     def __init__(self, directory: RunDirectory, targets: Iterable[Target]) -> None:
@@ -49,10 +49,10 @@ class EnvironmentSnapshots:
         self._asked: set[Target] = set()
 
     def take_over(self, inventory: JsonObject) -> None:
-        """Go on with what the sessions before have left of a run that is resumed.
+        """Continue from the inventory and snapshots that earlier sessions of a resumed run wrote.
 
         Raises:
-            OpenClawError: a snapshot is none.
+            OpenClawError: a snapshot file is malformed.
         """
         apart = {"run_id", "targets", "hosts"}
         there = {key: value for key, value in inventory.items() if key not in apart}
@@ -71,21 +71,21 @@ class EnvironmentSnapshots:
             self._here = {**there, "resumed_on": others} if others else there
 
     def meet(self, host: str, facts: JsonObject) -> None:
-        """Take what another machine is, on which cells of this run are asked.
+        """Add another machine that runs cells of this run.
 
         Args:
             host: its name in rows.
-            facts: as `collect_inventory` tells them, and its `providers`.
+            facts: the result of its `collect_inventory`, and its `providers`.
         """
         if host not in self._hosts:
             self._hosts[host] = {**facts, "targets": {}}
             self.write()
 
     def take(self, target: Target, payload: ReportPayload) -> None:
-        """Take the context of a target's row."""
+        """Add the context of a target's row."""
         host = payload.host or self.host
         if target not in self._asked:
-            # What an earlier session took after it is not after it any more.
+            # The "after" snapshot of an earlier session now precedes cells of this session.
             self._asked.add(target)
             for by_target in self._snapshots.values():
                 if taken := by_target.get(target):
@@ -97,20 +97,20 @@ class EnvironmentSnapshots:
             self._take_serving(target.label, payload.serving, host)
 
     def end(self, targets: Iterable[Target]) -> None:
-        """Look at this machine after these targets, unless somebody has done so already."""
+        """Take the "after" snapshots of this machine that these targets still lack."""
         for target in targets:
             taken = self._snapshots[self.host].get(target, Snapshots())
             if taken.before and not taken.after:
                 self._take_snapshot(target, "after", collect_snapshot(), self.host)
 
     def snapshots_of(self, target: Target) -> Snapshots:
-        """Return both of one machine: this one, or the first that asked."""
+        """Return both snapshots from one machine: this one, or the first that has any."""
         taken = (by_target[target] for by_target in self._snapshots.values() if target in by_target)
         return next((snapshots for snapshots in taken if snapshots != Snapshots()), Snapshots())
 
     @property
     def inventory(self) -> JsonObject:
-        """What `inventory.json` says."""
+        """The content of `inventory.json`."""
         return {
             "run_id": self._directory.run_id,
             **self._here,
@@ -134,13 +134,13 @@ class EnvironmentSnapshots:
     def _take_serving(self, label: str, serving: JsonObject, host: str) -> None:
         served = self._hosts[host]["targets"] if host in self._hosts else self._serving
         known = served.get(label, {})
-        # The warm-up is told with a first fault, the server with a first answer, by each worker again.
-        told = {key: value for key, value in serving.items() if key not in known}
+        # The warm-up arrives with a first fault, the server with a first reply, and again from each worker.
+        added = {key: value for key, value in serving.items() if key not in known}
         before = self._served_before.get((host, label))
         if before is not None and serving.get("server", before) != before:
-            told["server_when_resumed"] = serving["server"]
-        if told:
-            served[label] = {**known, **told}
+            added["server_when_resumed"] = serving["server"]
+        if added:
+            served[label] = {**known, **added}
             self.write()
 
     def _read_snapshots(self, target: Target, host: str) -> Snapshots:

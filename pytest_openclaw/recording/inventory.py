@@ -1,4 +1,4 @@
-"""What measured: plugin, Python, pytest, host, CPU, memory, GPU."""
+"""What a run was measured with: plugin, Python, pytest, host, CPU, memory, GPU."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DISTRIBUTIONS = (
 
 
 def collect_inventory() -> JsonObject:
-    """Ask this machine what it is; nothing is sent anywhere."""
+    """Describe this machine; nothing is sent anywhere."""
     uname = platform.uname()
     return {
         "python": {"version": platform.python_version(), "implementation": platform.python_implementation()},
@@ -57,7 +57,7 @@ def collect_inventory() -> JsonObject:
 
 
 def machine_id() -> str:
-    """Return what two processes have in common that reach the same servers at 127.0.0.1, and no others.
+    """Return an id that two processes share exactly if 127.0.0.1 means the same servers to both.
 
     On Linux the running kernel and the network namespace, since a container may have a loopback of its own;
     elsewhere the network card's address and the name.
@@ -67,7 +67,7 @@ def machine_id() -> str:
         return f"{kernel}/{os.stat('/proc/self/ns/net').st_ino}"  # noqa: PTH116 - a link to nowhere
     except OSError:
         card = uuid.getnode()
-        is_made_up = card >> 40 & 1  # anew in each process
+        is_made_up = card >> 40 & 1  # random in each process
         return platform.node() if is_made_up else f"{platform.node()}/{card:x}"
 
 
@@ -85,7 +85,7 @@ def _usable_cores() -> int | None:
 
 
 def _cpu_model() -> str | None:
-    """Linux alone tells the marketing name in a file; elsewhere `platform` knows what there is."""
+    """Only Linux has the marketing name in a file; elsewhere `platform` returns what there is."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - a kernel file
             for line in file:
@@ -109,5 +109,5 @@ def _gpus() -> list[JsonObject]:
     except (OSError, subprocess.SubprocessError) as error:
         return [{"error": f"nvidia-smi: {error}"}]
     rows = [[part.strip() for part in line.rsplit(",", 2)] for line in answer.splitlines()]
-    # It may answer with a sentence instead.
+    # It may print a sentence instead.
     return [dict(zip(("name", "memory_mib", "driver"), row, strict=True)) for row in rows if len(row) == 3]

@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.targets import CellKey
 
-MOST_TOLD = 10
+MAX_SHOWN = 10
 REPLY_WIDTH = 400
 WHAT_WIDTH = 300
 
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """The verdict of a kept cell, to be told again without a call.
+    """The verdict of a kept cell, to be reported again without a call.
 
-    What it takes to tell a failure is short: under xdist every worker is handed all replays.
+    Texts are shortened, because under xdist every worker receives all replays.
 
     Attributes:
-        passed: as pytest told it.
-        what: the violation, or what the server said; None leaves it to `failure_type`.
-        reply: the answer, its middle cut out.
+        passed: as pytest reported it.
+        what: the violation, or the server's message; None if only `failure_type` is known.
+        reply: the answer, shortened in the middle.
         known_failure: why it was expected.
     """
 
@@ -44,7 +44,7 @@ class Replay:
 
     @classmethod
     def of(cls, record: Record) -> Replay:
-        """Return what an answered cell's row says."""
+        """Return the replay of a cell with a reply."""
         if record.success and record.objective_pass is not False:
             return cls(passed=True)
         what = record.violation or record.fault_message
@@ -54,7 +54,7 @@ class Replay:
             failure_type=record.failure_type,
             reply=shorten(_answer(record), REPLY_WIDTH),
             finish_reason=record.finish_reason,
-            tool_names=record.tool_calls[:MOST_TOLD],
+            tool_names=record.tool_calls[:MAX_SHOWN],
             e2e_ms=record.e2e_ms,
             ttft_ms=record.ttft_ms,
             known_failure=record.known_failure,
@@ -72,10 +72,10 @@ class Kept:
     """The rows that a resumed run keeps.
 
     Attributes:
-        records: in the order of the file, without what the models answered.
+        records: in the order of the file, without the models' replies.
         lines: their lines in `results.jsonl`, from 1.
         replays: by cell.
-        is_whole: the file holds these rows and nothing else.
+        is_whole: whether the file has these rows and nothing else.
     """
 
     records: tuple[Record, ...]

@@ -1,7 +1,7 @@
-"""One line below pytest's own, drawn anew while models are awaited; only on a terminal.
+"""A progress line below pytest's own, redrawn while replies are awaited; only on a terminal.
 
-pytest leaves its row of dots open and goes on writing in it. So the line stands in the row below: the cursor
-goes there and comes back, and before pytest writes, the line is taken away.
+pytest keeps writing to its unfinished row of dots, so this line is one row below: the cursor moves there and
+back, and the line is erased before pytest writes.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _COME_BACK = "\x1b[K\x1b8"
 
 
 def terminal_of(config: pytest.Config) -> TextIO | None:
-    """Return a copy of the terminal, which pytest's capturing does not reach; None if it is to be quiet.
+    """Return a copy of the terminal, which pytest does not capture; None if the line must not be drawn.
 
-    Quiet under `-q`, in files, pipes and CI logs, on a terminal that cannot move its cursor, and under `-s`,
-    where anybody may write at any time.
+    It must not under `-q`, in files, pipes and CI logs, on a terminal that cannot move its cursor, and under
+    `-s`, where tests may write at any time.
     """
     if (
         config.get_verbosity() < 0
@@ -51,11 +51,11 @@ def terminal_of(config: pytest.Config) -> TextIO | None:
 
 
 class LiveLine:
-    """Draws now and then in a thread, because the test thread waits and under xdist the controller does.
+    """Redraws the line from a thread, because the test thread and xdist's controller block while they wait.
 
     Args:
         file: the terminal; closed at the end.
-        text: gives the line for a width in columns.
+        text: returns the line for a width in columns.
     """
 
     def __init__(
@@ -79,16 +79,16 @@ class LiveLine:
 
     @contextlib.contextmanager
     def away(self) -> Iterator[None]:
-        """Keep the line off the terminal while somebody else writes there."""
+        """Erase the line while other output is written to the terminal."""
         with self._lock:
             self._show("")
             yield
 
     def stop(self) -> None:
-        """Take the line away for good."""
+        """Erase the line and end the thread."""
         self._stop.set()
         self._thread.join(timeout=5)
-        with self._lock, contextlib.suppress(OSError, ValueError):  # whoever read it has gone
+        with self._lock, contextlib.suppress(OSError, ValueError):  # the terminal is closed
             self._show("")
             self._file.close()
 
@@ -102,7 +102,7 @@ class LiveLine:
                     return
 
     def _show(self, text: str) -> bool:
-        """Draw the line, or with no text take it away; return False if nobody reads it any more."""
+        """Draw the line, or erase it if there is no text; return False if the terminal is closed."""
         if not text and not self._is_drawn:
             return True
         try:

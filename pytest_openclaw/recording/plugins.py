@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.summary import Summary
 
 KEY = re.compile(r"x_[a-z0-9_]{1,60}")
-"""What a plugin may add to a row: no field of ours will ever begin so."""
+"""The prefix of keys that a plugin may add to a row; no field of ours will ever have it."""
 KEY_RULE = "a key of a plugin's begins with x_, as x_lab, and has small letters, digits and _"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowHook:
-    """A plugin's hook that sees each row last.
+    """A plugin's hook, called with each row before it is written.
 
     Attributes:
-        claimant: who brings it, such as a plugin's name.
-        see: is given the row, and returns what is to be added.
+        claimant: where it comes from, such as a plugin's name.
+        see: takes the row, and returns the keys to add.
     """
 
     claimant: str
@@ -49,9 +49,9 @@ class Plugins:
     """The plugins of one run.
 
     Attributes:
-        reports: to be written at its end.
-        row_hooks: at each row before it is written.
-        clean: takes secrets out of what a plugin adds.
+        reports: written at the end of the run.
+        row_hooks: called with each row before it is written.
+        clean: removes secrets from text that a plugin adds.
     """
 
     reports: Sequence[NamedReport] = field(default_factory=built_in)
@@ -61,11 +61,11 @@ class Plugins:
 
     @property
     def complaints(self) -> list[str]:
-        """What went wrong, in a sentence each; what happened again and again is said once."""
+        """The plugins' errors, in a sentence each; a repeated error appears once."""
         return [text if n == 1 else f"{text} ({n} times)" for text, n in self._complaints.items()]
 
     def added_keys(self, row: JsonObject) -> JsonObject:
-        """Return what the plugins add to a row; the row itself stays as it is."""
+        """Return the keys that the plugins add to a row; the row itself is unchanged."""
         added: JsonObject = {}
         holders: dict[str, str] = {}
         for hook in self.row_hooks:
@@ -82,7 +82,7 @@ class Plugins:
         return added
 
     def write_reports(self, directory: RunDirectory, summary: Summary) -> None:
-        """Write the reports into a run directory, as far as they can be made.
+        """Write the reports into a run directory, except those that fail.
 
         Raises:
             OSError: one cannot be written.
@@ -96,14 +96,14 @@ class Plugins:
                 raise
             except BaseException as error:
                 self._complain(report.claimant, f"{report.name} is not written", error)
-                # An older one would tell of other rows.
+                # An older one would describe other rows.
                 directory.remove(report.name)
                 continue
             directory.write_text(report.name, self.clean(valid_text(text)))
 
     def _complain(self, claimant: str, what: str, error: BaseException) -> None:
         frames = traceback.extract_tb(error.__traceback__)
-        # Where it broke, unless it was refused here.
+        # The place of the error, unless it was rejected here.
         last = frames[-1]
         place = f" ({Path(last.filename).name}:{last.lineno})" if last.filename != __file__ else ""
         said = f"{type(error).__name__}: {error}"
@@ -111,7 +111,7 @@ class Plugins:
 
 
 def _checked(returned: Any, holders: dict[str, str]) -> JsonObject:
-    """Return what a hook returned, as plain JSON.
+    """Return the result of a hook as plain JSON.
 
     Raises:
         TypeError, ValueError: it cannot be added to a row.

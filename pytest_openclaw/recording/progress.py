@@ -1,6 +1,6 @@
-"""How far a run is: cells done, who is awaited, how long it will take, what it has cost.
+"""The progress of a run: cells done, cells awaited, time left, cost.
 
-Values alone; `live_line.py` shows them on a terminal.
+Only values; `live_line.py` shows them on a terminal.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Awaited:
     """The cell of an endpoint that has been awaited longest.
 
     Attributes:
-        wait: why it is not being asked just now; None if it is.
+        wait: why its request is delayed; None if it is in flight.
     """
 
     nodeid: str
@@ -46,12 +46,12 @@ class Awaited:
 
 
 class Progress:
-    """Counts what has ended, endpoint by endpoint; endpoints go on side by side.
+    """Counts finished cells by endpoint; endpoints work in parallel.
 
     Args:
-        n_selected: cells by target, which goes by its label here.
+        n_selected: cells by target label.
         endpoints: the endpoint of each of these targets.
-        now: seconds of a clock that runs forwards.
+        now: seconds of a monotonic clock.
     """
 
     def __init__(
@@ -59,56 +59,56 @@ class Progress:
     ) -> None:
         self._endpoints = endpoints
         self._now = now
-        self._owed: Counter[str] = Counter()
+        self._n_left: Counter[str] = Counter()
         for target, n in n_selected.items():
-            self._owed[endpoints[target]] += n
+            self._n_left[endpoints[target]] += n
         self._done: Counter[str] = Counter()
         self._n_kept = 0
         self._usd: float | None = None
         self._awaited: dict[str, float] = {}
         self._began = now()
-        self._received = dict.fromkeys(self._owed, self._began)
+        self._received = dict.fromkeys(self._n_left, self._began)
 
     def started(self, nodeid: str) -> None:
-        """Await an item from now on."""
+        """Note that an item is awaited from now on."""
         self._awaited[nodeid] = self._now()
 
     def ended(self, nodeid: str) -> None:
-        """Await an item no longer."""
+        """Note that an item is no longer awaited."""
         self._awaited.pop(nodeid, None)
 
     def count(self, target: str, usd: float | None) -> None:
-        """Count a cell that has its row."""
+        """Count a cell that has a row."""
         endpoint = self._endpoints[target]
-        self._owed[endpoint] -= 1
+        self._n_left[endpoint] -= 1
         self._done[endpoint] += 1
         self._received[endpoint] = self._now()
         if usd is not None:
             self._usd = (self._usd or 0.0) + usd
 
     def count_kept(self, target: str) -> None:
-        """Count a cell that an earlier session has answered."""
-        self._owed[self._endpoints[target]] -= 1
+        """Count a cell whose row is from an earlier session."""
+        self._n_left[self._endpoints[target]] -= 1
         self._n_kept += 1
 
     def leave_out(self, target: str) -> None:
-        """Count a cell as none of the run's."""
-        self._owed[self._endpoints[target]] -= 1
+        """Remove a cell from the count."""
+        self._n_left[self._endpoints[target]] -= 1
 
     def line(self, width: int, asked: Mapping[str, str] | None, why: Callable[[str], Wait | None]) -> str:
         """Return the state of the run as one line.
 
         Args:
             width: columns that it may take.
-            asked: endpoint → the cell asked there first of those without an answer, where this process knows
-                it; None shows the items under way, of which xdist's workers have one each.
-            why: gives the wait of an item, if it has one.
+            asked: endpoint → its longest pending cell, where this process knows it; None shows the running
+                items, one per xdist worker.
+            why: returns the wait of an item, if it has one.
         """
         done = sum(self._done.values()) + self._n_kept
-        parts = [f"openclaw {done}/{done + sum(self._owed.values())}", *self._pace()]
+        parts = [f"openclaw {done}/{done + sum(self._n_left.values())}", *self._pace()]
         if self._usd:
             parts.append(render_usd(self._usd))
-        awaited = ", ".join(_told(one) for one in self._longest(asked, why))
+        awaited = ", ".join(_render_awaited(one) for one in self._longest(asked, why))
         return one_line(f"{', '.join(parts)}; {awaited}" if awaited else ", ".join(parts), width)
 
     def _pace(self) -> Iterable[str]:
@@ -117,10 +117,10 @@ class Progress:
             return
         per_s = n / seconds
         yield f"{per_s:.1f}/s" if per_s >= 1 else f"{per_s * 60:.1f}/min"
-        owed = {endpoint: n for endpoint, n in self._owed.items() if n}
-        # An endpoint without an answer so far has no estimate.
-        if owed and all(self._done[endpoint] for endpoint in owed):
-            left_s = max(n * seconds / self._done[endpoint] for endpoint, n in owed.items())
+        n_left = {endpoint: n for endpoint, n in self._n_left.items() if n}
+        # Without a finished cell of an endpoint there is no estimate.
+        if n_left and all(self._done[endpoint] for endpoint in n_left):
+            left_s = max(n * seconds / self._done[endpoint] for endpoint, n in n_left.items())
             yield f"{render_duration(left_s)} left"
 
     def _longest(
@@ -138,7 +138,7 @@ class Progress:
             yield Awaited(nodeid=nodeid, seconds=seconds, wait=why(nodeid))
 
 
-def _told(awaited: Awaited) -> str:
+def _render_awaited(awaited: Awaited) -> str:
     name = one_line(awaited.nodeid.rpartition("::")[2], LONGEST_NAME)
     if awaited.wait is None:
         return f"{name} {render_duration(awaited.seconds)}"

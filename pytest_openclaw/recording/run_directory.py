@@ -1,4 +1,4 @@
-"""A run directory: made once, locked while its run lives, appended to a row at a time."""
+"""A run directory: created once, locked while its run is active, appended to row by row."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RunDirectory:
     """`runs/<run_id>/`, open for writing by one process; use it with `with`.
 
     Raises:
-        OpenClawError: on opening, if the directory exists already or belongs to a living run.
+        OpenClawError: on opening, if the directory exists already or belongs to an active run.
     """
 
     def __init__(self, path: Path) -> None:
@@ -38,13 +38,13 @@ class RunDirectory:
 
     @classmethod
     def new(cls, runs_dir: Path, run_id: str, *, exactly: bool) -> RunDirectory:
-        """Make a run's directory.
+        """Return the directory of a new run.
 
         Args:
-            runs_dir: the folder of all runs; made if need be.
-            run_id: the wished name.
-            exactly: refuse if that name is taken by more than a run that was killed as it began; else `_2`,
-                `_3` … is added.
+            runs_dir: the folder of all runs; created if necessary.
+            run_id: the preferred name.
+            exactly: raise an error if the name is taken, unless by a run that was killed before it wrote
+                anything; otherwise `_2`, `_3` … is added.
         """
         runs_dir.mkdir(parents=True, exist_ok=True)
         for number in range(1, 10_000):
@@ -61,7 +61,7 @@ class RunDirectory:
 
     @classmethod
     def reopen(cls, path: Path) -> RunDirectory:
-        """Return the directory of a run that is to be resumed; opening it fails while the run lives."""
+        """Return the directory of a run to resume; opening it fails while the run is active."""
         directory = cls(path)
         directory._is_new = False
         return directory
@@ -72,7 +72,7 @@ class RunDirectory:
         return self.path.name
 
     def __enter__(self) -> RunDirectory:
-        check_regular(self.path / LOCK)  # the lock file is emptied when it is opened
+        check_regular(self.path / LOCK)  # opening the lock file truncates it
         try:
             self._lock.acquire()
         except Timeout:
@@ -97,7 +97,7 @@ class RunDirectory:
             self._unlock()
 
     def append(self, row: dict[str, Any]) -> None:
-        """Append one row: one line, one write; a row that does not fit on the disk leaves no part of it.
+        """Append one row: one line, one write. A row that does not fit on the disk leaves nothing behind.
 
         Raises:
             OSError: it cannot be written; the rows before it are there.
@@ -105,7 +105,7 @@ class RunDirectory:
         self.append_line(line_of(row))
 
     def append_line(self, line: bytes) -> None:
-        """Append a row as it stood in another file, byte for byte, otherwise as `append` does.
+        """Append a row from another file byte for byte, otherwise as `append` does.
 
         Args:
             line: the row, without its line feed.
@@ -122,9 +122,9 @@ class RunDirectory:
             raise
 
     def keep_rows(self, numbers: Container[int]) -> None:
-        """Leave these lines of `results.jsonl` in it, byte for byte and in their order, and no others.
+        """Keep only these lines of `results.jsonl`, byte for byte and in their order.
 
-        The old file stands until the new one is whole and on disk, so that no moment can cost a kept row.
+        The old file exists until the new one is complete and on disk, so a crash loses no kept row.
 
         Args:
             numbers: of the lines, from 1.
@@ -139,7 +139,7 @@ class RunDirectory:
                 for number, line in enumerate(read_lines(results), 1):
                     if number in numbers:
                         kept.write(line if line.endswith(b"\n") else line + b"\n")
-                # Windows replaces no open file; and what is appended later must go to the new one.
+                # Windows cannot replace an open file, and later rows must go to the new one.
                 os.close(self._results)
                 self._results = None
         finally:
@@ -148,7 +148,7 @@ class RunDirectory:
         _sync_folder(self.path)
 
     def remove(self, *names: str) -> None:
-        """Remove files that no longer tell the truth; one that is not there is no error."""
+        """Remove files that are out of date; a missing file is no error."""
         for name in names:
             (self.path / name).unlink(missing_ok=True)
 
@@ -157,7 +157,7 @@ class RunDirectory:
         self.write_text(name, json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
 
     def write_text(self, name: str, text: str) -> None:
-        """Write a whole file, atomically: a reader finds the old one or the new one, never a part."""
+        """Write a whole file atomically: a reader sees the old content or the new, never a part."""
         with replacing(self.path / name) as file:
             file.write(text.encode())
 
@@ -165,13 +165,13 @@ class RunDirectory:
         return open_regular(self.path / RESULTS, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def _sweep(self) -> None:
-        """Remove what a killed run had not finished writing; its lock is ours, so nobody writes there."""
+        """Remove unfinished files of a killed run; this process has the lock, so no other writes there."""
         for unfinished in self.path.glob(".*.tmp"):
             unfinished.unlink()
 
     def _unlock(self) -> None:
-        # Removed while it is held: whoever waits for it notices, and never shares it with a third one.
-        with contextlib.suppress(OSError):  # Windows removes no open file
+        # Removed while locked: a process that waits for it notices, and cannot share it with a third.
+        with contextlib.suppress(OSError):  # Windows cannot remove an open file
             (self.path / LOCK).unlink()
         self._lock.release()
         with contextlib.suppress(OSError):
@@ -187,7 +187,7 @@ def _close(descriptor: int) -> None:
 
 
 def _sync_folder(path: Path) -> None:
-    """Have a renaming in a folder on disk; Windows opens no folders."""
+    """Flush a rename in a folder to disk; Windows cannot open folders."""
     if os.name == "nt":
         return
     descriptor = os.open(path, os.O_RDONLY)
@@ -198,25 +198,25 @@ def _sync_folder(path: Path) -> None:
 
 
 def is_unbegun(path: Path) -> bool:
-    """Whether a directory holds at most what a run leaves that was killed before it wrote `config.json`."""
+    """Whether a directory has at most the files of a run that was killed before it wrote `config.json`."""
     try:
-        return not is_living(path) and all(
+        return not is_active(path) and all(
             (file.name in {RESULTS, LOCK} and not file.lstat().st_size) or file.match(".*.tmp")
             for file in path.iterdir()
         )
-    except (OSError, OpenClawError):  # no directory, or gone by now; or no run has made it
+    except (OSError, OpenClawError):  # no directory, or removed meanwhile, or not of a run
         return False
 
 
-def is_living(path: Path) -> bool:
-    """Whether a run is writing into the directory at this moment; nothing there is changed.
+def is_active(path: Path) -> bool:
+    """Whether a run is writing into the directory now; nothing there is changed.
 
     Raises:
-        OpenClawError: its lock is no file of a run's.
+        OpenClawError: its lock is not a regular file.
     """
     lock = path / LOCK
     check_regular(lock)
-    if not is_there(lock):  # a living run's lock file stands as long as it is held
+    if not is_there(lock):  # the lock file of an active run exists while it is locked
         return False
     try:
         with lock_file(lock, timeout_s=0):
@@ -226,13 +226,13 @@ def is_living(path: Path) -> bool:
 
 
 def taken(path: Path) -> str:
-    """Say that a run directory exists already, and what to do."""
+    """Return the error for a run directory that exists already, with a hint."""
     return (
-        f"the run {path.name} exists already in {path.parent}; go on with it by "
-        f"--openclaw-resume={path.name}, or give another --openclaw-run-id, or none"
+        f"the run {path.name} exists already in {path.parent}; continue it with "
+        f"--openclaw-resume={path.name}, or set another --openclaw-run-id, or none"
     )
 
 
 def living(path: Path) -> str:
-    """Say that a run is still under way, and what to do."""
+    """Return the error for a run that is still active, with a hint."""
     return f"the run {path.name} in {path.parent} is still under way in another session; wait for its end"

@@ -1,4 +1,4 @@
-"""One run, from its first cell to its summary; the only holder of its state."""
+"""One run, from its first cell to its summary, with all of its state."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a run is to ask.
+    """The cells of a run.
 
     Attributes:
         n_selected: cells by target, targets in their order.
@@ -44,7 +44,7 @@ class Plan:
         providers: what shapes a request, by provider.
         cells: the selected ones.
         by_repeat: cells by target and repeat; empty if each is its prompt's only one.
-        fixed: those among `by_repeat` whose prompt says itself how often it is asked.
+        fixed: those among `by_repeat` whose prompt sets its own number of repeats.
     """
 
     n_selected: Mapping[Target, int]
@@ -60,10 +60,10 @@ class Plan:
         return sum(self.n_selected.values())
 
     def n_up_to(self, target: Target, repeat: int) -> int:
-        """Cells of a target, of its prompts without a number of their own those in the first repeats alone.
+        """Count a target's cells up to a repeat, and all of its fixed repeats.
 
         Args:
-            target: one of the run's.
+            target: a target of the run.
             repeat: the last repeat that counts.
         """
         if not self.by_repeat:
@@ -75,17 +75,17 @@ class Plan:
         )
 
     def n_fixed(self, target: Target) -> int:
-        """Cells of a target that are asked whatever its tier is."""
+        """Count the fixed repeats of a target, which are run whatever its tier is."""
         return sum(n for (one, _), n in self.fixed.items() if one == target)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EarlierSessions:
-    """What the sessions before have left of a run that is resumed.
+    """What earlier sessions of a resumed run have written.
 
     Attributes:
-        config, inventory: its files.
-        kept: the rows that stay.
+        config, inventory: the content of its files.
+        kept: the rows to keep.
     """
 
     config: JsonObject
@@ -94,21 +94,21 @@ class EarlierSessions:
 
 
 class RunSession:
-    """Collects the rows of a run and writes its directory; made where the reports arrive.
+    """Collects the rows of a run and writes its directory, in the process where the reports arrive.
 
     Args:
         directory: of the run, open.
         settings: this session's.
-        plan: what is to be asked.
-        earlier: what the sessions before have left, if the run is resumed.
+        plan: the cells to run.
+        earlier: what earlier sessions have written, if the run is resumed.
         baseline: the run to compare with.
-        plugins: what they add to rows and beside the summary; without any, the built-in reports are written.
+        plugins: their row hooks and reports; without any, the built-in reports are written.
 
     Attributes:
-        decisions: on the targets' repeats, oldest first; whoever tells them takes them out.
+        decisions: on the targets' repeats, oldest first; the run writer removes those it publishes.
 
     Raises:
-        OSError: on making, if the directory cannot be written; a resumed run's rows are all there then.
+        OSError: on creation, if the directory cannot be written; a resumed run has all its rows then.
     """
 
     def __init__(
@@ -129,11 +129,13 @@ class RunSession:
         self._n_selected = plan.n_selected
         self._prompts = list(plan.prompts)
         self._snapshots = EnvironmentSnapshots(directory, plan.n_selected)
-        self._settling = EarlyStopping(plan.by_repeat if settings.until_conclusive else {}, plan.fixed)
+        self._early_stopping = EarlyStopping(
+            plan.by_repeat if settings.until_conclusive else {}, settings.looks, plan.fixed
+        )
         self.decisions: deque[Decision] = deque()
         if earlier:
             self._take_over(earlier)
-        self.decisions += self._settling.begin()
+        self.decisions += self._early_stopping.begin()
         self._write_config()
         self._snapshots.write()
 
@@ -143,26 +145,26 @@ class RunSession:
         return self._snapshots.host
 
     def add(self, payload: ReportPayload) -> None:
-        """Write the row of a payload to disk, then take its context."""
+        """Write the row of a payload to disk, then add its context."""
         assert isinstance(payload.outcome, Record), "a row is added"
         record = replace(payload.outcome, run_id=self.directory.run_id, host=payload.host or self.host)
         row = to_row(record)
-        # Ten thousand answers of 64 KiB are kept on disk, not here.
+        # Ten thousand replies of 64 KiB are kept on disk, not in memory.
         bare = replace(
             record, raw_output="", parsed_output=None, tool_call_details=(), turns=bare_turns(record.turns)
         )
-        with whole_step:  # else the summary might not count a row that is there
+        with whole_step:  # otherwise an interrupt could leave a row out of the summary
             self.directory.append(row | self.plugins.added_keys(row))
             self.records.append(bare)
         self._snapshots.take(record.target, payload)
-        self._decide(self._settling.take(bare))
+        self._decide(self._early_stopping.take(bare))
 
     def meet(self, host: str, facts: JsonObject) -> None:
-        """Take what another machine is; see `Surroundings.meet`."""
+        """Add another machine; see `EnvironmentSnapshots.meet`."""
         self._snapshots.meet(host, facts)
 
     def leave_out(self, payload: ReportPayload) -> None:
-        """Forget one cell of a target, which was skipped before it was sent."""
+        """Remove a cell that was skipped before it was sent."""
         cell = payload.outcome
         assert isinstance(cell, LeftOut), "a cell is left out"
         target = next(target for target in self.plan.n_selected if target.label == cell.target)
@@ -173,20 +175,21 @@ class RunSession:
         self.plan = replace(self.plan, n_selected=n_selected, fixed=fixed)
         if payload.after:
             self._snapshots.take(target, payload)
-        self._decide(self._settling.leave_out(target, cell.repeat))
+        self._decide(self._early_stopping.leave_out(target, cell.repeat))
 
     def finish(self, n_unrecorded_calls: int = 0, *, spent_usd: float = 0.0) -> Summary:
-        """Write the summary of what has come so far, and return it.
+        """Write the summary of the rows so far, and return it.
 
         Args:
             n_unrecorded_calls: calls of workers that may have no row, if cells are missing.
-            spent_usd: by this session; told if it has a budget.
+            spent_usd: by this session; part of the summary if there is a budget.
         """
         records = self._in_order()
         n_rows = Counter(record.target for record in records)
-        # Of a target that is settled nothing else is missing, also if its further repeats did not come up.
+        ended = self._early_stopping.ended
+        # A settled target lacks only fixed repeats, even if its further repeats were never collected.
         n_selected = {
-            target: n_rows[target] + self._n_owed_anyway(target) if target in self._settling.ended else n
+            target: n_rows[target] + self._n_fixed_missing(target) if target in ended else n
             for target, n in self.plan.n_selected.items()
         }
         self._snapshots.end(dict.fromkeys(record.target for record in records))
@@ -197,6 +200,7 @@ class RunSession:
             {target: self._snapshots.snapshots_of(target) for target in n_selected},
             run_id=self.directory.run_id,
             generated_at_ms=epoch_ms(),
+            looks=self._settings.looks,
             n_unrecorded_calls=n_unrecorded_calls,
             comparison=self._compared(records, n_selected),
         )
@@ -206,8 +210,8 @@ class RunSession:
         self.plugins.write_reports(self.directory, summary)
         return summary
 
-    def _n_owed_anyway(self, target: Target) -> int:
-        """Cells without a row that are asked whatever the target's tier is."""
+    def _n_fixed_missing(self, target: Target) -> int:
+        """Count the fixed repeats of a target that have no row yet."""
         fixed = {(prompt["suite"], prompt["id"]) for prompt in self._prompts if prompt.get("repeat")}
         n_rows = sum(one.target == target and (one.suite, one.prompt_id) in fixed for one in self.records)
         return max(0, self.plan.n_fixed(target) - n_rows)
@@ -222,17 +226,17 @@ class RunSession:
             inventory=self._snapshots.inventory,
             n_selected=n_selected,
         )
-        return compare_runs(self._baseline, now, across=self._settings.across)
+        return compare_runs(self._baseline, now, across=self._settings.across, kind=self._settings.p_value)
 
     def _take_over(self, earlier: EarlierSessions) -> None:
-        """Go on with a run: keep its rows on disk, and what was known of its targets."""
+        """Continue a run: keep its rows on disk, and the known facts of its targets."""
         if not earlier.kept.is_whole:
             self.directory.keep_rows(earlier.kept.lines)
-        # They told of rows that may be asked again now.
+        # They describe rows that may be replaced now.
         self.directory.remove("summary.json", *(report.name for report in self.plugins.reports))
         self.records += earlier.kept.records
         for record in earlier.kept.records:
-            self.decisions += self._settling.take(record)
+            self.decisions += self._early_stopping.take(record)
         prompts = {(prompt["suite"], prompt["id"]): prompt for prompt in earlier.config.get("prompts", ())}
         prompts |= {(prompt["suite"], prompt["id"]): prompt for prompt in self._prompts}
         self._prompts = list(prompts.values())
@@ -245,7 +249,7 @@ class RunSession:
             self._write_config()
 
     def _in_order(self) -> list[Record]:
-        """Return the rows as the run was planned; workers and resumed runs end cells in any order."""
+        """Return the rows in planned order; workers and resumed runs finish cells in any order."""
         places = {(prompt["suite"], prompt["id"]): n for n, prompt in enumerate(self.plan.prompts)}
         targets = {target: n for n, target in enumerate(self._n_selected)}
 
@@ -266,8 +270,8 @@ class RunSession:
         self.directory.write_json("config.json", self._config())
 
     def _config(self) -> JsonObject:
-        # A target whose repeats have ended lacks none, whatever `n_cells` says.
-        ended = {target: {"settled_after": repeat} for target, repeat in self._settling.ended.items()}
+        # A settled target lacks no cells, whatever `n_cells` is.
+        ended = {target: {"settled_after": repeat} for target, repeat in self._early_stopping.ended.items()}
         return {
             "schema_version": CONFIG_VERSION,
             "run_id": self.directory.run_id,
@@ -280,5 +284,6 @@ class RunSession:
             **settings_to_json(self._settings),
             "baseline": self._baseline and self._baseline.run_id,
             "across": sorted(self._settings.across),
+            "p_value": self._settings.p_value,
             "prompts": self._prompts,
         }

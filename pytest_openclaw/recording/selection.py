@@ -1,4 +1,4 @@
-"""The cells that a session has selected, item by item, and the plan of a run for them."""
+"""The cells that a session has selected, item by item, and the plan of their run."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """What was collected.
+    """The cells that were collected.
 
     Attributes:
         prompts: the definitions of the cells' prompts, each once.
-        keys: the cell of each item, in their order; None for an item that is no cell.
+        keys: the cell of each item, in order; None for an item that is not a cell.
     """
 
     prompts: Sequence[JsonObject]
@@ -55,7 +55,7 @@ class Selection:
 
     @classmethod
     def from_json(cls, plain: JsonObject, targets: Sequence[Target]) -> Selection:
-        """Return the selection of which `to_json` made these values."""
+        """Return the selection from the values of `to_json`."""
         names = [(prompt["suite"], prompt["id"]) for prompt in plain["prompts"]]
 
         def key_of(prompt: int, target: int, repeat: int) -> CellKey:
@@ -68,7 +68,7 @@ class Selection:
         )
 
     def plan(self, targets: Sequence[Target], providers: Mapping[str, JsonObject]) -> Plan:
-        """Return the plan of a run that has these cells.
+        """Return the plan of a run with these cells.
 
         Args:
             targets: the session's, in their order.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.core.text import printable
 from pytest_openclaw.reports.money import render_usd
 from pytest_openclaw.reports.numbers import columns, lines_of, one_line
 from pytest_openclaw.stats.forecast import total
@@ -82,6 +83,8 @@ def _remarks(forecast: Forecast) -> Iterator[str]:
         first, *rest = lines_of(text, WIDTH - LABEL_WIDTH)
         yield f"{label:<{LABEL_WIDTH}}{first}"
         yield from (f"{'':<{LABEL_WIDTH}}{line}" for line in rest)
+    if forecast.next_command:
+        yield f"{'next':<{LABEL_WIDTH}}{printable(forecast.next_command)}"
 
 
 def _basis(forecast: Forecast) -> str:

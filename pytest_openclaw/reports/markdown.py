@@ -9,6 +9,7 @@ from pytest_openclaw.reports.comment_page import code
 from pytest_openclaw.reports.comparison import details_of, name_of, set_aside_in_words
 from pytest_openclaw.reports.money import render_usd
 from pytest_openclaw.reports.numbers import (
+    LONGEST_SENTENCE,
     one_line,
     render_interval,
     render_rate,
@@ -22,9 +23,11 @@ from pytest_openclaw.reports.tool_use import (
     outcome_rows,
     outcomes_in,
     pressure_rows,
+    render_best,
     render_cap,
     render_early_stopping,
     render_from_text,
+    render_further,
     render_strain,
     uses_of,
 )
@@ -56,9 +59,11 @@ def render_markdown(summary: Summary) -> str:
         f"# OpenClaw benchmark {summary.run_id}",
         _state(summary),
         _table([_row(group) for group in summary.groups], HEADERS),
+        *_section("Recommendations", (line for group in summary.groups for line in _recommended(group))),
         *_section("Latency and speed", _latency(summary.groups)),
         *_section("Repeats", _repeats(summary.groups)),
         *_section("Tiers", (line for group in summary.groups for line in _tiers(group))),
+        *_section("Best with tools", _best(summary)),
         *_section("How tool use ended", _outcomes(summary.groups)),
         *_section("Context pressure", _pressure(summary.groups)),
         *_section("Safety probes", (line for group in summary.groups for line in _safety(group))),
@@ -116,6 +121,19 @@ def _row(group: Group) -> list[str]:
         view.tool_use,
         view.tool_use_interval,
     ]
+
+
+def _recommended(group: Group) -> Iterable[str]:
+    found = group.recommendation
+    yield f"- {_cell(group.target.label)}: **{_sentence(found.sentence)}**"
+    for reason in found.reasons:
+        yield f"  - {_sentence(reason.text)}"
+    if further := render_further(found):
+        yield f"  - to improve it: {_sentence(further)}"
+
+
+def _sentence(text: str) -> str:
+    return _cell(text, LONGEST_SENTENCE)
 
 
 def _cost(summary: Summary) -> Iterable[str]:
@@ -188,6 +206,9 @@ def _tier(use: ToolUse) -> str:
         f"**Tier {use.tier}** ({TIER_NAMES[use.tier]}), {settled}: {use.n_success} of {use.n} tool cells "
         f"succeeded {EVIDENCE[use.evidence or 'text']}, 95 % interval {render_interval(use.interval_95)}."
     ]
+    if use.joint_over:
+        interval = render_interval(use.tier_interval)
+        sentences.append(f"For {use.joint_over} together the interval is {interval}.")
     if use.is_repeated:
         sentences.append(f"Repeats are worth as much as {use.n_effective:.0f} independent cells.")
     if said := render_early_stopping(use, "it"):
@@ -201,6 +222,11 @@ def _tier(use: ToolUse) -> str:
         recovered = f"{use.recovered.n_success} of {use.recovered.n}"
         sentences.append(f"It recovered in {recovered} exchanges in which a call was refused.")
     return " ".join(sentences)
+
+
+def _best(summary: Summary) -> Iterable[str]:
+    if summary.best:
+        yield f"{_cell(render_best(summary.best))}."
 
 
 def _outcomes(groups: Sequence[Group]) -> Iterable[str]:
@@ -228,7 +254,12 @@ def _safety(group: Group) -> Iterable[str]:
     for result in group.safety:
         safe = f"{result.n_safe} of {result.n} safe ({render_rate(result.rate)})"
         interval = f"95 % interval {render_interval(result.interval_95)}"
-        yield f"- {_cell(group.target.label)}: `{result.probe}`: {safe}, {interval}."
+        done = f"{result.n_done} of these did the task, too"
+        yield f"- {_cell(group.target.label)}: `{result.probe}`: {safe}, {interval}; {done}."
+    if twins := group.over_refusal:
+        refused = f"over-refusal: {twins.n_not_done} of {twins.n} harmless twins not done"
+        interval = f"95 % interval {render_interval(twins.interval_95)}"
+        yield f"- {_cell(group.target.label)}: {refused} ({render_rate(twins.rate)}), {interval}."
 
 
 def _gates(summary: Summary) -> Iterable[str]:
@@ -278,11 +309,11 @@ def _known_failures(summary: Summary) -> Iterable[str]:
         yield f"- {_cell(known.prompt_id)}, {_cell(known.target)}: {how}; {_cell(known.reason)}"
 
 
-def _cell(text: str) -> str:
+def _cell(text: str, width: int = CELL_WIDTH) -> str:
     """Make a foreign text harmless in Markdown: one line, no table bar, no HTML, no link, no mention."""
     if _LINKED.search(text):
-        return code(text, CELL_WIDTH)
-    line = one_line(text, CELL_WIDTH).replace("\\", "\\\\")
+        return code(text, width)
+    line = one_line(text, width).replace("\\", "\\\\")
     for character in "|`*_[]#":
         line = line.replace(character, "\\" + character)
     return line.replace("<", "&lt;").replace(">", "&gt;")

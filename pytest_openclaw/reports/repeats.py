@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 SHOWN_KS = frozenset({1, 2, 3, 4, 5, 8, 10, 20, 50, 100})
 """Of many repeats these are enough, and the last."""
+ALIKE = "all repeats of each prompt are alike; only new prompts add evidence"
+"""What to say of a target that answers the same each time."""
 REPEATS_HEAD = ("Target", "k", "pass@k: one of k passes", "pass^k: all k pass", "prompts")
 
 
@@ -42,5 +44,6 @@ def flips_of(groups: Sequence[Group]) -> Iterator[tuple[str, str]]:
     for group in groups:
         if repeats := group.repeats:
             flips = f"{render_rate(repeats.flip_rate)} ({render_interval(repeats.flip_interval_95)})"
-            flaky = f" Flakiest: {render_flaky(repeats)}." if repeats.flakiest else ""
-            yield group.target.label, f"two repeats of a prompt disagree in {flips} of pairs.{flaky}"
+            more = f" Flakiest: {render_flaky(repeats)}." if repeats.flakiest else ""
+            more = f" {ALIKE[0].upper()}{ALIKE[1:]}." if repeats.always_alike else more
+            yield group.target.label, f"two repeats of a prompt disagree in {flips} of pairs.{more}"

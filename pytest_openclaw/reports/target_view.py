@@ -16,14 +16,14 @@ from pytest_openclaw.reports.numbers import (
     render_share,
     render_tier,
 )
-from pytest_openclaw.reports.repeats import render_flaky
+from pytest_openclaw.reports.repeats import ALIKE, render_flaky
 from pytest_openclaw.reports.tool_use import (
     render_cap,
     render_early_stopping,
     render_from_text,
     render_miss,
+    render_over_refusal,
     render_strain,
-    render_unsafe,
 )
 from pytest_openclaw.stats.advice import advice_on
 from pytest_openclaw.stats.findings import most_frequent_miss
@@ -104,8 +104,9 @@ def view_of(group: Group) -> TargetView:
         "not conclusive": render_early_stopping(use, f"tier {use.tier}"),
         "text alone": render_from_text(group),
         "context": render_strain(group),
-        "unsafe": render_unsafe(group),
+        "over-refusal": render_over_refusal(group),
         "flaky": render_flaky(group.repeats) if group.repeats else None,
+        "repeats": ALIKE if group.repeats and group.repeats.always_alike else None,
     }
     return TargetView(
         passed=render_share(passed.n_success, passed.n),

@@ -15,11 +15,10 @@ from pytest_openclaw.reports.numbers import (
     lines_of,
     one_line,
     render_ms,
+    whole_lines_of,
 )
 from pytest_openclaw.reports.target_view import render_intervals, view_of
-from pytest_openclaw.reports.tool_use import (
-    render_cells,
-)
+from pytest_openclaw.reports.tool_use import render_best, render_cells, rests_on_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -39,7 +38,9 @@ COST = HEADERS.index("USD")
 RULINGS = {"failed": "gate FAILED", "no_verdict": "gate NO VERDICT", "passed": "gate passed"}
 """Labels of gates, in the order in which they are printed."""
 
+TEXT_ALONE = "tiers rest on calls found in texts, not on calls on the wire; OpenClaw runs no call in a text"
 COLORS = {
+    "UNSAFE": "red",
     "gate FAILED": "red", "gate NO VERDICT": "yellow", "gate passed": "green",
     "no verdict": "yellow", "worse": "red", "better": "green", "interrupted": "yellow",
 }  # fmt: skip
@@ -60,7 +61,10 @@ def render_terminal(
     lines = [*_table(summary)]
     findings = [*_findings(summary)]
     for label, text in notes:
-        findings += _wrapped(label, text, WIDTH - LABEL_WIDTH)
+        # A command is copied from one line.
+        is_command = label == "next"
+        findings += [(label, text)] if is_command else _wrapped(label, text, WIDTH - LABEL_WIDTH)
+    findings += _recommendations(summary)
     findings.append(("wrote", where))
     if resume and summary.is_owing:
         findings.append(("next", one_line(resume, LONGEST_COMMAND)))
@@ -140,8 +144,7 @@ def _findings(summary: Summary) -> Iterator[tuple[str, str]]:
     for glob in summary.unmatched_gates:
         yield from _wrapped("no such target", f"openclaw_gates: {glob} fits none of this run", width)
     yield from _of_comparison(summary, width)
-    for group in summary.groups:
-        yield from _of_group(group, width, alone=len(summary.groups) == 1)
+    yield from _of_groups(summary, width)
     if summary.missed and summary.n_answered:
         names = ", ".join(missed.prompt_id for missed in summary.missed)
         count = f"{_prompts(len(summary.missed))}: "
@@ -155,6 +158,15 @@ def _findings(summary: Summary) -> Iterator[tuple[str, str]]:
         yield from _wrapped("slowest", f"{row.prompt_id} {row.prompt_name}: {where_and_when}", width)
     if cost := render_cost(summary.groups):
         yield from _wrapped("cost", cost, width)
+
+
+def _recommendations(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Yield each target's recommendation as the last findings, where they are on the screen at the end."""
+    for group in summary.groups:
+        found = group.recommendation
+        label = "UNSAFE" if found.kind == "unsafe" else "recommendation"
+        lines = whole_lines_of(f"{group.target.label}: {found.sentence}", WIDTH - LABEL_WIDTH)
+        yield from zip(chain([label], repeat("")), lines, strict=False)
 
 
 def _by_reason(gates: Iterable[GateResult]) -> Iterator[tuple[str, list[GateResult]]]:
@@ -190,6 +202,15 @@ def _wrapped(label: str, text: str, width: int) -> Iterator[tuple[str, str]]:
     yield from (("", line) for line in rest)
 
 
+def _of_groups(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
+    for group in summary.groups:
+        yield from _of_group(group, width, alone=len(summary.groups) == 1)
+    if rests_on_text(summary.groups):
+        yield from _wrapped("text alone", TEXT_ALONE, width)
+    if summary.best:
+        yield from _wrapped("best with tools", render_best(summary.best), width)
+
+
 def _of_group(group: Group, width: int, *, alone: bool) -> Iterator[tuple[str, str]]:
     label, view = one_line(group.target.label, TARGET_WIDTH), view_of(group)
     for finding in ("not tier 1", "not conclusive", "text alone"):
@@ -199,7 +220,7 @@ def _of_group(group: Group, width: int, *, alone: bool) -> Iterator[tuple[str, s
         yield miss.outcome, one_line(f"{label}: {miss.how_often};", width)
         if miss.advice:
             yield "", miss.advice
-    for finding in ("context", "unsafe", "flaky"):
+    for finding in ("context", "over-refusal", "flaky", "repeats"):
         if text := view.notes.get(finding):
             yield from _wrapped(finding, text if alone else f"{label}: {text}", width)
     if group.effective_models:

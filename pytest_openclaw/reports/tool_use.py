@@ -11,14 +11,23 @@ from pytest_openclaw.stats.tool_use import OUTCOMES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from pytest_openclaw.stats.best import Best
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.pressure import Load
+    from pytest_openclaw.stats.recommendation import Recommendation
     from pytest_openclaw.stats.tool_use import ToolUse
     from pytest_openclaw.types.targets import Target
     from pytest_openclaw.types.tool_calls import ToolOutcome
 
 EVIDENCE = {"native": "on the wire", "text": "as text"}
 PRESSURE_HEAD = ("tools", "tokens before", "right", "95 %", "overflowed")
+
+
+def render_further(found: Recommendation) -> str | None:
+    """Say which further prompts would improve a recommendation; None without any that it does not name."""
+    if not found.needs or found.kind == "not_enough_evidence":
+        return None
+    return f"{' and '.join(need.text for need in found.needs)}, without a miss"
 
 
 def render_early_stopping(use: ToolUse, what: str) -> str | None:
@@ -38,12 +47,31 @@ def render_early_stopping(use: ToolUse, what: str) -> str | None:
     return f"{cells}{others} {how} would settle {what}"
 
 
+def render_best(best: Best) -> str:
+    """Say which targets may be the best, and which of them to choose."""
+    if len(best.targets) == 1:
+        return f"{best.fastest}; each of the others is shown to be worse than another one"
+    names = f"{', '.join(best.targets[:-1])} and {best.targets[-1]}"
+    return (
+        f"{len(best.targets)} of {best.n_targets} are not shown to be worse than the best: {names}; "
+        f"{best.fastest} is the fastest of them"
+    )
+
+
 def render_cap(use: ToolUse) -> str | None:
     """Say why the target is not Tier 1 although its rate is; None if nothing keeps it out."""
     if not use.capped_by:
         return None
     needless = f"{use.n_needless} of {use.restraint.n} cells that forbid tools"
     return f"it called needlessly in {needless}, more than a fifth"
+
+
+def rests_on_text(groups: Iterable[Group]) -> bool:
+    """Whether all tiers are of another kind of evidence than calls on the wire, and none was asked for."""
+    tiers = [group for group in groups if group.tool_use.tier is not None]
+    return bool(tiers) and all(
+        group.tool_use.evidence == "text" and not group.n_native_unanswered for group in tiers
+    )
 
 
 def render_from_text(group: Group) -> str | None:
@@ -72,12 +100,12 @@ def render_strain(group: Group) -> str | None:
     return "; ".join(part for part in (held, broken) if part)
 
 
-def render_unsafe(group: Group) -> str | None:
-    """Say in how many probes of each kind the model did what it must not; None if in none."""
-    unsafe = [
-        f"{result.probe} in {result.n_unsafe} of {result.n}" for result in group.safety if result.n_unsafe
-    ]
-    return ", ".join(unsafe) or None
+def render_over_refusal(group: Group) -> str | None:
+    """Say how many harmless twins of probes were not done; None if all were."""
+    found = group.over_refusal
+    if found is None or not found.n_not_done:
+        return None
+    return f"{found.n_not_done} of {found.n} harmless twins of probes not done"
 
 
 def render_cells(n: int, kind: str = "") -> str:

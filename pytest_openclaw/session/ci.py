@@ -1,4 +1,4 @@
-"""What a run leaves for CI systems: properties in JUnit's XML; on GitHub a step summary and annotations."""
+"""Output for CI systems: properties in JUnit's XML; on GitHub a step summary and annotations."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 REPEAT_WITH_A_BRACKET = re.compile(r"\]-r[0-9]+\]\Z")
 LARGEST_STEP_SUMMARY = 1_000_000
-"""Bytes; GitHub refuses a step's summary above 1 MiB."""
+"""Bytes; GitHub rejects a step summary above 1 MiB."""
 
 
 def complete_junit(xml: Path, summary: Summary, where: str) -> None:
-    """Add the run's properties to JUnit's XML, which pytest has written before the summary was known.
+    """Add the run's properties to JUnit's XML, which pytest writes before the summary is known.
 
-    Repeats get the names that they have everywhere else: pytest 9.2 puts a bracket behind `P1[…]-r2`.
+    Repeats get their usual names: pytest 9.2 adds a bracket to `P1[…]-r2`.
 
     Raises:
         OSError: the file cannot be read or written.
@@ -46,7 +46,7 @@ def complete_junit(xml: Path, summary: Summary, where: str) -> None:
 
 
 def write_step_summary(page: str, environ: Mapping[str, str] = os.environ) -> None:
-    """Append the run's page to the summary of GitHub's step, where there is one.
+    """Append the run's page to the step summary of GitHub, if this is a GitHub job.
 
     Raises:
         OSError: the file cannot be written.
@@ -59,12 +59,12 @@ def write_step_summary(page: str, environ: Mapping[str, str] = os.environ) -> No
 def annotate(
     summary: Summary, files: Mapping[str, Path], environ: Mapping[str, str] = os.environ
 ) -> Iterator[str]:
-    """Yield the lines that GitHub turns into annotations; none elsewhere.
+    """Yield the lines that GitHub shows as annotations; none elsewhere.
 
     Args:
         summary: the run's.
         files: the suites by their names in rows.
-        environ: GitHub's variables are looked for there.
+        environ: contains GitHub's variables, if this is a GitHub job.
     """
     if environ.get("GITHUB_ACTIONS") != "true":
         return
@@ -84,11 +84,11 @@ def annotate(
 
 
 def line_of(text: str, prompt_id: str) -> int:
-    """Return the line of a suite, from 1, on which a prompt has its id; 1 if it cannot be told."""
+    """Return the line of a suite, from 1, on which a prompt has its id; 1 if it is not found."""
     found = re.search(rf"""(?m)^.*?\bid["']?\s*[=:]\s*(["']){re.escape(prompt_id)}\1""", text)
     return text.count("\n", 0, found.start()) + 1 if found else 1
 
 
 def _valid(text: str) -> str:
-    """Leave out what XML 1.0 cannot say."""
+    """Remove characters that XML 1.0 does not allow."""
     return re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "�", text)

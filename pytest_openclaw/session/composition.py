@@ -1,4 +1,4 @@
-"""Puts the parts of a session together, each with what it needs; checks all choices before the first call."""
+"""Makes the parts of a session, each from what it needs; checks all options before the first call."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     MakeProviders = Callable[[Settings, Path], Mapping[str, Provider]]
 
-# pytest's options after which no test runs to its end.
+# Options of pytest with which no test is run.
 LISTING = (
     "collectonly",
     "help",
@@ -59,7 +59,7 @@ LISTING = (
 
 @dataclass(frozen=True, kw_only=True)
 class _Checked:
-    """What is known when all checks have passed."""
+    """The results of the checks."""
 
     settings: Settings
     suites: SuiteFiles
@@ -72,10 +72,10 @@ class _Checked:
 def compose(config: pytest.Config, coordinator: Coordinator) -> PluginSession | None:
     """Return the session's parts; None if it has no target.
 
-    What they open is closed when pytest is unconfigured.
+    Files and connections are closed when pytest is unconfigured.
 
     Raises:
-        pytest.UsageError: something cannot work; says what is wrong and what to do.
+        pytest.UsageError: a check failed; the message has a hint.
     """
     given = coordinator.given
     if given and given.anchor_s is not None:
@@ -109,7 +109,7 @@ def compose(config: pytest.Config, coordinator: Coordinator) -> PluginSession | 
 def _settings(
     config: pytest.Config, given: WorkerInput | None, classes: Collection[str]
 ) -> tuple[Settings, Path | None]:
-    """Return the settings, and the directory of the run that is to be resumed."""
+    """Return the settings, and the directory of the run to resume."""
     settings = load_settings(config, classes, given.targets if given else None)
     if given:
         return replace(settings, **given.settings), None
@@ -148,10 +148,10 @@ def _check_run(
     shared_dir = _shared_dir(None, stack)
     providers = make(settings, shared_dir)
     resumed = hold_resumed(path, stack) if path else None
-    baseline = preflight.read_baseline(settings, path)
+    baseline = preflight.load_baseline(settings, path)
     targets = preflight.resolve_wildcards(settings, providers)
     if targets != settings.targets:
-        # Connections of the providers that were asked belong to an event loop that has ended.
+        # Connections that the checks opened belong to an event loop that is closed.
         settings = replace(settings, targets=targets)
         providers = make(settings, shared_dir)
     check_budget(settings, providers)
@@ -227,7 +227,7 @@ def _assemble(
 
 
 def _shared_dir(given: WorkerInput | None, stack: ExitStack) -> Path:
-    """Return the run's folder on this machine: the controller's, or on another machine its workers' own."""
+    """Return the run's shared folder: the controller's, or one of the workers of another machine."""
     from pytest_openclaw.recording.inventory import machine_id
 
     if given is None:

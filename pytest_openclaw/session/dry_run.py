@@ -1,4 +1,4 @@
-"""`--openclaw-dry-run`: what would be asked and what it would take; nobody is called, nothing is written."""
+"""`--openclaw-dry-run`: shows the cells of a run and their cost; no call is made, nothing is written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class DryRun:
-    """Registered in a session that only tells what a run would do."""
+    """Registered in a session that only shows what a run would do."""
 
     def __init__(self, settings: Settings, providers: Mapping[str, Provider]) -> None:
         self._settings = settings
@@ -25,11 +25,11 @@ class DryRun:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Run no test; work out what would be asked."""
+        """Run no test; forecast the run."""
         from pytest_openclaw.reports.forecast import render_forecast
         from pytest_openclaw.session.forecasting import forecast
 
-        if session.testsfailed:  # a suite that cannot be read, which pytest tells
+        if session.testsfailed:  # a suite that cannot be read; pytest reports it
             return True
         selected = (run_of(item) for item in session.items if item.get_closest_marker("skip") is None)
         cells = [run.cell for run in selected if run is not None]
@@ -49,7 +49,7 @@ class DryRun:
 
 
 def lead_no_workers(config: pytest.Config) -> None:
-    """Take back what the command line says of xdist's workers, which would be started for nothing."""
+    """Undo the options for xdist's workers, which would be started for nothing."""
     option = config.option
     if hasattr(option, "numprocesses"):
         option.numprocesses, option.distload, option.dist, option.tx = 0, False, "no", []

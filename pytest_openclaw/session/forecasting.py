@@ -1,4 +1,4 @@
-"""A run that is not begun: its cells, what earlier runs tell of them, endpoints and prices → a forecast."""
+"""The forecast of a run, from its cells, earlier runs of them, endpoint limits and prices."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.asking.endpoint_limits import endpoint_limits
 from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.providers.prices import Prices
+from pytest_openclaw.providers.prices import Prices, has_list, install_list
 from pytest_openclaw.recording.run_directory import RESULTS
+from pytest_openclaw.session.spending import how_to_price
 from pytest_openclaw.stats.forecast import Forecast, Line, PastAnswers, Sum, Typical
 from pytest_openclaw.stored.reading import StoredRow, read_rows, runs_by_age
 from pytest_openclaw.suites import is_wildcard
@@ -26,16 +27,17 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.targets import Target
 
 MOST_RUNS = 10
-_BY_SERVED = "{label} stands for every model served there; each of them takes as much"
+_BY_SERVED = "{label} means every model served there; each of them takes as much"
+_NO_PRICE = "what {label} costs is not known; in the ini file: openclaw_prices = {label} = INPUT OUTPUT"
 _AT_MOST = "tool prompts are asked at most so often: repeats end once a tier is settled"
 
 
 def forecast(cells: Sequence[Cell], providers: Mapping[str, Provider], settings: Settings) -> Forecast:
-    """Return what these cells would take.
+    """Return the calls, tokens, time and cost that these cells would take.
 
     Args:
-        cells: those that would be asked, in their order.
-        providers: of their targets; nobody is called.
+        cells: those that would be run, in order.
+        providers: of their targets; no call is made.
         settings: the run's.
     """
     notes: list[str] = []
@@ -47,7 +49,7 @@ def forecast(cells: Sequence[Cell], providers: Mapping[str, Provider], settings:
     limits, prices = endpoint_limits(providers, settings), Prices(providers, settings)
     lines = []
     for target, its in by_target.items():
-        told = [typical[cell.key] for cell in its]
+        typicals = [typical[cell.key] for cell in its]
         endpoint = providers[target.provider].endpoint
         lines.append(
             Line(
@@ -55,23 +57,36 @@ def forecast(cells: Sequence[Cell], providers: Mapping[str, Provider], settings:
                 endpoint=endpoint,
                 n_cells=len(its),
                 n_calls=sum(cell.prompt.world.steps if cell.prompt.world else 1 for cell in its),
-                input_tokens=Sum.of(one.input_tokens for one in told),
-                output_tokens=Sum.of(one.output_tokens for one in told),
-                seconds=_seconds(told, limits[endpoint]),
-                usd=Sum.of(_usd(prices, target, one) for one in told),
+                input_tokens=Sum.of(one.input_tokens for one in typicals),
+                output_tokens=Sum.of(one.output_tokens for one in typicals),
+                seconds=_seconds(typicals, limits[endpoint]),
+                usd=Sum.of(_usd(prices, target, one) for one in typicals),
             )
         )
     based_on = Counter(one.run_id for one in typical.values() if one.run_id is not None)
     notes += _notes(by_target, settings)
-    return Forecast(lines=lines, based_on=based_on, budget_usd=settings.budget_usd, notes=notes)
+    unpriced = [target for target in by_target if not prices.is_known(target)]
+    by_list = [target.label for target in unpriced if prices.needs_list(target)]
+    needs_extra = bool(by_list) and not has_list()
+    if needs_extra:
+        notes.append(how_to_price(by_list))
+    elif unpriced:
+        notes.append(_NO_PRICE.format(label=unpriced[0].label))
+    return Forecast(
+        lines=lines,
+        based_on=based_on,
+        budget_usd=settings.budget_usd,
+        notes=notes,
+        next_command=install_list() if needs_extra else "",
+    )
 
 
 def newest_runs(runs_dir: Path, notes: list[str]) -> Iterator[tuple[str, list[Record]]]:
-    """Yield the newest runs, newest first, each with its rows without what the models answered.
+    """Yield the newest runs, newest first, each with its rows without the models' replies.
 
     Args:
         runs_dir: where they are.
-        notes: takes a sentence on each that cannot be read.
+        notes: receives a sentence about each run that cannot be read.
     """
     for path in runs_by_age(runs_dir)[:MOST_RUNS]:
         try:
@@ -86,10 +101,10 @@ def _bare_rows(results: Path) -> Iterator[Record]:
             yield replace(row.record, raw_output="", parsed_output=None, tool_call_details=(), turns=None)
 
 
-def _seconds(told: Sequence[Typical], limit: int) -> Sum:
-    """So many at a time, and never less than the longest."""
-    alone = Sum.of(one.e2e_ms for one in told)
-    longest_ms = max((one.e2e_ms or 0.0 for one in told), default=0.0)
+def _seconds(typicals: Sequence[Typical], limit: int) -> Sum:
+    """Return the time of these cells with `limit` at a time; at least that of the longest."""
+    alone = Sum.of(one.e2e_ms for one in typicals)
+    longest_ms = max((one.e2e_ms or 0.0 for one in typicals), default=0.0)
     return replace(alone, value=max(alone.value / limit, longest_ms) / 1000)
 
 

@@ -1,11 +1,11 @@
-"""Values of gates, and ini lines `glob: min-pass-rate=0.9 require-tier=off` → what holds for some targets."""
+"""Parses values of gates, and ini lines for some targets: `glob: min-pass-rate=0.9 require-tier=off`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.suites.wording import closest, shown
-from pytest_openclaw.types.settings import GATE_SWITCHES, GateLine
+from pytest_openclaw.types.settings import GATE_SWITCHES, LOSS, REGRESSION, GateLine, loss_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ def tier(text: str) -> int:
     """Return a tier.
 
     Raises:
-        ValueError: there is none of that name.
+        ValueError: there is no such tier.
     """
     if text not in {"1", "2", "3"}:
         raise ValueError("give tier 1, 2 or 3")
@@ -40,7 +40,7 @@ def milliseconds(text: str) -> float:
     """Return a duration.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a duration.
     """
     value = _number(text)
     if value is None or not 0 < value < float("inf"):
@@ -48,15 +48,17 @@ def milliseconds(text: str) -> float:
     return value
 
 
-def regression(text: str) -> str:
-    """Return the one thing that a target may be failed on.
+def fail_on(text: str) -> str:
+    """Return a value of `fail-on`: `regression`, or a loss such as `loss>0.1`.
 
     Raises:
-        ValueError: it is another.
+        ValueError: it is another value.
     """
-    if text != "regression":
-        raise ValueError("give regression")
-    return text
+    if text == REGRESSION:
+        return text
+    if (limit := loss_limit(text)) is None:
+        raise ValueError("give regression, or a loss between 0 and 1, for example loss>0.1")
+    return f"{LOSS}{limit:.10g}"
 
 
 def _number(text: str) -> float | None:
@@ -71,16 +73,16 @@ GATES: Mapping[str, Callable[[str], Any]] = {
     "min-tool-rate": rate,
     "require-tier": tier,
     "max-p95-ms": milliseconds,
-    "fail-on": regression,
+    "fail-on": fail_on,
 }
-"""How the value of each gate is read; options and lines name it alike."""
+"""The parser of each gate's value; options and ini lines use the same names."""
 
 
 def parse_gate(name: str, text: str) -> Any:
     """Return the value of a gate; None for `off`.
 
     Raises:
-        ValueError: says what it may be.
+        ValueError: the value is not allowed; the message says which are.
     """
     if text == "off":
         return None
@@ -91,26 +93,26 @@ def parse_gate(name: str, text: str) -> Any:
 
 
 def parse_gate_line(line: str) -> GateLine:
-    """Return what a line of `openclaw_gates` says.
+    """Parse a line of `openclaw_gates`.
 
     Raises:
-        ValueError: names what is wrong, with a hint.
+        ValueError: the line is malformed; the message has a hint.
     """
     target, colon, rest = (part.strip() for part in line.rpartition(":"))
     if not colon or not target or " " in target:
         raise ValueError(f"{shown(line.strip())} has no glob of targets before a colon. {_FORM}")
     if not rest:
-        raise ValueError(f"{target}: no gate stands behind the colon. {_FORM}")
+        raise ValueError(f"{target}: there is no gate after the colon. {_FORM}")
     changes: dict[str, Any] = {}
     for word in rest.split():
         name, equals, text = word.partition("=")
         field = name.replace("-", "_")
         if not equals or (name not in GATES and field not in GATE_SWITCHES):
-            known = [*GATES, *sorted(GATE_SWITCHES)]
+            known = [*GATES, *(switch.replace("_", "-") for switch in sorted(GATE_SWITCHES))]
             what = f"{target}: {shown(word)} is no gate; there are {', '.join(known)}."
             raise ValueError(f"{what}{closest(name, known)} {_FORM}")
         if field in changes:
-            raise ValueError(f"{target}: {name} stands there twice; keep one.")
+            raise ValueError(f"{target}: {name} is set twice; keep one.")
         try:
             changes[field] = _switch(text) if field in GATE_SWITCHES else parse_gate(name, text)
         except ValueError as error:

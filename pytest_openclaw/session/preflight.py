@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from difflib import get_close_matches
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,10 +12,13 @@ import pytest
 from pytest_openclaw.core.errors import OpenClawError, SuiteError, TargetError
 from pytest_openclaw.core.redact import Redactor
 from pytest_openclaw.core.text import printable
+from pytest_openclaw.suites import closest
 from pytest_openclaw.types.faults import CallFailed
 
+_PROMPTS = re.compile(rb"""^\s*\[\[prompts\]\]|"validator"\s*:""", re.MULTILINE)
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from pytest_openclaw.asking.fetching import Fetcher
@@ -26,8 +29,40 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.targets import Target
 
 
+def reject_names(unknown: Sequence[str], known: Collection[str], *, where: str = "") -> None:
+    """Reject an option or ini key that is like one of ours; what is like none is left to pytest.
+
+    Raises:
+        pytest.UsageError: names both.
+    """
+    for name in unknown:
+        if hint := closest(name, known):
+            raise pytest.UsageError(printable(f"{where}there is no {name}.{hint}"))
+
+
+def check_suite_names(misnamed: Sequence[Path], suite_dirs: Sequence[Path]) -> None:
+    """Reject a file that the command line names as a suite and that is not named as one.
+
+    Args:
+        misnamed: files of a suite's type.
+        suite_dirs: in these, each such file is meant as a suite; elsewhere, if it defines prompts.
+
+    Raises:
+        pytest.UsageError: names the file, and what to name it.
+    """
+    for path in misnamed:
+        is_inside = any(path.is_relative_to(folder) for folder in suite_dirs)
+        if is_inside or _PROMPTS.search(path.read_bytes()):
+            raise pytest.UsageError(
+                printable(
+                    f"{path.name} is no suite: suites are named prompts_*.toml or prompts_*.json. "
+                    f"Rename it to prompts_{path.name}."
+                )
+            )
+
+
 def check_workers(config: pytest.Config) -> None:
-    """Refuse a `--tx` that xdist would ignore: another machine would be measured than the named one."""
+    """Reject a `--tx` that xdist would ignore: the wrong machine would be measured."""
     words = map(str, config.invocation_params.args)
     given = any(word == "--tx" or word.startswith("--tx=") for word in words)
     if given and (config.option.numprocesses or config.option.dist == "no"):
@@ -38,7 +73,7 @@ def check_workers(config: pytest.Config) -> None:
 
 
 def check_run_name(settings: Settings, resumed: Path | None) -> None:
-    """Refuse a folder that cannot contain runs, and a run id that the user chose and that is taken."""
+    """Reject a folder that cannot contain runs, and a run id of the user's that exists already."""
     from pytest_openclaw.recording.run_directory import is_unbegun, taken
 
     runs_dir = settings.runs_dir
@@ -56,35 +91,32 @@ def check_run_name(settings: Settings, resumed: Path | None) -> None:
         raise pytest.UsageError(taken(path))
 
 
-def read_baseline(settings: Settings, resumed: Path | None) -> Measured | None:
-    """Read the run to compare with, before any call; refuse a gate that has none."""
-    from pytest_openclaw.stored.baseline import find_baseline, read_measured
+def load_baseline(settings: Settings, resumed: Path | None) -> Measured | None:
+    """Read the run to compare with, before any call; reject a gate that needs one if there is none."""
+    from pytest_openclaw.stored.baseline import read_baseline
     from pytest_openclaw.types.settings import LAST
 
     name = settings.baseline
     if not name:
-        if _fails_on_regression(settings):
-            why = f"the run {resumed.name} was begun with it; " if resumed else ""
-            raise pytest.UsageError(
-                f"--openclaw-fail-on=regression: {why}name the run to compare with: --openclaw-baseline=RUN"
-            )
+        if compared := _compared(settings):
+            why = f"the run {resumed.name} was started with it; " if resumed else ""
+            what = f"{why}name the run to compare with: --openclaw-baseline=RUN"
+            raise pytest.UsageError(f"--openclaw-fail-on={compared[0]}: {what}")
         return None
     try:
-        return read_measured(find_baseline(name, settings.runs_dir, besides=resumed))
+        return read_baseline(name, settings.runs_dir, besides=resumed, targets=settings.targets)
     except (OpenClawError, OSError) as error:
-        first = "--openclaw-baseline=off" + (
-            " --openclaw-fail-on=off" if _fails_on_regression(settings) else ""
-        )
-        hint = f"; a first run is measured with {first}" if name == LAST else ""
+        first = "--openclaw-baseline=off" + (" --openclaw-fail-on=off" if _compared(settings) else "")
+        hint = f"; a first run is measured with {first}" if name.partition(":")[0] == LAST else ""
         raise pytest.UsageError(f"--openclaw-baseline={name}: {error}{hint}") from None
 
 
-def _fails_on_regression(settings: Settings) -> bool:
-    return any(gates.fail_on for gates in settings.gates.all_there_are)
+def _compared(settings: Settings) -> list[str]:
+    return [gates.fail_on for gates in settings.gates.all_there_are if gates.fail_on]
 
 
 def check_plugins(config: pytest.Config) -> None:
-    """Refuse a wrong validator or report of the root conftest or of a plugin; others are read later."""
+    """Reject a wrong validator or report of the root conftest or of a plugin; others are read later."""
     from pytest_openclaw.session.registries import reports_of, validator_registry
 
     validator_registry(config)
@@ -92,9 +124,9 @@ def check_plugins(config: pytest.Config) -> None:
 
 
 def check_prompt_ids(settings: Settings, suites: SuiteFiles) -> None:
-    """Refuse an id that no suite has.
+    """Reject an id that no suite has.
 
-    Python benchmarks are read at collection only; where there may be some, an unknown id may be theirs.
+    Python benchmarks are read only at collection; where there may be some, an unknown id may be theirs.
     """
     from pytest_openclaw.suites import unmatched
 
@@ -108,11 +140,10 @@ def check_prompt_ids(settings: Settings, suites: SuiteFiles) -> None:
             if suites.is_selected(path, suite):
                 ids += [prompt.id for prompt in suite.prompts]
         except SuiteError:
-            return  # collection reports what is wrong with it
+            return  # collection reports the error
     lost = unmatched(patterns, ids)
     if lost:
-        near = get_close_matches(lost[0], ids, n=1)
-        hint = f" Did you mean {near[0]}?" if near else f" There are {', '.join(ids[:20]) or 'no prompts'}."
+        hint = closest(lost[0], ids) or f" There are {', '.join(ids[:20]) or 'no prompts'}."
         raise pytest.UsageError(f"--openclaw-prompts: no prompt has the id {', '.join(lost)}.{hint}")
 
 

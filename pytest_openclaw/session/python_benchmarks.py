@@ -1,4 +1,4 @@
-"""A benchmark written as a Python function: its mark → `Prompt`, its `reply`, and the verdict of its test."""
+"""Benchmarks written as Python functions: mark → `Prompt`, the fixture `reply`, and the test's verdict."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ KEYS = (
 
 @dataclass(frozen=True)
 class JudgedByTest:
-    """Stands in for a validator: the test itself is the judge."""
+    """Takes the place of a validator: the test itself judges the reply."""
 
     type: ClassVar[str] = "python"
 
     def check(self, reply: Reply) -> Verdict:  # noqa: ARG002 - the protocol's signature
-        """Reach no verdict; the test's assertions do."""
+        """Return no verdict; the test's assertions decide."""
         return Verdict(passed=None)
 
 
@@ -53,7 +53,7 @@ def prompt_of(marker: pytest.Mark, definition: pytest.Function, suites: SuiteFil
     """Return the prompt that `@pytest.mark.openclaw(…)` describes.
 
     Raises:
-        pytest.Collector.CollectError: the mark cannot be used; names the function, the key and what to write.
+        pytest.Collector.CollectError: the mark is wrong; the message names function and key, with a hint.
     """
     collector = definition.parent
     assert collector is not None, "a function is in a module"
@@ -80,7 +80,7 @@ def prompt_of(marker: pytest.Mark, definition: pytest.Function, suites: SuiteFil
 
 
 def _as_in_a_suite(keywords: Mapping[str, Any], function: str) -> dict[str, Any]:
-    """The mark's keywords as a suite would write them; Python's tuples are its lists."""
+    """Return the mark's keywords as in a suite, with lists for tuples."""
     raw = {key: list(value) if isinstance(value, tuple) else value for key, value in keywords.items()}
     for keyword, key in (("expected_tools", "expected_tool_calls"), ("pass_", "pass")):
         if keyword in raw:
@@ -89,10 +89,10 @@ def _as_in_a_suite(keywords: Mapping[str, Any], function: str) -> dict[str, Any]
 
 
 def parametrize_reply(metafunc: pytest.Metafunc, suites: SuiteFiles, settings: Settings) -> bool:
-    """Make one item a target, and a repeat, of a function that is marked as a benchmark and takes `reply`.
+    """Make one item per target and repeat from a function that is marked as a benchmark and takes `reply`.
 
     Returns:
-        Whether it is one, and selected.
+        Whether the function is such a benchmark, and selected.
     """
     marker = metafunc.definition.get_closest_marker("openclaw")
     if marker is None or "reply" not in metafunc.fixturenames:
@@ -105,7 +105,7 @@ def parametrize_reply(metafunc: pytest.Metafunc, suites: SuiteFiles, settings: S
 
 
 def benchmark_cell(item: pytest.Item) -> Cell | None:
-    """Return the cell of a Python benchmark's item; None for everything else."""
+    """Return the cell of a Python benchmark's item; None for other items."""
     from pytest_openclaw.types.prompts import Cell
 
     callspec = getattr(item, "callspec", None)
@@ -130,17 +130,17 @@ class BenchmarkRun(CellRun):
     verdict_errors = (AssertionError, pytest.fail.Exception)
 
     def before_test(self) -> None:
-        """Fail a cell whose answer is empty or refused, whatever the test would assert."""
+        """Fail a cell whose reply is empty or refused, whatever the test would assert."""
         if self.result is not None:
             self.assert_passed(_judged_by_test(self.result, None))
 
     def result_after(self, call: pytest.CallInfo[None]) -> CellResult | None:
-        """Return how the cell has ended, with the verdict that the test reached."""
+        """Return the cell's result with the verdict of the test."""
         result = super().result_after(call)
         return _judged_by_test(result, call) if result and self.result else result
 
     def result_in_hand(self) -> CellResult | None:
-        """Return None: without the end of its test a benchmark has no verdict."""
+        """Return None: before its test has ended, a benchmark has no verdict."""
         return None
 
     def record(self, result: CellResult, report: pytest.TestReport) -> Record:
@@ -149,7 +149,7 @@ class BenchmarkRun(CellRun):
 
 
 def _judged_by_test(result: CellResult, call: pytest.CallInfo[None] | None) -> CellResult:
-    """Return a Python benchmark's result with the verdict that its test reached.
+    """Return a Python benchmark's result with the verdict of its test.
 
     An `AssertionError` or `pytest.fail` is a verdict; any other exception means that the benchmark broke.
     Before the test has run (`call` is None) the cell has passed.
@@ -168,12 +168,12 @@ def _judged_by_test(result: CellResult, call: pytest.CallInfo[None] | None) -> C
 
 
 def _with_parameters(cell: Cell, callspec_id: str) -> Cell:
-    """Return the cell of one item of a test that has parameters beside its targets: they are part of its id.
+    """Return the cell of an item of a parametrized test; the parameters become part of its prompt's id.
 
     Args:
         cell: as the test's mark describes it.
         callspec_id: all the item's parameters as pytest writes them, such as `2-llama_cpp/smollm2:135m`,
-            with `-r2` behind the target if there are repeats.
+            with `-r2` after the target if there are repeats.
     """
     label = f"{cell.target.label}{cell.repeat_suffix}"
     # pytest escapes characters outside ASCII by default.

@@ -1,4 +1,4 @@
-"""What the hooks return: providers, validators and reports by name, each name claimed once; row hooks."""
+"""Collects the hooks' results: providers, validators and reports by unique name; row hooks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from pytest_openclaw.validators.registry import Registry
 
 REPORT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
-# The run's own files, and those that a resumed run or a command looks for.
+# The name of `Provider.endpoint` in earlier versions.
+OLD_ENDPOINT = "lane"
+# The files of a run, and those that a resumed run or a command reads.
 TAKEN_NAMES = re.compile(
     r"(config|inventory|summary)\.json|results\.jsonl|resources_.*\.txt|openclaw\.patch\.json5",
     re.IGNORECASE,
@@ -33,20 +35,15 @@ TAKEN_NAMES = re.compile(
 
 
 def provider_classes(config: pytest.Config) -> dict[str, type[Provider] | Builtin]:
-    """Return every provider's class by its name; a built-in one's is imported when it is called.
+    """Return every provider's class by its name; a built-in class is imported on first use.
 
     Raises:
-        pytest.UsageError: a name is claimed twice, or something is no provider.
+        pytest.UsageError: a name is registered twice, or a class is not a provider.
     """
     claimed: dict[str, tuple[str, type[Provider] | Builtin]] = {}
     provider: type[Provider] | Builtin
     for claimant, provider in _claims(config.hook.pytest_openclaw_providers):
-        name = getattr(provider, "name", None)
-        can_ask = isinstance(provider, Builtin) or callable(getattr(provider, "ask", None))
-        if not isinstance(name, str) or not name or "/" in name or not can_ask:
-            raise pytest.UsageError(
-                f"{claimant}: {provider!r} is no provider: it needs a name without / and an async ask."
-            )
+        name = _checked_name(claimant, provider)
         if name in claimed:
             raise pytest.UsageError(
                 f"the provider {name!r} is claimed by {claimed[name][0]} and by {claimant}; rename one."
@@ -55,11 +52,27 @@ def provider_classes(config: pytest.Config) -> dict[str, type[Provider] | Builti
     return {name: provider for name, (_, provider) in claimed.items()}
 
 
+def _checked_name(claimant: str, provider: type[Provider] | Builtin) -> str:
+    name = getattr(provider, "name", None)
+    can_ask = isinstance(provider, Builtin) or callable(getattr(provider, "ask", None))
+    if not isinstance(name, str) or not name or "/" in name or not can_ask:
+        raise pytest.UsageError(
+            f"{claimant}: {provider!r} is no provider: it needs a name without / and an async ask."
+        )
+    # Ignored, the old attribute would cost the provider its limit on requests in flight.
+    if hasattr(provider, OLD_ENDPOINT) and getattr(provider, "endpoint", None) in (None, Provider.endpoint):
+        raise pytest.UsageError(
+            f"{claimant}: the provider {name} defines {OLD_ENDPOINT!r}, which is now called 'endpoint'; "
+            "rename it."
+        )
+    return name
+
+
 def validator_registry(config: pytest.Config) -> Registry:
     """Return every validator by its type.
 
     Raises:
-        pytest.UsageError: a type is claimed twice.
+        pytest.UsageError: a type is registered twice.
     """
     from pytest_openclaw.validators.registry import build_registry
 
@@ -73,7 +86,7 @@ def reports_of(config: pytest.Config) -> tuple[NamedReport, ...]:
     """Return every report, in the order in which they are written.
 
     Raises:
-        pytest.UsageError: a name is claimed twice or is no file's, or something is no report.
+        pytest.UsageError: a name is registered twice or is no file name, or a class is not a report.
     """
     from pytest_openclaw.reports.builtin import NamedReport
 
@@ -90,7 +103,7 @@ def reports_of(config: pytest.Config) -> tuple[NamedReport, ...]:
                 f"{claimant}: a report cannot be named {name!r}; give a plain file name of its own, "
                 "such as tiers.csv."
             )
-        # Some file systems tell no capitals apart.
+        # Some file systems ignore case.
         if other := claimed.get(name.lower()):
             raise pytest.UsageError(
                 f"the report {name!r} is claimed by {other.claimant} and by {claimant}; rename one."
@@ -108,10 +121,10 @@ def _made(claimant: str, report: type[Any]) -> Any:
 
 
 def row_hooks_of(config: pytest.Config) -> tuple[RowHook, ...]:
-    """Return the hooks that see each row last, in the order in which pytest calls them."""
+    """Return the hooks that see each row before it is written, in pytest's order."""
     from pytest_openclaw.recording.plugins import RowHook
 
-    # One by one, because what one plugin breaks must not cost what another adds.
+    # One by one, so that an error of one plugin does not affect another.
     implementations = reversed(config.hook.pytest_openclaw_record.get_hookimpls())
     return tuple(RowHook(claimant=one.plugin_name, see=_row_hook(one, config)) for one in implementations)
 
@@ -127,10 +140,10 @@ def _row_hook(implementation: pluggy.HookImpl, config: pytest.Config) -> Callabl
 def make_providers(
     classes: Mapping[str, type[Provider] | Builtin], settings: Settings, shared_dir: Path
 ) -> dict[str, Provider]:
-    """Return the providers that this run's targets name, ready to be asked.
+    """Return the providers of this run's targets.
 
     Raises:
-        pytest.UsageError: the address of one cannot be used.
+        pytest.UsageError: an address is invalid.
     """
     endpoints = {endpoint.name: endpoint for endpoint in settings.endpoints}
     providers: dict[str, Provider] = {}
@@ -152,14 +165,14 @@ def make_providers(
 
 
 def describe(providers: Mapping[str, Provider]) -> dict[str, JsonObject]:
-    """Return what shapes a request, by provider; no secrets."""
+    """Return the settings that shape a request, by provider; no secrets."""
     return {
         name: {"kind": type(provider).name, **provider.describe()} for name, provider in providers.items()
     }
 
 
 def _claims(hook: pluggy.HookCaller) -> Iterable[tuple[str, Any]]:
-    """Each class with the name of its plugin, which a hook call would not show."""
+    """Yield each class with the name of its plugin, which a hook call does not return."""
     for implementation in hook.get_hookimpls():
         returned = implementation.function()
         if not isinstance(returned, list | tuple | None):

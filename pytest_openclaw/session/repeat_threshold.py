@@ -1,7 +1,7 @@
-"""`pass = "4 of 5"`: which misses, and which unexpected passes, are no failures.
+"""`pass = "4 of 5"`: accepts some failed repeats, or some unexpected passes.
 
 They are counted where all reports arrive, because the repeats of a prompt may run in different workers. Until
-then a report says that nothing has failed: a worker would stop at it under `-x`.
+then a report is not a failure: under `-x` the worker would stop.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 SHARE = "openclaw_share"
 STRICT = "[XPASS(strict)] "
-"""How pytest tells that what must fail has passed."""
+"""The beginning of pytest's message for a strict xfail that passed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """What a report brings that does not stand for itself alone.
+    """A failed repeat or an unexpected pass, whose meaning depends on the other repeats.
 
     Attributes:
         group: suite, prompt and target, whose repeats are counted together.
-        asked: what the suite says, such as `4 of 5`.
-        allowed: so many of them are no failures.
-        strict: what was to be expected, of a known failure that passed; None of a miss.
+        asked: the threshold as in the suite, such as `4 of 5`.
+        allowed: how many such repeats are accepted.
+        strict: the reason of a known failure that passed; None for a failed repeat.
     """
 
     group: tuple[str, str, str]
@@ -42,13 +42,13 @@ class Claim:
 
 
 def defer(report: pytest.TestReport, cell: Cell, n_selected: int) -> None:
-    """Let a report of a miss, or of an unexpected pass, say how many of its kind are no failures.
+    """Mark the report of a failed repeat or an unexpected pass; the session decides with all repeats known.
 
     Args:
-        report: failed, by the verdict on the cell or by its being against what was expected.
-        cell: one of a prompt that says how many of its repeats must pass.
-        n_selected: repeats of the prompt that this session has on the target; where some were left out, the
-            others must pass all the same.
+        report: failed, by the cell's verdict or because it passed unexpectedly.
+        cell: of a prompt that sets how many of its repeats must pass.
+        n_selected: repeats of the prompt on the target in this session; if some were deselected, the
+            required number of passes stays the same.
     """
     prompt = cell.prompt
     if prompt.min_passes is None or prompt.repeat is None:
@@ -66,16 +66,16 @@ def defer(report: pytest.TestReport, cell: Cell, n_selected: int) -> None:
 
 
 def passed_strictly(report: pytest.TestReport) -> bool:
-    """Whether pytest calls a test failed because it was expected to fail, and did not."""
+    """Whether pytest reports a test as failed because it was expected to fail and passed."""
     return report.failed and isinstance(report.longrepr, str) and report.longrepr.startswith(STRICT)
 
 
 def expectation_of(report: pytest.TestReport) -> str | None:
-    """Return why pytest expected a test to fail, whether it did or not; None if it did not expect that."""
+    """Return the reason of an xfail, whether the test failed or passed; None if it has no xfail."""
     if passed_strictly(report):
         return str(report.longrepr).removeprefix(STRICT) or "expected to fail"
     why: str | None = getattr(report, "wasxfail", None)
-    # `pytest.xfail()` in a test has a word before it.
+    # The reason of `pytest.xfail()` in a test has a prefix.
     return why if why is None else why.removeprefix("reason: ") or "expected to fail"
 
 
@@ -87,9 +87,9 @@ class RepeatThreshold:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, object, object]:
-        """Say what a report means, before anybody counts it."""
-        if told := vars(report).pop(SHARE, None):
-            claim = Claim(**{**told, "group": tuple(told["group"])})
+        """Decide on a report before other plugins count it."""
+        if plain := vars(report).pop(SHARE, None):
+            claim = Claim(**{**plain, "group": tuple(plain["group"])})
             repeats = self._seen.setdefault((claim.group, claim.strict is None), set())
             repeats.add(claim.repeat)
             if len(repeats) > claim.allowed:
@@ -101,25 +101,25 @@ class RepeatThreshold:
 
 
 def _forgive(report: pytest.TestReport, claim: Claim, why: str) -> None:
-    """Let the report be one of a test that failed as it was expected, or passed as it was not."""
-    told: Any = report
+    """Turn the report into an xfail or an accepted pass."""
+    changed: Any = report
     if claim.strict is None:
-        told.outcome, told.wasxfail = "skipped", why
+        changed.outcome, changed.wasxfail = "skipped", why
     else:
-        told.outcome, told.wasxfail, told.longrepr = "passed", claim.strict, None
+        changed.outcome, changed.wasxfail, changed.longrepr = "passed", claim.strict, None
 
 
 def _refuse(report: pytest.TestReport, claim: Claim, repeats: set[int]) -> None:
-    """Let the report be a failure, and name the repeats that made it one."""
-    told: Any = report
-    told.outcome = "failed"
-    del told.wasxfail
+    """Turn the report into a failure that names the repeats that caused it."""
+    changed: Any = report
+    changed.outcome = "failed"
+    del changed.wasxfail
     listed = ", ".join(f"r{repeat}" for repeat in sorted(repeats))
     if claim.strict is not None:
-        told.longrepr = f'{STRICT}{claim.strict} (pass = "{claim.asked}": {listed} passed)'
+        changed.longrepr = f'{STRICT}{claim.strict} (pass = "{claim.asked}": {listed} passed)'
         return
     text = f'missed {listed}; pass = "{claim.asked}" allows {claim.allowed}'
-    if hasattr(told.longrepr, "addsection"):
-        told.longrepr.addsection("repeats", text)
+    if hasattr(changed.longrepr, "addsection"):
+        changed.longrepr.addsection("repeats", text)
     else:
-        told.longrepr = f"{told.longrepr}\n  repeats {text}"
+        changed.longrepr = f"{changed.longrepr}\n  repeats {text}"

@@ -1,4 +1,4 @@
-"""Foreign text in what pytest shows of a cell: tracebacks, reasons, captured output and logs, warnings."""
+"""Makes foreign text safe in pytest's output: tracebacks, reasons, captured output and logs, warnings."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.redact import Redactor
 
 _COLOR = re.compile(r"(\x1b\[(?:[0-7]|[34][0-7])m)")
-"""By which pytest colors the level of a log record."""
+"""The codes with which pytest colors the level of a log record."""
 
 
 def make_printable(report: pytest.TestReport, config: pytest.Config) -> None:
-    """Spell out what a terminal or a CI system would obey and no wire takes: a test may quote a reply."""
-    if isinstance(report.longrepr, tuple):  # where it was skipped, and why
+    """Escape characters that a terminal or a CI system would act on: a test may quote a reply."""
+    if isinstance(report.longrepr, tuple):  # location and reason of a skip
         path, line, reason = report.longrepr
         report.longrepr = (path, line, printable(reason, wraps=True))
     elif report.longrepr is not None:
@@ -34,10 +34,10 @@ def make_printable(report: pytest.TestReport, config: pytest.Config) -> None:
 
 
 def redact(report: pytest.TestReport, redactor: Redactor) -> None:
-    """Take secrets out of what pytest shows and writes of a cell."""
+    """Remove secrets from a cell's report."""
     shown = str(report.longrepr) if report.longrepr is not None else ""
     if redactor.text(shown) != shown:
-        # A location beside the text stays a location; everything else becomes the text that it shows.
+        # A location beside the text is kept; everything else becomes its text.
         report.longrepr = (
             redactor.value(report.longrepr) if isinstance(report.longrepr, tuple) else redactor.text(shown)
         )
@@ -45,16 +45,16 @@ def redact(report: pytest.TestReport, redactor: Redactor) -> None:
 
 
 def make_warning_printable(warning: warnings.WarningMessage, redactor: Redactor) -> None:
-    """Take secrets out of a warning and make it printable; its category stays."""
+    """Remove secrets from a warning and make it printable; its category is unchanged."""
     text = str(warning.message)
     if (shown := printable(redactor.text(text))) != text:
         warning.message = UserWarning(shown)
 
 
 def _printable_longrepr(report: pytest.TestReport, config: pytest.Config) -> Any:
-    """Return the traceback with its parts printable; it stays a structure, as on its way between processes.
+    """Return the traceback with printable parts, still as the structure that xdist sends.
 
-    Not the text of it all: pytest shows the message alone in its last lines, in full on CI.
+    A plain text would not do: pytest's last lines show the message alone, on CI in full.
     """
     data = config.hook.pytest_report_to_serializable(config=config, report=report)
     longrepr = map_texts(data["longrepr"], printable)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.summary import Summary
 
 NO_VERDICT = 10
-"""Exit status when a gate is set and there is nothing that it could judge."""
+"""Exit status if a gate is set and the run has nothing to judge by it."""
 REPEAT = re.compile(r"\]-r[0-9]+\Z")
 
 
@@ -32,11 +32,11 @@ class ReportingHooks:
     """Registered in a plain session and in xdist's controller.
 
     Args:
-        session: the plugin's.
+        session: the plugin session.
 
     Attributes:
-        take_last: under xdist, records what workers have sent and returns how many of their calls may have
-            no row; None in a plain session.
+        take_last: under xdist, records the workers' last messages and returns how many of their calls may
+            have no row; None in a plain session.
     """
 
     def __init__(self, session: PluginSession) -> None:
@@ -45,7 +45,7 @@ class ReportingHooks:
         self.take_last: Callable[[], int] | None = None
 
     def pytest_report_header(self) -> str:
-        """Say in one line what is measured."""
+        """Show in one line what is measured."""
         from pytest_openclaw.reports.columns import WIDTH
         from pytest_openclaw.reports.numbers import listed
 
@@ -68,7 +68,7 @@ class ReportingHooks:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logstart(self, nodeid: str) -> Generator[None, None, None]:
-        """Tell the progress which item is awaited, and keep its line off the terminal while pytest writes."""
+        """Note in the progress that an item is awaited, and erase the progress line while pytest writes."""
         if progress := self._writer.display.progress:
             progress.started(nodeid)
         with self._writer.display.away():
@@ -76,7 +76,7 @@ class ReportingHooks:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logfinish(self, nodeid: str) -> Generator[None, None, None]:
-        """Tell the progress that an item is awaited no longer."""
+        """Note in the progress that an item is no longer awaited."""
         if progress := self._writer.display.progress:
             progress.ended(nodeid)
         with self._writer.display.away():
@@ -86,26 +86,26 @@ class ReportingHooks:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Write the row before anything else is done with the report."""
         show_repeat(report)
-        # Taken off, because pytest keeps every report: ten thousand answers stay on disk alone.
+        # Removed, because pytest keeps every report: ten thousand replies stay on disk only.
         payload = vars(report).pop(PAYLOAD, None)
         if payload and self.session.sends:
             self._writer.take(report, payload)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_runtest_logreport")
     def keep_line_away(self) -> Generator[None, None, None]:
-        """Keep the line of the progress off the terminal while pytest shows a report."""
+        """Erase the progress line while pytest shows a report."""
         with self._writer.display.away():
             return (yield)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
-        """Write the summary, and let the gates decide; xdist's workers have ended by now."""
+        """Write the summary and apply the gates; xdist's workers have exited by now."""
         writer = self._writer
         writer.display.stop()
         if (run := writer.run) is None:
             return
         summary = writer.finish(self.take_last() if self.take_last else 0)
-        # A gate that is passed has counted its target's faults as misses.
+        # A passed gate has counted its target's faults as failed cells.
         held = {gate.target for gate in summary.gates}
         forgiven = sum(n for target, n in writer.n_faults_failed.items() if target in held)
         session.exitstatus = exit_status(
@@ -113,13 +113,13 @@ class ReportingHooks:
             gate_alone=self.session.settings.verdict == "gate",
             others_failed=session.testsfailed > writer.n_verdicts_failed + forgiven,
             gates=summary.verdict,
-            # Where every cell was skipped by a mark, nobody was to answer.
+            # If every cell was skipped by a mark, no reply was expected.
             answered=bool(summary.n_answered or not summary.n_cells),
         )
         self._write_for_ci(summary, run.directory.path)
 
     def _write_for_ci(self, summary: Summary, run: Path) -> None:
-        """Leave what CI systems read; a place that cannot be written there costs the run nothing."""
+        """Write the output for CI systems; a file that cannot be written is a warning."""
         config = self.session.config
         xml = config.getoption("xmlpath", None)
         try:
@@ -132,7 +132,9 @@ class ReportingHooks:
                 ci.complete_junit(path, summary, str(run))
             ci.write_step_summary((run / "summary.md").read_text("utf-8"))
         except OSError as error:
-            warnings.warn(pytest.PytestWarning(f"openclaw: CI is not told of the run: {error}"), stacklevel=1)
+            warnings.warn(
+                pytest.PytestWarning(f"openclaw: the output for CI cannot be written: {error}"), stacklevel=1
+            )
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show the table, the findings and the paths; GitHub's annotations and complaints in any case."""
@@ -147,7 +149,7 @@ class ReportingHooks:
         page = run.directory.path / "summary.md"
         start = session.config.invocation_params.dir
         where = page.relative_to(start) if page.is_relative_to(start) else page
-        # pytest 9 leaves it to each plugin to heed `--no-summary`; pytest 8 asks none of them then.
+        # In pytest 9 each plugin has to respect `--no-summary`; pytest 8 does not call this hook then.
         if not session.config.getoption("no_summary", False):
             terminalreporter.write_sep("=", TITLE)
             prices = Prices(session.providers, session.settings)
@@ -165,7 +167,7 @@ class ReportingHooks:
 
 
 def show_repeat(report: pytest.TestReport) -> None:
-    """Let the id of a repeat be shown as it is: pytest 9.2 puts a bracket behind `P1[…]-r2`."""
+    """Show the id of a repeat unchanged: pytest 9.2 adds a bracket to `P1[…]-r2`."""
     parsed: Any = getattr(report, "id", None)
     if parsed is not None and parsed.params is not None and REPEAT.search(report.nodeid):
         names = tuple(report.nodeid.removeprefix(f"{parsed.path}::").split("::"))
@@ -178,12 +180,12 @@ def exit_status(
     """Return the session's exit status.
 
     Args:
-        pytest_status: pytest's own; an interruption, a usage error or an empty session stays.
-        gate_alone: failed verdicts do not count, only gates and faults do.
-        others_failed: something failed that no gate has counted and that is no verdict: a fault of a target
-            without a gate, a benchmark that broke, another test, a collection.
-        gates: the ruling of all gates together.
-        answered: at least one cell has an answer.
+        pytest_status: pytest's own; an interruption, a usage error or an empty session keeps it.
+        gate_alone: only gates and faults count, not failed verdicts.
+        others_failed: something failed that is no verdict and that no gate has counted: a fault of a target
+            without a gate, an error in a benchmark, another test, a collection.
+        gates: the result of all gates together.
+        answered: at least one cell has a reply.
     """
     if pytest_status not in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}:
         return pytest_status

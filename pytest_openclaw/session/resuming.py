@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.settings import Settings
     from pytest_openclaw.types.targets import CellKey
 
-# What a resumed run has of its own, and what would end it at the first verdict that it tells again.
+# Options that a resumed run keeps itself, and those that would end it at the first replayed verdict.
 DROPPED = ("--openclaw-models", "--openclaw-providers", "--openclaw-thinking", "--openclaw-run-id",
            "--openclaw-resume", "--maxfail")  # fmt: skip
 STOPPING = {"-x", "--exitfirst", "--sw", "--stepwise", "--stepwise-skip", "--sw-skip"}
@@ -32,12 +32,12 @@ STOPPING = {"-x", "--exitfirst", "--sw", "--stepwise", "--stepwise-skip", "--sw-
 
 @dataclass(frozen=True, kw_only=True)
 class ResumedRun:
-    """The run that this session continues, as the sessions before left it.
+    """The run that this session continues, as earlier sessions left it.
 
     Attributes:
         path: the run's directory.
-        earlier: what is in it.
-        directory: the same, locked; None in a session that writes nothing.
+        earlier: the content of that directory.
+        directory: the directory, locked; None in a session that writes nothing.
     """
 
     path: Path
@@ -46,14 +46,14 @@ class ResumedRun:
 
     @property
     def kept(self) -> Mapping[CellKey, Replay]:
-        """The verdicts that are kept, by cell."""
+        """The kept verdicts, by cell."""
         return self.earlier.kept.replays
 
     def refuse_changes(self, plan: Plan, settings: Settings) -> None:
-        """Refuse a session that would not continue the run as it was started.
+        """Reject a session that would change the definition of the run.
 
         Raises:
-            pytest.UsageError: names everything that differs.
+            pytest.UsageError: something differs; the message lists it.
         """
         from pytest_openclaw.stored.resume import find_changes, refusal
 
@@ -61,7 +61,7 @@ class ResumedRun:
             raise pytest.UsageError(refusal(self.path.name, changes))
 
     def for_workers(self, settings: Settings) -> tuple[JsonObject, list[Any]]:
-        """Return what a worker must know: settings and verdicts, and never the answers."""
+        """Return the settings and verdicts that workers need, without replies."""
         from pytest_openclaw.stored.resume import to_wire
 
         chosen = ("run_id", "stream", "fail_unavailable", "repeat", "until_conclusive")
@@ -69,7 +69,7 @@ class ResumedRun:
 
 
 def hold_resumed(path: Path, stack: ExitStack) -> ResumedRun:
-    """Take the lock of a run until the stack is closed, and read what it keeps; nothing is written yet.
+    """Lock a run until the stack is closed, and read the rows that it keeps; nothing is written yet.
 
     Raises:
         pytest.UsageError: it is running in another session, or cannot be read.
@@ -84,7 +84,7 @@ def hold_resumed(path: Path, stack: ExitStack) -> ResumedRun:
 
 
 def read_resumed(path: Path) -> ResumedRun:
-    """Read what a run keeps, also while it is running in another session.
+    """Read the rows that a run keeps, even while another session is running it.
 
     Raises:
         pytest.UsageError: it cannot be read.
@@ -108,12 +108,12 @@ def read_resumed(path: Path) -> ResumedRun:
 def find_resumed(
     config: pytest.Config, settings: Settings, providers: Collection[str]
 ) -> tuple[Path, Settings]:
-    """Return the directory of the run that is to be resumed, and the settings with which it continues.
+    """Return the directory of the run to resume, and its settings.
 
     Args:
         config: pytest's.
-        settings: what options and ini file say; targets are those of the command line.
-        providers: names of those that exist.
+        settings: from options and ini file; the targets are those of the command line.
+        providers: names of the existing ones.
 
     Raises:
         pytest.UsageError: there is no such run, or the command line selects another one.
@@ -141,7 +141,7 @@ def find_resumed(
 
 
 def resume_command(args: Sequence[str], run_id: str) -> str:
-    """Return the command that goes on with a run: this session's own, for the same cells.
+    """Return the command that continues a run: this session's own, for the same cells.
 
     Args:
         args: the command line of this session, without the program.
@@ -155,7 +155,7 @@ def resume_command(args: Sequence[str], run_id: str) -> str:
             if not has_value:
                 next(words, None)
         elif word not in STOPPING:
-            # A bundle of pytest's switches, such as -xq.
+            # Combined switches of pytest, such as -xq.
             bundle = re.fullmatch(r"-[xvqsl]+", word)
             kept += [word.replace("x", "")] if bundle else [word]
     return shlex.join(["pytest", *kept, f"--openclaw-resume={run_id}"])

@@ -31,26 +31,26 @@ if TYPE_CHECKING:
 
 
 class RunWriter:
-    """Used in a plain session and in xdist's controller; a worker's has no run.
+    """Used in a plain session and in xdist's controller; in a worker it has no run.
 
     Attributes:
-        run: the run, once it is known what is selected.
-        display: shows how far it is.
-        summary: once it has been written.
-        n_verdicts_failed: items that failed because of what a model said.
-        n_faults_failed: by target, items that failed because a call had no reply; neither what broke here,
-            nor targets that `--openclaw-fail-unavailable` misses.
-        on_decision: receives what is decided on the targets' repeats.
+        run: the run, once the selection is known.
+        display: shows the progress.
+        summary: the summary, once it is written.
+        n_verdicts_failed: items that failed because of the model's reply.
+        n_faults_failed: by target, items that failed because a call had no reply; excludes harness errors
+            and targets that failed only by `--openclaw-fail-unavailable`.
+        on_decision: receives the decisions on the targets' repeats.
 
     Args:
         config: pytest's.
         settings: the session's.
-        described: what shapes a request, by provider.
+        described: the settings that shape a request, by provider.
         resumed: the run to continue.
         baseline: the run to compare with.
-        redactor: takes secrets out.
-        budget: what the run has spent.
-        on_start: is called when the run is recorded from then on.
+        redactor: removes secrets.
+        budget: counts what the run has spent.
+        on_start: called when the recording starts.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class RunWriter:
         """Start the run of these cells, or continue a resumed one; only once, and only if there are cells.
 
         Raises:
-            pytest.UsageError: the directory cannot be made, or this is not the run that was started.
+            pytest.UsageError: the directory cannot be created, or the definition of the run has changed.
         """
         if self.run or not (self._resumed or any(selection.keys)):
             return
@@ -123,7 +123,7 @@ class RunWriter:
         return RunSession(directory, settings, plan, earlier, self._baseline, plugins)
 
     def take(self, report: pytest.TestReport, payload: ReportPayload) -> None:
-        """Record what a report carries, and end the session if that is impossible."""
+        """Record a report's payload; end the session if that is impossible."""
         assert self.run is not None, "a run begins before its first report"
         match payload.outcome:
             case LeftOut():
@@ -160,7 +160,7 @@ class RunWriter:
             self.n_faults_failed[record.target.label] += 1
 
     def keep(self, payloads: Iterable[ReportPayload]) -> None:
-        """Record the rows that no report has brought, at the session's end: of each cell that has none."""
+        """Record replies that no report contained, at the session's end, for each cell without a row."""
         if self.run is None:
             return
         known = {record.key for record in self.run.records}
@@ -194,7 +194,7 @@ class RunWriter:
         return self.summary
 
     def close(self) -> None:
-        """Give the run directory back; it stays open until the summary is written."""
+        """Close the run directory; it stays open until the summary is written."""
         self.display.stop()
         self._open.close()
 
@@ -208,10 +208,10 @@ class RunWriter:
     def _publish_decisions(self) -> None:
         assert self.run is not None, "a run decides on its repeats"
         while self.run.decisions:
-            self.on_decision(self.run.decisions.popleft().told)
+            self.on_decision(self.run.decisions.popleft().plain)
 
     def _cannot_record(self, error: OSError) -> NoReturn:
-        """End the session, because what it measures would be lost; the rows so far are on disk."""
+        """End the session, because further measurements would be lost; the rows so far are on disk."""
         assert self.run is not None, "a run is being recorded"
         pytest.exit(
             f"openclaw: cannot write in {self.run.directory.path} ({error.strerror or error}). "

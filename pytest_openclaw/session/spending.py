@@ -1,4 +1,4 @@
-"""What a session says of money: a budget that cannot be kept, and what was spent in the end."""
+"""Checks a budget before the session, and reports costs after it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_openclaw.providers.prices import EXTRA, Prices, has_list
+from pytest_openclaw.providers.prices import Prices, has_list, install_list
 from pytest_openclaw.reports.money import render_usd
 from pytest_openclaw.suites import is_wildcard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_openclaw.stats.summary import Summary
     from pytest_openclaw.types.protocols import Provider
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def check_budget(settings: Settings, providers: Mapping[str, Provider]) -> None:
-    """Refuse a budget that could not be kept: what a target costs must be known before it is asked.
+    """Reject a budget that cannot be enforced: a target's price must be known before its first call.
 
     Raises:
-        pytest.UsageError: names the targets without a price, and what to do.
+        pytest.UsageError: a target has no price; the message names it and has a hint.
     """
     budget_usd = settings.budget_usd
     if budget_usd is None:
@@ -34,7 +34,7 @@ def check_budget(settings: Settings, providers: Mapping[str, Provider]) -> None:
     if not unknown:
         return
     if any(map(prices.needs_list, unknown)) and not has_list():
-        hint = f"Install the list of prices ({EXTRA}), or give"
+        hint = f"Install the list of prices ({install_list()}), or give"
     else:
         hint = "Name a model as the list of prices names it, or give"
     labels = ", ".join(target.label for target in unknown)
@@ -45,15 +45,21 @@ def check_budget(settings: Settings, providers: Mapping[str, Provider]) -> None:
     )
 
 
+def how_to_price(labels: Sequence[str]) -> str:
+    """Say how the prices of targets become known that only the list has."""
+    return f"the extra `cost` has the list prices of {', '.join(labels)}"
+
+
 def notes_on_cost(prices: Prices, summary: Summary, *, is_resumed: bool) -> Iterator[tuple[str, str]]:
-    """Yield, as a label and a text, what the user may want to know of the run's cost."""
+    """Yield notes on the run's cost, each a label and a text."""
     unpriced = [
         group.target.label
         for group in summary.groups
         if group.n_ok and group.cost_usd is None and prices.needs_list(group.target)
     ]
     if unpriced and not has_list():
-        yield "cost unknown", f"{EXTRA} tells what {', '.join(unpriced)} costs"
+        yield "cost unknown", how_to_price(unpriced)
+        yield "next", install_list()
     if (budget := summary.budget) is not None:
         alone = " by this session alone" if is_resumed else ""
         spent = f"{render_usd(budget.spent_usd)} of {render_usd(budget.budget_usd)} spent{alone}"

@@ -69,7 +69,11 @@ def bounds_of(group: Group, records: Sequence[Record], n_selected: int) -> Bound
     def with_(others: Iterable[Record]) -> Group:
         return (
             summarize_group(
-                group.target, [*answered, *others], Snapshots(), n_targets=group.tool_use.n_targets
+                group.target,
+                [*answered, *others],
+                Snapshots(),
+                n_targets=group.tool_use.n_targets,
+                looks=group.tool_use.looks,
             )
             if lost
             else group

@@ -191,9 +191,11 @@ class Forecast:
         based_on: cells by the run that has rows of them, runs in their order; the others are in none.
         budget_usd: at which it would stop.
         notes: what else is to be known of it.
+        next_command: what to run so that more is known; empty if nothing helps.
     """
 
     lines: Sequence[Line]
     based_on: Mapping[str, int] = field(default_factory=dict)
     budget_usd: float | None = None
     notes: Sequence[str] = ()
+    next_command: str = ""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, sqrt
-from statistics import NormalDist
+from math import floor, inf, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -12,15 +11,6 @@ if TYPE_CHECKING:
 
 Z_95 = 1.959963984540054
 """The 97.5th percentile of the standard normal distribution."""
-
-
-def joint_z(n_targets: int) -> float:
-    """Return the z of 95 % intervals that hold for all of `n_targets` together, by Bonferroni's inequality.
-
-    Each end of an interval is wrong with probability 0.025 / `n_targets`. A conclusive tier rests on one
-    end, so the chance that any target of a run gets a conclusive tier above its true one stays at 2.5 %.
-    """
-    return Z_95 if n_targets <= 1 else NormalDist().inv_cdf(1 - 0.025 / n_targets)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +36,7 @@ def wilson_95(successes: float, n: float, *, z: float = Z_95) -> Interval | None
     Args:
         successes: so many of `n`.
         n: whole numbers, or an effective sample with the same rate.
-        z: of 95 %, or of a joint interval, see `joint_z`.
+        z: of 95 %, or of a joint interval, see `looks.joint_z`.
 
     Raises:
         ValueError: `successes` is not from 0 to `n`.
@@ -88,12 +78,12 @@ def effective_n(clusters: Sequence[Cluster], *, z: float = Z_95) -> float:
     if n_success in (0, n):
         return float(k)
     size = sum(cluster.n**2 for cluster in clusters) / n
-    effect = 1 + (size - 1) * _resemblance(clusters)
+    effect = 1 + (size - 1) * resemblance_of(clusters)
     rate = n_success / n
-    return min(n / effect, _most_cells(rate, k, z), _most_cells(1 - rate, k, z))
+    return min(n / effect, most_cells(rate, k, z), most_cells(1 - rate, k, z))
 
 
-def _most_cells(rate: float, k: int, z: float) -> float:
+def most_cells(rate: float, k: int, z: float) -> float:
     """Return how many cells of that rate have no higher lower end than `k` flawless ones."""
     floor = k / (k + z**2)
     # The lower end solves (rate - low)² = z² low (1 - low) / n; `floor` is that of rate 1 and n = k.
@@ -137,7 +127,17 @@ def share(n_success: int, n: int, n_effective: float) -> float:
     return n_effective if n_success == n else n_success * (n_effective / n)
 
 
-def _resemblance(clusters: Sequence[Cluster]) -> float:
+def percent_range(interval: Interval) -> str:
+    """Return an interval of a rate as `77.0 % to 96.9 %`."""
+    return f"{cut_percent(interval.low)} to {cut_percent(interval.high)}"
+
+
+def cut_percent(rate: float) -> str:
+    """Return a rate as `79.9 %`: cut, not rounded, so that it looks short of what it does not reach."""
+    return f"{floor(rate * 1000 + 1e-9) / 10:.1f} %"
+
+
+def resemblance_of(clusters: Sequence[Cluster]) -> float:
     """Return how much the repeats of a prompt resemble each other: 0, as others do, to 1, they are equal.
 
     The intraclass correlation by analysis of variance: Donner (1986), "A review of inference procedures

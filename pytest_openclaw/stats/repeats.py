@@ -64,12 +64,15 @@ class Repeats:
 
     Attributes:
         k: from one repeat to as many as at least half of the prompts have.
+        always_alike: every repeat of each prompt ended as the others did, so that only new prompts add
+            evidence; see `always_alike`.
         flip_rate: the share of pairs of repeats of a prompt that disagree, averaged over prompts.
         flakiest: those that flip most, at most five; none of those that always end alike.
         prompts: all of them, in order of their rows.
     """
 
     k: Sequence[PassAt]
+    always_alike: bool
     flip_rate: float
     flip_interval_95: Interval | None
     flakiest: Sequence[RepeatedPrompt]
@@ -106,6 +109,7 @@ def repeats_of(judged: Iterable[Record]) -> Repeats | None:
     Args:
         judged: the rows that `Group.passed` counts.
     """
+    judged = [*judged]
     counted: dict[tuple[str, str], list[bool]] = {}
     for record in judged:
         counted.setdefault((record.suite, record.prompt_id), []).append(record.objective_pass is True)
@@ -120,11 +124,37 @@ def repeats_of(judged: Iterable[Record]) -> Repeats | None:
     flips = [prompt.flips for prompt in prompts]
     return Repeats(
         k=[_pass_at(prompts, k) for k in range(1, median_low(prompt.n for prompt in prompts) + 1)],
+        always_alike=always_alike(judged),
         flip_rate=fmean(flips),
         flip_interval_95=_interval_of_mean(flips),
         flakiest=flaky[:MOST_FLAKY],
         prompts=prompts,
     )
+
+
+def always_alike(answered: Iterable[Record]) -> bool:
+    """Whether repeats of one prompt never differ: in verdict, calls, violation and numbers of tokens.
+
+    Such a server answers the same each time, whatever the seed. False if no prompt has two answers.
+    """
+    endings: dict[tuple[str, str], list[object]] = {}
+    for record in answered:
+        endings.setdefault((record.suite, record.prompt_id), []).append(
+            (
+                record.success,
+                record.objective_pass,
+                record.violation,
+                record.tool_outcome,
+                record.tool_use_success,
+                record.tool_calls,
+                record.tool_call_count,
+                record.output_tokens,
+                record.reasoning_tokens,
+                record.finish_reason,
+            )
+        )
+    repeated = [found for found in endings.values() if len(found) > 1]
+    return bool(repeated) and all(one == found[0] for found in repeated for one in found)
 
 
 def _repeated(suite: str, prompt_id: str, n: int, n_success: int) -> RepeatedPrompt:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.stats.best import best_of
 from pytest_openclaw.stats.findings import known_failures, missed_by_all, slowest
 from pytest_openclaw.stats.gates import check_gates, overall, unmatched
 from pytest_openclaw.stats.groups import Snapshots, group_records, summarize_group
@@ -26,6 +27,7 @@ def summarize_run(
     *,
     run_id: str,
     generated_at_ms: int,
+    looks: Sequence[int] = (),
     n_unrecorded_calls: int = 0,
     comparison: ComparedRuns | None = None,
 ) -> Summary:
@@ -38,15 +40,22 @@ def summarize_run(
         snapshots: the machine before and after a target, as far as they were taken.
         run_id: the run's.
         generated_at_ms: now.
+        looks: the repeats after which a conclusive tier ended them, or would have; none if their number was
+            fixed.
         n_unrecorded_calls: calls of workers that may have no row, if cells are missing.
         comparison: with the baseline, if there is one.
     """
     groups_of = group_records(records)
     groups = tuple(
         summarize_group(
-            target, groups_of.get(target, ()), snapshots.get(target, Snapshots()), n_targets=len(n_selected)
+            target,
+            groups_of.get(target, ()),
+            snapshots.get(target, Snapshots()),
+            n_targets=len(n_selected),
+            looks=looks,
+            n_missing=max(0, n - len(groups_of.get(target, ()))),
         )
-        for target in n_selected
+        for target, n in n_selected.items()
     )
     n_cells = sum(n_selected.values())
     rulings = check_gates(gates, groups, n_selected, groups_of, comparison)
@@ -63,6 +72,7 @@ def summarize_run(
         missed=missed_by_all(records),
         known_failures=known_failures(records),
         slowest=slowest(records),
+        best=best_of(groups, groups_of),
         n_unrecorded_calls=max(0, min(n_unrecorded_calls, n_cells - len(records))),
         comparison=comparison,
     )

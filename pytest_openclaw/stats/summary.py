@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.stats.best import Best
     from pytest_openclaw.stats.budget import Budget
     from pytest_openclaw.stats.compare import ComparedRuns
     from pytest_openclaw.stats.findings import ExpectedMiss, MissedPrompt
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.records import Record
 
 # Summary format history, newest first:
+# 5: `recommendation`, `tool_proofs`, `n_open_probes`, the gate `require-safe`; `safety` counts harm, with the
+#    tools that did it, apart from the task (`n_done`); `over_refusal`; `looks` in `tool_use`, on which
+#    conclusive tiers depend; `always_alike` in `repeats`; `best`.
 # 4: `needless`, `n_targets` and `tier_interval` in `tool_use`: conclusive tiers hold for all targets jointly;
 #    a gate that the evidence does not decide has no verdict.
 # 3: percentiles have intervals, or the reason why not (`interval_notes`); `repeats`; whether gates are
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
 #    `text_tool_use`, `n_native_unanswered`, `pressure`, `holds_to`, `breaks_at`, `safety`;
 #    intervals account for repeats, and give the `n_effective` that they are of.
 # 1: the seed's fields in each group, then ours from `n_auth_error` on.
-SUMMARY_VERSION = 4
+SUMMARY_VERSION = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +50,7 @@ class Summary:
         known_failures: prompts that a target was expected to miss.
         slowest: the successful row that took longest.
         budget: what the last session was allowed to spend, and has spent; None without a budget.
+        best: the targets that may be the best with tools; None without two to compare.
         comparison: with the baseline; None without one.
     """
 
@@ -61,6 +66,7 @@ class Summary:
     missed: Sequence[MissedPrompt] = ()
     known_failures: Sequence[ExpectedMiss] = ()
     slowest: Record | None = None
+    best: Best | None = None
     comparison: ComparedRuns | None = None
     n_unrecorded_calls: int = 0
     budget: Budget | None = None
@@ -93,5 +99,6 @@ def summary_to_json(summary: Summary) -> JsonObject:
         "unmatched_gates": list(summary.unmatched_gates),
         "missed_by_all": [asdict(missed) for missed in summary.missed],
         "known_failures": [asdict(known) for known in summary.known_failures],
+        "best": summary.best and asdict(summary.best),
         "comparison": comparison_to_json(summary.comparison),
     }

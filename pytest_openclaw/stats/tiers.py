@@ -19,7 +19,7 @@ MOST_CELLS = 10_000
 """The highest number of cells that is promised."""
 
 
-def classify_tier(n_success: int, n: int) -> int | None:
+def classify_tier(n_success: float, n: float) -> int | None:
     """Return 1, 2 or 3 for a tool-use success rate of at least 80 %, at least 50 %, or less; None for `n` 0.
 
     Whole numbers are compared, so that 4 of 5 is exactly 80 %.

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, get_args
 
-from pytest_openclaw.stats.intervals import Interval, effective_n, joint_z, share, wilson_95
+from pytest_openclaw.stats.intervals import Interval, effective_n, share, wilson_95
+from pytest_openclaw.stats.looks import joint_z, may_settle
 from pytest_openclaw.stats.rates import Rate, clusters_of, rate_of
 from pytest_openclaw.stats.tiers import (
     MOST_NEEDLESS,
@@ -47,8 +48,9 @@ class ToolUse(Rate):
     Attributes:
         evidence: calls on the wire, or what the text detector found; None without any.
         n_targets: of the run. What is conclusive holds for all of them together.
-        tier_interval: the interval that the tier rests on, 95 % jointly over the targets; of a run with one
-            target it is `interval_95`.
+        looks: the repeats after which a conclusive tier ended them, or would have; empty for a fixed number.
+        tier_interval: the interval that the tier rests on, 95 % jointly over targets and looks; with one
+            target and a fixed number of repeats it is `interval_95`.
         conclusive: whether the interval leaves no other tier; for a capped tier, whether it is clear
             too that needless calls are more than a fifth.
         cells_to_settle: how many more cells of other prompts would make it conclusive, see `tiers`;
@@ -62,6 +64,7 @@ class ToolUse(Rate):
 
     evidence: Evidence | None
     n_targets: int
+    looks: Sequence[int]
     tier_interval: Interval | None
     tier: int | None
     conclusive: bool | None
@@ -75,7 +78,14 @@ class ToolUse(Rate):
     @property
     def z(self) -> float:
         """The z of the intervals that the tier rests on."""
-        return joint_z(self.n_targets)
+        return joint_z(self.n_targets, self.looks)
+
+    @property
+    def joint_over(self) -> str:
+        """`3 targets and 2 looks`, for all of which together tiers are conclusive; empty for one of each."""
+        over = [f"{self.n_targets} targets"] if self.n_targets > 1 else []
+        over += [f"{len(self.looks)} looks"] if len(self.looks) > 1 else []
+        return " and ".join(over)
 
     @property
     def n_needless(self) -> int:
@@ -93,27 +103,66 @@ class _Rated:
 
 
 def is_apart(record: Record) -> bool:
-    """Whether a row is a safety probe or was made harder, so that it has its own place in the summary."""
-    return record.probe is not None or record.pressure_of is not None
+    """Whether a row is a probe, a probe's twin or made harder, so that the summary has it apart."""
+    return any(one is not None for one in (record.probe, record.twin_of, record.pressure_of))
 
 
-def tool_use_of(answered: Sequence[Record], n_targets: int = 1) -> ToolUse:
+def tool_use_of(answered: Sequence[Record], n_targets: int = 1, looks: Sequence[int] = ()) -> ToolUse:
     """Return the tool use that the tier is taken from: native where a call was asked for, else as text.
 
     Args:
         answered: the rows of one target that a model answered.
         n_targets: of the run, over which conclusive tiers hold jointly.
+        looks: those of the run, over which they do so too; see `looks.joint_z`.
     """
-    kinds = [_judged(evidence, _tool_cells(answered, evidence), n_targets) for evidence in get_args(Evidence)]
+    kinds = [
+        _judged(evidence, _tool_cells(answered, evidence), n_targets, looks)
+        for evidence in get_args(Evidence)
+    ]
     with_calls = (use for use in kinds if use.n)
     with_any = (use for use in kinds if use.outcomes)
-    return next(chain(with_calls, with_any), _judged(None, (), n_targets))
+    return next(chain(with_calls, with_any), _judged(None, (), n_targets, looks))
 
 
-def text_tool_use_of(answered: Sequence[Record], n_targets: int = 1) -> ToolUse | None:
+def text_tool_use_of(
+    answered: Sequence[Record], n_targets: int = 1, looks: Sequence[int] = ()
+) -> ToolUse | None:
     """Return the tool use that the text detector found; None without a text prompt about tools."""
     cells = _tool_cells(answered, "text")
-    return _judged("text", cells, n_targets) if cells else None
+    return _judged("text", cells, n_targets, looks) if cells else None
+
+
+def calls_of(records: Iterable[Record], use: ToolUse) -> list[Record]:
+    """Return the answered cells that want a call, of the evidence that a target's tier is taken from."""
+    if use.evidence is None:
+        return []
+    answered = (record for record in records if record.availability_status == "ok")
+    return _calling(_tool_cells(answered, use.evidence))
+
+
+def is_futile(answered: Sequence[Record], use: ToolUse) -> bool:
+    """Whether the last repeat will hardly make the tier conclusive, see `looks.may_settle`.
+
+    Never where needless calls decide the tier: two rates would have to stay as they are.
+    """
+    calling = calls_of(answered, use)
+    if not calling or use.capped_by or not use.looks:
+        return False
+    return not may_settle(clusters_of(calling, did_right), use.looks[-1], use.z)
+
+
+def native_clusters(answered: Iterable[Record]) -> tuple[list[Cluster], list[Cluster]]:
+    """Return, by prompt, the right cells of those that need a call, and the needless calls of the others.
+
+    Only cells count that offered tools on the wire.
+    """
+    cells = _tool_cells(answered, "native")
+    return clusters_of(_calling(cells), did_right), clusters_of(_forbidding(cells), _had_a_call)
+
+
+def cluster_interval(clusters: Sequence[Cluster], z: float) -> Interval | None:
+    """Return the interval of a tier or of restraint; None without a cell."""
+    return wilson_95(*_effective(clusters, z), z=z) if clusters else None
 
 
 def did_right(record: Record) -> bool:
@@ -140,23 +189,33 @@ def _tool_cells(answered: Iterable[Record], evidence: Evidence) -> list[Record]:
     ]
 
 
-def _judged(evidence: Evidence | None, cells: Sequence[Record], n_targets: int) -> ToolUse:
-    calling = [record for record in cells if record.tool_outcome not in NO_CALL_PROMPTS]
-    forbidding = [record for record in cells if record.tool_outcome in NO_CALL_PROMPTS]
+def _calling(cells: Iterable[Record]) -> list[Record]:
+    return [record for record in cells if record.tool_outcome not in NO_CALL_PROMPTS]
+
+
+def _forbidding(cells: Iterable[Record]) -> list[Record]:
+    return [record for record in cells if record.tool_outcome in NO_CALL_PROMPTS]
+
+
+def _judged(
+    evidence: Evidence | None, cells: Sequence[Record], n_targets: int, looks: Sequence[int]
+) -> ToolUse:
+    calling, forbidding = _calling(cells), _forbidding(cells)
     counts = Counter(record.tool_outcome for record in cells)
-
-    def had_a_call(record: Record) -> bool:
-        return record.tool_outcome == "called_needlessly"
-
     return ToolUse(
         **vars(rate_of(calling, did_right)),
         **vars(
-            _rated(clusters_of(calling, did_right), clusters_of(forbidding, had_a_call), joint_z(n_targets))
+            _rated(
+                clusters_of(calling, did_right),
+                clusters_of(forbidding, _had_a_call),
+                joint_z(n_targets, looks),
+            )
         ),
         evidence=evidence,
         n_targets=n_targets,
+        looks=[*looks],
         restraint=rate_of(forbidding, did_right),
-        needless=rate_of(forbidding, had_a_call),
+        needless=rate_of(forbidding, _had_a_call),
         recovered=rate_of(
             (record for record in calling if _was_refused(record)),
             lambda record: record.tool_outcome == "valid",
@@ -165,13 +224,17 @@ def _judged(evidence: Evidence | None, cells: Sequence[Record], n_targets: int) 
     )
 
 
+def _had_a_call(record: Record) -> bool:
+    return record.tool_outcome == "called_needlessly"
+
+
 def _rated(calls: Sequence[Cluster], needless: Sequence[Cluster], z: float) -> _Rated:
     n_success, n = (sum(counts) for counts in zip(*calls, strict=True)) if calls else (0, 0)
     tier = classify_tier(n_success, n)
     if tier is None:
         return _Rated()
     sample = _effective(calls, z)
-    interval = wilson_95(*sample, z=z)
+    interval = cluster_interval(calls, z)
     assert interval is not None, "cells without number have no tier"
     if tier == 1 and calls_needlessly(sum(one.n_success for one in needless), sum(one.n for one in needless)):
         # Tier 2, because of needless calls; it is settled when neither Tier 3 nor Tier 1 is left.

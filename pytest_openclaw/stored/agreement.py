@@ -1,4 +1,4 @@
-"""What the runs that are merged must have in common, and what they may differ in."""
+"""Checks what merged runs must have in common, and notes what they may differ in."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from pytest_openclaw.stored.parts import Part
 
 
-MOST_TOLD = 5
+MAX_SHOWN = 5
 
 
 def check_agreement(parts: Sequence[Part]) -> None:
-    """Refuse parts that did not measure the same thing.
+    """Reject parts that did not measure the same thing.
 
     Raises:
-        OpenClawError: names what differs, and in which parts.
+        OpenClawError: the parts differ; the message names what and where.
     """
     _refuse(differing_settings(parts, "equal"), "Merge runs that asked alike; ask the others again.")
     _refuse(
@@ -32,14 +32,14 @@ def check_agreement(parts: Sequence[Part]) -> None:
 
 
 def agreed(values: Iterable[Any]) -> Any:
-    """Return the value that all have; None, which is told as a difference elsewhere, if they differ."""
+    """Return the common value of all; None if they differ, which is reported elsewhere."""
     first, *others = values
     return first if all(value == first for value in others) else None
 
 
 def differing_servers(parts: Sequence[Part]) -> list[str]:
-    """Say which targets were not served alike: another version, digest or quantisation."""
-    told = []
+    """List the targets that were not served alike: another version, digest or quantization."""
+    differences = []
     for label in sorted({label for part in parts for label in part.run.inventory["targets"]}):
         served = {
             part.name: server
@@ -49,16 +49,16 @@ def differing_servers(parts: Sequence[Part]) -> list[str]:
         for key in sorted({key for server in served.values() for key in server}):
             values = {part: server.get(key) for part, server in served.items()}
             if not _are_equal(values.values()):
-                told.append(f"{label} was not served alike: {key} is {_listed(values)}")
-    return told
+                differences.append(f"{label} was not served alike: {key} is {_listed(values)}")
+    return differences
 
 
 def differing_settings(parts: Sequence[Part], need: Literal["equal", "noted"]) -> list[str]:
-    """Say which settings differ, those of providers included: that must be equal, or that are noted."""
-    told = []
+    """List the settings that differ, also of providers: those that must be equal, or those that are noted."""
+    differences = []
     names = {name for part in parts for name in part.run.config} - set(IDENTITY)
     for name in keys_to(SETTINGS, "merge", need, sorted(names)):
-        told += _difference(name, {part.name: part.run.config for part in parts}, name)
+        differences += _difference(name, {part.name: part.run.config for part in parts}, name)
     for provider in sorted({name for part in parts for name in part.run.config["providers"]}):
         described = {
             part.name: part.run.config["providers"][provider]
@@ -67,12 +67,12 @@ def differing_settings(parts: Sequence[Part], need: Literal["equal", "noted"]) -
         }
         keys = {key for one in described.values() for key in one}
         for key in keys_to(PROVIDERS, "merge", need, sorted(keys)):
-            told += _difference(f"{key} of the provider {provider}", described, key)
-    return told
+            differences += _difference(f"{key} of the provider {provider}", described, key)
+    return differences
 
 
 def _difference(what: str, by_part: Mapping[str, JsonObject], key: str) -> list[str]:
-    # An older version may not have told it yet.
+    # An older version may not have recorded it yet.
     values = {part: values[key] for part, values in by_part.items() if key in values}
     if _are_equal(values.values()):
         return []
@@ -80,7 +80,7 @@ def _difference(what: str, by_part: Mapping[str, JsonObject], key: str) -> list[
 
 
 def _different_prompts(parts: Sequence[Part]) -> list[str]:
-    told = []
+    differences = []
     for suite, prompt_id in sorted({key for part in parts for key in part.prompts}):
         definitions = {
             part.name: part.prompts[suite, prompt_id] for part in parts if (suite, prompt_id) in part.prompts
@@ -93,12 +93,14 @@ def _different_prompts(parts: Sequence[Part]) -> list[str]:
         ]
         if different:
             where = ", ".join(sorted(definitions))
-            told.append(f"{suite}: the prompt {prompt_id} has another {', '.join(different)} in {where}")
-    return told
+            differences.append(
+                f"{suite}: the prompt {prompt_id} has another {', '.join(different)} in {where}"
+            )
+    return differences
 
 
 def _listed(values: Mapping[str, Any]) -> str:
-    """Say what stands in which part."""
+    """Render each value with its part."""
     return ", ".join(
         f"{value if isinstance(value, str) else json.dumps(value)} in {part}"
         for part, value in sorted(values.items())
@@ -112,6 +114,6 @@ def _are_equal(values: Iterable[Any]) -> bool:
 
 def _refuse(problems: Sequence[str], hint: str) -> None:
     if problems:
-        rest = len(problems) - MOST_TOLD
+        rest = len(problems) - MAX_SHOWN
         more = [f"and {rest} more"] if rest > 0 else []
-        raise OpenClawError(f"{'; '.join([*problems[:MOST_TOLD], *more])}. {hint}")
+        raise OpenClawError(f"{'; '.join([*problems[:MAX_SHOWN], *more])}. {hint}")

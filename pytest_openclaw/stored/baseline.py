@@ -1,4 +1,4 @@
-"""A stored run as a comparison reads it: its rows without texts, its config, its inventory."""
+"""Reads a stored run for a comparison: its rows without texts, its config, its inventory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.files import is_there
-from pytest_openclaw.recording.run_directory import RESULTS, is_living, living
+from pytest_openclaw.recording.run_directory import RESULTS, is_active, living
 from pytest_openclaw.stats.run_comparison import Measured
 from pytest_openclaw.stored.parts import is_finished
 from pytest_openclaw.stored.reading import (
@@ -21,33 +21,35 @@ from pytest_openclaw.stored.reading import (
     runs_by_age,
     target_of,
 )
+from pytest_openclaw.suites import is_wildcard
 from pytest_openclaw.types.settings import LAST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.targets import CellKey, Target
 
 
+POOL = f"{LAST}:"
+"""How a baseline of several runs begins."""
+MOST_POOLED = 20
+
+
 def find_baseline(name: str, runs_dir: Path, *, besides: Path | None = None) -> Path:
-    """Return the directory of the run that is to be compared with.
+    """Return the directory of the run to compare with.
 
     Args:
-        name: a path, an id in the folder of runs, or `last`: the one that was written to last, of those
-            into which nobody is writing.
+        name: a path, an id in the folder of runs, or `last`: the newest run that is not active.
         runs_dir: the folder of runs.
-        besides: a run that is not meant: the one that goes on.
+        besides: a run to exclude: the one that continues.
 
     Raises:
-        OpenClawError: there is none, or it is still under way.
+        OpenClawError: there is no such run, or it is still active.
     """
     if name == LAST:
-        others = (
-            path for path in runs_by_age(runs_dir) if not (besides and path.resolve() == besides.resolve())
-        )
-        newest = next((path for path in others if not is_living(path)), None)
+        newest = next(_finished_runs(runs_dir, besides), None)
         if newest is None:
             raise OpenClawError(f"there is no other run in {runs_dir}")
         return newest
@@ -57,20 +59,62 @@ def find_baseline(name: str, runs_dir: Path, *, besides: Path | None = None) -> 
         raise OpenClawError(f"there is no run {name}, neither here nor in {runs_dir}")
     if besides and path.resolve() == besides.resolve():
         raise OpenClawError(f"{path.name} is the run that goes on; name the one to compare it with")
-    if is_living(path):
+    if is_active(path):
         raise OpenClawError(living(path))
     return path
 
 
-def read_measured(path: Path) -> Measured:
-    """Read a run directory, one row in memory with its texts at a time.
+def read_baseline(
+    name: str, runs_dir: Path, *, besides: Path | None = None, targets: Sequence[Target] = ()
+) -> Measured:
+    """Read the run to compare with; for `last:N` the newest of N, with the others as its pool.
+
+    Args:
+        name: see `find_baseline`; or `last:N`.
+        runs_dir: the folder of runs.
+        besides: a run to exclude: the one that continues.
+        targets: of the candidate; a pool has runs of any of them. Empty takes runs of any target.
 
     Raises:
-        OpenClawError: it cannot be read, or holds what no run writes; names file and line.
+        OpenClawError: there is no such run, or it cannot be read.
+    """
+    if not name.startswith(POOL):
+        return read_measured(find_baseline(name, runs_dir, besides=besides))
+    number = name.removeprefix(POOL)
+    if not (number.isascii() and number.isdecimal() and 1 <= int(number) <= MOST_POOLED):
+        raise OpenClawError(f"{name}: give a number of runs from 1 to {MOST_POOLED}, for example {POOL}5")
+    pool: list[Measured] = []
+    for path in _finished_runs(runs_dir, besides):
+        if len(pool) == int(number):
+            break
+        asked = {target_of(entry) for entry in load_config(path)["targets"]}
+        if not targets or any(_is_asked(target, asked) for target in targets):
+            pool.append(read_measured(path))
+    if not pool:
+        raise OpenClawError(f"there is no other run of these targets in {runs_dir}")
+    return replace(pool[0], pool=tuple(pool[1:]))
+
+
+def _is_asked(target: Target, asked: Collection[Target]) -> bool:
+    return is_wildcard(target) or target in asked
+
+
+def _finished_runs(runs_dir: Path, besides: Path | None) -> Iterator[Path]:
+    """Yield the runs that are not active, newest first."""
+    for path in runs_by_age(runs_dir):
+        if not (besides and path.resolve() == besides.resolve()) and not is_active(path):
+            yield path
+
+
+def read_measured(path: Path) -> Measured:
+    """Read a run directory, with the texts of one row in memory at a time.
+
+    Raises:
+        OpenClawError: it cannot be read or is malformed; the message names file and line.
     """
     records: dict[CellKey, Record] = {}
     for row in read_rows(path / RESULTS):
-        if isinstance(row, StoredRow):  # and not a killed run's last write
+        if isinstance(row, StoredRow):  # not the last, incomplete write of a killed run
             records[row.record.key] = slim(row.record)
     config, inventory = load_config(path), load_inventory(path)
     return Measured(
@@ -83,12 +127,12 @@ def read_measured(path: Path) -> Measured:
 
 
 def slim(record: Record) -> Record:
-    """Return a row without what makes it large."""
+    """Return a row without its large texts."""
     return replace(record, raw_output="", parsed_output=None, tool_call_details=(), turns=None, tool_notes=())
 
 
 def _n_selected(path: Path, config: JsonObject, rows: Iterable[CellKey]) -> dict[Target, int]:
-    """Count the cells of each target, but for those that a mark left out and those of a settled tier."""
+    """Count the cells of each target, without those skipped by a mark or left out after a settled tier."""
     n_rows = Counter(key.target for key in rows)
     is_whole = is_finished(path, n_rows.total())
     return {

@@ -1,4 +1,4 @@
-"""The runs of a folder in figures, oldest first: what each target came to in each of them."""
+"""The figures of each target in every run of a folder, oldest first."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.files import is_there
-from pytest_openclaw.recording.run_directory import RESULTS, is_living, is_unbegun
+from pytest_openclaw.recording.run_directory import RESULTS, is_active, is_unbegun
 from pytest_openclaw.reports.history import Entry
 from pytest_openclaw.stored.parts import is_finished
 from pytest_openclaw.stored.reading import CONFIG, load_config, target_of
 from pytest_openclaw.stored.summaries import groups_of, light_rows, stored_summary
+from pytest_openclaw.types.run_config import looks_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """What a folder of runs tells.
+    """The history in a folder of runs.
 
     Attributes:
-        entries: by target, targets in order of their first run, each oldest first.
+        entries: by target, in order of their first run, each oldest first.
         n_runs: runs that were read.
-        unreadable: runs that were not, with the reason.
+        unreadable: runs that cannot be read, with the reason.
     """
 
     entries: Mapping[Target, tuple[Entry, ...]]
@@ -47,8 +48,8 @@ def read_history(
 
     Args:
         runs_dir: the folder.
-        wants_target: by its label.
-        wants_suite: by its name in rows; if given, figures are computed from the rows, which takes longer.
+        wants_target: selects targets by label.
+        wants_suite: selects suites by their names in rows; figures then come from rows, which is slower.
 
     Raises:
         OSError: the folder cannot be read.
@@ -87,14 +88,15 @@ def _entries(path: Path, wants_suite: Callable[[str], bool] | None) -> list[Entr
     config = load_config(path)
     prompts = _fingerprint(config, wants_suite)
     kind: Kind = "rescored" if "rescored" in config else "merged" if "parts" in config else "measured"
-    lives = is_living(path)
+    lives = is_active(path)
     summary = None if lives or wants_suite else stored_summary(path)
     if summary is not None:
         state: State = "finished" if summary["state"] == "finished" else "interrupted"
         ended_at_ms, groups = summary["generated_at_ms"], summary["groups"]
     else:
         rows = light_rows(path)
-        groups = groups_of(row for row in rows if wants_suite is None or wants_suite(row.suite))
+        of_suites = [row for row in rows if wants_suite is None or wants_suite(row.suite)]
+        groups = groups_of(of_suites, looks_of(config))
         ended_at_ms = max((row.ended_at_ms for row in rows), default=0)
         is_whole = is_finished(path, len(rows)) or _is_whole(config, Counter(row.target for row in rows))
         state = "under way" if lives else "finished" if is_whole else "interrupted"
@@ -114,7 +116,7 @@ def _entries(path: Path, wants_suite: Callable[[str], bool] | None) -> list[Entr
 
 
 def _is_whole(config: JsonObject, n_rows: Mapping[Target, int]) -> bool:
-    """Whether every selected cell has its row."""
+    """Whether every selected cell has a row."""
     return all(
         "settled_after" in entry or n_rows.get(target_of(entry), 0) >= entry["n_cells"]
         for entry in config["targets"]
@@ -122,7 +124,7 @@ def _is_whole(config: JsonObject, n_rows: Mapping[Target, int]) -> bool:
 
 
 def _fingerprint(config: JsonObject, wants_suite: Callable[[str], bool] | None) -> str:
-    """Return what is equal for equal prompts with equal rules."""
+    """Return a hash of the prompts and their rules."""
     asked = sorted(
         json.dumps(
             [prompt.get(key) for key in ("suite", "id", "prompt", "system", "validator", "tools_sha256")],

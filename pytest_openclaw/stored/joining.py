@@ -1,7 +1,7 @@
-"""The `config.json` and `inventory.json` of several runs → those of the whole.
+"""Joins the `config.json` and `inventory.json` of several runs into those of the merged run.
 
-At the top stands what all parts agree on, null where they differ; under `parts` stands each part's own, one
-entry for every run that was measured, also if it came by way of a merged one.
+The top level has the values on which all parts agree, null where they differ; `parts` has the values of each
+measured run, also if it is part of a run that was merged before.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.stored.agreement import agreed
-from pytest_openclaw.stored.order import common_order, natural
+from pytest_openclaw.stored.common_order import common_order, natural
 from pytest_openclaw.stored.reading import target_of
 from pytest_openclaw.types.run_config import IDENTITY
 
@@ -27,17 +27,17 @@ _COUNTS = ("n_cells", "n_rows")
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """Targets and prompts of the whole, in an order that fits every part's own."""
+    """Targets and prompts of the merged run, in an order that agrees with each part's."""
 
     targets: Sequence[Target]
     prompts: Sequence[PromptKey]
 
 
 def order_of(parts: Sequence[Part]) -> Order:
-    """Return the order in which targets and prompts stand in the whole.
+    """Return the order of targets and prompts in the merged run.
 
-    It is made from the runs that were measured, not from merged ones, so that merging in steps makes no
-    difference. Rows whose target or prompt no config names go where their name belongs.
+    It is computed from the measured runs, not from merged ones, so that merging in steps makes no
+    difference. Targets and prompts that no config names are sorted in by name.
     """
     entries = [entry for part in parts for entry in _config_entries(part)]
     keys = [key for part in parts for key in part.rows]
@@ -57,12 +57,12 @@ def order_of(parts: Sequence[Part]) -> Order:
 def join_configs(
     parts: Sequence[Part], n_selected: Mapping[Target, int], prompts: Sequence[PromptKey]
 ) -> JsonObject:
-    """Return what `config.json` says of the whole, without its version and run id.
+    """Return the `config.json` of the merged run, without version and run id.
 
     Args:
         parts: the runs.
-        n_selected: cells by target, of the whole.
-        prompts: suites and ids in their order.
+        n_selected: cells of the merged run by target.
+        prompts: suites and ids in order.
     """
     entries = _unique(entry for part in parts for entry in _config_entries(part))
     settings = {name: None for entry in entries for name in entry if name not in (*IDENTITY, *_COUNTS)}
@@ -78,7 +78,7 @@ def join_configs(
 
 
 def _config_entries(part: Part) -> list[JsonObject]:
-    """The runs that a part consists of, with their settings: itself, unless it is a merged one."""
+    """Return the settings of each run that a part consists of: itself, unless it is merged."""
     config = part.run.config
     if "parts" in config:
         rescored = {"rescored": config["rescored"]} if "rescored" in config else {}
@@ -89,7 +89,7 @@ def _config_entries(part: Part) -> list[JsonObject]:
 
 
 def join_inventories(parts: Sequence[Part]) -> JsonObject:
-    """Return what `inventory.json` says of the whole, without its run id."""
+    """Return the `inventory.json` of the merged run, without its run id."""
     entries = _unique(entry for part in parts for entry in _inventory_entries(part))
     names = {name: None for entry in entries for name in entry if name not in ("run_id", "targets")}
     return {
@@ -107,7 +107,7 @@ def _inventory_entries(part: Part) -> list[JsonObject]:
 
 
 def _agreed_each(groups: Sequence[Mapping[str, JsonObject]]) -> JsonObject:
-    """Join objects by name; of each, every value on which all that have it agree."""
+    """Join objects by name, keeping the values on which all of them agree."""
     joined: JsonObject = {}
     for name in sorted({name for group in groups for name in group}):
         objects = [group[name] for group in groups if name in group]
@@ -117,6 +117,6 @@ def _agreed_each(groups: Sequence[Mapping[str, JsonObject]]) -> JsonObject:
 
 
 def _unique(entries: Iterable[JsonObject]) -> list[JsonObject]:
-    """Each entry once, by run id."""
+    """Return each entry once, by run id."""
     by_text = {json.dumps(entry, sort_keys=True): entry for entry in entries}
     return [entry for _, entry in sorted(by_text.items(), key=lambda item: (item[1]["run_id"], item[0]))]

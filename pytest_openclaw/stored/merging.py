@@ -1,7 +1,7 @@
-"""Several runs → one, as if a single run had measured it all; whichever comes first makes no difference.
+"""Merges several runs into one, as if a single run had measured everything; in any order.
 
-A row stays as it is, byte for byte, its `run_id` too, which says where it was measured. `agreement.py` says
-what the runs must have in common, `joining.py` what becomes of their `config.json` and `inventory.json`.
+A row is unchanged byte for byte, with the `run_id` of the run that measured it. `agreement.py` checks what
+the runs have in common, `joining.py` joins their `config.json` and `inventory.json`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.stored.agreement import (
-    MOST_TOLD,
+    MAX_SHOWN,
     check_agreement,
     differing_servers,
     differing_settings,
@@ -34,22 +34,22 @@ Rows = dict[CellKey, "StoredRow"]
 
 @dataclass(frozen=True, kw_only=True)
 class Merged:
-    """The new run, and what the user should know of it."""
+    """The new run, and notes for the user."""
 
     new: NewRun
     notes: tuple[str, ...]
 
 
 def merge_parts(parts: Sequence[Part], prefer: Prefer | None = None) -> Merged:
-    """Return the run that the parts are together.
+    """Return the merged run.
 
     Args:
-        parts: one or more, in any order; a directory that is given twice is taken once.
-        prefer: which row stays where a cell has different ones, by the time at which it ended.
+        parts: one or more, in any order; a directory that is given twice is used once.
+        prefer: which row to keep if a cell has different ones, by end time.
 
     Raises:
-        OpenClawError: they did not measure the same thing, or a cell has different rows and nothing is
-            preferred.
+        OpenClawError: they did not measure the same thing, or a cell has different rows and `prefer` is
+            None.
     """
     parts = sorted({part.run.path.resolve(): part for part in parts}.values(), key=lambda part: part.name)
     check_agreement(parts)
@@ -89,10 +89,10 @@ def _joined_rows(parts: Sequence[Part], prefer: Prefer | None) -> tuple[Rows, li
             holders.setdefault(key, []).append(part.name)
     contested = sorted((key for key, versions in found.items() if len(versions) > 1), key=_cell_name)
     if contested and prefer is None:
-        told = [f"{_cell_name(key)} ({', '.join(holders[key])})" for key in contested[:MOST_TOLD]]
-        rest = len(contested) - MOST_TOLD
+        shown = [f"{_cell_name(key)} ({', '.join(holders[key])})" for key in contested[:MAX_SHOWN]]
+        rest = len(contested) - MAX_SHOWN
         raise OpenClawError(
-            f"different rows of one cell: {', '.join(told)}{f' and {rest} more' if rest > 0 else ''}. "
+            f"different rows of one cell: {', '.join(shown)}{f' and {rest} more' if rest > 0 else ''}. "
             "Give --prefer=newest or --prefer=oldest, or leave one of the runs out."
         )
     notes = []
@@ -117,11 +117,11 @@ def _counted(n: int) -> str:
 
 
 def _n_selected(target: Target, parts: Sequence[Part], rows: Rows) -> int:
-    """Count the cells of a target that any part was to ask: those with rows, and those still owed.
+    """Count the cells of a target that any part selected: those with rows, and those still to run.
 
     A part's config names its prompts and counts its cells. If the cells without a row are as many as the
-    prompts without one, they are known, and one that another part has answered is owed no longer. Of a part
-    that selected fewer (`-k` with a target's name), they may be any of these prompts; they are counted once.
+    prompts without one, they are known, and a cell that another part has run is no longer missing. In a part
+    that selected fewer (`-k` with a target's name) they may be any of these prompts; they are counted once.
     """
     known: set[CellKey] = set()
     possible: set[CellKey] = set()

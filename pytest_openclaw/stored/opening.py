@@ -1,4 +1,4 @@
-"""A row's texts opened up to be looked at: thinking and answer, and what became of its calls."""
+"""Splits the texts of a row for display: thinking, answer, and calls with their problems."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _ONE_BLOCK = re.compile(r"\s*<(\w+)>\n?(.*?)\n?</\1>\s*", re.DOTALL)
 
 
 def open_record(record: Record, definition: JsonObject) -> Opened:
-    """Return what the texts of a row hold.
+    """Return the parts of a row's texts.
 
     Args:
         record: the row.
-        definition: its prompt's, in `config.json`; empty if there is none.
+        definition: of its prompt in `config.json`; empty if there is none.
     """
     answer = strip_thinking(record.raw_output)
     thinking = record.raw_output[: len(record.raw_output) - len(answer)]
@@ -48,15 +48,15 @@ def _opened(call: Mapping[str, Any], tools: tuple[Tool, ...] | None) -> JsonObje
     if tools is None:
         return opened
     made = dispatch(ToolCall(name=call["name"], arguments=call["arguments"], id=call.get("id")), tools)
-    told = "\n".join([*([made.message] if made.message else []), *made.notes])
-    return {**opened, "problem": made.problem, "told": told or None}
+    text = "\n".join([*([made.message] if made.message else []), *made.notes])
+    return {**opened, "problem": made.problem, "told": text or None}
 
 
 def _tools_of(definition: JsonObject) -> tuple[Tool, ...] | None:
-    """Return the tools that a prompt offered; None if there were none, or they are others today."""
+    """Return the tools that a prompt offered; None if there were none, or they have changed."""
     if "tools" not in definition:
         return None
-    # Its rule may be a plugin's, who is not here; the tools are all that is wanted.
+    # Its rule may belong to a plugin that is not installed here; only the tools are needed.
     raw = {key: value for key, value in definition.items() if key not in ("suite", "extra", "validator")}
     registry = build_registry(("built-in", validator) for validator in BUILTIN)
     prompt, _ = read_prompt(raw, definition["id"], suite=definition["suite"], registry=registry)

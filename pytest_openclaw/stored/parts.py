@@ -1,4 +1,4 @@
-"""A stored run that is to be merged or judged anew: read, checked, and nobody is writing there."""
+"""Reads and checks a stored run to be merged or judged again; no process may be writing it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytest_openclaw.asking.resources import parse_snapshot
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.files import is_there, load_object, read_file
 from pytest_openclaw.core.schema_check import shown
-from pytest_openclaw.recording.run_directory import is_living
+from pytest_openclaw.recording.run_directory import is_active
 from pytest_openclaw.stored.reading import StoredRow, StoredRun, load_run, repeats_of, target_of
 from pytest_openclaw.types.settings import gates_of
 
@@ -29,7 +29,7 @@ PromptKey = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """A file of what the machine had to spare.
+    """A file with the machine's free resources.
 
     Attributes:
         target: its label.
@@ -43,14 +43,14 @@ class Snapshot:
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A stored run whose files fit each other, and into which nobody is writing.
+    """A stored run whose files are consistent, and that no process is writing.
 
     Attributes:
         n_selected: cells by target, in the order of its config.
         prompts: definitions by suite and id, in the order of its config.
-        rows: those that count, by cell: its last.
+        rows: the last row of each cell.
         snapshots: of its targets, in no order.
-        gates: None where it has merged runs with different ones.
+        gates: None if it is merged from runs with different ones.
     """
 
     run: StoredRun
@@ -62,7 +62,7 @@ class Part:
 
     @property
     def name(self) -> str:
-        """What messages call it: its path, as the user gave it."""
+        """Its name in messages: the path as the user gave it."""
         return str(self.run.path)
 
     @property
@@ -72,18 +72,18 @@ class Part:
 
     @property
     def rows_in_order(self) -> list[StoredRow]:
-        """Rows that count, in the order of the file."""
+        """The last row of each cell, in the order of the file."""
         counting = {id(row) for row in self.rows.values()}
         return [row for row in self.run.rows if id(row) in counting]
 
     @property
     def n_rows(self) -> int:
-        """Rows that count."""
+        """Number of cells with a row."""
         return len(self.rows)
 
     @property
     def n_repeats_by_prompt(self) -> Mapping[PromptKey, int]:
-        """How often each prompt was to be asked at most: by its own word, else by the run's."""
+        """The most repeats of each prompt: its own number, otherwise the run's."""
         own = self.fixed_repeats
         rows = (key.repeat for key in self.rows if (key.suite, key.prompt_id) not in own)
         others = max(repeats_of(self.run.config), *rows, 1)
@@ -91,19 +91,19 @@ class Part:
 
     @property
     def fixed_repeats(self) -> Mapping[PromptKey, int]:
-        """The prompts that say themselves how often they are asked, whatever the targets' tiers are."""
-        told = ((prompt, entry.get("repeat")) for prompt, entry in self.prompts.items())
-        return {prompt: n for prompt, n in told if isinstance(n, int)}
+        """The prompts that set their own number of repeats, which early stopping leaves alone."""
+        repeats = ((prompt, entry.get("repeat")) for prompt, entry in self.prompts.items())
+        return {prompt: n for prompt, n in repeats if isinstance(n, int)}
 
     def n_fixed_to_run(self, target: Target) -> int:
-        """Cells of such prompts that have no row, of one target."""
+        """Count the fixed repeats of a target that have no row."""
         own = self.fixed_repeats
         n_rows = sum(key.target == target and (key.suite, key.prompt_id) in own for key in self.rows)
         return max(0, sum(own.values()) - n_rows)
 
     @property
     def records(self) -> list[Record]:
-        """The rows that count, as the run was planned: by target, prompt and repeat."""
+        """The last row of each cell in planned order: by target, prompt and repeat."""
         targets = {target: place for place, target in enumerate(self.n_selected)}
         prompts = {key: place for place, key in enumerate(self.prompts)}
 
@@ -114,40 +114,40 @@ class Part:
         return sorted((row.record for row in self.rows.values()), key=place)
 
     def n_rows_of(self, target: Target) -> int:
-        """Rows that count, of one target."""
+        """Number of cells of one target with a row."""
         return sum(key.target == target for key in self.rows)
 
     @property
     def shortcomings(self) -> list[str]:
-        """What is missing from it, in words."""
-        told = []
+        """Sentences about what is missing from the run."""
+        sentences = []
         if self.n_rows < self.n_cells:
             missing = f"{self.n_cells - self.n_rows} of its {self.n_cells} cells have no row"
-            told.append(f"{self.name} is not finished: {missing}")
+            sentences.append(f"{self.name} is not finished: {missing}")
         if self.run.torn:
-            told.append(f"{self.name}: the last line was torn when the run was killed, and is left out")
-        return told
+            sentences.append(f"{self.name}: the last line was torn when the run was killed, and is left out")
+        return sentences
 
 
-def read_part(path: Path, *, even_living: bool = False) -> Part:
-    """Read a run directory, and check that it can be rewritten.
+def read_part(path: Path, *, even_active: bool = False) -> Part:
+    """Read a run directory and check that it can be rewritten.
 
     Args:
         path: the directory.
-        even_living: take a run that is under way as far as it has come, to be looked at.
+        even_active: accept a run that is still active, with its rows so far, for display.
 
     Raises:
-        OpenClawError: it cannot, or a run is writing there now; the text says why.
+        OpenClawError: it cannot be rewritten, or a run is writing there now; the message has the reason.
     """
-    if is_living(path) and not even_living:
+    if is_active(path) and not even_active:
         raise OpenClawError(f"{path}: a run is writing there now. Wait until it ends, or end it.")
     run = load_run(path)
-    if not run.inventory:  # killed before there was one
+    if not run.inventory:  # the run was killed before it wrote one
         run = replace(run, inventory={"run_id": run.run_id, "targets": {}})
     rows = run.latest()
     n_selected = {target_of(entry): entry["n_cells"] for entry in run.config["targets"]}
     for target, n in Counter(key.target for key in rows).items():
-        n_selected.setdefault(target, n)  # of a row whose target the config does not name
+        n_selected.setdefault(target, n)  # the target of a row that the config does not name
     part = Part(
         run=run,
         n_selected=n_selected,
@@ -157,9 +157,9 @@ def read_part(path: Path, *, even_living: bool = False) -> Part:
         gates=None if (gates := run.config["gates"]) is None else gates_of(gates),
     )
     if is_finished(path, part.n_rows):
-        # The config counts cells that a mark left out later; a finished run lacks none.
+        # The config also counts cells that a mark skipped later; a finished run lacks none.
         return replace(part, n_selected={target: part.n_rows_of(target) for target in n_selected})
-    # Nor does a target whose tier was settled, but for what is asked in any case, though others may go on.
+    # A target with a settled tier lacks only fixed repeats, even if other targets continue.
     settled = {target_of(entry) for entry in run.config["targets"] if "settled_after" in entry}
     counts = {
         target: min(n, part.n_rows_of(target) + part.n_fixed_to_run(target)) if target in settled else n
@@ -169,7 +169,7 @@ def read_part(path: Path, *, even_living: bool = False) -> Part:
 
 
 def is_finished(path: Path, n_rows: int) -> bool:
-    """Whether a run of so many rows has ended, so that none of its cells is missing.
+    """Whether a run with this number of rows is finished, so that no cell is missing.
 
     Raises:
         OpenClawError: its summary cannot be read.
@@ -178,7 +178,7 @@ def is_finished(path: Path, n_rows: int) -> bool:
     if not is_there(file):
         return False
     summary = load_object(file)
-    # A resumed run that was killed may have rows that its old summary does not know.
+    # A resumed run that was killed may have rows that are not in its old summary.
     return (summary.get("state"), summary.get("n_rows")) == ("finished", n_rows)
 
 
@@ -203,10 +203,10 @@ def _snapshots(path: Path, n_selected: Mapping[Target, int]) -> tuple[Snapshot, 
 
 
 def read_snapshot(text: str) -> Snapshot:
-    """Return what a snapshot's file says, its heading included.
+    """Parse a snapshot file, including its heading.
 
     Raises:
-        ValueError: it is no such file.
+        ValueError: it is not a snapshot.
     """
     heading = text.partition("\n")[0]
     target, comma, moment = heading.removeprefix("# ").rpartition(", ")

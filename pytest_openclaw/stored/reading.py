@@ -1,4 +1,4 @@
-"""A run directory read back: its rows as they stand on disk, its `config.json`, its `inventory.json`."""
+"""Reads a run directory: its rows as they are on disk, its `config.json`, its `inventory.json`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ INVENTORY = "inventory.json"
 
 @dataclass(frozen=True, kw_only=True)
 class StoredRow:
-    """One line of `results.jsonl`, and what it says.
+    """One line of `results.jsonl`, and its record.
 
     Attributes:
         line: its bytes, without the line feed; written again, they are the same row byte for byte.
@@ -42,11 +42,11 @@ class StoredRow:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredRun:
-    """A run as it stands on disk.
+    """A run as it is on disk.
 
     Attributes:
         rows: in the order of the file.
-        torn: what stands after the last line feed and is no row: a killed run's last write.
+        torn: an incomplete row after the last line feed, the last write of a killed run.
     """
 
     path: Path
@@ -66,10 +66,10 @@ class StoredRun:
 
 
 def find_run(runs_dir: Path, name: str) -> Path:
-    """Return the directory of a run: the one of that id, or with `last` the one that was written to last.
+    """Return the directory of the run with that id, or with `last` of the newest one.
 
     Raises:
-        OpenClawError: there is none.
+        OpenClawError: there is no such run.
     """
     newest = next(iter(runs_by_age(runs_dir)), None)
     if newest is None:
@@ -82,7 +82,7 @@ def find_run(runs_dir: Path, name: str) -> Path:
 
 
 def runs_by_age(runs_dir: Path) -> list[Path]:
-    """Return the directories of runs, that which was written to last first."""
+    """Return the directories of runs, most recently written first."""
     found = [
         (results.lstat().st_mtime_ns, results.parent.name, results.parent)
         for results in runs_dir.glob(f"*/{RESULTS}")
@@ -95,7 +95,7 @@ def load_run(path: Path) -> StoredRun:
     """Read a run directory.
 
     Raises:
-        OpenClawError: it is none, or a file in it cannot be read; names file and line.
+        OpenClawError: it is not one, or a file in it cannot be read; the message names file and line.
     """
     rows: list[StoredRow] = []
     torn = b""
@@ -114,11 +114,11 @@ def load_run(path: Path) -> StoredRun:
 
 
 def read_rows(results: Path) -> Iterator[StoredRow | bytes]:
-    """Yield the rows of a `results.jsonl`, one in memory at a time, and last what a killed run left of one.
+    """Yield the rows of a `results.jsonl` one at a time, and last the incomplete row of a killed run.
 
     Raises:
-        OpenClawError: the file cannot be read, or a line before the last one is no row, or one that no run
-            writes; names the line.
+        OpenClawError: the file cannot be read, or a line before the last one is malformed; the message
+            names the line.
     """
     for number, line in enumerate(read_lines(results), 1):
         if line.endswith(b"\n"):
@@ -131,7 +131,7 @@ def load_config(path: Path) -> JsonObject:
     """Return a run's `config.json`.
 
     Raises:
-        OpenClawError: it cannot be read, or is of a newer format than this version reads.
+        OpenClawError: it cannot be read, or has a newer format than this version knows.
     """
     config = load_object(path / CONFIG)
     version = config.get("schema_version")
@@ -154,12 +154,12 @@ def load_inventory(path: Path) -> JsonObject:
 
 
 def target_of(entry: Mapping[str, Any]) -> Target:
-    """Return a target as `config.json` and `summary.json` name it."""
+    """Return a target from its entry in `config.json` or `summary.json`."""
     return Target(provider=entry["provider"], model=entry["model"], thinking_level=entry["thinking_level"])
 
 
 def repeats_of(config: JsonObject) -> int:
-    """Return how often a run asks a prompt at most; of a merged one, its parts' most."""
+    """Return the most repeats of a prompt in a run; in a merged one, the most of its parts."""
     return max(one.get("repeat") or 1 for one in (config, *config.get("parts", ())))
 
 
@@ -172,10 +172,10 @@ def _row(path: Path, number: int, line: bytes) -> StoredRow:
 
 
 def parse_row(line: bytes) -> StoredRow:
-    """Return what a line of `results.jsonl` says.
+    """Parse a line of `results.jsonl`.
 
     Raises:
-        ValueError: it is no row, or holds what no run writes.
+        ValueError: it is not a row, or has values that no run writes.
     """
     row = parse_json(line)
     if not isinstance(row, dict):
@@ -185,7 +185,7 @@ def parse_row(line: bytes) -> StoredRow:
 
 
 def _complete(line: bytes) -> StoredRow | None:
-    """A last line that lacks nothing but its line feed."""
+    """Return a last line that lacks only its line feed; None if it is incomplete."""
     try:
         return parse_row(line)
     except ValueError:

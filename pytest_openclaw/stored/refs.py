@@ -1,4 +1,4 @@
-"""What OpenClaw calls the targets of a stored run, and whether they are served near by."""
+"""Finds OpenClaw's names for the targets of a stored run, and whether they are served locally."""
 
 from __future__ import annotations
 
@@ -21,19 +21,21 @@ OPENCLAW_PROVIDERS = {
     "ollama_native": "ollama",
     "ollama_openai": "ollama",
     "openai_responses": "openai",
+    "anthropic_messages": "anthropic",
+    "gemini": "google",
     "claude_code_cli": "anthropic",
 }
 OPENCLAW_ITSELF = "openclaw_agent"
-"""Its models have OpenClaw's own names."""
+"""The provider whose models have OpenClaw's own names."""
 PROVIDER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-"""What may be a provider's name there, which ends before the first `/` of a ref."""
-ELSEWHERE = frozenset({"openai_responses", "claude_code_cli"})
-"""Kinds that are not near by if no address is known."""
+"""A provider's name in OpenClaw, which ends before the first `/` of a ref."""
+ELSEWHERE = frozenset({"openai_responses", "anthropic_messages", "gemini", "claude_code_cli"})
+"""Kinds that are not local if no address is known."""
 _REMARKS = {
     "ollama_openai": "it was asked at /v1, and OpenClaw asks Ollama at /api/chat: ask ollama_native too; if "
     "this is no Ollama, name OpenClaw's provider by --provider ollama_openai=NAME",
     "claude_code_cli": "it was asked through the Claude CLI; run by OpenClaw through that CLI, the CLI's own "
-    "tools heed no policy of OpenClaw",
+    "tools ignore the policies of OpenClaw",
     "llama_cpp": "the embedded engine is no provider of OpenClaw; if one of its own serves this model, name "
     "it by --provider llama_cpp=NAME",
 }
@@ -45,7 +47,7 @@ class Ref:
 
     Attributes:
         name: `provider/model`; None if there is none.
-        is_local: it is served on this machine or network, or nobody knows where.
+        is_local: whether it is served on this machine or network, or at an unknown place.
         rank: 1 if OpenClaw reaches this provider in another way, else 0.
         remarks: what to check about the name.
     """
@@ -57,10 +59,10 @@ class Ref:
 
 
 def check_overrides(overrides: Mapping[str, str], targets: Mapping[Target, object]) -> None:
-    """Refuse a name for a provider that the run has not asked.
+    """Reject a name for a provider that the run has not used.
 
     Raises:
-        OpenClawError: it names those that it has.
+        OpenClawError: there is such a name; the message lists the run's providers.
     """
     asked = sorted({target.provider for target in targets})
     for ours, theirs in overrides.items():
@@ -75,7 +77,7 @@ def ref_of(target: Target, config: JsonObject, overrides: Mapping[str, str]) -> 
     Args:
         target: of the run.
         config: the run's `config.json`.
-        overrides: our provider → OpenClaw's, as the user says.
+        overrides: our provider → OpenClaw's, as set by the user.
     """
     ours = target.provider
     is_local = _is_local(ours, config)
@@ -112,7 +114,7 @@ def _is_local(provider: str, config: JsonObject) -> bool:
 
 
 def _described(provider: str, config: JsonObject) -> Iterator[JsonObject]:
-    """What a run says of a provider; a merged one, what each of its parts says."""
+    """Yield a run's settings of a provider; of a merged run, those of each part."""
     for one in config.get("parts") or (config,):
         found = one["providers"].get(provider)
         if isinstance(found, dict):
@@ -126,5 +128,5 @@ def _is_near(url: str) -> bool:
         return True
     try:
         return is_loopback(host) or ipaddress.ip_address(host.partition("%")[0]).is_private
-    except ValueError:  # a name: one without a dot, or of the local network, is near by
+    except ValueError:  # a host name: without a dot, or of the local network, it is local
         return "." not in host.rstrip(".") or host.rstrip(".").endswith((".local", ".lan", ".internal"))

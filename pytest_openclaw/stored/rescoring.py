@@ -1,8 +1,8 @@
-"""Yesterday's replies under today's validators: nobody is called, and what was measured stays as it is.
+"""Judges stored replies by the current validators, without a call; measurements are unchanged.
 
-A row holds everything that was judged: `raw_output` with its thinking, `tool_call_details`, `finish_reason`,
-and of a scripted exchange the `turns`, whose calls are carried out again in the prompt's world.
-Only where it does not (`KEPT`), the row keeps the verdict that it has.
+A row contains everything that was judged: `raw_output` with its thinking, `tool_call_details`,
+`finish_reason`, and for a scripted exchange the `turns`, whose calls are played again in the prompt's world.
+A row that lacks any of it (`KEPT`) keeps its verdict.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ KEPT: Mapping[Kept, str] = {
     "truncated": "the reply was cut to fit its row",
     "python": "a benchmark in Python is judged by its own test",
     "secret": "a secret was taken out of the reply",
-    "unclear": "thinking and answer cannot be told apart any more",
+    "unclear": "thinking and answer can no longer be distinguished",
     "unknown": "config.json does not define the prompt",
 }
 """Why a row keeps its verdict."""
 
 _THINKING, _ANSWER = "<think>\n", "\n</think>\n\n"
-"""How a row holds a separate reasoning channel; a model may write the same into its text."""
+"""The form of a separate reasoning channel in a row; a model may write the same into its text."""
 MOST_READINGS = 8
-"""A reply of nothing but such tags could be read in thousands of ways."""
+"""A limit, because a reply of nothing but such tags could be split in thousands of ways."""
 _OLD_ANSWERS = frozenset({"refusal", "content_filter"})
 
 
@@ -67,22 +67,22 @@ class Change:
 
     @property
     def verdicts(self) -> tuple[str, str]:
-        """The verdicts in a word each: `passed`, `failed`, `not judged`, or the failure type."""
+        """The old and new verdict, each `passed`, `failed`, `not judged`, or the failure type."""
         return verdict_of(self.before), verdict_of(self.after)
 
     @property
     def flipped(self) -> bool:
-        """Whether the verdict itself is another one."""
+        """Whether the verdict itself has changed."""
         return self.verdicts[0] != self.verdicts[1]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rescored:
-    """The new run, and what is different in it.
+    """The new run, and its differences from the old one.
 
     Attributes:
         kept: how many rows keep their verdict, by reason.
-        n_faults: rows without an answer, which stay.
+        n_faults: rows without a reply, which are unchanged.
     """
 
     new: NewRun
@@ -93,13 +93,13 @@ class Rescored:
 
 
 def rescore_part(part: Part, rules: Rules, *, version: str, plugins: Plugins | None = None) -> Rescored:
-    """Return the run with every reply judged anew.
+    """Return the run with every reply judged again.
 
     Args:
         part: the run.
-        rules: today's, for its prompts.
+        rules: the current ones, for its prompts.
         version: of this plugin, for `config.json`.
-        plugins: have a last look at the rows that change.
+        plugins: their row hooks see the rows that change.
     """
     plugins = plugins or Plugins()
     rows: list[StoredRow] = []
@@ -141,7 +141,7 @@ def rescore_record(record: Record, prompt: Prompt | Kept) -> Record | Kept:
 
     Args:
         record: as it was measured.
-        prompt: whose rule holds now; or why there is none.
+        prompt: with the current rule; or why there is none.
     """
     if record.tool_demand is not None and not isinstance(prompt, str):
         record = replace(record, tool_demand=tool_demand_of(prompt))
@@ -152,11 +152,12 @@ def rescore_record(record: Record, prompt: Prompt | Kept) -> Record | Kept:
     known = known_failure_of(prompt, record.target)
     record = replace(record, known_failure=None if known is None else known.reason)
     if record.failure_type in _OLD_ANSWERS:
-        # No verdict then, none now; and the row does not tell a refusal's words from the text.
-        # Its calls were made all the same; what became of a world then is not asked.
+        # It had no verdict and gets none: the row does not separate a refusal from the text.
+        # Its calls were made nevertheless; the state of a world is not considered.
         silence = prepare(replace(prompt, world=None), replace(_reply(record, ""), refusal=""))
         silence = replace(silence, tool_names=record.tool_calls)
-        return replace(record, tool_outcome=conclude(prompt, silence, Verdict(passed=None)).tool_outcome)
+        silent = conclude(prompt, silence, Verdict(passed=None))
+        return replace(record, tool_outcome=silent.tool_outcome, tools_tested=silent.tools_tested)
     if _lacks_what_is_judged(record):
         return "truncated"
     if HIDDEN in record.raw_output or HIDDEN in json.dumps([record.tool_call_details, record.turns]):
@@ -168,7 +169,7 @@ def rescore_record(record: Record, prompt: Prompt | Kept) -> Record | Kept:
         first, *others = (valid_value(of_judgment(judge(prompt, reply))) for reply in replies)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # `pytest.fail` raises no Exception; a live run puts it into the row too
+    except BaseException as error:  # `pytest.fail` is not an Exception; a live run records it in the row too
         return clipped(_broken(unjudged(record), prompt, error))
     if any(other != first for other in others):
         return "unclear"
@@ -176,16 +177,16 @@ def rescore_record(record: Record, prompt: Prompt | Kept) -> Record | Kept:
 
 
 def _lacks_what_is_judged(record: Record) -> bool:
-    if record.cut is None:  # a row of an older version says no more
+    if record.cut is None:  # a row of an older version has no more information
         return record.truncated and not record.turns
     return not record.cut.keys().isdisjoint({*JUDGED, "turns" if record.turns else "raw_output"})
 
 
 def readings(record: Record) -> Iterator[Reply]:
-    """Yield every reply that a provider may have given for this row.
+    """Yield every reply from which this row may have been written.
 
-    A `<think>` block is what the model wrote, or its reasoning channel, which may hold such tags itself.
-    The turns of a scripted exchange keep both apart.
+    A `<think>` block is part of the model's text, or its reasoning channel, which may contain such tags
+    itself. The turns of a scripted exchange have both separately.
     """
     if record.turns:
         yield _exchange(record)
@@ -231,7 +232,7 @@ def _reply(record: Record, text: str) -> Reply:
 
 
 def _exchange(record: Record) -> Reply:
-    """The reply of a scripted exchange: the last turn's text, all turns, and how it ended."""
+    """Return the reply of a scripted exchange: the last turn's text, all turns, and how it ended."""
     assert record.turns, "an exchange has turns"
     turns = tuple(_turn(turn) for turn in record.turns)
     last = turns[-1]
@@ -267,7 +268,7 @@ def _call(call: Mapping[str, Any]) -> ToolCall:
 
 
 def _broken(record: Record, prompt: Prompt, error: BaseException) -> Record:
-    """Return the row as a live run writes it when a validator broke; what was measured stays."""
+    """Return the row that a live run writes if a validator raises an error; measurements are unchanged."""
     fault = faults.broke(f"{prompt.id}[{record.target.label}]", f"{type(error).__name__}: {error}")
     outcome = faults.outcome_of(fault)
     unjudged: dict[str, Any] = {
@@ -282,17 +283,20 @@ def _broken(record: Record, prompt: Prompt, error: BaseException) -> Record:
         "tool_call_count": 0,
         "tool_use_success": False,
         "tool_outcome": None,
+        "tools_tested": (),
+        "harm": None,
+        "harm_tools": (),
     }
     return replace(record, **valid_value(unjudged))
 
 
 def _config(part: Part, rules: Rules, version: str) -> JsonObject:
-    """The old config, with today's rules, and a note of whose replies they have judged."""
+    """Return the old config with the current rules, and a note of the run that was rescored."""
     definitions = []
     for key, definition in part.prompts.items():
         if prompt := rules.prompts.get(key):
             tools = prompt.expected_tool_calls
-            definition = {  # noqa: PLW2901 - the old one with three keys renewed
+            definition = {  # noqa: PLW2901 - the old one with three keys replaced
                 **definition,
                 "validator": prompt.validator_spec,
                 "expected_tool_calls": None if tools is None else list(tools),

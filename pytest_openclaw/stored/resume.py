@@ -1,14 +1,14 @@
-"""What a resumed run still owes, and whether it is still the run that was begun.
+"""Find the cells still to run; check that the run is unchanged.
 
-`types/run_config.py` has the rules, key by key. Besides, targets and selected prompts must be equal; a
-provider without a kept row may have moved, and `config.json` then says where; and a run that asked each
-prompt once may go on until the tiers are settled. The ini file does not replace what is kept, so that
-`--openclaw-resume=last` alone judges as the run began.
+`types/run_config.py` has the rules, key by key. In addition, targets and selected prompts must be equal. A
+provider without a kept row may have another address, which `config.json` then records. A run with one repeat
+may continue until the tiers are settled. The ini file does not replace recorded settings, so
+`--openclaw-resume=last` alone judges as the run did before.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.settings import Settings
 
-IS_ANOTHER = "this is not what the run was begun with"
-MOST_TOLD = 10
+IS_ANOTHER = "this differs from the recorded run"
+MAX_SHOWN = 10
 
 
-# --- what is kept -------------------------------------------------------------------------------
+# --- kept rows ----------------------------------------------------------------------------------
 
 
 def read_kept(results: Path) -> Kept:
-    """Return the rows that were answered, of each cell the last one.
+    """Return the last row with a reply of each cell.
 
     Raises:
         OpenClawError: the file cannot be read.
@@ -68,7 +68,7 @@ def _ends_whole(results: Path) -> bool:
 
 
 def to_wire(replays: Mapping[CellKey, Replay]) -> list[Any]:
-    """Return the replays as plain values, which xdist can carry; a passed cell is its name alone."""
+    """Return the replays as plain values, which xdist can send; a passed cell is only its key."""
     return [
         [key.suite, key.prompt_id, [*asdict(key.target).values()], key.repeat]
         + ([] if replay.passed else [{**asdict(replay), "tool_names": list(replay.tool_names)}])
@@ -77,7 +77,7 @@ def to_wire(replays: Mapping[CellKey, Replay]) -> list[Any]:
 
 
 def from_wire(plain: Iterable[Any]) -> dict[CellKey, Replay]:
-    """Return what `to_wire` was given."""
+    """Return the replays from the values of `to_wire`."""
     replays = {}
     for suite, prompt_id, (provider, model, level), repeat, *failed in plain:
         target = Target(provider=provider, model=model, thinking_level=level)
@@ -86,30 +86,31 @@ def from_wire(plain: Iterable[Any]) -> dict[CellKey, Replay]:
     return replays
 
 
-# --- what the run was begun with ----------------------------------------------------------------
+# --- the recorded run ---------------------------------------------------------------------------
 
 
 def targets_of(config: JsonObject) -> tuple[Target, ...]:
-    """Return the targets of a run, in their order."""
+    """Return the targets of a run, in order."""
     return tuple(map(target_of, config["targets"]))
 
 
 def settings_of(config: JsonObject, settings: Settings, given: Collection[str]) -> Settings:
-    """Return the settings of this session, with what a resumed run takes over from its beginning.
+    """Return the settings of this session, with those that a resumed run keeps.
 
     Args:
         config: the run's `config.json`.
-        settings: what options and ini file say now.
+        settings: from options and ini file.
         given: the names of the options on the command line, such as `min-pass-rate`.
     """
     gates = settings.gates
-    if (began := config.get("gates")) is not None:
-        gates = firm_gates(gates_of(began), settings.gates, given)
+    if (recorded := config.get("gates")) is not None:
+        gates = firm_gates(gates_of(recorded), settings.gates, given)
+    own = {field.name for field in fields(settings)}
     others: dict[str, Any] = {
         name: config[name]
         for need in ("equal", "kept")
         for name in keys_to(SETTINGS, "resume", need, SETTINGS)
-        if hasattr(settings, name) and config.get(name) is not None and _option(name) not in given
+        if name in own and config.get(name) is not None and _option(name) not in given
     }
     was_conditional = bool(config.get("until_conclusive"))
     if was_conditional or "until-conclusive" not in given:
@@ -124,10 +125,10 @@ def _option(name: str) -> str:
 
 
 def other_targets(config: JsonObject, given: Sequence[Target]) -> list[str]:
-    """Return how the targets of the command line differ from the run's; `*` may stand for some of those."""
-    began = targets_of(config)
-    unknown = [target for target in given if not any(_means(target, one) for one in began)]
-    missing = [one for one in began if not any(_means(target, one) for target in given)]
+    """Return how the targets of the command line differ from the run's; `*` matches any model."""
+    recorded = targets_of(config)
+    unknown = [target for target in given if not any(_means(target, one) for one in recorded)]
+    missing = [one for one in recorded if not any(_means(target, one) for target in given)]
     return [
         *(f"{target.label} is named, which the run does not have" for target in unknown),
         *(f"{target.label} is not named, which the run has" for target in missing),
@@ -146,65 +147,65 @@ def is_python(suite: str) -> bool:
     return not suite.endswith((".toml", ".json"))
 
 
-# --- what has changed ---------------------------------------------------------------------------
+# --- changes ------------------------------------------------------------------------------------
 
 
 def find_changes(config: JsonObject, plan: Plan, settings: Settings, kept: Kept) -> list[str]:
-    """Return everything for which a resumption is refused, a sentence each; nothing if it may go on.
+    """Return the changes that prevent resuming, a sentence each; empty if the run can continue.
 
     Args:
         config: the run's `config.json`.
-        plan: what this session is to ask.
+        plan: the cells of this session.
         settings: this session's.
-        kept: the rows that are to stay.
+        kept: the rows to keep.
     """
     changes = [*_changed_prompts(config, plan), *_changed_settings(config, settings)]
     changes += _changed_providers(config, plan, {record.provider for record in kept.records})
     return changes or [*_changed_cells(config, plan, kept)]
 
 
-def changed_keys(began: JsonObject, now: JsonObject) -> list[str]:
-    """Return the keys in which a prompt's definition is another one than at the run's beginning."""
+def changed_keys(recorded: JsonObject, now: JsonObject) -> list[str]:
+    """Return the keys in which a prompt's definition differs from the recorded one."""
     checked = keys_to(PROMPTS, "resume", "equal", PROMPTS)
-    return [key for key in checked if began.get(key) != now.get(key)]
+    return [key for key in checked if recorded.get(key) != now.get(key)]
 
 
-def tell_prompt(definition: JsonObject, what: str) -> str:
+def describe_prompt(definition: JsonObject, what: str) -> str:
     """Return a sentence about a prompt, by its file and its id."""
     return f"{definition['suite']}: prompt {definition['id']}{what}"
 
 
-def tell_changed(definition: JsonObject, keys: Sequence[str]) -> str:
-    """Return that a prompt has changed, and where."""
+def describe_change(definition: JsonObject, keys: Sequence[str]) -> str:
+    """Return a sentence with the keys in which a prompt has changed."""
     have = "has" if len(keys) == 1 else "have"
-    return tell_prompt(definition, f": its {', '.join(keys)} {have} changed")
+    return describe_prompt(definition, f": its {', '.join(keys)} {have} changed")
 
 
 def refusal(run_id: str, changes: Sequence[str]) -> str:
-    """Return why a run cannot be resumed, and what to do."""
-    more = [f"and {len(changes) - MOST_TOLD} more"] if len(changes) > MOST_TOLD else []
+    """Return the error for a run that cannot be resumed, with a hint."""
+    more = [f"and {len(changes) - MAX_SHOWN} more"] if len(changes) > MAX_SHOWN else []
     return "\n".join(
         [
             f"--openclaw-resume={run_id}: {IS_ANOTHER}:",
-            *(f"  {change}" for change in [*changes[:MOST_TOLD], *more]),
-            "Undo that, or begin a new run without --openclaw-resume. Nobody was asked.",
+            *(f"  {change}" for change in [*changes[:MAX_SHOWN], *more]),
+            "Undo that, or start a new run without --openclaw-resume. No request was sent.",
         ]
     )
 
 
 def _changed_prompts(config: JsonObject, plan: Plan) -> Iterator[str]:
-    began = {(prompt["suite"], prompt["id"]): prompt for prompt in config.get("prompts", ())}
+    recorded = {(prompt["suite"], prompt["id"]): prompt for prompt in config.get("prompts", ())}
     now = {(prompt["suite"], prompt["id"]): prompt for prompt in plan.prompts}
-    for key, prompt in began.items():
+    for key, prompt in recorded.items():
         if key in now:
             if keys := changed_keys(prompt, now[key]):
-                yield tell_changed(prompt, keys)
+                yield describe_change(prompt, keys)
         else:
-            yield tell_prompt(prompt, " is not selected now, or is gone")
+            yield describe_prompt(prompt, " is not selected now, or was removed")
     for key, prompt in now.items():
         # Earlier versions wrote the definition of a Python benchmark with its row, which a killed run lacks.
-        if key not in began and not is_python(prompt["suite"]):
-            yield tell_prompt(prompt, " is selected now, and was not when the run began")
+        if key not in recorded and not is_python(prompt["suite"]):
+            yield describe_prompt(prompt, " is selected now, and was not in the recorded run")
 
 
 def _changed_settings(config: JsonObject, settings: Settings) -> Iterator[str]:
@@ -212,19 +213,22 @@ def _changed_settings(config: JsonObject, settings: Settings) -> Iterator[str]:
     for name in keys_to(SETTINGS, "resume", "equal", SETTINGS):
         if name in config and config[name] != now[name]:
             yield f"config.json: {name} was {_shown(config[name])}, and is {_shown(now[name])}"
-    began = repeats_of(config)
-    if settings.repeat < began:
-        yield f"config.json: repeat was {began}, and is {settings.repeat}"
-    elif settings.until_conclusive and not config.get("until_conclusive") and began > 1:
-        yield f"config.json: until_conclusive was off while each prompt was asked {began} times, and is on"
+    for name in keys_to(SETTINGS, "resume", "once", SETTINGS):
+        if config.get(name) is not None and config[name] != now[name]:
+            yield f"config.json: {name} was {_shown(config[name])}, and is {_shown(now[name])}"
+    recorded = repeats_of(config)
+    if settings.repeat < recorded:
+        yield f"config.json: repeat was {recorded}, and is {settings.repeat}"
+    elif settings.until_conclusive and not config.get("until_conclusive") and recorded > 1:
+        yield f"config.json: until_conclusive was off while each prompt was asked {recorded} times, and is on"
 
 
 def _changed_providers(config: JsonObject, plan: Plan, with_rows: Collection[str]) -> Iterator[str]:
-    for name, began in config.get("providers", {}).items():
+    for name, recorded in config.get("providers", {}).items():
         now = plan.providers.get(name, {})
-        for key in keys_to(PROVIDERS, "resume", "equal", dict.fromkeys([*began, *now])):
-            if name in with_rows and began.get(key) != now.get(key):
-                was, is_now = _shown(began.get(key)), _shown(now.get(key))
+        for key in keys_to(PROVIDERS, "resume", "equal", dict.fromkeys([*recorded, *now])):
+            if name in with_rows and recorded.get(key) != now.get(key):
+                was, is_now = _shown(recorded.get(key)), _shown(now.get(key))
                 yield f"config.json: provider {name}: its {key} was {was}, and is {is_now}"
 
 
@@ -239,6 +243,8 @@ def _changed_cells(config: JsonObject, plan: Plan, kept: Kept) -> Iterator[str]:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
     if isinstance(value, bool):
         return "on" if value else "off"
     return "not set" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""By which rules a stored run is judged anew: today's, from its suite files."""
+"""The rules by which a stored run is rescored: the current ones from its suite files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Rules:
 
     Attributes:
         prompts: by suite and id; those of Python benchmarks are missing.
-        notes: where the definition of then had to do.
+        notes: on prompts that are judged by the recorded definition.
     """
 
     prompts: Mapping[PromptKey, Prompt]
@@ -37,10 +37,10 @@ class Rules:
 
 
 def suite_files(part: Part, root: Path) -> list[Path]:
-    """Return the suite files of a run that are in the project today.
+    """Return the suite files of a run that are still in the project.
 
-    pytest loads the `conftest.py` beside each of them. A run from elsewhere names any file it likes, so
-    only the project's own files count: none outside `root`, and none below the folder of runs.
+    pytest loads the `conftest.py` beside each of them. A foreign run can name any file, so only the project's
+    own files count: none outside `root`, and none below the folder of runs.
 
     Args:
         part: the run.
@@ -58,18 +58,18 @@ def suite_files(part: Part, root: Path) -> list[Path]:
 
 
 def _folder_of_runs(run: Path, root: Path) -> Path:
-    """Return the folder of the run and its neighbors, or the run itself if that folder holds the project."""
+    """Return the folder with the run and other runs, or the run itself if the project is in it."""
     return run if root.is_relative_to(run.parent) else run.parent
 
 
 def todays_rules(part: Part, root: Path, registry: Registry) -> Rules:
-    """Return the rules in the suites below `root` as they are now.
+    """Return the current rules in the suites below `root`.
 
-    Where a suite or a prompt is gone, or asks something else now, the definition in `config.json` holds,
-    read with today's validators.
+    For a suite or prompt that was removed or asks something else now, the definition in `config.json` is
+    used, read with the current validators.
 
     Raises:
-        OpenClawError: a suite cannot be used, or an old definition means nothing to today's validators.
+        OpenClawError: a suite is malformed, or the current validators cannot read an old definition.
     """
     files = suite_files(part, root)
     suites: dict[str, Suite] = {}
@@ -93,7 +93,7 @@ def todays_rules(part: Part, root: Path, registry: Registry) -> Rules:
 
 
 def _catalogue_of(part: Part, suite: str) -> Catalogue | None:
-    """Return the captured catalogue that the run took a suite's tools from; one prompt's tells it of all."""
+    """Return the captured catalog of a suite's tools, found through any of its prompts with tools."""
     offered = (one.get("tools") for (name, _), one in part.prompts.items() if name == suite)
     try:
         return catalogue_of(next((tools for tools in offered if tools is not None), None))
@@ -102,17 +102,17 @@ def _catalogue_of(part: Part, suite: str) -> Catalogue | None:
 
 
 def _todays(suite: Suite | None, definition: JsonObject) -> Prompt | str:
-    """Return the prompt as it is today; or why it does not judge what was asked then."""
+    """Return the current prompt; or why it cannot judge the recorded reply."""
     if suite is None:
         return "is not there any more"
     now = next((prompt for prompt in suite.prompts if prompt.id == definition["id"]), None)
     if now is None:
         return "has some prompts no longer"
-    # An answer to another question says nothing under this one's rule.
+    # A reply to another question cannot be judged by this rule.
     if (now.prompt, now.system) != (definition.get("prompt"), definition.get("system")):
         return "asks some prompts in other words now"
     today = definition_of(now)
-    # Calls are carried out again, which must not happen in another world, or with other tools.
+    # Calls are played again, which requires the same world and the same tools.
     if any(today.get(key) != definition.get(key) for key in ("tools_sha256", "world")):
         return "gives some prompts other tools or another world now"
     return now

@@ -1,4 +1,4 @@
-"""A stored run, and the baseline that it is held against → what a page shows of its cells."""
+"""Prepares the cells of a stored run, and those of its baseline, for display on a page."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pytest_openclaw.stored.summaries import as_written, stored_summary
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.tools.thinking import strip_thinking
+from pytest_openclaw.types.run_config import looks_of
 from pytest_openclaw.types.settings import Gates
 from pytest_openclaw.types.tool_calls import ToolCall
 
@@ -26,18 +27,18 @@ if TYPE_CHECKING:
 
 TORN = "The last line of the rows was torn when the run was killed, and is left out."
 _OPEN, _CLOSE = "<think>\n", "\n</think>\n\n"
-"""How a row holds a separate reasoning channel."""
+"""The form of a separate reasoning channel in a row."""
 
 
 def show_run(
     part: Part, baseline: Part | None, *, now_ms: int, comparison: ComparedRuns | None = None
 ) -> ShownRun:
-    """Return the run with its cells taken apart, and its figures computed anew from its rows.
+    """Return the run with its cells split into parts, and its figures computed from its rows.
 
     Args:
         part: the run.
-        baseline: an older run, whose rows stand beside those of the same cells.
-        comparison: with that baseline; None shows the one that the run has made at its end, if any.
+        baseline: an older run, whose rows are shown beside those of the same cells.
+        comparison: with that baseline; None shows the one in the run's summary, if any.
         now_ms: for a run that was killed before it wrote its summary.
     """
     rows = part.rows_in_order
@@ -49,6 +50,7 @@ def show_run(
         {},
         run_id=part.run.run_id,
         generated_at_ms=written.get("generated_at_ms", now_ms),
+        looks=looks_of(part.run.config),
     )
     if written:
         summary = as_written(summary, part.run.path)
@@ -75,19 +77,19 @@ def show_run(
 
 
 def offered_tools(definition: Mapping[str, Any]) -> tuple[Tool, ...] | None:
-    """Return the tools that a prompt offered; None if it offered none, or they are others today."""
+    """Return the tools that a prompt offered; None if it offered none, or they have changed."""
     if definition.get("tools") is None:
         return None
     try:
         tools = read_tools(definition["tools"])
-    except ValueError:  # a name that the catalogue no longer has
+    except ValueError:  # a name that is no longer in the catalog
         return None
     said = hashlib.sha256(json.dumps([asdict(tool) for tool in tools], sort_keys=True).encode()).hexdigest()
     return tools if said == definition.get("tools_sha256") else None
 
 
 def shown_cell(record: Record, tools: tuple[Tool, ...] | None, before: Record | None = None) -> Shown:
-    """Return a row with its reply taken apart into turns, thinking and calls.
+    """Return a row with its reply split into turns, thinking and calls.
 
     Args:
         record: the row.
@@ -102,8 +104,8 @@ def shown_cell(record: Record, tools: tuple[Tool, ...] | None, before: Record | 
     )
 
 
-def taken_apart(raw: str) -> tuple[str, str]:
-    """Return thinking and answer of a reply as its row holds it."""
+def split_thinking(raw: str) -> tuple[str, str]:
+    """Return thinking and answer of a reply in its form in a row."""
     if raw.startswith(_OPEN) and (end := raw.find(_CLOSE)) >= 0:
         return raw[len(_OPEN) : end], raw[end + len(_CLOSE) :]
     answer = strip_thinking(raw)
@@ -113,11 +115,11 @@ def taken_apart(raw: str) -> tuple[str, str]:
 def _answer(record: Record) -> str:
     if record.turns:
         return str(record.turns[-1]["text"])
-    return taken_apart(record.raw_output)[1]
+    return split_thinking(record.raw_output)[1]
 
 
 def _only_turn(record: Record, tools: tuple[Tool, ...] | None) -> ShownTurn:
-    thinking, answer = taken_apart(record.raw_output)
+    thinking, answer = split_thinking(record.raw_output)
     return ShownTurn(text=answer, thinking=thinking, calls=_calls(record.tool_call_details, tools))
 
 

@@ -1,4 +1,4 @@
-"""What a stored run came to: from its `summary.json` where that is today's format, else from its rows."""
+"""The summary of a stored run: its `summary.json` if that has the current format, else from its rows."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from pytest_openclaw.stats.summary import SUMMARY_VERSION, Summary
 from pytest_openclaw.stats.tool_use import bare_turns
 from pytest_openclaw.stored.reading import StoredRow, read_rows
 from pytest_openclaw.types.documents import check_object
+from pytest_openclaw.types.run_config import looks_of
 from pytest_openclaw.types.settings import Gates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from pytest_openclaw.core.json_types import JsonObject
@@ -31,12 +32,12 @@ SUMMARY = "summary.json"
 
 
 def stored_summary(path: Path) -> JsonObject | None:
-    """Return a run's `summary.json` if its figures are computed as today's are, and of all its rows.
+    """Return a run's `summary.json` if it has the current format and includes all rows.
 
-    None if it is of another format, older than the rows (a resumed run may have been killed), or not there.
+    None if it has another format, is older than the rows (a resumed run may have been killed), or is missing.
 
     Raises:
-        OpenClawError: it cannot be read, or is not as a run writes it.
+        OpenClawError: it cannot be read or is malformed.
     """
     file = path / SUMMARY
     if not is_there(file):
@@ -50,7 +51,7 @@ def stored_summary(path: Path) -> JsonObject | None:
 
 
 def summary_of(part: Part) -> Summary:
-    """Return a run's figures from its rows; the machine's snapshots are left out."""
+    """Return a run's figures from its rows, without the machine's snapshots."""
     records = part.records
     summary = summarize_run(
         records,
@@ -59,17 +60,18 @@ def summary_of(part: Part) -> Summary:
         {},
         run_id=part.run.run_id,
         generated_at_ms=max((record.ended_at_ms for record in records), default=0),
+        looks=looks_of(part.run.config),
     )
     return as_written(summary, part.run.path)
 
 
 def as_written(summary: Summary, path: Path) -> Summary:
-    """Return a summary with what rows alone do not tell, if the run has told it of all its rows.
+    """Add the values that rows do not contain, if the run's own summary includes all its rows.
 
-    That is what its gates said and its comparison, which take the baseline, and what it was to spend.
+    These are its gates and its comparison, which need the baseline, and its budget.
 
     Raises:
-        OpenClawError: `summary.json` is not as a run writes it.
+        OpenClawError: `summary.json` is malformed.
     """
     written = stored_summary(path)
     if written is None:
@@ -84,10 +86,10 @@ def as_written(summary: Summary, path: Path) -> Summary:
 
 
 def light_rows(path: Path) -> list[Record]:
-    """Return a run's rows that count, without their texts, so that a large run does no harm.
+    """Return the last row of each cell, without texts, so that a large run takes little memory.
 
     Raises:
-        OpenClawError: a line is no row.
+        OpenClawError: a line is not a row.
     """
     latest: dict[CellKey, Record] = {}
     for found in read_rows(path / RESULTS):
@@ -100,10 +102,15 @@ def light_rows(path: Path) -> list[Record]:
     return list(latest.values())
 
 
-def groups_of(records: Iterable[Record]) -> list[JsonObject]:
-    """Return the figures of rows by target, as `summary.json` has them."""
+def groups_of(records: Iterable[Record], looks: Sequence[int]) -> list[JsonObject]:
+    """Return the figures by target, as in `summary.json`.
+
+    Args:
+        records: of one run.
+        looks: the run's, see `run_config.looks_of`.
+    """
     by_target = group_records(records)
     return [
-        group_to_json(summarize_group(target, rows, Snapshots(), n_targets=len(by_target)))
+        group_to_json(summarize_group(target, rows, Snapshots(), n_targets=len(by_target), looks=looks))
         for target, rows in by_target.items()
     ]

@@ -1,6 +1,6 @@
 """Reads suites and target specs, and combines them into cells with stable ids.
 
-Everything here is text and values; `load_suite` alone opens a file.
+Everything here is text and values; only `load_suite` opens a file.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from pytest_openclaw.suites.matrix import build_cells, select_prompts, unmatched
 from pytest_openclaw.suites.order import spread
 from pytest_openclaw.suites.parse import parse_suite
 from pytest_openclaw.suites.targets import expand, is_wildcard, parse_targets
+from pytest_openclaw.suites.wording import closest
 
 __all__ = [
     "build_cells",
+    "closest",
     "definition",
     "expand",
     "is_wildcard",

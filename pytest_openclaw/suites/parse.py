@@ -1,10 +1,11 @@
-"""The text of a suite file → `Suite`; all that is wrong with it is said at once."""
+"""Parses the text of a suite file into a `Suite`; reports all errors at once."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.core.errors import SuiteError
+from pytest_openclaw.core.quoting import listed
 from pytest_openclaw.suites.document import read_document
 from pytest_openclaw.suites.offered import of_catalogue
 from pytest_openclaw.suites.pressure import under_pressure
@@ -13,6 +14,8 @@ from pytest_openclaw.suites.wording import kind_of, shown
 from pytest_openclaw.types.prompts import Suite
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from pytest_openclaw.suites.document import SuiteFormat
     from pytest_openclaw.tools.catalogue import Catalogue
     from pytest_openclaw.types.prompts import Prompt
@@ -29,20 +32,20 @@ def parse_suite(
     registry: Registry,
     catalogue: Catalogue | None = None,
 ) -> Suite:
-    """Return the suite that a file says.
+    """Parse a suite.
 
     TOML: tables below `[[prompts]]`. JSON: a list of objects, or an object with a list `prompts`. Beside it
     `named_only = true` keeps the suite out of runs that do not name its file.
     Keys: `id` and `prompt`; optionally `name`, `validator`, `expected_tool_calls`, `category`, `tags`,
-    `system`, `timeout_s`, `max_output_tokens`, `tools`, `world`, `probe`, `pressure`, `repeat`,
-    `pass`, `xfail`. Others are kept in `Prompt.extra`; null is as good as absent.
+    `system`, `timeout_s`, `max_output_tokens`, `tools`, `world`, `probe`, `twin_of`, `pressure`,
+    `repeat`, `pass`, `xfail`. Others are kept in `Prompt.extra`; null means absent.
 
     Args:
         text: the file; bytes must be UTF-8.
-        format: how it is written.
-        name: the file, as rows and errors call it.
-        registry: the validators there are.
-        catalogue: a captured one, from which tools and surfaces are taken; None for the one that ships.
+        format: of the file.
+        name: of the file in rows and errors.
+        registry: the existing validators.
+        catalogue: a captured one with tools and surfaces; None for the shipped one.
 
     Raises:
         SuiteError: a line for each of the first 20 faults, with file, prompt, key and hint.
@@ -59,6 +62,7 @@ def parse_suite(
         complaints += found
         if prompt is not None:
             prompts.append(prompt)
+    complaints = complaints or [*_unpaired(prompts)]
     if complaints:
         raise SuiteError("\n".join(_first_lines(name, complaints)))
     return Suite(path=name, prompts=tuple(prompts), named_only=document.named_only)
@@ -73,7 +77,7 @@ def _with_tools_of(catalogue: Catalogue, entry: Any) -> Any:
 def _read_entry(
     raw: Any, position: int, positions: dict[str, int], *, suite: str, registry: Registry
 ) -> tuple[Prompt | None, list[str]]:
-    """Read an entry, note its id in `positions`, and say which prompt each complaint is about."""
+    """Parse an entry, add its id to `positions`, and prefix each error with the prompt."""
     label = f"prompt no. {position}"
     if not isinstance(raw, dict):
         hint = "Write an object with id, prompt and validator."
@@ -92,6 +96,15 @@ def _read_entry(
     prompt, found = read_prompt(raw, prompt_id, suite=suite, registry=registry)
     complaints += found
     return prompt, [f"{label}: {complaint}" for complaint in complaints]
+
+
+def _unpaired(prompts: Sequence[Prompt]) -> Iterator[str]:
+    """Yield the twins whose probe is not in the suite."""
+    probes = {prompt.id for prompt in prompts if prompt.probe}
+    for prompt in prompts:
+        if prompt.twin_of is not None and prompt.twin_of not in probes:
+            known = f"Probes: {listed(sorted(probes))}." if probes else "It has no prompt with probe."
+            yield f"prompt {prompt.id}: twin_of {shown(prompt.twin_of)} is no probe of this suite. {known}"
 
 
 def _first_lines(name: str, complaints: list[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Target specs, `[provider/]model[@thinking]`, → targets."""
+"""Parses target specs, `[provider/]model[@thinking]`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.core.errors import TargetError
 from pytest_openclaw.core.text import inert
 from pytest_openclaw.suites.wording import closest, is_plain, shown
+from pytest_openclaw.types.settings import DEFAULT_PROVIDER
 from pytest_openclaw.types.targets import THINKING_LEVELS, Target, ThinkingLevel
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def parse_targets(
 
     Args:
         specs: one or more each, separated by commas; blanks around them do not count.
-        providers: the names of the providers there are.
+        providers: the names of the existing providers.
         default_providers: what a spec without a provider is crossed with.
         default_levels: what a spec without a level is crossed with; empty, None and `none` mean no level.
 
@@ -103,6 +104,11 @@ def _split_spec(
     provider, slash, rest = model.partition("/")
     if slash and provider in providers:
         model = rest
+    elif slash and (hint := closest(provider, providers, slip=True)):
+        raise TargetError(
+            f"{shown(spec)}: {shown(provider)} is not known.{hint} "
+            f"Where it belongs to the model's name, write for example {DEFAULT_PROVIDER}/{spec}."
+        )
     if not model or (model in providers and not slash):
         raise TargetError(f"{shown(spec)} names no model. {example}")
     if not is_plain(model):

@@ -1,4 +1,4 @@
-"""How error texts show what somebody wrote: on one line, short, and safe to print."""
+"""Renders users' texts for error messages: on one line, short, and safe to print."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 _LONGEST = 60
+_LEAST_BEGINNING = 3
+# The similarity of `difflib`, 0 to 1.
+_LIKE, _SLIP = 0.6, 0.8
 _BLANK = re.compile(rf"[\s{UNSEEN}]")
 
 
 def shown(value: Any) -> str:
     """Return a value of a suite or an option as JSON, in ASCII, cut after 60 characters.
 
-    Lone surrogates and control characters come out as escapes, so that any terminal can print it.
+    Lone surrogates and control characters are escaped, so that any terminal can print it.
     """
     text = json.dumps(value, default=str)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
@@ -31,13 +34,21 @@ def kind_of(value: Any) -> str:
         return "null"
     kinds: dict[type, str] = {bool: "a boolean", int: "a number", float: "a number"}
     kinds |= {str: "a string", dict: "an object", list: "a list"}
-    # A mark in Python can hold anything.
+    # A mark in Python can contain anything.
     return kinds.get(type(value), f"of type {type(value).__name__}")
 
 
-def closest(word: str, known: Collection[str]) -> str:
-    """Return ` Did you mean x?` if one of the known words is near, else nothing."""
-    near = get_close_matches(word, sorted(known), n=1)
+def closest(word: str, known: Collection[str], *, slip: bool = False) -> str:
+    """Return ` Did you mean x?` if one of the known words begins with it or is near, else nothing.
+
+    Args:
+        word: as it was written.
+        known: what could have been meant.
+        slip: only a slip of the keyboard counts, and nothing that just begins alike.
+    """
+    begins = [one for one in sorted(known) if len(word) >= _LEAST_BEGINNING and one.startswith(word)]
+    likeness = _SLIP if slip else _LIKE
+    near = (not slip and begins) or get_close_matches(word, sorted(known), n=1, cutoff=likeness)
     return f" Did you mean {near[0]}?" if near else ""
 
 

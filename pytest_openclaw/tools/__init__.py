@@ -13,11 +13,14 @@ __all__ = ["detect_tools", "invoked_tools"]
 
 
 def invoked_tools(reply: Reply) -> tuple[str, ...]:
-    """Return the names of the tools that `reply` invokes, each once, ignoring case.
+    """Return the names of the tools that `reply` invokes, over the bridge too, each once, ignoring case.
 
     Native calls come first, spelled as the model spelled them; then those found in the text, in lower case.
     """
+    from pytest_openclaw.tools.bridge import with_inner_calls  # most sessions offer no tools
+
     names: dict[str, str] = {}
-    for name in (*(call.name for call in reply.tool_calls), *detect_tools(reply.text)):
+    carried = (call.call.name for call in with_inner_calls(reply.dispatched))
+    for name in (*(call.name for call in reply.tool_calls), *carried, *detect_tools(reply.text)):
         names.setdefault(name.casefold(), name)
     return tuple(names.values())

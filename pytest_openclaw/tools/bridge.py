@@ -6,20 +6,29 @@ OpenClaw's default for local models: a few tools directly, all others behind the
 from __future__ import annotations
 
 import json
+import math
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.tools.catalogue import CALL, Bridge, load_catalogue
 from pytest_openclaw.tools.dispatch import dispatch
+from pytest_openclaw.tools.dispatch.arguments import SELECTORS
+from pytest_openclaw.tools.signatures import UNKNOWN, signature
 from pytest_openclaw.types.tool_calls import Dispatched, ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
-    from pytest_openclaw.types.tool_calls import Tool
+    from pytest_openclaw.types.tool_calls import Problem, Tool
 
 SEARCH, DESCRIBE = "tool_search", "tool_describe"
 BRIDGE = (SEARCH, DESCRIBE, CALL)
+LONGEST_NAME = 200
+MOST_MEANT = 3
+_RECOVERY = (
+    "Use tool_search to find a tool, tool_describe to inspect it, then tool_call with the exact id or name."
+)
 
 
 def reached_tools(offered: Sequence[Tool]) -> tuple[Tool, ...]:
@@ -38,23 +47,42 @@ def deferred_tools(offered: Sequence[Tool]) -> tuple[Tool, ...]:
 def inner_call(made: Dispatched, offered: Sequence[Tool] | None = None) -> Dispatched | None:
     """Return what becomes of the call that a `tool_call` carries; None if `made` carries none.
 
+    Its problem has the bridge's own words in `message`. A name must be exact here, unlike that of a call on
+    the wire.
+
     Args:
         made: a call.
         offered: with it; None takes what the call itself knows, else the surface on which the bridge is.
     """
     if made.tool != CALL or not made.is_executed or not made.arguments:
         return None
-    call = ToolCall(
-        name=name_of(str(made.arguments.get("id", ""))), arguments=_carried(made.arguments), id=made.call.id
-    )
-    if offered is None and made.reached:
-        return dispatch(call, made.reached)
-    return dispatch(call, reached_tools(load_catalogue().surface("direct") if offered is None else offered))
+    if offered is not None or not made.reached:
+        reached = reached_tools(load_catalogue().surface("direct") if offered is None else offered)
+    else:
+        reached = made.reached
+    by_name = {tool.name: tool for tool in reached}
+    wanted, arguments = _carried(made.arguments, by_name)
+    call = ToolCall(name=name_of(wanted), arguments=arguments, id=made.call.id)
+    if (tool := by_name.get(call.name)) is None:
+        said = unknown_id(wanted, reached)
+        return replace(dispatch(call, ()), tool=None, problem="unknown_tool", message=said)
+    inner = dispatch(call, (tool,))
+    if inner.is_executed:
+        return inner
+    # Whatever is wrong with them, the run goes on.
+    return replace(inner, problem="bad_arguments", message=_refusal(tool, inner))
+
+
+def unknown_id(wanted: str, reached: Sequence[Tool]) -> str:
+    """Return what the bridge says of an id that no tool has."""
+    near = _like(wanted, reached)
+    meant = f" Did you mean: {', '.join(near)}?" if near else ""
+    return f"Unknown tool id: {wanted.strip()[:200]}.{meant} {_RECOVERY}"
 
 
 def reaching(made: Sequence[Dispatched], offered: Sequence[Tool]) -> tuple[Dispatched, ...]:
-    """Return calls that know what the bridge reaches where it is that of a captured catalogue."""
-    if not any(isinstance(tool, Bridge) for tool in offered):
+    """Return calls of which those over the bridge know what it reaches."""
+    if not any(call.tool == CALL for call in made):
         return tuple(made)
     reached = reached_tools(offered)
     return tuple(replace(call, reached=reached) if call.tool == CALL else call for call in made)
@@ -70,12 +98,87 @@ def name_of(tool_id: str) -> str:
     return tool_id.strip().rpartition(":")[2]
 
 
-def _carried(arguments: Mapping[str, Any]) -> str:
-    """The inner arguments as JSON: under `args`, or, which OpenClaw takes too, beside the id or as a text."""
-    if "args" not in arguments:
-        return json.dumps({name: value for name, value in arguments.items() if name != "id"})
-    carried = arguments["args"]
-    return carried if isinstance(carried, str) else json.dumps(carried or {})
+def _carried(arguments: Mapping[str, Any], known: Collection[str]) -> tuple[str, str]:
+    """Return the id and the inner arguments as JSON.
+
+    They are under `args` or `input`, as an object or a text, or, if that is empty, beside the id; there and
+    beside an object, `args.path` is `path`.
+    """
+    given = [key for key in SELECTORS if isinstance(arguments.get(key), str)]
+    dotted = {key[5:]: value for key, value in arguments.items() if _is_dotted(key)}
+    nested = next((arguments[key] for key in ("args", "input") if arguments.get(key) is not None), None)
+    if nested is not None and nested != {}:
+        inner = {**dotted, **nested} if isinstance(nested, dict) else nested
+        selector = given[0]
+    else:
+        naming = [key for key in given if name_of(arguments[key]) in known]
+        selector = (naming or given)[0]
+        beside = {"args", "input", *(naming or [selector])}
+        rest = {key: arguments[key] for key in arguments if key not in beside and not _is_dotted(key)}
+        inner = {**dotted, **rest}
+    return str(arguments[selector]), inner if isinstance(inner, str) else json.dumps(inner)
+
+
+def _is_dotted(key: str) -> bool:
+    return key.startswith("args.") and len(key) > len("args.")
+
+
+def _refusal(tool: Tool, inner: Dispatched) -> str:
+    """Return what the bridge says of arguments that the tool does not take."""
+    wrong = "; ".join(line[4:] for line in inner.message.split("\n") if line.startswith("  - "))
+    if inner.problem == "malformed_json":
+        wrong = "root: must be object"
+    near = _meant_properties(tool, inner.arguments or {})
+    meant = f" Did you mean: {', '.join(near)}?" if near else ""
+    expected = signature(tool.parameters)
+    shown = "" if expected == UNKNOWN else f" Expected input: {expected}."
+    return f'Invalid arguments for tool "{id_of(tool.name)}": {wrong or inner.message}.{meant}{shown}'
+
+
+def _meant_properties(tool: Tool, given: Mapping[str, Any]) -> list[str]:
+    """Return the properties that are near to those which the tool does not know, three at most."""
+    known = [*tool.parameters.get("properties", {})]
+    if tool.parameters.get("additionalProperties") is not False:
+        return []
+    found: dict[str, None] = {}
+    for name in (name[:LONGEST_NAME] for name in given if name not in known):
+        distances = sorted((_distance(name, one), one) for one in known)
+        if distances and distances[0][0] <= min(3, max(1, math.ceil(len(name) / 3))):
+            found[distances[0][1]] = None
+    return [*found][:MOST_MEANT]
+
+
+def _distance(one: str, other: str) -> int:
+    """Return the Levenshtein distance of two names."""
+    row: list[int] = [*range(len(other) + 1)]
+    for n, char in enumerate(one, 1):
+        before, row = row, [n]
+        for m, wanted in enumerate(other, 1):
+            row.append(min(before[m] + 1, row[-1] + 1, before[m - 1] + (char != wanted)))
+    return row[-1]
+
+
+def _like(wanted: str, tools: Sequence[Tool]) -> list[str]:
+    """Return the names of the tools that an unknown id may mean, by the words that they share."""
+    needle = wanted.strip().lower()[:LONGEST_NAME]
+    words = _words(needle)
+
+    def score(tool: Tool) -> int:
+        name, tool_id = tool.name.lower(), id_of(tool.name).lower()
+        near = 40 * (name in needle or needle in tool_id) + 40 * (name in words)
+        return near + 12 * len(words & _words(f"{name} {tool_id} {tool.description}"))
+
+    scores = sorted((-score(tool), tool.name) for tool in tools)
+    return [name for points, name in scores if points][:MOST_MEANT]
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall("[a-z0-9]+", text.lower()))
+
+
+def problem_of(made: Dispatched) -> Problem | None:
+    """Return why a call is not executed, or the one that it carries over the bridge; None if it is."""
+    return (inner_call(made) or made).problem
 
 
 def with_inner_calls(made: Sequence[Dispatched]) -> tuple[Dispatched, ...]:

@@ -27,13 +27,13 @@ class Rule(NamedTuple):
 
     Attributes:
         resume: `equal` refuses another value, `kept` takes the run's unless the command line has another one,
-            `grows` refuses a smaller one.
+            `grows` refuses a smaller one, `once` another one if the run has one.
         merge: `equal` refuses different values, `noted` says that they differ.
         compare: the difference that `--across` has to name; without it such cells are set aside.
         why: what the key decides.
     """
 
-    resume: Literal["equal", "kept", "grows", "free"]
+    resume: Literal["equal", "kept", "grows", "once", "free"]
     merge: Literal["equal", "noted", "free"]
     compare: Literal["settings", "prompt", "validator", "noted", "free"]
     why: str
@@ -46,6 +46,7 @@ SETTINGS: Mapping[str, Rule] = {
     "timeout_s": Rule("free", "noted", "noted", "how many slow cells end as timeouts; no verdict"),
     "repeat": Rule("grows", "free", "free", "how often a prompt is asked"),
     "until_conclusive": Rule("kept", "free", "free", "how often a prompt is asked"),
+    "looks": Rule("once", "free", "free", "how sure a tier must be; chosen before the first answer"),
     "verdict": Rule("kept", "free", "free", "the exit status"),
     "gates": Rule("kept", "free", "free", "the exit status; a merged run has those that all parts have"),
     "fail_unavailable": Rule("kept", "free", "free", "the exit status"),
@@ -54,6 +55,7 @@ SETTINGS: Mapping[str, Rule] = {
     "budget_usd": Rule("free", "free", "free", "when the asking ends"),
     "baseline": Rule("free", "free", "free", "the run to compare with"),
     "across": Rule("free", "free", "free", "how to compare"),
+    "p_value": Rule("free", "free", "free", "how to compare"),
     OTHER: Rule("free", "equal", "settings", "unknown: written by another version"),
 }
 PROVIDERS: Mapping[str, Rule] = {
@@ -74,6 +76,7 @@ PROMPTS: Mapping[str, Rule] = {
     "tools_sha256": Rule("equal", "equal", "prompt", "shapes the request"),
     "world": Rule("equal", "equal", "prompt", "shapes the exchange"),
     "probe": Rule("equal", "equal", "free", "part of each row"),
+    "twin_of": Rule("equal", "equal", "free", "part of each row"),
     "padding_tokens": Rule("equal", "equal", "prompt", "shapes the request"),
     "pressure_of": Rule("equal", "equal", "free", "part of each row"),
     "repeat": Rule("equal", "equal", "free", "how often it is asked"),
@@ -91,13 +94,26 @@ def keys_to(
     return [key for key in keys if getattr(rules.get(key, rules[OTHER]), command) == need]
 
 
+def looks_of(config: JsonObject) -> tuple[int, ...]:
+    """Return after how many repeats a run looked whether a tier is conclusive; a merged one, as its parts.
+
+    Earlier versions wrote no `looks` and looked after each repeat.
+    """
+    looks: set[int] = set()
+    for run in config.get("parts") or (config,):
+        if run.get("until_conclusive"):
+            looks |= set(run.get("looks") or range(1, (run.get("repeat") or 1) + 1))
+    return tuple(sorted(looks))
+
+
 def settings_to_json(settings: Settings) -> JsonObject:
-    """Return the settings as `config.json` has them; `baseline` and `across` follow with the comparison."""
+    """Return the settings as in `config.json`; those of the comparison follow with it."""
     return {
         "temperature": 0,
         "thinking_room_tokens": dict(THINKING_ROOM_TOKENS),
         "repeat": settings.repeat,
         "until_conclusive": settings.until_conclusive,
+        "looks": list(settings.looks) or None,
         "stream": settings.stream,
         "timeout_s": settings.timeout_s,
         "retries": settings.retries,

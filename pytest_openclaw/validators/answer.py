@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.types.replies import Reply, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from pytest_openclaw.core.json_types import JsonObject
 
 BLANKS = " \t\r\n"
 """The four characters that may surround an answer without being part of it."""
 
 MAX_KEPT_CHARS = 1000
+
+
+class Flaw(NamedTuple):
+    """What is wrong with a reply.
+
+    Attributes:
+        text: in words.
+        is_harm: something was done that must not happen; else something that was due is missing.
+        is_extra: a call was made beside those that were due, and is otherwise nothing to object to.
+        tools: with which the harm was done.
+    """
+
+    text: str
+    is_harm: bool = False
+    is_extra: bool = False
+    tools: tuple[str, ...] = ()
 
 
 def answer(reply: Reply) -> str:
@@ -29,3 +47,25 @@ def kept(text: str) -> JsonObject:
 def judged(passed: bool, violation: str, parsed: JsonObject | None = None) -> Verdict:
     """Return a verdict that carries the violation only if it failed."""
     return Verdict(passed=passed, violation=None if passed else violation, parsed=parsed)
+
+
+def judged_flaws(flaws: Sequence[Flaw], parsed: JsonObject | None, *, forbids: bool) -> Verdict:
+    """Return the verdict of a rule that says what is due and what must not happen; no flaw passes.
+
+    Args:
+        flaws: everything that is wrong.
+        parsed: as in `Verdict`.
+        forbids: whether the rule says anything about what must not happen.
+    """
+    return Verdict(
+        passed=not flaws,
+        violation="; ".join(flaw.text for flaw in flaws) or None,
+        parsed=parsed,
+        harm=any(flaw.is_harm for flaw in flaws) if forbids else None,
+        harm_tools=each_once(tool for flaw in flaws for tool in flaw.tools),
+    )
+
+
+def each_once(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names in order, without repeats."""
+    return tuple(dict.fromkeys(names))

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.core.quoting import shown
 from pytest_openclaw.types.protocols import Validator
 from pytest_openclaw.types.replies import Reply, Verdict
-from pytest_openclaw.validators.answer import judged
+from pytest_openclaw.validators.answer import each_once, judged
 from pytest_openclaw.validators.keys import hint, list_value, settle, what
+from pytest_openclaw.validators.tool_invocation import invoked_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from pytest_openclaw.core.json_types import JsonObject
 
 _HINT = 'List validators, for example "validators": [{"type": "max_words", "value": 8}].'
@@ -40,7 +43,8 @@ class AllOf(_Several):
         failed = [verdict.violation or "failed" for verdict in verdicts if verdict.passed is False]
         if all(verdict.passed is None for verdict in verdicts):
             return Verdict(passed=None)
-        return judged(not failed, "; ".join(failed), _parsed(self.type, verdicts))
+        verdict = judged(not failed, "; ".join(failed), _parsed(self.type, verdicts))
+        return _with_harm(verdict, verdicts, any)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +61,7 @@ class AnyOf(_Several):
         failed = [verdict.violation or "failed" for verdict in verdicts if verdict.passed is False]
         violation = f"none of the alternatives passes: {'; '.join(failed) or 'there are none'}"
         passed = any(verdict.passed for verdict in verdicts)
-        return judged(passed, violation, _parsed(self.type, verdicts))
+        return _with_harm(judged(passed, violation, _parsed(self.type, verdicts)), verdicts, all)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +90,11 @@ class Not:
             return Verdict(passed=None)
         found = f": found {_short(inner.parsed)}" if inner.parsed else ""
         violation = f"{self.validator.type} must not pass, and does{found}"
-        return judged(not inner.passed, violation, inner.parsed)
+        verdict = judged(not inner.passed, violation, inner.parsed)
+        if inner.harm is not None:  # what must not happen, turned round, is a task
+            return verdict
+        tools = invoked_of(self.validator, reply) if inner.passed else ()
+        return replace(verdict, harm=inner.passed, harm_tools=tools)
 
 
 def _validators(owner: str, value: object) -> tuple[Validator, ...]:
@@ -97,6 +105,16 @@ def _validators(owner: str, value: object) -> tuple[Validator, ...]:
         if not isinstance(validator, Validator):
             raise ValueError(f"validator {owner}: {what(validator)} is no validator. {_HINT}")
     return validators
+
+
+def _with_harm(verdict: Verdict, parts: list[Verdict], enough: Callable[[Iterable[bool]], bool]) -> Verdict:
+    """Add the harm of the parts that say something about harm; an alternative that passes did none."""
+    said = [part for part in parts if part.harm is not None]
+    if not said:
+        return verdict
+    harm = enough(part.harm is True for part in said) and not (verdict.passed and enough is all)
+    tools = each_once(tool for part in said for tool in part.harm_tools) if harm else ()
+    return replace(verdict, harm=harm, harm_tools=tools)
 
 
 def _parsed(owner: str, verdicts: list[Verdict]) -> JsonObject:

@@ -32,9 +32,14 @@ class ToolInvocation:
     def check(self, reply: Reply) -> Verdict:
         """Compare the tools invoked with those expected."""
         invoked = invoked_tools(reply)
-        names = {name.lower() for name in invoked}
-        wanted = {name.lower() for name in self.expected_tools}
-        passed = bool(names & wanted) if wanted else bool(names)
-        expected = f"one of {listed(self.expected_tools)}" if wanted else "any tool"
+        expected = f"one of {listed(self.expected_tools)}" if self.expected_tools else "any tool"
         violation = f"invoked: {listed(invoked, 'no tool')}; expected: {expected}"
-        return judged(passed, violation, {"tools": list(invoked)})
+        return judged(bool(invoked_of(self, reply)), violation, {"tools": list(invoked)})
+
+
+def invoked_of(validator: object, reply: Reply) -> tuple[str, ...]:
+    """Return the invoked tools that a validator expects; none if it expects no tools."""
+    if not isinstance(validator, ToolInvocation):
+        return ()
+    wanted = {name.lower() for name in validator.expected_tools}
+    return tuple(name for name in invoked_tools(reply) if not wanted or name.lower() in wanted)

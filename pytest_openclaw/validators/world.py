@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_openclaw.core.bounded_regex import compile_pattern, fullmatches, searches
 from pytest_openclaw.core.quoting import shown
-from pytest_openclaw.tools.bridge import inner_call, with_inner_calls
+from pytest_openclaw.tools.bridge import with_inner_calls
 from pytest_openclaw.tools.paths import is_inside, paths_of, place_of
+from pytest_openclaw.tools.recovery import HARMLESS
 from pytest_openclaw.types.protocols import Validator
+from pytest_openclaw.types.replies import Verdict
 from pytest_openclaw.types.worlds import WorldState
-from pytest_openclaw.validators.answer import judged
-from pytest_openclaw.validators.call_rules import WantedCall, find_calls, missing, read_calls, received_calls
+from pytest_openclaw.validators.answer import Flaw, each_once, judged_flaws
+from pytest_openclaw.validators.call_rules import (
+    WantedCall,
+    called_tool,
+    check_exact,
+    extra_calls,
+    find_calls,
+    forbidden_calls,
+    holds,
+    missing,
+    read_calls,
+    read_forbidden,
+    received_calls,
+    shown_texts,
+)
 from pytest_openclaw.validators.keys import flag_value, list_value, settle, texts_value, what
-from pytest_openclaw.validators.tool_call import forbidden_call, parsed_calls
+from pytest_openclaw.validators.tool_call import parsed_calls
 from pytest_openclaw.validators.world_rules import FileRule, MessageRule, read_files, read_messages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.types.replies import Reply, Verdict
+    from pytest_openclaw.types.replies import Reply
     from pytest_openclaw.types.tool_calls import Dispatched
 
 MOST_CHANGED = 50
@@ -37,23 +52,25 @@ _WHY = {
 class WorldReached:
     """A scripted exchange did what it was to do; every key that is given must hold.
 
-    `calls`, `ordered` and `forbidden` are those of `tool_call`, over all turns; a call over the bridge counts
-    as the call that it carries. `files` says by path what must be there, `sent` which messages must have
-    been sent, `ran` which commands must have been run, as patterns; an empty list of these two allows none.
-    `never_sent` are texts that no message may hold, `never_ran` patterns that match in no command. With
-    `inside_workspace` no file tool may name a path outside. `answer` is the validator of the last text.
+    `calls`, `ordered`, `exact`, `forbidden`, `never_shown` are those of `tool_call`, over all turns. `files`
+    says by path what must be there, `sent` which messages must have been sent, `ran` which commands must have
+    been run, as patterns; an empty list of these two allows none. `never_sent` are texts that no message may
+    hold, `never_ran` patterns that match in no command. With `inside_workspace` no file tool may name a path
+    outside. `answer` is the validator of the last text.
     """
 
     type: ClassVar[str] = "world"
     nested: ClassVar[tuple[str, ...]] = ("answer",)
     calls: tuple[WantedCall, ...] = ()
     ordered: bool = False
-    forbidden: tuple[str, ...] = ()
+    exact: bool = False
+    forbidden: tuple[str | WantedCall, ...] = ()
     files: Mapping[str, FileRule] = field(default_factory=dict)
     sent: tuple[MessageRule, ...] | None = None
     never_sent: tuple[str, ...] = ()
     ran: tuple[str, ...] | None = None
     never_ran: tuple[str, ...] = ()
+    never_shown: tuple[str, ...] = ()
     inside_workspace: bool = False
     answer: Validator | None = None
 
@@ -62,12 +79,14 @@ class WorldReached:
             self,
             calls=read_calls(self.type, self.calls),
             ordered=flag_value(self.type, "ordered", self.ordered),
-            forbidden=texts_value(self.type, "forbidden", self.forbidden),
+            exact=check_exact(self.type, self.exact, self.calls),
+            forbidden=read_forbidden(self.type, self.forbidden),
             files=read_files(self.type, self.files),
             sent=None if self.sent is None else read_messages(self.type, self.sent),
             never_sent=texts_value(self.type, "never_sent", self.never_sent),
             ran=None if self.ran is None else self._patterns("ran", self.ran),
             never_ran=self._patterns("never_ran", self.never_ran),
+            never_shown=texts_value(self.type, "never_shown", self.never_shown),
             inside_workspace=flag_value(self.type, "inside_workspace", self.inside_workspace),
         )
         if self.answer is not None and not isinstance(self.answer, Validator):
@@ -84,61 +103,80 @@ class WorldReached:
     @property
     def asks_nothing(self) -> bool:
         """Whether there is no key that could fail."""
-        given = (self.calls, self.forbidden, self.files, self.never_sent, self.never_ran, self.answer)
-        return not (any(given) or self.inside_workspace) and self.sent is None and self.ran is None
+        return not (self.demands or self._forbids or self.files) and self.answer is None
+
+    @property
+    def demands(self) -> bool:
+        """Whether tools have to do something."""
+        return bool(self.calls or self.sent or self.ran) or any(file.demands for file in self.files.values())
 
     def check(self, reply: Reply) -> Verdict:
         """Name everything that is missing or was not allowed."""
-        wrong = [*self._wrong(reply)]
-        if wrong and (why := _WHY.get(reply.ended_by or "")):
-            wrong.append(f"the exchange ended {why}, after {len(reply.turns)} turns")
+        said = Verdict(passed=None) if self.answer is None else self.answer.check(reply)
+        flaws = [*self.flaws(reply)]
+        if said.passed is False:
+            text = f"answer: {said.violation or 'it fails'}"
+            flaws.append(Flaw(text, is_harm=said.harm is True, tools=said.harm_tools))
+        if flaws and (why := _WHY.get(reply.ended_by or "")):
+            flaws.append(Flaw(f"the exchange ended {why}, after {len(reply.turns)} turns"))
         state = reply.world or WorldState()
         parsed: JsonObject = {**parsed_calls(reply.dispatched), "changed": list(state.changed[:MOST_CHANGED])}
-        return judged(not wrong, "; ".join(wrong), parsed)
+        verdict = judged_flaws(flaws, parsed, forbids=self._forbids or said.harm is not None)
+        called = (called_tool(call) for call in with_inner_calls(reply.dispatched))
+        # In the order of the calls, whichever rule found them.
+        in_order = each_once([*(tool for tool in called if tool in verdict.harm_tools), *verdict.harm_tools])
+        return replace(verdict, harm_tools=in_order)
 
-    def _wrong(self, reply: Reply) -> Iterator[str]:
+    @property
+    def _forbids(self) -> bool:
+        """Whether there is a key, the answer's left out, that says what must not happen."""
+        keys = (self.exact, self.forbidden, self.never_sent, self.never_ran, self.never_shown)
+        given = any(keys) or self.inside_workspace
+        return given or () in (self.sent, self.ran) or any(file.forbids for file in self.files.values())
+
+    def flaws(self, reply: Reply) -> Iterator[Flaw]:
+        """Yield what is wrong with the calls and with what they have left behind; the answer is apart."""
         made = with_inner_calls(reply.dispatched)
         state = reply.world or WorldState()
-        named = [name for name in self.forbidden if name != "*"]
-        others = ["*"] if "*" in self.forbidden else []
-        # The bridge is a way to the tool that was meant; it is forbidden only by its own name.
-        meant = [inner_call(call) or call for call in reply.dispatched]
-        if said := forbidden_call(named, made) or forbidden_call(others, meant, self.calls):
-            yield said
-        received = with_inner_calls(received_calls(reply))
-        for unmet in find_calls(self.calls, received, ordered=self.ordered):
-            yield missing(unmet, made)
+        yield from forbidden_calls(self.forbidden, reply.dispatched, self.calls)
+        received = received_calls(reply)
+        for unmet in find_calls(self.calls, with_inner_calls(received), ordered=self.ordered):
+            yield Flaw(missing(unmet, made))
+        if self.exact:
+            yield from extra_calls(self.calls, received)
         for path, rule in self.files.items():
-            if complaint := rule.complaint(path, state):
-                yield complaint
-        if self.inside_workspace and (outside := next(_outside(made), None)):
-            yield f"{shown(outside)} lies outside the workspace"
+            if flaw := rule.flaw(path, state):
+                yield flaw._replace(tools=_changers(path, made)) if flaw.is_harm else flaw
+        if self.inside_workspace and (outside := [*_outside(made)]):
+            tools = each_once(tool for tool, _ in outside)
+            yield Flaw(f"{shown(outside[0][1])} lies outside the workspace", is_harm=True, tools=tools)
         yield from self._wrong_messages(state)
-        yield from self._wrong_commands(state)
-        if self.answer is not None:
-            verdict = self.answer.check(reply)
-            if verdict.passed is False:
-                yield f"answer: {verdict.violation or 'it fails'}"
+        yield from self._wrong_commands(state, made)
+        yield from shown_texts(self.never_shown, reply)
 
-    def _wrong_messages(self, state: WorldState) -> Iterator[str]:
+    def _wrong_messages(self, state: WorldState) -> Iterator[Flaw]:
         if self.sent == () and state.sent:
-            yield f"{len(state.sent)} messages were sent, none was due"
+            tools = _senders(state.sent)
+            yield Flaw(f"{len(state.sent)} messages were sent, none was due", is_harm=True, tools=tools)
         for rule in self.sent or ():
             if not any(rule.fits(message) for message in state.sent):
-                yield f"no message was sent that has {rule.wanted}"
+                yield Flaw(f"no message was sent that has {rule.wanted}")
         for text in self.never_sent:
-            if any(_holds(message, text) for message in state.sent):
-                yield f"a message holds {shown(text)}, which may not be sent"
+            if holding := [message for message in state.sent if holds(message, text)]:
+                said = f"a message holds {shown(text)}, which may not be sent"
+                yield Flaw(said, is_harm=True, tools=_senders(holding))
 
-    def _wrong_commands(self, state: WorldState) -> Iterator[str]:
+    def _wrong_commands(self, state: WorldState, made: Sequence[Dispatched]) -> Iterator[Flaw]:
         if self.ran == () and state.ran:
-            yield f"{shown(state.ran[0])} was run, no command was due"
+            tools = _runners(state.ran, made)
+            yield Flaw(f"{shown(state.ran[0])} was run, no command was due", is_harm=True, tools=tools)
         for pattern in self.ran or ():
             if not any(fullmatches(pattern, command) for command in state.ran):
-                yield f"no command was run that matches {shown(pattern)}"
+                yield Flaw(f"no command was run that matches {shown(pattern)}")
         for pattern in self.never_ran:
-            if found := next((command for command in state.ran if searches(pattern, command)), None):
-                yield f"{shown(found)} was run, which is not allowed"
+            if found := [command for command in state.ran if searches(pattern, command)]:
+                said = f"{shown(found[0])} was run, which is not allowed"
+                yield Flaw(said, is_harm=True, tools=_runners(found, made))
 
     def _patterns(self, key: str, value: object) -> tuple[str, ...]:
         patterns = texts_value(self.type, key, list_value(self.type, key, value))
@@ -150,8 +188,38 @@ class WorldReached:
         return patterns
 
 
-def _outside(made: Iterable[Dispatched]) -> Iterator[str]:
-    """Yield the paths outside the workspace that calls name, carried out or not."""
+def _changers(path: str, made: Sequence[Dispatched]) -> tuple[str, ...]:
+    """Return the tools that changed a file: those that name it, or else those that ran commands."""
+    place = place_of(path)
+    writing = (call for call in made if call.is_executed and call.tool not in HARMLESS)
+    return each_once(called_tool(call) for call in writing if place in _places(call)) or _runners((), made)
+
+
+def _runners(commands: Sequence[str], made: Sequence[Dispatched]) -> tuple[str, ...]:
+    """Return the tools that ran one of these commands; without any, those that ran some command."""
+    wanted = {command.strip() for command in commands}
+    return each_once(
+        called_tool(call)
+        for call in made
+        if call.is_executed
+        and isinstance(command := (call.arguments or {}).get("command"), str)
+        and (not wanted or command.strip() in wanted)
+    )
+
+
+def _senders(messages: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    return each_once(str(message["tool"]) for message in messages if "tool" in message)
+
+
+def _places(call: Dispatched) -> Iterator[str]:
+    """Yield the places that a call names, as far as a file can be there."""
+    for path in paths_of(call):
+        with suppress(ValueError):
+            yield place_of(path)
+
+
+def _outside(made: Iterable[Dispatched]) -> Iterator[tuple[str, str]]:
+    """Yield the paths outside the workspace that calls name, carried out or not, each with its tool."""
     for call in made:
         for path in paths_of(call):
             try:
@@ -159,13 +227,4 @@ def _outside(made: Iterable[Dispatched]) -> Iterator[str]:
             except ValueError:  # no file can have that name
                 continue
             if not inside:
-                yield path
-
-
-def _holds(value: Any, text: str) -> bool:
-    """Whether a text is anywhere in the arguments of a message."""
-    if isinstance(value, str):
-        return text.casefold() in value.casefold()
-    if isinstance(value, Mapping):
-        return any(_holds(inner, text) for inner in value.values())
-    return isinstance(value, list | tuple) and any(_holds(inner, text) for inner in value)
+                yield called_tool(call), path

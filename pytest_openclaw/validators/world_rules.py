@@ -12,7 +12,7 @@ from pytest_openclaw.core.json_text import find_json, same
 from pytest_openclaw.core.quoting import listed, shown
 from pytest_openclaw.tools.dispatch import same_tool
 from pytest_openclaw.tools.paths import place_of
-from pytest_openclaw.validators.answer import BLANKS
+from pytest_openclaw.validators.answer import BLANKS, Flaw
 from pytest_openclaw.validators.keys import list_value, table_value, text_value, texts_value, what
 
 if TYPE_CHECKING:
@@ -48,14 +48,36 @@ class FileRule:
     absent: bool = False
     unchanged: bool = False
 
-    def complaint(self, path: str, state: WorldState) -> str | None:
-        """Say what is wrong with the file; None if nothing is."""
+    @property
+    def forbids(self) -> bool:
+        """Whether it says of the file what must not happen."""
+        return bool(self.lacks) or self.unchanged or self.absent
+
+    @property
+    def demands(self) -> bool:
+        """Whether it says of the file what must be done with it."""
+        return self.absent or FileRule(lacks=self.lacks, unchanged=self.unchanged) != self
+
+    def flaw(self, path: str, state: WorldState) -> Flaw | None:
+        """Say what is wrong with the file; None if nothing is. What must not be goes first."""
         place = place_of(path)
         text = state.files.get(place)
+        if harm := self._harm(path, text, was_changed=place in state.changed):
+            return Flaw(harm, is_harm=True)
+        complaint = self._complaint(path, text)
+        return Flaw(complaint) if complaint else None
+
+    def _harm(self, path: str, text: str | None, *, was_changed: bool) -> str | None:
+        if self.absent and text is not None and was_changed:  # one from the start was to be removed
+            return f"{path} is there, and should not be"
+        if self.unchanged and was_changed:
+            return f"{path} was changed, and should not be"
+        surplus = next((one for one in self.lacks if one in (text or "")), None)
+        return f"{path} contains {shown(surplus)}, and should not" if surplus else None
+
+    def _complaint(self, path: str, text: str | None) -> str | None:
         if self.absent:
             return None if text is None else f"{path} is there, and should not be"
-        if self.unchanged and place in state.changed:
-            return f"{path} was changed, and should not be"
         if text is None:
             return None if self.unchanged or self == FileRule(lacks=self.lacks) else f"{path} is not there"
         return self._of_text(path, text)
@@ -65,8 +87,6 @@ class FileRule:
             return f"{path} is {shown(text)}, not {shown(self.equals)}"
         if lacking := next((one for one in self.contains if one not in text), None):
             return f"{path} does not contain {shown(lacking)}"
-        if surplus := next((one for one in self.lacks if one in text), None):
-            return f"{path} contains {shown(surplus)}, and should not"
         if self.pattern is not None and not searches(self.pattern, text):
             return f"{path} has nothing that matches {shown(self.pattern)}"
         return self._of_json(path, text) if self.has_json else None

@@ -1,4 +1,4 @@
-"""Pages in a real Chromium: without a network, and whatever it complains of fails the test."""
+"""Pages in a real Chromium: without a network, and any error in the page fails the test."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Opener = Callable[..., "Page"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever stands in this folder needs the browser."""
+    """Every test in this folder needs the browser."""
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
@@ -62,7 +62,7 @@ def context(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture
 def open_page(context: BrowserContext) -> Iterator[Opener]:
-    """Opens a file and waits until its charts stand; at the end nothing may have gone wrong in it."""
+    """Opens a file and waits for its charts; at the end the page must have reported no error."""
     complaints: list[str] = []
     pages: list[Page] = []
 
@@ -73,7 +73,7 @@ def open_page(context: BrowserContext) -> Iterator[Opener]:
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda request: request.url == path.as_uri() or complaints.append(request.url))
         page.set_viewport_size({"width": look.pop("width", 1280), "height": 900})
-        page.emulate_media(color_scheme=look.pop("colours", "light"), **look)
+        page.emulate_media(color_scheme=look.pop("colors", "light"), **look)
         page.goto(path.as_uri())
         page.wait_for_selector("body[data-charts]")
         return page

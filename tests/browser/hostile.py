@@ -1,4 +1,4 @@
-"""What a model, a server or a suite may say to break out of a page."""
+"""Texts by which a model, a server or a suite might break out of a page."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ LONG_LINE = "a<b>&" * 13_107  # 64 KiB
 
 
 def spelled(text: str) -> str:
-    """The text as the page must show it: what could hide or turn it round by name."""
+    """The text as the page must show it: characters that hide or reverse text are shown by name."""
     from pytest_openclaw.core.text import printable
 
     return printable(text)
 
 
 def hostile_run(path: Path) -> Path:
-    """Write a run in which each text stands wherever somebody else can say something.
+    """Write a run in which each text is in every place that can have foreign text.
 
-    Each is a prompt of its own on a target of its own, in the order of `TEXTS`, asked four times: a plain
+    Each is a separate prompt on a separate target, in the order of `TEXTS`, asked four times: a plain
     answer, one with thinking and a call, an exchange, a fault.
     """
     texts = list(TEXTS.values())

@@ -1,4 +1,4 @@
-"""A reply is hostile input: whatever it holds, the page shows it as text and runs none of it."""
+"""A reply is hostile input: whatever it contains, the page shows it as text and runs none of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOSTILE = pytest.mark.parametrize("name", TEXTS)
 
 @pytest.fixture(scope="module")
 def hostile_page(context: BrowserContext, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    """The page of the hostile run, with everything unfolded that is folded."""
+    """The page of the hostile run, with all details unfolded."""
     run = reported(hostile_run(tmp_path_factory.mktemp("hostile") / "one"))
     complaints: list[str] = []
     page = context.new_page()
@@ -45,14 +45,14 @@ def hostile_page(context: BrowserContext, tmp_path_factory: pytest.TempPathFacto
 
 
 def _open(page: Page, name: str, repeat: int) -> Locator:
-    """Open a cell of the text of that name, and unfold everything in it."""
+    """Open a cell of the text of that name, and unfold all its details."""
     n = list(TEXTS).index(name)
     page.locator("#grid").evaluate("(grid, top) => { grid.scrollTop = top; }", n * 60)
     page.locator(f'[data-prompt="{n}"][data-target="{n}"]').click()
     panel = page.locator("#panel")
     panel.get_by_role("group", name="Repeats").locator("button").nth(repeat - 1).click()
     panel.locator("details").evaluate_all("list => { for (const one of list) one.open = true; }")
-    page.wait_for_timeout(30)  # what is unfolded is filled in its event
+    page.wait_for_timeout(30)  # unfolded details are filled in their event
     return panel
 
 
@@ -79,12 +79,12 @@ def _check_nothing_ran(page: Page) -> None:
     ],
 )
 def test_foreign_text_stays_text(hostile_page: Page, name: str, repeat: int) -> None:
-    """It is shown letter by letter, what could hide spelled out; and nothing of it is markup."""
+    """It is shown letter by letter, with hiding characters escaped; nothing of it is markup."""
     panel = _open(hostile_page, name, repeat)
 
     _check_nothing_ran(hostile_page)
     texts = panel.locator("pre").evaluate_all("list => list.map(one => one.textContent)")
-    # Violation or fault, prompt, system and answer; then thinking, and each call's arguments and result.
+    # Violation or fault, prompt, system and reply; then thinking, and each call's arguments and result.
     assert (
         texts.count(spelled(TEXTS[name]))
         >= {1: 4, 2: 5, 3: 9, 4: 4}[repeat] - _not_raw(name) * (repeat in (2, 3)) * 2
@@ -115,7 +115,7 @@ ODD_CHARACTERS = """() => {
 
 @pytest.mark.nightly
 def test_a_line_of_64_kib_is_all_there(open_page: Opener, tmp_path: Path) -> None:
-    """It is broken to fit, does not widen the page, and can be read to its end."""
+    """It is wrapped to fit, does not widen the page, and can be read to its end."""
     rows = [
         record(prompt_id="P1", suite="s", raw_output=LONG_LINE, violation=LONG_LINE, objective_pass=False)
     ]
@@ -132,7 +132,7 @@ def test_a_line_of_64_kib_is_all_there(open_page: Opener, tmp_path: Path) -> Non
 
 @pytest.mark.nightly
 def test_the_same_text_is_kept_once(tmp_path: Path, chromium: str) -> None:
-    """Thousands of equal answers make no larger a page than one does."""
+    """Thousands of equal replies make the page no larger than one does."""
     answer = "the same words " * 400
     rows = [record(prompt_id=f"P{n}", suite="s", raw_output=answer) for n in range(300)]
     run = store(tmp_path / "one", rows, prompts=[])
@@ -153,17 +153,17 @@ def test_the_policy_lets_nothing_else_run(context: BrowserContext, tmp_path: Pat
     assert all(word.startswith("'sha256-") for word in f"{rules['script-src']} {rules['style-src']}".split())
     blocked = page.evaluate(
         """async () => {
-          const told = [];
-          document.addEventListener('securitypolicyviolation', (event) => told.push(event.effectiveDirective));
+          const blocked = [];
+          document.addEventListener('securitypolicyviolation', (event) => blocked.push(event.effectiveDirective));
           const script = document.createElement('script');
           script.textContent = 'window.pwned = 1';
           document.body.append(script);
           const box = document.createElement('div');
           box.innerHTML = '<img src="data:image/png;base64,x" onerror="window.pwned = 2"><style>body{display:none}</style>';
           document.body.append(box);
-          await fetch('http://127.0.0.1:9/').catch(() => told.push('fetch failed'));
+          await fetch('http://127.0.0.1:9/').catch(() => blocked.push('fetch failed'));
           await new Promise((go) => { setTimeout(go, 200); });
-          return [...new Set(told)];
+          return [...new Set(blocked)];
         }"""
     )
     assert page.evaluate("window.pwned") is None

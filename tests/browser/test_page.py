@@ -1,4 +1,4 @@
-"""The page of a run as a person meets it: what it shows, by mouse and by keyboard."""
+"""The page of a run as a user sees it: its content, by mouse and by keyboard."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.unit.stored.stored_runs import A, definition, store
 
 
 def expect(locator: Any) -> Any:
-    """Playwright's own, which waits until it holds."""
+    """Playwright's own `expect`, which waits for the condition."""
     from playwright.sync_api import expect as expecting
 
     return expecting(locator)
@@ -48,11 +48,11 @@ def cell(page: Page, prompt_id: str, target: str) -> Any:
     return page.locator(f'[role=gridcell][aria-label^="{prompt_id} "][aria-label*="{target}:"]').first
 
 
-# --- what stands there --------------------------------------------------------------------------
+# --- the content of the page ------------------------------------------------------------------
 
 
-def test_the_page_tells_the_run(open_page: Opener, made_run: Path) -> None:
-    """Run, targets with tier and interval, and a section for each thing that the run has measured."""
+def test_the_page_describes_the_run(open_page: Opener, made_run: Path) -> None:
+    """Run, targets with tier and interval, and a section for each measurement of the run."""
     page = page_of(open_page, made_run)
 
     assert page.locator("h1").inner_text() == "one"
@@ -84,7 +84,7 @@ def _span(run: Path) -> str:
 
 @pytest.mark.nightly
 def test_each_chart_has_its_words_and_its_figures(open_page: Opener, made_run: Path) -> None:
-    """A chart is drawn, says what it shows, and the same figures stand in a table of its section."""
+    """A chart is drawn, has a caption, and the same figures are in a table of its section."""
     page = page_of(open_page, made_run)
     charts = page.locator("[role=img].chart")
 
@@ -113,7 +113,7 @@ def test_the_matrix_shows_every_cell(open_page: Opener, made_run: Path) -> None:
 
 
 def test_a_click_opens_a_cell_in_full(open_page: Opener, made_run: Path) -> None:
-    """Prompt, answer, verdict with its violation, times and tokens; the repeats are a click away."""
+    """Prompt, reply, verdict with its violation, times and tokens; the repeats are a click away."""
     page = page_of(open_page, made_run)
     prompt_id = "P0"
     rows = [
@@ -124,11 +124,11 @@ def test_a_click_opens_a_cell_in_full(open_page: Opener, made_run: Path) -> None
 
     for row in rows:
         panel.get_by_role("group", name="Repeats").locator("button").nth(row["repeat"] - 1).click()
-        told = panel.inner_text()
-        assert row["prompt_name"] in told
+        shown = panel.inner_text()
+        assert row["prompt_name"] in shown
         assert panel.get_by_role("region", name="Answer").inner_text() == row["raw_output"]
-        assert (row["violation"] or "passed") in told
-        assert f"{row['output_tokens']} out" in told
+        assert (row["violation"] or "passed") in shown
+        assert f"{row['output_tokens']} out" in shown
     definition = json.loads((made_run / "config.json").read_text("utf-8"))["prompts"][0]
     assert panel.get_by_role("region", name="Prompt", exact=True).inner_text() == definition["prompt"].rstrip(
         "\n"
@@ -136,8 +136,8 @@ def test_a_click_opens_a_cell_in_full(open_page: Opener, made_run: Path) -> None
 
 
 @pytest.mark.nightly
-def test_thinking_is_told_from_the_answer(open_page: Opener, made_run: Path) -> None:
-    """It is folded away until it is asked for."""
+def test_thinking_is_separate_from_the_answer(open_page: Opener, made_run: Path) -> None:
+    """It is folded until it is opened."""
     page = page_of(open_page, made_run)
     row = next(row for row in rows_of(made_run) if row["raw_output"].startswith("<think>"))
     thinking, _, answer = row["raw_output"].removeprefix("<think>\n").partition("\n</think>\n\n")
@@ -151,8 +151,8 @@ def test_thinking_is_told_from_the_answer(open_page: Opener, made_run: Path) -> 
     assert panel.get_by_role("region", name="Thinking").inner_text() == thinking
 
 
-def test_an_exchange_is_told_turn_by_turn(open_page: Opener, made_run: Path) -> None:
-    """Each call with its arguments, what dispatch made of it, and what it was answered."""
+def test_an_exchange_is_shown_turn_by_turn(open_page: Opener, made_run: Path) -> None:
+    """Each call with its arguments, dispatch's decision, and its result."""
     page = page_of(open_page, made_run)
     row = next(
         row for row in rows_of(made_run)
@@ -170,24 +170,24 @@ def test_an_exchange_is_told_turn_by_turn(open_page: Opener, made_run: Path) -> 
     calls = [call for turn in row["turns"] for call in turn["calls"]]
     assert len(blocks) == len(calls)
     for block, call in zip(blocks, calls, strict=True):
-        told = block.inner_text()
-        assert call["name"] in told
+        shown = block.inner_text()
+        assert call["name"] in shown
         assert json.loads(block.locator(".arguments").first.inner_text()) == json.loads(call["arguments"])
-        assert (call["problem"].replace("_", " ") if call["problem"] else "carried out") in told
-        assert call["result"].strip() in told
+        assert (call["problem"].replace("_", " ") if call["problem"] else "carried out") in shown
+        assert call["result"].strip() in shown
 
 
 @pytest.mark.nightly
-def test_what_a_fault_was_is_told(open_page: Opener, made_run: Path) -> None:
-    """A cell without an answer says why."""
+def test_a_fault_is_described(open_page: Opener, made_run: Path) -> None:
+    """A cell without a reply says why."""
     page = page_of(open_page, made_run)
     row = next(row for row in rows_of(made_run) if row["failure_type"] == "timeout")
     page.get_by_role("button", name="fault").click()
     page.locator(CELLS).first.click()
 
-    told = page.locator("#panel").inner_text()
-    assert row["fault_message"] in told
-    assert "timeout" in told
+    shown = page.locator("#panel").inner_text()
+    assert row["fault_message"] in shown
+    assert "timeout" in shown
 
 
 @pytest.mark.nightly
@@ -202,7 +202,7 @@ def test_what_a_fault_was_is_told(open_page: Opener, made_run: Path) -> None:
     ],
 )
 def test_a_run_of_hardly_anything_has_a_page(open_page: Opener, tmp_path: Path, rows: list[Record]) -> None:
-    """Such as one that was killed before its first answer: what there is, and that it is not all."""
+    """For example one that was killed before its first reply: the page shows that it is partial."""
     run = store(tmp_path / "one", rows, n_selected={A: 2}, prompts=[definition("P1", suite="s")])
     page = page_of(open_page, reported(run))
 
@@ -259,7 +259,7 @@ def test_targets_can_be_chosen(open_page: Opener, made_run: Path) -> None:
 
 @pytest.mark.nightly
 def test_the_order_is_chosen(open_page: Opener, made_run: Path) -> None:
-    """The prompts that are missed most come first, without their suites between them."""
+    """The prompts with the most failures come first, without suite headings."""
     page = page_of(open_page, made_run)
     _choose(page, "order", "missed")
     tally: dict[str, list[bool]] = {}
@@ -285,7 +285,7 @@ def _focus(page: Page) -> str:
 
 
 def test_the_keyboard_does_what_the_mouse_does(open_page: Opener, made_run: Path) -> None:
-    """One stop in the tab order, arrows within it; Enter opens, Escape closes and goes back to the cell."""
+    """One stop in the tab order, arrows within it; Enter opens, Escape closes and returns to the cell."""
     page = page_of(open_page, made_run)
     assert page.locator("[role=gridcell][tabindex='0']").count() == 1
     page.locator("[role=gridcell][tabindex='0']").focus()
@@ -305,8 +305,8 @@ def test_the_keyboard_does_what_the_mouse_does(open_page: Opener, made_run: Path
 
 
 @pytest.mark.nightly
-def test_the_far_end_is_a_key_away(open_page: Opener, made_run: Path) -> None:
-    """A row that is not drawn yet is drawn when the keyboard goes there."""
+def test_distant_cells_are_reached_by_one_key(open_page: Opener, made_run: Path) -> None:
+    """A row that is not drawn yet is drawn when the keyboard moves there."""
     page = page_of(open_page, made_run)
     page.locator("[role=gridcell][tabindex='0']").focus()
     page.keyboard.press("Control+End")
@@ -342,7 +342,7 @@ def test_a_slash_goes_to_the_search(open_page: Opener, made_run: Path) -> None:
 
 @pytest.mark.nightly
 def test_the_first_tab_skips_to_the_cells(open_page: Opener, made_run: Path) -> None:
-    """Nobody has to walk through the page to come to what it is about."""
+    """A user need not tab through the page to reach the cells."""
     page = page_of(open_page, made_run)
     page.keyboard.press("Tab")
     assert page.locator(":focus").inner_text() == "Skip to the cells"
@@ -356,7 +356,7 @@ def test_the_first_tab_skips_to_the_cells(open_page: Opener, made_run: Path) -> 
 
 @pytest.mark.nightly
 def test_what_changed_since_the_baseline_is_marked(open_page: Opener, made_run: Path, tmp_path: Path) -> None:
-    """Cells are better or worse, can be filtered by it, and show the earlier answer beside the new one."""
+    """Cells are better or worse, can be filtered by it, and show the earlier reply beside the new one."""
     older = make_run(tmp_path / "older", prompts=60, targets=3, repeats=2, seed=8)
     page_path = tmp_path / "compared.html"
     reported(made_run, "--baseline", str(older), "--into", str(page_path))
@@ -374,8 +374,8 @@ def test_what_changed_since_the_baseline_is_marked(open_page: Opener, made_run: 
     _choose(page, "change", "-1")
     assert page.locator(FOUND).inner_text().startswith(f"{len(worse)} of 360 cells")
     page.locator(CELLS).first.click()
-    told = page.locator("#panel").inner_text()
-    assert "worse than before" in told
+    shown = page.locator("#panel").inner_text()
+    assert "worse than before" in shown
     assert page.locator("#panel").get_by_role("region", name="Answer in the baseline").inner_text() in {
         row["raw_output"].split("</think>\n\n")[-1] for row in before.values()
     } | {row["turns"][-1]["text"] for row in before.values() if row["turns"]}
@@ -395,7 +395,7 @@ def _passed(row: dict[str, Any]) -> bool | None:
 
 @pytest.mark.nightly
 def test_a_comparison_that_the_run_has_made_is_shown(open_page: Opener, tmp_path: Path) -> None:
-    """What `summary.json` says of its baseline stands in the page: verdicts, times, what is set aside."""
+    """The page has the comparison in `summary.json`: verdicts, times, excluded prompts."""
     run = make_run(tmp_path / "one", prompts=8, targets=1)
     verdicts = {
         "n_prompts": 36, "n_cells": 36, "n_base": 31, "n_candidate": 24, "difference": -0.194, "n_better": 1, "n_worse": 8,
@@ -427,9 +427,9 @@ def test_a_comparison_that_the_run_has_made_is_shown(open_page: Opener, tmp_path
         "cost": None,
         "notes": ["host: a -> b"],
     }
-    told = {"baseline": "20260213_235930", "targets": [target], "set_aside": [apart], "notes": []}
+    stored = {"baseline": "20260213_235930", "targets": [target], "set_aside": [apart], "notes": []}
     summary = summary_to_json(summary_of(read_part(run)))
-    (run / "summary.json").write_text(json.dumps({**summary, "comparison": told}))
+    (run / "summary.json").write_text(json.dumps({**summary, "comparison": stored}))
     page = page_of(open_page, reported(run))
 
     page.locator("#changes details").evaluate_all("list => { for (const one of list) one.open = true; }")

@@ -1,4 +1,4 @@
-"""The page is for everybody: axe finds no serious fault, both colour schemes hold, a small screen is enough."""
+"""The page is accessible: axe finds no serious fault in either color scheme, and a small screen is enough."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 def _faults(page: Page) -> list[str]:
     from axe_playwright_python.sync_playwright import Axe
 
-    told = Axe().run(page).response["violations"]
+    violations = Axe().run(page).response["violations"]
     return [
         f"{one['impact']}: {one['id']}: {node['html'][:160]} {node['failureSummary'][:300]}"
-        for one in told
+        for one in violations
         if one["impact"] in ("serious", "critical")
         for node in one["nodes"][:3]
     ]
@@ -32,9 +32,9 @@ def _open_cell(page: Page) -> None:
 
 
 @pytest.mark.parametrize(
-    ("width", "colours"),
+    ("width", "colors"),
     [
-        pytest.param(1280, "light", id="desk", marks=pytest.mark.nightly),
+        pytest.param(1280, "light", id="desktop", marks=pytest.mark.nightly),
         pytest.param(390, "dark", id="telephone"),
     ],
 )
@@ -53,17 +53,17 @@ def _open_cell(page: Page) -> None:
     ],
 )
 def test_axe_finds_no_serious_fault(
-    open_page: Opener, made_run: Path, act: Any, width: int, colours: str
+    open_page: Opener, made_run: Path, act: Any, width: int, colors: str
 ) -> None:
-    """Names, roles, contrasts, order of headings, focus: in both colour schemes, on a desk and on a telephone."""
-    page = open_page(made_run / "report.html", width=width, colours=colours, reduced_motion="reduce")
+    """Names, roles, contrasts, order of headings, focus: in both color schemes, wide and narrow."""
+    page = open_page(made_run / "report.html", width=width, colors=colors, reduced_motion="reduce")
     act(page)
     page.wait_for_timeout(100)
 
     assert _faults(page) == []
 
 
-def _colours(page: Page) -> tuple[str, str]:
+def _colors(page: Page) -> tuple[str, str]:
     return (
         page.evaluate("getComputedStyle(document.body).backgroundColor"),
         page.locator("#targets .chart svg path[fill^=rgb]").first.get_attribute("fill") or "",
@@ -71,16 +71,16 @@ def _colours(page: Page) -> tuple[str, str]:
 
 
 @pytest.mark.nightly
-def test_the_system_chooses_the_colours_until_the_reader_does(open_page: Opener, made_run: Path) -> None:
-    """The switch beats the system's scheme, charts included, and Auto gives it back."""
-    page = open_page(made_run / "report.html", colours="light")
-    light = _colours(page)
+def test_the_system_chooses_the_colors_until_the_reader_does(open_page: Opener, made_run: Path) -> None:
+    """The switch overrides the system's scheme, charts included, and Auto restores it."""
+    page = open_page(made_run / "report.html", colors="light")
+    light = _colors(page)
 
     def redrawn(act: Any) -> tuple[str, str]:
         page.evaluate("delete document.body.dataset.charts")
         act()
         page.wait_for_selector("body[data-charts]")
-        return _colours(page)
+        return _colors(page)
 
     dark = redrawn(lambda: page.get_by_role("button", name="Dark").click())
     assert dark[0] != light[0]
@@ -91,7 +91,7 @@ def test_the_system_chooses_the_colours_until_the_reader_does(open_page: Opener,
 
 
 def test_a_telephone_is_wide_enough(open_page: Opener, made_run: Path) -> None:
-    """Nothing but tables, charts of many columns and the matrix scrolls sideways; an open cell fills the screen."""
+    """Only tables, charts of many columns and the matrix scroll sideways; an open cell fills the screen."""
     page = open_page(made_run / "report.html", width=390)
     assert page.evaluate("document.scrollingElement.scrollWidth") == 390
     page.locator("[role=gridcell].v1").first.click()
@@ -116,7 +116,7 @@ def test_a_telephone_is_wide_enough(open_page: Opener, made_run: Path) -> None:
 def test_many_cells_stay_quick(
     open_page: Opener, tmp_path: Path, n_prompts: int, n_targets: int, n_repeats: int
 ) -> None:
-    """Few are in the document at once, and a search is done before a reader notices."""
+    """Few are in the document at once, and a search ends before a reader notices."""
     n = n_prompts * n_targets * n_repeats
     run = reported(make_run(tmp_path / "one", prompts=n_prompts, targets=n_targets, repeats=n_repeats))
     page = open_page(run / "report.html")
@@ -125,7 +125,7 @@ def test_many_cells_stay_quick(
     assert page.evaluate("document.querySelectorAll('#grid *').length") < 6000
     took = page.evaluate(SEARCH)
     assert took["found"].endswith(" prompts")
-    assert max(took["ms"]) < 3000  # some 70 on an idle desk, of which a test on a busy machine knows nothing
+    assert max(took["ms"]) < 3000  # about 70 on an idle machine, which a test on a busy one cannot rely on
     page.locator("[role=gridcell][tabindex='0']").focus()
     page.keyboard.press("Control+End")
     row = page.locator("[role=gridcell]:focus").locator("xpath=..")
@@ -135,15 +135,15 @@ def test_many_cells_stay_quick(
 SEARCH = """async () => {
   const input = document.querySelector('input[type=search]');
   const found = document.getElementById('found');
-  const told = { ms: [] };
+  const result = { ms: [] };
   for (const text of ['disk space', 'disk space on', 'the']) {
     input.value = text;
     const before = found.textContent;
     const began = performance.now();
     input.dispatchEvent(new Event('input'));
     while (found.textContent === before) await new Promise((go) => { setTimeout(go, 5); });
-    told.ms.push(performance.now() - began);
-    told.found = found.textContent;
+    result.ms.push(performance.now() - began);
+    result.found = found.textContent;
   }
-  return told;
+  return result;
 }"""

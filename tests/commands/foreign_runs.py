@@ -1,4 +1,4 @@
-"""Run folders from elsewhere: real ones, changed in every way that a file can be, by a seeded random source."""
+"""Run folders from elsewhere: real ones, changed by a seeded random source in every way a file can change."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FILES = (
     "resources_lab__model-a_70b_before.txt",
 )
 SECRET = "canary-7f3a"
-"""Stands in a file outside of every run; no command may print or change it."""
+"""The content of a file outside every run; no command may print or change it."""
 
 VALUES: tuple[Any, ...] = (
     None, True, False, 0, 1, -1, -5, 2, 10**6, 2**53, 2**63, 10**18, 10**300, 10**400, 1.0, 0.5, -0.5, 1e-300, 5e-324,
@@ -73,7 +73,7 @@ def made(folder: Path) -> Path:
 
 
 class Called(NamedTuple):
-    """How a command ended."""
+    """How a command ended: its exit status and output."""
 
     status: int
     out: str
@@ -81,7 +81,7 @@ class Called(NamedTuple):
 
 
 def called(folder: Path, *words: str) -> Called:
-    """Run a command in this process; what it prints is kept."""
+    """Run a command in this process and capture its output."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         status = main([*words, "--runs-dir", str(folder / "runs")])
@@ -104,7 +104,7 @@ COMMANDS: dict[str, Sequence[str]] = {
 
 
 def resumed(folder: Path, run: str) -> Called:
-    """Take a run over as a resumed session does, up to its first call."""
+    """Load a run as a resumed session does, up to its first call."""
     path = folder / "runs" / run
     try:
         began = load_config(path)
@@ -127,7 +127,7 @@ def resumed(folder: Path, run: str) -> Called:
 
 
 def words_of(command: str, out: Path, prompt: str, luck: Random) -> list[str]:
-    """One of the ways in which a command is called."""
+    """Return one of the ways to call a command."""
     return [
         command,
         *(word.format(out=out, prompt=prompt) for word in luck.choice(COMMANDS[command]).split()),
@@ -138,21 +138,21 @@ def words_of(command: str, out: Path, prompt: str, luck: Random) -> list[str]:
 
 
 def spoil(run: Path, outside: Path, luck: Random) -> list[str]:
-    """Change a run's files in one to three ways; return what was changed."""
+    """Change a run's files in one to three ways; return a description of the changes."""
     ways: Sequence[Callable[[Path, Random], str]] = (
         _change_value,
         _change_bytes,
         partial(_change_file, outside=outside),
     )
     changes = [luck.choices(ways, (8, 3, 1))[0](run, luck) for _ in range(luck.choice((1, 1, 1, 2, 3)))]
-    for file in run.iterdir():  # else a summary would be older than its rows, and no reader would look at it
+    for file in run.iterdir():  # otherwise a summary would be older than its rows, and no reader would use it
         if file.is_file() and not file.is_symlink():
             os.utime(file, (2_000_000_000, 2_000_000_000))
     return changes
 
 
 def _change_value(run: Path, luck: Random) -> str:
-    """Change one value of one file's JSON, or of one row's."""
+    """Change one value in the JSON of a file or of a row."""
     file = run / luck.choices(FILES[:4], (3, 1, 4, 3))[0]
     if not file.is_file() or file.is_symlink():
         return "nothing"
@@ -203,7 +203,7 @@ def _change_in(holder: Any, others: Sequence[Any], luck: Random) -> str:
 
 
 def _change_bytes(run: Path, luck: Random) -> str:
-    """Cut, double or overwrite a piece of a file, or put what is no JSON into it."""
+    """Cut, duplicate or overwrite part of a file, or insert text that is not JSON."""
     file = run / luck.choice(FILES)
     if not file.is_file() or file.is_symlink():
         return "nothing"
@@ -220,7 +220,7 @@ def _change_bytes(run: Path, luck: Random) -> str:
 
 
 def _change_file(run: Path, luck: Random, *, outside: Path) -> str:
-    """Put something else in a file's place."""
+    """Replace a file with something else."""
     name = luck.choice((*FILES, ".lock", ".summary.json.tmp", ".summary.md.tmp", ".report.html.tmp", "report.html", "summary.md",
                         "comment.md", "openclaw.patch.json5", "resources_x_after.txt"))  # fmt: skip
     file = run / name
@@ -254,7 +254,7 @@ _INTERNAL = re.compile(
 
 
 def check_case(folder: Path, command: str, seed: int) -> Called:
-    """Call a command on a changed run, and check that it ends as every command does."""
+    """Call a command on a changed run, and check that it ends as every command must."""
     luck = Random(seed)
     bad, out = folder / "runs/bad", folder / "out"
     for old in (bad, out):
@@ -283,7 +283,7 @@ def check_case(folder: Path, command: str, seed: int) -> Called:
 
 
 def _unchanged(folder: Path) -> list[tuple[str, int, int]]:
-    """Everything in the folder but what a command may write: the run it works on, and where it is sent."""
+    """List everything in the folder except what a command may write: its run and its output folder."""
     return sorted(
         (str(path), path.lstat().st_mtime_ns, path.lstat().st_size)
         for path in (folder, *folder.glob("*"), *folder.glob("outside/*"), *folder.glob("runs/*/*"))

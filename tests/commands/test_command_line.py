@@ -8,7 +8,8 @@ import re
 import shlex
 import subprocess
 import sys
-from importlib.metadata import entry_points
+from argparse import Namespace
+from importlib.metadata import entry_points, version
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,13 @@ import pytest
 
 from pytest_openclaw import commands
 from pytest_openclaw.commands import COMMANDS, load_command, main
+from pytest_openclaw.providers import BUILTIN as PROVIDERS
+from pytest_openclaw.suites import load_suite
+from pytest_openclaw.suites.offered import read_tools
+from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.types.targets import Target
+from pytest_openclaw.validators import BUILTIN as VALIDATORS
+from tests.test_readme import REGISTRY
 from tests.unit.stored.stored_runs import A, B, definition, files_of, load, row, store
 
 pytestmark = pytest.mark.newest
@@ -24,7 +31,7 @@ pytestmark = pytest.mark.newest
 
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of two shards, in a project that is the current folder."""
+    """A folder with two shards, in a project that is the current folder."""
     monkeypatch.chdir(tmp_path)
     store(tmp_path / "runs/one", [row(A, "P1", raw_output="x"), row(A, "P2")])
     store(tmp_path / "runs/two", [row(B, "P1")])
@@ -45,7 +52,7 @@ def _process(*words: str, **more: Any) -> subprocess.CompletedProcess[str]:
 
 
 def test_without_a_command_there_is_help(capsys: pytest.CaptureFixture[str]) -> None:
-    """Every command stands there with what it is for."""
+    """The help lists every command with its purpose."""
     assert main([]) == 0
 
     shown = capsys.readouterr().out
@@ -64,18 +71,16 @@ def test_help_teaches_with_an_example(
 
     shown = capsys.readouterr().out
     assert ended.value.code == 0
-    assert f"python -m pytest_openclaw {name} " in shown.partition("Example:")[2]
+    assert f"pytest-openclaw {name}" in shown.partition("Example:")[2]
     assert "--json" in shown
     assert max(map(len, shown.splitlines())) <= 80
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_an_example_can_be_parsed(name: str) -> None:
-    """The words of every example are words that the command knows."""
+    """Every example in the help uses valid arguments."""
     text = load_command(name).__doc__ or ""
-    examples = [
-        shlex.split(line)[3:] for line in text.splitlines() if line.startswith("  python -m pytest_openclaw")
-    ]
+    examples = [shlex.split(line)[1:] for line in text.splitlines() if line.startswith("  pytest-openclaw")]
 
     parsed = [commands._parsers()[0].parse_args(words) for words in examples]
 
@@ -84,7 +89,7 @@ def test_an_example_can_be_parsed(name: str) -> None:
 
 
 def test_every_command_is_in_the_table() -> None:
-    """A module with a `run` is a command; nothing else is."""
+    """A module with a `run` function is a command; no other module is."""
     folder = Path(commands.__file__).parent
     modules = [path.stem for path in folder.glob("*.py") if "\ndef run(" in path.read_text("utf-8")]
 
@@ -118,8 +123,8 @@ def test_the_console_script_is_installed() -> None:
         pytest.param(["show", "one", "--targets=a"], id="unknown-option"),
     ],
 )
-def test_wrong_words_end_with_2(runs: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Usage goes to stderr, and nothing is made."""
+def test_wrong_usage_ends_with_2(runs: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Usage goes to stderr, and nothing is written."""
     with pytest.raises(SystemExit) as ended:
         main(words)
 
@@ -129,7 +134,7 @@ def test_wrong_words_end_with_2(runs: Path, words: list[str], capsys: pytest.Cap
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         pytest.param(
             ["merge", "one", "none", "--into", "x"], "there is no run none in runs", id="no-such-run"
@@ -157,26 +162,26 @@ def test_wrong_words_end_with_2(runs: Path, words: list[str], capsys: pytest.Cap
         ),
     ],
 )
-def test_what_cannot_be_done_ends_with_4(
-    runs: Path, words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+def test_a_failed_command_ends_with_4(
+    runs: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line on stderr says which command, what is wrong and where; no run is made."""
+    """One line on stderr names the command, the problem and its location; no run is written."""
     assert main(words) == 4
 
     shown = capsys.readouterr()
     assert shown.out == ""
     assert f" {words[0]}: " in shown.err
-    assert told.format(cwd=runs.parent) in shown.err
+    assert message.format(cwd=runs.parent) in shown.err
     assert shown.err.count("\n") == 1
     assert sorted(path.name for path in runs.iterdir()) == ["one", "two"]
 
 
 def test_a_damaged_run_gives_no_traceback() -> None:
-    """In a process of its own too, the end is a line and a status."""
+    """The same holds in a separate process: one line and an exit status."""
     done = _process("merge", __file__, "--into", "x")
 
     assert (done.returncode, done.stdout) == (4, "")
-    assert done.stderr.startswith("python -m pytest_openclaw merge: ")
+    assert done.stderr.startswith("pytest-openclaw merge: ")
     assert done.stderr.count("\n") == 1
 
 
@@ -184,7 +189,7 @@ def test_a_damaged_run_gives_no_traceback() -> None:
 
 
 def test_runs_are_named_by_id_or_path(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An id is looked for in the folder of runs; the new run is made where its name says."""
+    """An id is looked up in the folder of runs; the new run is written where its name says."""
     os.utime(runs / "one/results.jsonl", (2_000_000_000, 2_000_000_000))
 
     assert main(["merge", "last", "runs/two", "--into", "both"]) == 0
@@ -200,7 +205,7 @@ def test_runs_are_named_by_id_or_path(runs: Path, capsys: pytest.CaptureFixture[
 
 
 def test_json_is_the_whole_result(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--json` prints one object, notes and summary in it, and nothing else."""
+    """`--json` prints one object that includes notes and summary, and nothing else."""
     store(runs / "late", [row(A, "P3")], n_selected={A: 2})
 
     assert main(["merge", "one", "late", "--into", "both", "--json"]) == 0
@@ -216,7 +221,7 @@ def test_json_is_the_whole_result(runs: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_a_project_that_makes_errors_of_warnings_is_rescored(runs: Path) -> None:
-    """What pytest would warn of, because it is loaded from our command, is no fault of the project."""
+    """A pytest warning caused by loading the project from our command is not an error of the project."""
     (runs.parent / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
 
     done = _process("rescore", "one")
@@ -224,8 +229,8 @@ def test_a_project_that_makes_errors_of_warnings_is_rescored(runs: Path) -> None
     assert (done.returncode, done.stderr.count("Traceback")) == (0, 0)
 
 
-def test_a_rescore_stands_beside_its_run(runs: Path) -> None:
-    """Without `--into` the name is the old one's; a second rescore gets a number, the old run stays."""
+def test_a_rescore_is_written_beside_its_run(runs: Path) -> None:
+    """Without `--into` the name is derived from the run; a second rescore gets a number, the run stays."""
     before = files_of(runs / "one")
 
     first, second = _process("rescore", "one"), _process("rescore", str(runs / "one"), cwd=runs)
@@ -239,8 +244,8 @@ def test_a_rescore_stands_beside_its_run(runs: Path) -> None:
     assert files_of(runs / "one") == before
 
 
-def test_hostile_names_are_spelled_out(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A terminal obeys no model's name, no prompt's id and no file's."""
+def test_hostile_names_are_escaped(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A terminal interprets no control character in the name of a model, prompt or file."""
     hostile = Target(provider="lab", model="\x1b[31mred\n")
     store(runs / "three", [row(hostile, "P\x1b")], serving={hostile.label: {"server": {"v": "\x1b[2J"}}})
     store(runs / "four", [row(hostile, "P1")], serving={hostile.label: {"server": {"v": "2"}}})
@@ -254,7 +259,7 @@ def test_hostile_names_are_spelled_out(runs: Path, capsys: pytest.CaptureFixture
 
 
 def test_a_terminal_without_the_characters_gets_their_names(runs: Path) -> None:
-    """What an encoding lacks is spelled out instead of ending in an error."""
+    """Characters that the encoding lacks are escaped instead of causing an error."""
     store(runs / "three", [row(Target(provider="lab", model="модель"), "P1")])
 
     done = _process(
@@ -267,7 +272,7 @@ def test_a_terminal_without_the_characters_gets_their_names(runs: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes of Windows break in another way")
 def test_a_reader_that_leaves_is_no_error(runs: Path) -> None:
-    """A pipe that nobody reads ends the printing; the run is written."""
+    """Printing into a closed pipe ends quietly; the run is written."""
     reading, writing = os.pipe()
     os.close(reading)
 
@@ -285,7 +290,7 @@ def test_a_reader_that_leaves_is_no_error(runs: Path) -> None:
 
 
 def test_a_refused_merge_says_what_differs(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The library's reasons reach the user whole."""
+    """The reasons that the library gives are printed in full."""
     store(runs / "other", [row(B, "P2")], prompts=[definition("P2", prompt="Else.")])
 
     assert main(["merge", "one", "other", "--into", "x"]) == 4
@@ -295,7 +300,7 @@ def test_a_refused_merge_says_what_differs(runs: Path, capsys: pytest.CaptureFix
 
 
 def test_a_choice_between_rows_is_the_users(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--prefer` keeps one row of each cell and tells how many had two."""
+    """`--prefer` keeps one row of each cell and prints how many had two."""
     store(runs / "again", [row(A, "P1", ended_at_ms=9999)])
 
     assert main(["merge", "one", "again", "--into", "x"]) == 4
@@ -303,3 +308,104 @@ def test_a_choice_between_rows_is_the_users(runs: Path, capsys: pytest.CaptureFi
 
     assert "note: 1 cell has different rows; the newest is kept\n" in capsys.readouterr().out
     assert b"9999" in (runs / "x/results.jsonl").read_bytes()
+
+
+# --- what there is ------------------------------------------------------------------------------
+
+
+def test_the_version_is_the_installed_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """`--version` prints name and version."""
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"pytest-openclaw {version('pytest-openclaw')}\n"
+
+
+def test_every_example_of_a_validator_is_one(tmp_path: Path) -> None:
+    """`validators` lists all, and a suite with each example can be read."""
+    listed = load_command("validators").run(Namespace(rootdir=tmp_path)).data["validators"]
+    prompts = "".join(
+        f'[[prompts]]\nid = "P{n}"\nprompt = "x"\nvalidator = {one["example"]}\n'
+        + ('tools = ["read"]\n' if one["type"] in {"tool_call", "world"} else "")
+        + ('world = { files = { "a.md" = "x" } }\n' if one["type"] == "world" else "")
+        for n, one in enumerate(listed)
+    )
+    (tmp_path / "prompts_a.toml").write_text(prompts)
+
+    suite = load_suite(tmp_path / "prompts_a.toml", name="a", registry=REGISTRY)
+
+    assert [prompt.validator.type for prompt in suite.prompts] == [one.type for one in VALIDATORS]
+
+
+def test_a_project_s_own_providers_and_validators_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those of its conftest and of its ini file come after the built-in ones."""
+    monkeypatch.chdir(tmp_path)
+    examples = Path(__file__).parent.parent / "examples"
+    own = [(examples / f"{name}.py").read_text() for name in ("parrot_provider", "ticket_validator")]
+    (tmp_path / "conftest.py").write_text("\n".join(own))
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\nopenclaw_endpoints = lab = ollama_openai http://h.example/v1\n"
+    )
+
+    done = [_process(name, "--json") for name in ("providers", "validators")]
+
+    providers, validators = (json.loads(one.stdout) for one in done)
+    assert [one["example"] for one in providers["providers"]][-2:] == ["parrot/MODEL", "lab/MODEL"]
+    assert validators["validators"][-1]["example"] == '{ type = "mentions_ticket", ticket = … }'
+    assert [one.stderr for one in done] == ["", ""]
+
+
+def test_a_project_that_cannot_be_loaded_costs_no_list(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The built-in providers are listed, with a warning that says why there are no others."""
+    (tmp_path / "conftest.py").write_text("import nothing_of_this_name\n")
+
+    assert main(["providers", "--rootdir", str(tmp_path)]) == 0
+
+    shown = capsys.readouterr()
+    assert all(f"--openclaw-models={provider.name}/" in shown.out for provider in PROVIDERS)
+    assert "only the built-in ones are listed" in shown.err
+    assert "nothing_of_this_name" in shown.err
+
+
+def test_every_surface_can_be_offered(capsys: pytest.CaptureFixture[str]) -> None:
+    """`surfaces` lists those of the catalog that ships, with their tools."""
+    assert main(["surfaces", "--json"]) == 0
+
+    listed = json.loads(capsys.readouterr().out)["surfaces"]
+    assert {one["surface"]: len(one["tools"]) for one in listed} == {
+        surface: len(read_tools(surface)) for surface in load_catalogue().surfaces
+    }
+    assert main(["surfaces", "--catalogue", "nowhere.json"]) == 4
+    assert "nowhere.json cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="argcomplete serves shells of Unix")
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        pytest.param("pytest-openclaw va", {"validators "}, id="command"),
+        pytest.param("pytest-openclaw compare --fail", {"--fail-on "}, id="option"),
+    ],
+)
+def test_a_shell_completes_the_command_line(line: str, found: set[str], tmp_path: Path) -> None:
+    """Argcomplete's protocol: the shell sends the line in variables and reads the words from a file."""
+    words = tmp_path / "words"
+    completing = {
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_SHELL": "bash",
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(words),
+        "_ARGCOMPLETE_IFS": "\n",
+        "_ARGCOMPLETE_SUPPRESS_SPACE": "0",
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
+        "COMP_TYPE": "9",
+    }
+
+    _process(env={**os.environ, **completing})
+
+    assert set(words.read_text().split("\n")) == found

@@ -13,7 +13,7 @@ from tests.unit.stored.stored_runs import A, B, files_of, row, store
 
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Three runs of a target, one worse than the others, one asked otherwise, and one of another target."""
+    """Three runs of a target: a good one, a worse one and one with other questions; and one of another target."""
     monkeypatch.chdir(tmp_path)
     for name, target, passes in (("good", A, 9), ("same", A, 9), ("bad", A, 2), ("other", B, 9)):
         rows = [row(target, f"P{n}", objective_pass=n < passes) for n in range(9)]
@@ -25,7 +25,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("words", "status", "lines"),
     [
-        pytest.param(["good", "bad"], 0, ["good -> bad", "lab/a: worse"], id="worse-is-told"),
+        pytest.param(["good", "bad"], 0, ["good -> bad", "lab/a: worse"], id="worse-is-printed"),
         pytest.param(["good", "bad", "--fail-on=regression"], 1, ["gate failed: lab/a: worse: 9 -> 2 of 9 cells passed, p 0.016"], id="worse-fails"),
         pytest.param(["good", "unlike", "--fail-on=regression"], 10, ["gate no verdict: lab/a: nothing could be compared with good"], id="no-verdict"),
         pytest.param(["bad", "good", "--fail-on=regression"], 0, ["lab/a: better", "gate passed: lab/a: better: 2 -> 9 of 9 cells passed, p 0.016"], id="better"),
@@ -34,10 +34,10 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         pytest.param(["good", "bad", "--target=lab/a"], 0, ["lab/a: worse"], id="named"),
     ],
 )  # fmt: skip
-def test_a_run_is_held_against_another(
+def test_a_run_is_compared_with_another(
     runs: Path, words: list[str], status: int, lines: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every target has its word; only a gate fails."""
+    """Every target gets a verdict; only a gate fails the command."""
     before = {path.name: files_of(path) for path in runs.iterdir()}
 
     assert main(["compare", *words]) == status
@@ -47,7 +47,7 @@ def test_a_run_is_held_against_another(
 
 
 def test_nothing_compared_is_no_pass(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Runs without a common target have no verdict."""
+    """Runs without a common target get no verdict."""
     rows = [row(target, "P1") for target in (A, B)]
     store(runs / "both", rows)
     store(runs / "neither", [row(B.__class__(provider="lab", model="c"), "P1")])
@@ -69,19 +69,19 @@ def test_nothing_compared_is_no_pass(runs: Path, capsys: pytest.CaptureFixture[s
         pytest.param(["good", "bad", "--target=lab/x"], "--target: good has no target lab/x", id="no-target"),
     ],
 )
-def test_what_cannot_be_compared_is_told(
+def test_runs_that_cannot_be_compared_are_refused(
     runs: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A line on stderr, and status 1."""
+    """One line on stderr, and exit status 4."""
     assert main(["compare", *words]) == 4
     assert message in capsys.readouterr().err
 
 
 def test_json_has_every_figure(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """For programs: the same as in a summary, and the gates."""
+    """The JSON has the same figures as a summary, and the gates."""
     main(["compare", "good", "bad", "--json", "--fail-on=regression"])
 
-    told = json.loads(capsys.readouterr().out)
-    assert (told["baseline"], told["candidate"]) == ("good", "bad")
-    assert told["targets"][0]["verdicts"]["word"] == "worse"
-    assert told["gates"][0]["ruling"] == "failed"
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["baseline"], printed["candidate"]) == ("good", "bad")
+    assert printed["targets"][0]["verdicts"]["word"] == "worse"
+    assert printed["gates"][0]["ruling"] == "failed"

@@ -50,7 +50,7 @@ def _exported(*words: str) -> list[dict[str, str]]:
 
 
 def test_every_field_is_a_column(runs: Path) -> None:
-    """In the order of a row, the seed's first; a plugin's keys stand at the end."""
+    """Columns are in the order of a row, the seed's fields first and a plugin's keys last."""
     rows = _exported()
     (first, *_) = (json.loads(line) for line in (runs / "one/results.jsonl").read_text().splitlines()[:1])
 
@@ -59,7 +59,7 @@ def test_every_field_is_a_column(runs: Path) -> None:
 
 
 def test_values_are_flat(runs: Path) -> None:
-    """Null is empty, lists and objects are JSON, and any text comes back as it was."""
+    """Null is empty, lists and objects are JSON, and any text can be read back unchanged."""
     one, three, two = _exported()
 
     assert [(r["prompt_id"], r["model"]) for r in (one, three, two)] == [
@@ -79,12 +79,12 @@ def test_values_are_flat(runs: Path) -> None:
 
 
 def test_a_line_a_cell(runs: Path) -> None:
-    """Where a cell has two rows, the last counts; a torn one is told."""
+    """If a cell has two rows, the last one counts; a torn row is reported."""
     assert [r["raw_output"] for r in _exported("--prompt", "P2")] == ["second"]
 
 
 def test_a_row_that_was_replaced_never_counts(runs: Path) -> None:
-    """A cell that missed and then passed is no failed one."""
+    """A cell that failed and then passed is not a failed cell."""
     store(runs / "again", [row(A, "P1", **MISS), row(A, "P1", ended_at_ms=9), row(A, "P2", **MISS)])
 
     assert main(["export", "again", "--failed", "--into", "rows.csv"]) == 0
@@ -97,11 +97,11 @@ def test_a_row_that_was_replaced_never_counts(runs: Path) -> None:
     [
         pytest.param(["--failed"], ["P2"], id="failed"),
         pytest.param(["--target", "*@low"], ["P1"], id="target"),
-        pytest.param(["--target", "nobody"], [], id="none"),
+        pytest.param(["--target", "missing"], [], id="none"),
     ],
 )
 def test_filters_choose_rows(runs: Path, words: list[str], prompts: list[str]) -> None:
-    """The same filters as those of `show`; without a row the heading is there."""
+    """The filters are those of `show`; without a matching row only the heading is written."""
     assert [r["prompt_id"] for r in _exported(*words)] == prompts
 
 
@@ -125,7 +125,7 @@ def test_filters_choose_rows(runs: Path, words: list[str], prompts: list[str]) -
     ],
 )
 def test_no_text_becomes_a_formula(text: str) -> None:
-    """It gets a ' in front, which can be taken away again."""
+    """Such a text gets a leading ', which can be removed again."""
     assert guard(text) == f"'{text}"
     assert flat(text) == f"'{text}"
     assert flat(text, guarded=False) == text
@@ -133,7 +133,7 @@ def test_no_text_becomes_a_formula(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "yes", "a = b", "1-2", "(=1)", "{}", "é", '"=1"', "  yes"])
 def test_other_texts_stay(text: str) -> None:
-    """What no spreadsheet computes is left alone."""
+    """Text that no spreadsheet computes is left unchanged."""
     assert guard(text) == text
 
 
@@ -141,13 +141,13 @@ def test_other_texts_stay(text: str) -> None:
     ("value", "text"), [(-5, "-5"), (1.5, "1.5"), (True, "true"), (None, ""), ([], "[]")]
 )
 def test_what_is_no_text_needs_no_guard(value: Any, text: str) -> None:
-    """A negative number is a number."""
+    """A negative number is written as a number."""
     assert flat(value) == text
 
 
 @given(texts=st.lists(st.text(), min_size=1))
 def test_every_text_survives(texts: list[str]) -> None:
-    """Whatever is in them, quoting and guard can be undone, and no cell begins like a formula."""
+    """Quoting and guard can always be undone, and no CSV cell begins like a formula."""
     text = "".join(render_csv([{"a": one, "b": 1} for one in texts], ["a", "b"]))
 
     read = [r["a"] for r in _read(text)]
@@ -169,7 +169,7 @@ def test_exact_texts_for_programs(runs: Path) -> None:
 
 
 def test_stdout_gets_the_bytes_that_a_file_gets(runs: Path) -> None:
-    """A pipe is not a terminal: no character of an answer is spelled out, and its ends of lines stay."""
+    """Written to a pipe, no character of a reply is escaped, and its line ends are kept."""
     done = subprocess.run(
         [sys.executable, "-m", "pytest_openclaw", "export", "one"], capture_output=True, timeout=600
     )
@@ -182,8 +182,8 @@ def test_stdout_gets_the_bytes_that_a_file_gets(runs: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such terminal")
-def test_a_terminal_obeys_no_answer(runs: Path) -> None:
-    """Shown instead of written, an escape sequence is spelled out."""
+def test_replies_are_escaped_on_a_terminal(runs: Path) -> None:
+    """Printed on a terminal, escape sequences are escaped."""
     import os
     import pty
 
@@ -199,7 +199,7 @@ def test_a_terminal_obeys_no_answer(runs: Path) -> None:
             while part := terminal.read(65536):
                 shown += part
         except OSError:
-            pass  # Linux's way to say that the other end was closed
+            pass  # on Linux this means that the other end was closed
         assert child.wait(600) == 0
 
     assert b"\x1b" not in shown
@@ -207,20 +207,20 @@ def test_a_terminal_obeys_no_answer(runs: Path) -> None:
 
 
 def test_the_keys_for_programs(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Rows are in them where no file is named."""
+    """The rows are included if no file is named."""
     assert main(["export", "one", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert main(["export", "one", "--json", "--into", "rows.csv"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    printed = json.loads(capsys.readouterr().out)
 
     assert list(data) == ["run", "into", "n_rows", "columns", "rows"]
     assert (data["n_rows"], len(data["rows"]), data["into"]) == (3, 3, None)
     assert data["rows"][0] == json.loads((runs / "one/results.jsonl").read_text().splitlines()[0])
-    assert told == {**{key: data[key] for key in ("run", "n_rows", "columns")}, "into": "rows.csv"}
+    assert printed == {**{key: data[key] for key in ("run", "n_rows", "columns")}, "into": "rows.csv"}
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         pytest.param(["one", "--into", "there.csv"], "there.csv exists already; name a file that does not", id="file-exists"),
         pytest.param(["one", "--into", "no/folder.csv"], "No such file or directory", id="no-folder"),
@@ -228,15 +228,15 @@ def test_the_keys_for_programs(runs: Path, capsys: pytest.CaptureFixture[str]) -
         pytest.param(["."], " a run directory?", id="no-run-there"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_done_ends_with_1(
-    runs: Path, words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+def test_a_failed_export_ends_with_4(
+    runs: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing is overwritten, and nothing half-written is left."""
+    """No file is overwritten, and no partial file is left."""
     Path("there.csv").write_text("mine")
 
     assert main(["export", *words]) == 4
 
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert sorted(path.name for path in Path().iterdir() if path.name != ".hypothesis") == [
         "runs",
         "there.csv",
@@ -245,7 +245,7 @@ def test_what_cannot_be_done_ends_with_1(
 
 
 def test_a_damaged_row_is_refused(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A line that holds what no run writes is named."""
+    """The message names a line with content that no run writes."""
     store(runs / "bad", [row(A, "P1")])
     file = runs / "bad/results.jsonl"
     file.write_bytes(

@@ -1,4 +1,4 @@
-"""`gate`: a stored run held against gates, and what is written of it."""
+"""`gate`: checks a stored run against gates, and writes the result into the run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNAVAILABLE = {
 
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Runs of 10 cells, good and bad, with gates of their own and without."""
+    """Runs of 10 cells, good and bad, with and without their own gates."""
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "runs"
 
@@ -41,6 +41,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     lines = (GateLine(target="lab/b*", changes={"min_pass_rate": None}),)
     store(folder / "good", rows(9, A))
     store(folder / "bad", rows(1, A))
+    store(folder / "harmful", [*rows(9, A), row(A, "S1", probe="secret", harm=True, objective_pass=False)])
     store(folder / "own", rows(9, A, B), gates=asdict(Gates(min_pass_rate=0.95, by_target=lines)))
     store(folder / "began-with-a-baseline", rows(9, A), gates=asdict(Gates(fail_on="regression")))
     store(folder / "different", rows(9, A), gates=None)
@@ -58,19 +59,22 @@ TABLE = [
     pytest.param(["own"], 1, "FAILED      min-pass-rate 0.95, lab/a: 9 of 10", id="its-own"),
     pytest.param(["own", "--min-pass-rate=0.8"], 0, "passed      min-pass-rate 0.8, lab/b@low: 9 of 10", id="given-holds-for-all"),
     pytest.param(["own", "--min-pass-rate=off", "--max-p95-ms=60000"], 0, "passed      max-p95-ms 60000, lab/a: ", id="off"),
+    pytest.param(["harmful", "--require-safe"], 1, "FAILED      require-safe, lab/a: did harm in 1 of 1 safety probe", id="harm"),
+    pytest.param(["harmful", "--gates=*: require-safe=on"], 1, "FAILED      require-safe, lab/a: ", id="harm-by-a-line"),
+    pytest.param(["good", "--require-safe"], 10, "NO VERDICT  require-safe, lab/a: no answered cell counts for it", id="no-probe"),
     pytest.param(["different", "--min-pass-rate=0.5"], 0, "passed      min-pass-rate 0.5, lab/a: ", id="merged-of-different-gates"),
     pytest.param(["good", "--gates=*A: min-pass-rate=0.95", "--gates=x/*: require-tier=1"], 1, "no target   x/* fits none of this run", id="lines"),
     pytest.param(["bad", "--baseline=good", "--fail-on=regression"], 1, "FAILED      fail-on-regression, lab/a: worse: 9 -> 1 of 10 cells passed, p 0.0078", id="regression"),
     pytest.param(["good", "--baseline=bad", "--fail-on=regression"], 0, "compared    lab/a with bad: better; 1/10 -> 9/10, p 0.008", id="better"),
-    pytest.param(["bad", "--baseline=good", "--min-pass-rate=0.1"], 0, "compared    lab/a with good: worse; 9/10 -> 1/10, p 0.008", id="told-but-no-gate"),
+    pytest.param(["bad", "--baseline=good", "--min-pass-rate=0.1"], 0, "compared    lab/a with good: worse; 9/10 -> 1/10, p 0.008", id="reported-but-no-gate"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("words", "status", "line"), TABLE)
-def test_a_run_is_held_against_gates(
+def test_a_run_is_checked_against_gates(
     runs: Path, words: list[str], status: int, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line a gate, the verdict last, the same in JSON; without --write nothing in the run changes."""
+    """Each gate has one line, the verdict comes last, JSON has the same; without --write the run is unchanged."""
     before = files_of(runs / words[0])
 
     assert main(["gate", *words]) == status
@@ -103,10 +107,10 @@ def test_a_run_is_held_against_gates(
         pytest.param(["good", "--min-pass-rate=0.9", "--across=moon"], "'moon' is nothing to look across", id="across"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_held_is_refused(
+def test_a_run_that_cannot_be_checked_is_refused(
     runs: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Status 4, which is no verdict on the model, and a line with the hint."""
+    """Exit status 4, which is no verdict on the model, and a line with the hint."""
     assert main(["gate", *words]) == 4
     assert message in capsys.readouterr().err
 
@@ -116,21 +120,25 @@ def test_what_cannot_be_held_is_refused(
     [
         pytest.param(["--min-pass-rate=90"], "give a rate from 0 to 1, for example 0.9, or off", id="rate"),
         pytest.param(["--require-tier=4"], "give tier 1, 2 or 3, or off", id="tier"),
-        pytest.param(["--fail-on=rain"], "give regression, or off", id="fail-on"),
+        pytest.param(
+            ["--fail-on=rain"],
+            "give regression, or a loss between 0 and 1, for example loss>0.1, or off",
+            id="fail-on",
+        ),
         pytest.param(["--gates=x"], "has no glob of targets before a colon", id="line"),
     ],
 )
 def test_a_wrong_gate_is_wrong_usage(
     runs: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The status of wrong usage is 2 as well."""
+    """Wrong usage exits with status 2."""
     with pytest.raises(SystemExit, match="2"):
         main(["gate", "good", *words])
     assert message in capsys.readouterr().err
 
 
-def test_what_is_written_holds_gates_and_comparison(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Summary and reports are written anew; rows and config stay, and a second time tells the same."""
+def test_the_written_summary_has_gates_and_comparison(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Summary and reports are rewritten; rows and config stay, and a second run writes the same."""
     before = files_of(runs / "bad")
     words = ["gate", "bad", "--baseline=good", "--fail-on=regression", "--min-pass-rate=0.05", "--write"]
 
@@ -151,8 +159,8 @@ def test_what_is_written_holds_gates_and_comparison(runs: Path, capsys: pytest.C
     assert {**again, "generated_at_ms": 0} == {**summary, "generated_at_ms": 0}
 
 
-def test_what_only_the_old_summary_knew_is_kept(runs: Path) -> None:
-    """A session's budget, and the machine before and after, which stands in files of its own."""
+def test_facts_of_the_old_summary_are_kept(runs: Path) -> None:
+    """A session's budget and its environment snapshots, which are in files of their own, are kept."""
     spent = {"budget_usd": 5.0, "spent_usd": 1.5, "n_not_asked": 0}
     snapshots = {(A, "before"): {"taken_at_ms": 1, "load_1min": 0.5}}
     store(runs / "dear", [row(A, "P1")], snapshots=snapshots)
@@ -168,7 +176,7 @@ def test_what_only_the_old_summary_knew_is_kept(runs: Path) -> None:
 
 
 def test_runs_with_different_budgets_are_compared_and_merged(runs: Path) -> None:
-    """What a session may spend shapes no request."""
+    """A session's budget does not affect its requests."""
     for name, budget in (("rich", 5.0), ("poor", None)):
         store(runs / name, [row(A, f"{name}{n}") for n in range(3)], budget_usd=budget)
     store(runs / "as-good", [row(A, f"P{n}", objective_pass=n < 9) for n in range(10)], budget_usd=1.0)
@@ -179,7 +187,7 @@ def test_runs_with_different_budgets_are_compared_and_merged(runs: Path) -> None
 
 
 def test_a_run_under_way_is_refused(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its last rows are still to come, and its summary is its own to write."""
+    """More rows will follow, and the running session writes its own summary."""
     with RunDirectory.reopen(runs / "good"):
         assert main(["gate", "good", "--min-pass-rate=0.5", "--write"]) == 4
 
@@ -188,7 +196,7 @@ def test_a_run_under_way_is_refused(runs: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_the_last_run_is_never_the_run_itself(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """However it is named: `last` is the newest other one."""
+    """`last`, in any notation, is the newest other run."""
     for age, path in enumerate(sorted(runs.iterdir(), key=lambda path: path.name != "bad")):
         os.utime(path / "results.jsonl", (2_000_000_000 - age, 2_000_000_000 - age))
 

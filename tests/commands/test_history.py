@@ -1,4 +1,4 @@
-"""`history`: how targets did over the runs of a folder."""
+"""`history`: the results of targets over the runs of a folder."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _at(day: int, target: Target, prompt_id: str, **changes: Any) -> Record:
 
 
 def _summarize(path: Path) -> Path:
-    """Give a stored run the summary that a session would have written."""
+    """Write the summary that a session would have written for a stored run."""
     from pytest_openclaw.stats.summary import summary_to_json
     from pytest_openclaw.stored.parts import read_part
     from pytest_openclaw.stored.summaries import summary_of
@@ -39,7 +39,7 @@ def _summarize(path: Path) -> Path:
 
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Three runs whose names are not in the order of their days."""
+    """Three runs whose names do not sort by date."""
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "runs"
     _summarize(
@@ -73,7 +73,7 @@ def test_a_block_a_target_oldest_first(runs: Path, capsys: pytest.CaptureFixture
 
 
 def test_figures_have_their_intervals(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Below the run's line, as in the terminal's table; a figure without one has a question mark."""
+    """The interval is below the run's line, as in the terminal table; a figure without one has a question mark."""
     rows = [_at(20030, A, f"P{n}", e2e_ms=100 * n, output_tokens=9, tokens_per_s=n) for n in range(1, 7)]
     _summarize(store(runs / "six", rows))
 
@@ -91,7 +91,7 @@ def test_figures_have_their_intervals(runs: Path, capsys: pytest.CaptureFixture[
 def test_the_folder_is_named_in_either_way(
     runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As the command's word, or by the option that all commands share."""
+    """By the positional argument, or by the option that all commands share."""
     here = _json(capsys)
     monkeypatch.chdir(runs)
 
@@ -100,7 +100,7 @@ def test_the_folder_is_named_in_either_way(
 
 
 def test_the_keys_for_programs(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """They are those that the documentation lists."""
+    """The keys are those listed in the documentation."""
     data = _json(capsys)
 
     assert list(data) == ["runs_dir", "n_runs", "targets", "unreadable"]
@@ -137,20 +137,20 @@ def test_the_keys_for_programs(runs: Path, capsys: pytest.CaptureFixture[str]) -
     [
         pytest.param(["--target", "LAB/A"], ["lab/a"], id="capitals"),
         pytest.param(["--target", "*@low"], ["lab/b@low"], id="glob"),
-        pytest.param(["--target", "nobody"], [], id="none"),
+        pytest.param(["--target", "missing"], [], id="none"),
     ],
 )
 def test_targets_are_chosen(
     runs: Path, words: list[str], targets: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A glob over what the table calls them."""
+    """A glob matches the target names that the table shows."""
     assert [one["target"] for one in _json(capsys, *words)["targets"]] == targets
     assert main(["history", *words]) == 0
     assert ("no run has such a target" in capsys.readouterr().out) == (not targets)
 
 
 def test_a_suite_alone_is_counted(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By path or by file name; the state stays that of the whole run."""
+    """A suite is chosen by path or file name; the state remains that of the whole run."""
     records = [_at(20030, A, "P1"), _at(20030, A, "T1", suite=TOOLS, **MISS)]
     prompts = [definition("P1"), definition("T1", suite=TOOLS)]
     _summarize(store(runs / "both", records, prompts=prompts))
@@ -169,7 +169,7 @@ def test_a_suite_alone_is_counted(runs: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_another_selection_of_prompts_is_marked(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Rates of different prompts, or of one prompt under another rule, are not the same thing."""
+    """Rates of different prompts, or of one prompt under another rule, are not comparable."""
     rules = [definition("P1"), definition("P2", validator={"type": "exact", "value": "x"})]
     _summarize(store(runs / "ruled", [_at(20030, A, "P1"), _at(20030, A, "P2")], prompts=rules))
     _summarize(store(runs / "same", [_at(20040, A, "P1"), _at(20040, A, "P2")], prompts=rules))
@@ -201,7 +201,7 @@ def test_what_kind_of_run_it_is(
     kind: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A run that is not plainly a finished one says so in its line."""
+    """The line of a run says if the run is not an ordinary finished one."""
     store(runs / name, [_at(20030, A, "P1")], n_selected=n_selected, **config)
 
     run = _json(capsys)["targets"][0]["runs"][-1]
@@ -215,7 +215,7 @@ def test_what_kind_of_run_it_is(
 
 
 def test_a_run_under_way_is_counted_so_far(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its old summary, if it is a resumed one, is not believed."""
+    """The old summary of a resumed run is not used."""
     path = _summarize(store(runs / "now", [_at(20030, A, "P1")], n_selected={A: 1}))
     os.utime(path / "summary.json", ns=(2**62, 2**62))
     with RunDirectory.reopen(path) as directory:
@@ -239,7 +239,7 @@ def test_a_run_under_way_is_counted_so_far(runs: Path, capsys: pytest.CaptureFix
 def test_a_summary_that_does_not_fit_is_computed_anew(
     runs: Path, damage: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Rows tell the same as a summary of today's format."""
+    """The rows give the same figures as a summary of the current format."""
     before = _json(capsys)
     _change(runs / "zero", groups=[])
     damage(runs / "zero")
@@ -254,7 +254,7 @@ def _change(path: Path, **changes: Any) -> None:
     os.utime(file, ns=(times, times))
 
 
-def test_a_fitting_summary_is_enough(
+def test_a_matching_summary_is_enough(
     runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Hundreds of runs are read without opening their rows."""
@@ -276,11 +276,11 @@ DAMAGES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "text", "told"), DAMAGES)
-def test_a_run_that_cannot_be_read_is_told(
-    runs: Path, name: str, text: str | None, told: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("name", "text", "message"), DAMAGES)
+def test_an_unreadable_run_is_reported(
+    runs: Path, name: str, text: str | None, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The others are shown, and the exit status says that it could be done."""
+    """The other runs are shown, and the exit status reports success."""
     if text is None:
         (runs / "middle" / name).unlink()
     else:
@@ -293,7 +293,7 @@ def test_a_run_that_cannot_be_read_is_told(
     shown = capsys.readouterr()
     assert "history: " in shown.err
     assert "runs/middle" in shown.err
-    assert told in shown.err
+    assert message in shown.err
     assert "zero" in shown.out
     assert "middle" not in shown.out
     (unreadable,) = _json(capsys)["unreadable"]
@@ -312,10 +312,10 @@ def test_a_run_that_cannot_be_read_is_told(
         pytest.param({"thinking_level": "deep"}, id="no-target"),
     ],
 )
-def test_a_summary_with_wrong_figures_is_told(
+def test_a_summary_with_wrong_figures_is_reported(
     runs: Path, group: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whatever stands in a file, there is a line about it and no traceback."""
+    """Any content of the file leads to one line and no traceback."""
     file = runs / "middle/summary.json"
     known = json.loads(file.read_text())["groups"][0]
     _change(runs / "middle", groups=[{**known, **group} if group else {}])
@@ -328,11 +328,11 @@ def test_a_summary_with_wrong_figures_is_told(
 
 
 def test_what_is_no_run_is_passed_over(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Other folders and files, and a run that was killed before it began, are nobody's fault."""
+    """Other folders and files, and a run that was killed before it started, are not errors."""
     (runs / "notes.txt").write_text("x")
     (runs / "cache").mkdir()
-    (runs / "begun").mkdir()
-    (runs / "begun/results.jsonl").touch()
+    (runs / "started").mkdir()
+    (runs / "started/results.jsonl").touch()
 
     data = _json(capsys)
 
@@ -340,7 +340,7 @@ def test_what_is_no_run_is_passed_over(runs: Path, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         pytest.param(["nowhere"], "there is no folder of runs nowhere", id="no-folder"),
         pytest.param(["empty"], "there is no run in empty", id="empty"),
@@ -348,18 +348,18 @@ def test_what_is_no_run_is_passed_over(runs: Path, capsys: pytest.CaptureFixture
     ],
 )
 def test_a_folder_without_runs_is_refused(
-    runs: Path, words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+    runs: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Exit status 1, and one line."""
+    """Exit status 4, and one line."""
     (runs.parent / "empty").mkdir()
 
     assert main(["history", *words]) == 4
 
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_hostile_names_and_times_are_harmless(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A terminal obeys no model's name, and a moment outside the calendar is a dash."""
+    """A model's name cannot control a terminal, and a date outside the calendar is a dash."""
     hostile = Target(provider="lab", model="\x1b[31mred\n" + "x" * 200)
     store(runs / "odd\x1b[2J", [row(hostile, "P1", ended_at_ms=10**18)])
 

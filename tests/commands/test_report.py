@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_openclaw.commands import main
+from pytest_openclaw.core.installation import install_command
 from tests.unit.stored.stored_runs import A, files_of, row, store
 
 
@@ -33,8 +34,8 @@ def test_without_its_extra_it_says_how_to_get_it(
     assert main(["report", "one"]) == 4
 
     assert capsys.readouterr().err == (
-        f"python -m pytest_openclaw report: the page's charts need {missing}, which is not installed: "
-        'pip install "pytest-openclaw[report]"\n'
+        f"pytest-openclaw report: the page's charts need {missing}, which is not installed: "
+        f"{install_command('report')}\n"
     )
     assert files_of(run) == before
 

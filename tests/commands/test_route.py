@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import json5
@@ -10,10 +11,10 @@ import pytest
 
 from pytest_openclaw.commands import main
 from pytest_openclaw.types.records import Record
-from tests.commands.routed_runs import ABLE, store_run, three_tiers
-from tests.unit.reports.summaries import fault, tool_cells
+from tests.commands.routed_runs import ABLE, MIDDLING, store_run, three_tiers
+from tests.unit.reports.summaries import fault, pressed, tool_cells
 from tests.unit.stats.routes import rows_of
-from tests.unit.stored.stored_runs import SUITE, files_of
+from tests.unit.stored.stored_runs import SUITE, files_of, row
 
 KEY = "sk-live-4242424242424242"
 
@@ -52,7 +53,7 @@ PATCH = {
 
 
 def test_a_run_becomes_a_patch(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It stands beside the summary; the terminal tells each model's part and the command that checks it."""
+    """The patch is beside the summary; the terminal shows each model's part and the command that checks it."""
     before = files_of(run)
 
     assert main(["route", "last"]) == 0
@@ -62,9 +63,10 @@ def test_a_run_becomes_a_patch(run: Path, capsys: pytest.CaptureFixture[str]) ->
     assert {name: text for name, text in files_of(run).items() if name != "openclaw.patch.json5"} == before
     assert shown.err == ""
     assert shown.out.splitlines() == [
-        "ollama/qwen3:8b: may hold the tools",
-        "ollama/mid:7b: may hold those it has proven",
-        "lab/llama3.2:3b: may hold none",
+        "ollama/qwen3:8b: trusted with tools; safety not tested",
+        "ollama/mid:7b: trusted with read; on listed tools only; restraint not settled; safety not tested",
+        "lab/llama3.2:3b: not trusted with tools: Tier 3, conclusive: 4 of 40 cells that need a call went right "
+        "(95 % interval 3.2 % to 26.7 % for 3 targets together)",
         "",
         "wrote runs/one/openclaw.patch.json5",
         "check it: openclaw config patch --file runs/one/openclaw.patch.json5 --dry-run --json",
@@ -72,17 +74,17 @@ def test_a_run_becomes_a_patch(run: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_the_page_shows_what_is_printed(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In docs/how-to/route.md."""
+    """docs/how-to/route.md shows the printed lines."""
     page = (Path(__file__).parent.parent.parent / "docs/how-to/route.md").read_text("utf-8")
     run.rename("runs/20261122_040737")
 
     assert main(["route", "last"]) == 0
 
-    assert f"$ python -m pytest_openclaw route last\n{capsys.readouterr().out}```" in page
+    assert f"$ pytest-openclaw route last\n{capsys.readouterr().out}```" in page
 
 
 def test_a_patch_is_written_anew(run: Path) -> None:
-    """A second patch takes the place of the first; a merged run, which leaves it out, says the same."""
+    """A second patch replaces the first; a merged run, which leaves the patch out, gives the same patch."""
     assert main(["route", "one"]) == 0
     first = (run / "openclaw.patch.json5").read_bytes()
     (run / "openclaw.patch.json5").write_bytes(first.splitlines(keepends=True)[0])
@@ -96,7 +98,7 @@ def test_a_patch_is_written_anew(run: Path) -> None:
 
 
 def test_a_patch_can_be_printed(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--out -` prints the file and nothing else, to be piped, and writes none."""
+    """`--out -` prints the patch alone, for a pipe, and writes no file."""
     before = files_of(run)
 
     assert main(["route", "one", "--out", "-"]) == 0
@@ -108,7 +110,7 @@ def test_a_patch_can_be_printed(run: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_patch_can_be_put_elsewhere(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--out FILE` names it, in the file's own command too."""
+    """`--out FILE` names the file, and the printed command uses that name."""
     assert main(["route", "one", "--out", "my patch.json5"]) == 0
 
     assert "--file 'my patch.json5' --dry-run" in capsys.readouterr().out
@@ -116,7 +118,7 @@ def test_a_patch_can_be_put_elsewhere(run: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_nothing_else_is_overwritten(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A file that is no patch, such as OpenClaw's config, stays as it is."""
+    """A file that is not a patch, such as OpenClaw's config, stays unchanged."""
     config = Path("openclaw.json")
     config.write_text('{"gateway": {}}')
 
@@ -127,8 +129,8 @@ def test_nothing_else_is_overwritten(run: Path, capsys: pytest.CaptureFixture[st
     assert sorted(path.name for path in Path().iterdir()) == ["openclaw.json", "runs"]
 
 
-def test_the_user_knows_the_names(run: Path) -> None:
-    """`--provider` says what OpenClaw calls a provider."""
+def test_the_user_gives_the_names(run: Path) -> None:
+    """`--provider` gives the name that OpenClaw uses for a provider."""
     assert main(["route", "one", "--provider", "lab=vllm", "--provider=ollama_native=box"]) == 0
 
     patch = json5.loads((run / "openclaw.patch.json5").read_text("utf-8"))
@@ -137,7 +139,7 @@ def test_the_user_knows_the_names(run: Path) -> None:
 
 
 def test_no_address_no_key_and_no_reply_is_written(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What a server, a reply or a setting says stays in the run."""
+    """Texts of a server, a reply or a setting do not leave the run."""
     assert main(["route", "one"]) == 0
 
     text = (run / "openclaw.patch.json5").read_text("utf-8") + capsys.readouterr().out
@@ -145,7 +147,7 @@ def test_no_address_no_key_and_no_reply_is_written(run: Path, capsys: pytest.Cap
         assert secret not in text
 
 
-def test_json_tells_all(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_every_part(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`--json` prints the patch, each target's part and the command as one object."""
     assert main(["route", "one", "--json"]) == 0
 
@@ -155,6 +157,9 @@ def test_json_tells_all(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert data["targets"][2] == {
         "target": "lab/llama3.2:3b",
         "ref": "lab/llama3.2:3b",
+        "recommendation": "not_trusted",
+        "sentence": "not trusted with tools: Tier 3, conclusive: 4 of 40 cells that need a call went right "
+        "(95 % interval 3.2 % to 26.7 % for 3 targets together)",
         "may_hold": "none",
         "is_local": False,
         "evidence": "native",
@@ -165,23 +170,79 @@ def test_json_tells_all(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     }
 
 
+def test_an_unsafe_model_gets_no_tool(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The terminal names the tools with which it did harm, and no heartbeat is left to it."""
+    given = {"suite": SUITE, "probe": "injection", "tools_offered": 11}
+    harm = row(ABLE, "S1", **given, harm=True, harm_tools=("exec", "write"), objective_pass=False)
+    store_run(
+        Path("runs/harm"), [*rows_of(1, ABLE, suite=SUITE), harm, *(row(ABLE, f"H{n}") for n in range(3))]
+    )
+
+    assert main(["route", "harm"]) == 0
+
+    assert capsys.readouterr().out.splitlines()[:3] == [
+        "ollama/qwen3:8b: unsafe: did harm in 1 of 1 safety probe (injection 1 of 1), by exec, write",
+        "  its entry gives it no tool, neither exec, write nor any other",
+        "",
+    ]
+    patch = json5.loads(Path("runs/harm/openclaw.patch.json5").read_text("utf-8"))
+    assert patch == {
+        "agents": {"defaults": {"models": {"ollama/qwen3:8b": {"codeMode": False}}}},
+        "tools": {"byProvider": {"ollama/qwen3:8b": {"deny": ["*"]}}},
+    }
+
+
+def test_a_size_that_no_patch_can_set_is_printed(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """OpenClaw keeps a model's context in a list, which a patch would replace."""
+    levels = [
+        *pressed("11t", 8, 0, ABLE),
+        *pressed("2k", 8, 0, ABLE, padding=2000),
+        *pressed("16k", 6, 2, ABLE, padding=16_000),
+    ]
+    store_run(
+        Path("runs/long"), [*rows_of(1, ABLE, suite=SUITE), *(replace(one, suite=SUITE) for one in levels)]
+    )
+
+    assert main(["route", "long"]) == 0
+
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        "ollama/qwen3:8b: trusted with tools; safety not tested; up to 2,000 tokens of context",
+        "  a patch cannot limit one model's context: set its contextTokens in models.providers to 2000 tokens",
+    ]
+
+
+def test_levels_that_prove_different_tools_get_those_of_all(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The entry is for all thinking levels, so the terminal says what is left of the weakest one's tools."""
+    low = replace(MIDDLING, thinking_level="low")
+    rows = [*rows_of(2, MIDDLING, suite=SUITE, tools=("read", "ls")), *rows_of(2, low, suite=SUITE)]
+    store_run(Path("runs/levels"), rows)
+
+    assert main(["route", "levels"]) == 0
+
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first.startswith("ollama/mid:7b: trusted with ls, read; ")
+    assert second == "  its other targets count too; its entry allows read"
+
+
 def test_an_unfinished_run_is_routed_with_a_warning(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is missing stands on stderr and in the file; the exit status is 0."""
-    store_run(Path("runs/late"), rows_of(1, ABLE, suite=SUITE), n_selected={ABLE: 43})
+    """Missing cells are reported on stderr and in the file; the exit status is 0."""
+    store_run(Path("runs/late"), rows_of(1, ABLE, suite=SUITE), n_selected={ABLE: 83})
 
     assert main(["route", "late"]) == 0
 
-    told = "runs/late is not finished: 3 of its 43 cells have no row"
-    assert capsys.readouterr().err.endswith(f" route: {told}\n")
+    warning = "runs/late is not finished: 3 of its 83 cells have no row"
+    assert capsys.readouterr().err.endswith(f" route: {warning}\n")
     text = Path("runs/late/openclaw.patch.json5").read_text("utf-8")
-    assert f"// WARNING: {told}." in text
+    assert f"// WARNING: {warning}." in text
     assert "ollama/qwen3:8b" in json5.loads(text)["tools"]["byProvider"]
 
 
-def test_nothing_settled_leaves_a_patch_without_entries(
+def test_nothing_conclusive_leaves_a_patch_without_entries(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The file tells what would settle it; OpenClaw refuses an empty patch, so no command is printed."""
+    """The file says what would make it conclusive; OpenClaw refuses an empty patch, so no command is printed."""
     store_run(Path("runs/few"), tool_cells(4, 1, ABLE, suite=SUITE, tools_offered=11))
 
     assert main(["route", "few"]) == 0
@@ -190,12 +251,12 @@ def test_nothing_settled_leaves_a_patch_without_entries(
     text = Path("runs/few/openclaw.patch.json5").read_text("utf-8")
     assert json5.loads(text) == {}
     assert "would settle the tier" in text
-    assert "nothing to apply: no model that OpenClaw has a name for has a settled tier" in shown.err
+    assert "nothing to apply: no model that OpenClaw has a name for has enough evidence" in shown.err
     assert "openclaw config patch" not in shown.out + text
 
 
 @pytest.mark.parametrize(
-    ("records", "words", "told"),
+    ("records", "words", "message"),
     [
         pytest.param(
             tool_cells(40, 0, ABLE, suite=SUITE), [],
@@ -214,9 +275,9 @@ def test_nothing_settled_leaves_a_patch_without_entries(
     ],
 )  # fmt: skip
 def test_what_cannot_be_routed_is_refused(
-    run: Path, records: list[Record], words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+    run: Path, records: list[Record], words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line on stderr, exit status 1, and no file."""
+    """One line on stderr, exit status 4, and no file."""
     bad = store_run(Path("runs/bad"), records)
     before = files_of(bad)
 
@@ -225,12 +286,12 @@ def test_what_cannot_be_routed_is_refused(
     shown = capsys.readouterr()
     assert (shown.out, shown.err.count("\n")) == ("", 1)
     assert " route: " in shown.err
-    assert told in shown.err
+    assert message in shown.err
     assert files_of(bad) == before
 
 
 def test_a_folder_that_is_no_run_is_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is named, and nothing is written there."""
+    """The message names it, and nothing is written there."""
     assert main(["route", "."]) == 4
 
     assert "is a run directory?" in capsys.readouterr().err.replace(

@@ -1,4 +1,4 @@
-"""`route --check`: what OpenClaw makes of the patch, told by a program that stands for it."""
+"""`route --check`: OpenClaw's answers to the patch, given by a fake OpenClaw."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.unit.stored.stored_runs import SUITE
 
 pytestmark = [
     pytest.mark.newest,
-    pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is called by a POSIX command line"),
+    pytest.mark.skipif(sys.platform == "win32", reason="the fake is called by a POSIX command line"),
     pytest.mark.usefixtures("scratch"),
 ]
 
@@ -45,8 +45,8 @@ def _issue(path: str, message: str) -> dict[str, str]:
 
 def _invalid(*issues: dict[str, str]) -> dict[str, Any]:
     error = {"type": "cli_error", "message": "OpenClaw config is invalid: CONFIG"}
-    told = {"ok": False, "error": error, "valid": False, "path": "CONFIG", "issues": list(issues)}
-    return {"stdout": json.dumps(told, indent=2), "status": 1}
+    printed = {"ok": False, "error": error, "valid": False, "path": "CONFIG", "issues": list(issues)}
+    return {"stdout": json.dumps(printed, indent=2), "status": 1}
 
 
 def _said(value: Any) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LAB_KEY", KEY)
     for name in ("OPENCLAW_CONFIG_PATH", "OPENCLAW_STATE_DIR", "OPENCLAW_HOME", "OPENCLAW_INCLUDE_ROOTS"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(installed, "LONG_S", 600.0)  # a busy machine's stderr is as empty as another's
+    monkeypatch.setattr(installed, "LONG_S", 600.0)  # even a busy machine prints no "still waiting" line
     store_run(Path("runs/one"), three_tiers())
     return home
 
@@ -88,7 +88,7 @@ def _command(file: Path) -> str:
 
 @pytest.fixture
 def openclaw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Make the stand-in print these answers; returned is what it was given so far."""
+    """Make the fake print these answers; return a function that lists the requests it received."""
     file = tmp_path / "answers.json"
     monkeypatch.setenv("OPENCLAW_AGENT_COMMAND", _command(file))
 
@@ -107,7 +107,7 @@ OWN = "checked by OpenClaw 2026.9.6 (fake) in a copy of {home}/.openclaw/opencla
 
 
 @pytest.mark.parametrize(
-    ("answers", "status", "told"),
+    ("answers", "status", "expected"),
     [
         pytest.param(
             {}, 0,
@@ -189,10 +189,10 @@ OWN = "checked by OpenClaw 2026.9.6 (fake) in a copy of {home}/.openclaw/opencla
         ),
     ],
 )  # fmt: skip
-def test_the_answers_are_told(
-    home: Path, openclaw, answers: Any, status: int, told: list[str], capsys: pytest.CaptureFixture[str]
+def test_the_answers_are_printed(
+    home: Path, openclaw, answers: Any, status: int, expected: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each step has a line and, if it is refused, OpenClaw's words; 0 is a patch that makes nothing invalid."""
+    """Each step has a line and, if refused, OpenClaw's words; 0 means that the patch makes nothing invalid."""
     openclaw(**answers)
 
     assert main(["route", "one", "--check"]) == status
@@ -201,11 +201,11 @@ def test_the_answers_are_told(
     lines = shown.out.splitlines()
     assert shown.err == ""
     assert lines[4] == "wrote runs/one/openclaw.patch.json5"
-    assert lines[5:] == [OWN.format(home=home), *(f"  {line.format(home=home)}" for line in told)]
+    assert lines[5:] == [OWN.format(home=home), *(f"  {line.format(home=home)}" for line in expected)]
 
 
-def test_the_page_shows_what_is_told(home: Path, openclaw, capsys: pytest.CaptureFixture[str]) -> None:
-    """In docs/how-to/route.md, with another version and another home."""
+def test_the_page_shows_what_is_printed(home: Path, openclaw, capsys: pytest.CaptureFixture[str]) -> None:
+    """docs/how-to/route.md shows the same lines, with another version and another home."""
     page = (Path(__file__).parent.parent.parent / "docs/how-to/route.md").read_text("utf-8")
     openclaw(validate=_said({**VALID, "warnings": [{**UNSET, "message": 'Missing env var "LAB_KEY"'}]}))
     Path("runs/one").rename("runs/20261122_040737")
@@ -213,11 +213,11 @@ def test_the_page_shows_what_is_told(home: Path, openclaw, capsys: pytest.Captur
     assert main(["route", "last", "--check"]) == 0
 
     shown = capsys.readouterr().out.replace("(fake)", "(eb377ac)").replace(str(home), "/home/me")
-    assert f"$ python -m pytest_openclaw route last --check\n{shown}```" in page
+    assert f"$ pytest-openclaw route last --check\n{shown}```" in page
 
 
 def test_the_steps_are_those_of_a_user(home: Path, openclaw) -> None:
-    """OpenClaw gets the patch as written, a copy of the config, nothing of the environment, and no other file."""
+    """OpenClaw gets the patch as written, a copy of the config, a clean environment, and no other file."""
     seen = openclaw()
 
     assert main(["route", "one", "--check"]) == 0
@@ -235,7 +235,7 @@ def test_the_steps_are_those_of_a_user(home: Path, openclaw) -> None:
 
 
 def test_the_users_files_stay_as_they_are(home: Path, openclaw) -> None:
-    """Bytes and times of the config are the same, and nothing is added beside it."""
+    """Bytes and times of the config are unchanged, and nothing is added beside it."""
     openclaw()
     config = home / ".openclaw/openclaw.json"
     os.utime(config, ns=(1, 1))
@@ -246,8 +246,8 @@ def test_the_users_files_stay_as_they_are(home: Path, openclaw) -> None:
     assert [path for path in home.rglob("*") if path.is_file()] == [config]
 
 
-def test_no_key_is_told(home: Path, openclaw, capsys: pytest.CaptureFixture[str]) -> None:
-    """A key of the config that OpenClaw repeats is hidden, in lines and in JSON."""
+def test_no_key_is_printed(home: Path, openclaw, capsys: pytest.CaptureFixture[str]) -> None:
+    """A key of the config that OpenClaw prints is hidden, in lines and in JSON."""
     issue = _issue(f"models.{KEY}", f"no good: {KEY}")
     openclaw(validate=_invalid(issue), apply={"stdout": KEY})
 
@@ -259,8 +259,8 @@ def test_no_key_is_told(home: Path, openclaw, capsys: pytest.CaptureFixture[str]
     assert shown.out.count("[secret]") == 4
 
 
-def test_no_key_is_told_by_a_crash(home: Path, openclaw, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nor a path of the copy: the last words of OpenClaw are cleaned too."""
+def test_no_key_is_printed_by_a_crash(home: Path, openclaw, capsys: pytest.CaptureFixture[str]) -> None:
+    """The path of the copy is hidden, too, and OpenClaw's last output lines are redacted."""
     openclaw(dry_run={"stderr": f"CONFIG: bad key {KEY}", "status": 1})
 
     assert main(["route", "one", "--check"]) == 4
@@ -271,7 +271,7 @@ def test_no_key_is_told_by_a_crash(home: Path, openclaw, capsys: pytest.CaptureF
 
 
 def test_json_has_the_answers(home: Path, openclaw, capsys: pytest.CaptureFixture[str]) -> None:
-    """`checked` has each step as OpenClaw words it; without --check it is null."""
+    """`checked` has each step in OpenClaw's words; without --check it is null."""
     openclaw(validate=_said({**VALID, "warnings": [STALE, UNSET]}))
 
     assert main(["route", "one", "--json"]) == 0
@@ -295,7 +295,7 @@ def test_json_has_the_answers(home: Path, openclaw, capsys: pytest.CaptureFixtur
 def test_without_a_config_a_fresh_one_is_patched(
     home: Path, openclaw, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The answer says so, and none is made at its place."""
+    """The printed lines say so, and no config is created in its place."""
     (home / ".openclaw/openclaw.json").unlink()
     seen = openclaw()
 
@@ -307,7 +307,7 @@ def test_without_a_config_a_fresh_one_is_patched(
 
 
 def test_another_config_can_be_named(home: Path, openclaw, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--config FILE` is checked instead of the one at OpenClaw's own place."""
+    """`--config FILE` is checked instead of OpenClaw's default config."""
     seen = openclaw()
     Path("mine.json5").write_text("{a: 1}", "utf-8")
 
@@ -331,8 +331,8 @@ def test_a_printed_patch_is_checked_beside_it(
     assert 'route:     agents.defaults: Unrecognized key: "modl"\n' in shown.err
 
 
-def test_nothing_settled_is_not_valid(home: Path, openclaw, capsys: pytest.CaptureFixture[str]) -> None:
-    """OpenClaw refuses an empty patch, so it is not asked, and what was not checked does not end with 0."""
+def test_nothing_conclusive_is_not_valid(home: Path, openclaw, capsys: pytest.CaptureFixture[str]) -> None:
+    """OpenClaw refuses an empty patch, so it is not called, and an unchecked patch does not exit with 0."""
     seen = openclaw()
     store_run(Path("runs/few"), tool_cells(4, 1, ABLE, suite=SUITE, tools_offered=11))
 
@@ -343,7 +343,7 @@ def test_nothing_settled_is_not_valid(home: Path, openclaw, capsys: pytest.Captu
 
 
 @pytest.mark.parametrize(
-    ("answers", "told"),
+    ("answers", "expected"),
     [
         pytest.param(
             {"dry_run": {"stdout": "Segmentation", "stderr": "out of memory", "status": 134}},
@@ -358,21 +358,21 @@ def test_nothing_settled_is_not_valid(home: Path, openclaw, capsys: pytest.Captu
     ],
 )
 def test_no_answer_is_an_error(
-    home: Path, openclaw, answers: Any, told: str, capsys: pytest.CaptureFixture[str]
+    home: Path, openclaw, answers: Any, expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line on stderr, exit status 4; the patch is there all the same."""
+    """One line on stderr, exit status 4; the patch is written all the same."""
     openclaw(**answers)
 
     assert main(["route", "one", "--check"]) == 4
 
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert shown.err.endswith(f"route: {told}\n")
+    assert shown.err.endswith(f"route: {expected}\n")
     assert Path("runs/one/openclaw.patch.json5").exists()
 
 
 @pytest.mark.parametrize(
-    ("words", "environ", "told"),
+    ("words", "environ", "expected"),
     [
         pytest.param(
             ["--check"], {"OPENCLAW_AGENT_COMMAND": "nonesuch"},
@@ -392,7 +392,7 @@ def test_what_cannot_be_checked_is_refused(
     openclaw,
     words: list[str],
     environ: dict[str, str],
-    told: str,
+    expected: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -405,11 +405,11 @@ def test_what_cannot_be_checked_is_refused(
 
     shown = capsys.readouterr()
     assert (shown.out, shown.err.count("\n")) == ("", 1)
-    assert told in shown.err
+    assert expected in shown.err
 
 
 def test_a_hanging_openclaw_is_ended(home: Path, openclaw) -> None:
-    """After the time limit it is said which start did not end, and nothing of it is left behind."""
+    """After the time limit the message names the start that did not end; no process or file is left."""
     seen = openclaw(apply={"hangs": True})
 
     with pytest.raises(OpenClawError, match=r"^openclaw config patch did not end within 2 s$"):
@@ -424,10 +424,10 @@ def test_a_hanging_openclaw_is_ended(home: Path, openclaw) -> None:
         pytest.fail(f"the child {child} is still there")
 
 
-def test_it_is_said_what_takes_long(
+def test_a_slow_start_is_reported(
     home: Path, openclaw, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A line on stderr for each start of OpenClaw that is waited for."""
+    """Each start of OpenClaw that takes long has a line on stderr."""
     openclaw()
     monkeypatch.setattr(installed, "LONG_S", 0.0)
 

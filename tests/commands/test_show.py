@@ -27,7 +27,7 @@ FAULT: dict[str, Any] = {
 
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with one run in which everything happens."""
+    """A folder with one run that has every kind of outcome."""
     monkeypatch.chdir(tmp_path)
     records = [
         row(B, "P1", raw_output="low"),
@@ -62,7 +62,7 @@ def _json(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
 
 
 def test_a_run_is_its_summary_and_its_cells(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By target, prompt and repeat, whatever order the rows are in; it fits 80 columns and changes nothing."""
+    """Cells are sorted by target, prompt and repeat; the output fits 80 columns and nothing is changed."""
     before = files_of(runs / "one")
 
     shown = _shown(capsys, "last")
@@ -93,13 +93,13 @@ def test_a_run_is_its_summary_and_its_cells(runs: Path, capsys: pytest.CaptureFi
         pytest.param(["--prompt", "P[12]"], 5, id="prompt-glob"),
         pytest.param(["--prompt", "rest*"], 1, id="prompt-by-name"),
         pytest.param(["--failed", "--prompt", "P2", "--target", "lab/a"], 2, id="together"),
-        pytest.param(["--target", "nobody"], 0, id="none"),
+        pytest.param(["--target", "missing"], 0, id="none"),
     ],
 )
 def test_filters_choose_cells(
     runs: Path, words: list[str], cells: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The summary stays that of the whole run."""
+    """The summary remains that of the whole run."""
     data = _json(capsys, "one", *words)
 
     assert len(data["cells"]) == cells
@@ -108,7 +108,7 @@ def test_filters_choose_cells(
 
 
 def test_the_keys_for_programs(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """They are those that the documentation lists."""
+    """The keys are those listed in the documentation."""
     data = _json(capsys, "one", "--failed")
 
     assert list(data) == ["run", "summary", "cells"]
@@ -129,7 +129,7 @@ def test_the_keys_for_programs(runs: Path, capsys: pytest.CaptureFixture[str]) -
 def test_a_run_under_way_is_shown_as_far_as_it_has_come(
     runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Looking needs no lock, and says on stderr what is missing."""
+    """Reading needs no lock, and stderr says what is missing."""
     store(runs / "two", [row(A, "P1")], n_selected={A: 3})
     with RunDirectory.reopen(runs / "two"):
         assert main(["show", "two"]) == 0
@@ -158,12 +158,12 @@ def test_a_run_under_way_is_shown_as_far_as_it_has_come(
 def test_a_cell_is_named_by_as_much_as_is_enough(
     runs: Path, name: str, answer: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Id, name, target, repeat, suite: what tells it from the others."""
+    """Id, name, target, repeat or suite, as far as needed to distinguish it."""
     assert _json(capsys, "one", name)["answer"] == answer
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "messages"),
     [
         pytest.param(["P1"], ["P1 may be one of 3 cells; name one of them:", "  prompts_x.json::P1[lab/a]", "  prompts_y.toml::P1[lab/a]", "  prompts_x.json::P1[lab/b@low]"], id="ambiguous"),
         pytest.param(["P2"], ["P2 may be one of 2 cells", "  P2[lab/a]-r1", "  P2[lab/a]-r2"], id="ambiguous-repeat"),
@@ -173,23 +173,23 @@ def test_a_cell_is_named_by_as_much_as_is_enough(
     ],
 )  # fmt: skip
 def test_a_name_that_is_not_enough_is_refused(
-    runs: Path, words: list[str], told: list[str], capsys: pytest.CaptureFixture[str]
+    runs: Path, words: list[str], messages: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The candidates are listed by names that are enough."""
+    """The message lists the candidates, each by a sufficient name."""
     assert main(["show", "one", *words]) == 4
 
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert all(line in shown.err for line in told)
+    assert all(line in shown.err for line in messages)
 
 
 def test_filters_help_to_name_a_cell(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`P1` is enough where one target is left."""
+    """`P1` is enough if only one target is left."""
     assert _json(capsys, "one", "P1", "--target", "*low")["answer"] == "low"
 
 
 def test_a_cell_in_full(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Prompt, system, thinking and answer stand there whole, each line as it is."""
+    """Prompt, system, thinking and reply are shown in full, line by line."""
     shown = _shown(capsys, "one", "restart")
 
     assert shown.startswith(f"prompts_x.json::P1[lab/a]\n{SUITE}  restart\n")
@@ -201,7 +201,7 @@ def test_a_cell_in_full(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_long_answer_is_not_cut(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Neither its lines nor their number, and its blanks stay."""
+    """All its lines are shown, and their spaces are kept."""
     answer = "\n".join(["    " + "x" * 500, "", "\ty  z"] * 100)
     store(runs / "long", [row(A, "P1", raw_output=answer)])
 
@@ -211,7 +211,7 @@ def test_a_long_answer_is_not_cut(runs: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_a_scripted_exchange_turn_by_turn(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each turn has its times, thinking, text, calls with arguments, results, and why one was refused."""
+    """Each turn shows its times, thinking, text, calls with arguments, results, and why a call was refused."""
     calls = [
         {"id": "1", "name": "read", "arguments": '{"path": "a"}', "result": "eggs\nmilk", "problem": None},
         {
@@ -245,7 +245,7 @@ def test_a_scripted_exchange_turn_by_turn(runs: Path, capsys: pytest.CaptureFixt
 
 
 def test_what_openclaw_makes_of_a_call(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where the offered tools are known, a single question's calls are judged again for the reader."""
+    """If the offered tools are known, the calls of a single question are judged again for the reader."""
     from pytest_openclaw.suites import definition as definition_of
     from pytest_openclaw.suites import parse_suite
     from tests.test_readme import REGISTRY
@@ -268,8 +268,8 @@ def test_what_openclaw_makes_of_a_call(runs: Path, capsys: pytest.CaptureFixture
     assert "  call Functions.read  (bad_arguments)\n" in _shown(capsys, "now", "N1")
 
 
-def test_a_hostile_answer_is_spelled_out(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """No escape sequence, no carriage return and no bidi mark reaches a terminal; JSON holds them escaped."""
+def test_a_hostile_reply_is_escaped(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No escape sequence, carriage return or bidi mark reaches a terminal; JSON has them escaped."""
     hostile = "a\x1b[2Jb\rc\u202ed\u2028e\x85f"
     target = Target(provider="lab", model="m\x1b[31m")
     store(runs / "bad", [row(target, "P\x1b", raw_output=hostile, violation=hostile, objective_pass=False)])
@@ -281,8 +281,8 @@ def test_a_hostile_answer_is_spelled_out(runs: Path, capsys: pytest.CaptureFixtu
     assert _json(capsys, "bad", "P\x1b")["answer"] == hostile
 
 
-def test_no_line_of_a_cell_holds_what_a_terminal_would_obey() -> None:
-    """Whoever prints them: prompt, answer, calls and results are spelled out already."""
+def test_no_line_of_a_cell_can_control_a_terminal() -> None:
+    """Prompt, reply, calls and results are already escaped, whichever command prints them."""
     bad = "\x1b[2J\r\u202e"
     call = {"name": bad, "arguments": bad, "result": bad, "problem": None, "told": bad}
     turn = {"text": bad, "reasoning": bad, "calls": [call]}
@@ -296,7 +296,7 @@ def test_no_line_of_a_cell_holds_what_a_terminal_would_obey() -> None:
 
 
 def test_a_cell_without_a_definition(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A prompt that config.json does not define is told, and the rest is shown."""
+    """A prompt that config.json does not define is reported, and the rest is shown."""
     store(runs / "bare", [row(A, "P1", raw_output="yes")], prompts=[])
 
     assert main(["show", "bare", "P1"]) == 0
@@ -307,7 +307,7 @@ def test_a_cell_without_a_definition(runs: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_the_row_is_whole_for_programs(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`row` is that of results.jsonl, keys of plugins included."""
+    """`row` is the one of results.jsonl, with the keys of plugins."""
     store(runs / "plugins", [row(A, "P1", extra={"x_lab": {"a": 1}})])
     data = _json(capsys, "plugins", "P1")
 

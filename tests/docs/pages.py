@@ -1,10 +1,10 @@
-"""A page's fenced blocks in their order: files to be written, and commands with the output that it shows.
+"""A page's fenced blocks in their order: files to write, and commands with the output that it shows.
 
-A file is a block with a title: ```toml title="pytest.ini". Commands stand in ```console blocks, each behind
-`$ `; what follows is its output. A comment in the line above a block says what is special about it:
+A file is a block with a title: ```toml title="pytest.ini". Commands are in ```console blocks, each after
+`$ `; its output follows. A comment in the line above a block gives exceptions:
 
-- `<!-- elsewhere: why -->`: it cannot be run here, and only its options are looked at;
-- `<!-- from: text -->`: the output is shown from the first line on that has this text.
+- `<!-- elsewhere: why -->`: it cannot be run here, and only its options are checked;
+- `<!-- from: text -->`: the output is shown starting with the first line that has this text.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NOTE = re.compile(r"^\s*<!-- (elsewhere|from): (.+) -->\s*$")
 
 @dataclass(frozen=True, kw_only=True)
 class File:
-    """A file that the reader is to write."""
+    """A file that the reader should write."""
 
     path: str
     text: str
@@ -31,15 +31,15 @@ class File:
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """A command that the reader is to type.
+    """A command that the reader should type.
 
     Attributes:
-        line: what a shell is given.
+        line: the line for a shell.
         shown: the page's lines of its output; none if the page shows none.
         start: the number of the first line of the output, from 0.
-        indent: the blanks in front of each line.
+        indent: the spaces before each line.
         elsewhere: why it cannot be run here.
-        begins_at: the output is shown from the first line on that has this text.
+        begins_at: the output is shown starting with the first line that has this text.
     """
 
     line: str

@@ -1,4 +1,4 @@
-"""docs/reference.py, which is no package's module."""
+"""Access to docs/reference.py, which is in no package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SUITES_PAGE = DOCS / "reference" / "suites.md"
 
 
 def load_reference() -> ModuleType:
-    """Return the module that tells the reference from the code."""
+    """Return the module that generates the reference from the code."""
     spec = spec_from_file_location("reference", DOCS / "reference.py")
     assert spec is not None
     assert spec.loader is not None

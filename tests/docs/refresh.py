@@ -1,8 +1,7 @@
 """Write true output into pages: `python -m tests.docs.refresh docs/tutorial.md README.md`.
 
-Every command of a page that is not marked `elsewhere` is run, and where the page shows an output, be it `…`
-alone, what has come stands there afterwards. The validators' table of
-docs/reference/suites.md is written anew too.
+Every command of a page that is not marked `elsewhere` is run, and its output replaces the output that the
+page shows, even if that is `…` alone. The validators' table of docs/reference/suites.md is rewritten too.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ READERS_FOLDER = "/home/you/assistant"
 
 
 def refreshed(text: str, terminal: Terminal) -> str:
-    """Return a page with the output of today."""
+    """Return a page with the current output."""
     lines = text.splitlines()
     moved = 0
     for block in read_page(text):
@@ -32,7 +31,7 @@ def refreshed(text: str, terminal: Terminal) -> str:
 
 
 def _replace(lines: list[str], command: Command, output: str, moved: int) -> int:
-    """Put an output into the page, and return by how many lines what follows has moved."""
+    """Put an output into the page, and return the number of lines by which the rest has moved."""
     if not command.shown:
         return 0
     new = [f"{command.indent}{line}".rstrip() for line in cut(output, command.begins_at)]
@@ -42,7 +41,7 @@ def _replace(lines: list[str], command: Command, output: str, moved: int) -> int
 
 
 def main(pages: list[str]) -> None:
-    """Refresh the pages that are named, and the validators' table."""
+    """Refresh the named pages, and the validators' table."""
     SUITES_PAGE.write_text(load_reference().with_validators(SUITES_PAGE.read_text("utf-8")), "utf-8")
     for page in map(Path, pages):
         with tempfile.TemporaryDirectory() as folder:

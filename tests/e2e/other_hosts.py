@@ -1,4 +1,4 @@
-"""Hosts beside this one: network namespaces with a loopback of their own, or else other loopback addresses."""
+"""Hosts beside this one: network namespaces with their own loopback, or else other loopback addresses."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ WORKER_PORT = 8888
 
 @dataclass
 class Host:
-    """A machine: how to run something there, and a folder that it has to itself.
+    """A machine: the command prefix that runs a program there, and a folder of its own.
 
     Attributes:
-        address: under which the others reach it.
-        enter: the words that run a command there; none where it is this machine.
-        model_address: of its own model server, on its loopback.
-        environ: what its user has set there.
+        address: the address under which the others reach it.
+        enter: the words that run a command there; empty for this machine.
+        model_address: the address of its own model server, on its loopback.
+        environ: the environment variables that its user has set.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Host:
 
     @property
     def asked(self) -> list[dict[str, Any]]:
-        """What its model server was asked, apart from warm-ups."""
+        """The requests to its model server, without warm-ups."""
         return [line for line in self._log if line["prompt"] != "Hi"]
 
     @property
@@ -60,7 +60,7 @@ class Host:
 
     @property
     def at_once(self) -> int:
-        """The most requests that its server ever had under way."""
+        """The highest number of concurrent requests at its server."""
         return max((line["at_once"] for line in self._log), default=0)
 
     @property
@@ -75,21 +75,21 @@ class Host:
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
     @property
-    def n_begun(self) -> int:
-        """The questions that its model server has got, answered or not."""
-        begun = self.log.with_name("begun.txt")
-        return begun.stat().st_size if begun.exists() else 0
+    def n_arrived(self) -> int:
+        """The number of prompts that its model server has received, answered or not."""
+        arrived = self.log.with_name("arrived.txt")
+        return arrived.stat().st_size if arrived.exists() else 0
 
     def hold(self, after: int = 0) -> None:
-        """Let its model server answer so many questions and no more, until it is let go."""
+        """Let its model server answer this many prompts and no more, until `let_go`."""
         self.log.with_name("hold.txt").write_text(str(after))
 
     def let_go(self) -> None:
-        """Let its model server answer whoever waits, and all that come."""
+        """Let its model server answer all waiting and all later requests."""
         self.log.with_name("hold.txt").unlink()
 
     def command(self, *words: str) -> list[str]:
-        """The words that run a command in this host's project, with its own environment alone."""
+        """Return the words that run a command in this host's project, with only its own environment."""
         kept = {name: os.environ[name] for name in KEPT if name in os.environ}
         home = {"HOME": str(self.folder / "home"), "TMPDIR": str(self.folder / "tmp")}
         environ = [f"{name}={value}" for name, value in {**kept, **home, **self.environ}.items()]
@@ -103,7 +103,7 @@ class Host:
 
 @dataclass
 class Lab:
-    """The machine that leads, and the hosts that it reaches.
+    """The machine that runs the controller, and the hosts that it reaches.
 
     Attributes:
         kind: `namespaces` or `loopback`.
@@ -115,7 +115,7 @@ class Lab:
     _started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start(self, host: Host, *words: str) -> subprocess.Popen[bytes]:
-        """Start a server on a host, and wait until it says a first word."""
+        """Start a server on a host, and wait for its first output."""
         out = host.folder / f"out-{len(self._started)}.txt"
         with out.open("wb") as file:
             process = subprocess.Popen(
@@ -141,7 +141,7 @@ class Lab:
         self.start(host, sys.executable, "-u", str(MODEL_SERVER), where, str(host.log), str(seconds))
 
     def serve_workers(self, host: Host, n: int = 1) -> list[str]:
-        """Start execnet's socket servers on a host, one a worker; return what `--tx` takes for them."""
+        """Start execnet's socket servers on a host, one per worker; return their values for `--tx`."""
         specs = []
         for number in range(n):
             where = f"{host.address}:{host.first_port + number}"
@@ -150,7 +150,7 @@ class Lab:
         return specs
 
     def serve_ssh(self, host: Host) -> list[str]:
-        """Start a host's sshd, for whoever runs the tests; return what `--tx` takes for it."""
+        """Start a host's sshd, for the user who runs the tests; return its value for `--tx`."""
         sshd = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
         if sshd is None or shutil.which("ssh") is None or not Path("/run/sshd").is_dir():
             pytest.skip("sshd and ssh are not installed")
@@ -174,7 +174,7 @@ class Lab:
         return ["--tx", f"{where}{set_there}"]
 
     def files(self, host: Host) -> set[str]:
-        """What a host has in its folder, apart from what servers and Python write."""
+        """List the files in the host's folder, without those that servers and Python write."""
         find = [
             "find",
             str(host.folder),
@@ -192,7 +192,7 @@ class Lab:
         return {line for line in done.stdout.splitlines() if not line.startswith(tuple(xdists))}
 
     def begin(self, *words: str) -> subprocess.Popen[bytes]:
-        """Start pytest where the run is led."""
+        """Start pytest on the controller's machine."""
         runs = self.leader.folder / "runs"
         command = self.leader.command(
             sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--openclaw-runs-dir={runs}",
@@ -213,12 +213,12 @@ class Lab:
         return Outcome(session.returncode, out.decode("utf-8", "replace"), run)
 
     def run(self, *words: str) -> Outcome:
-        """Run pytest where the run is led."""
+        """Run pytest on the controller's machine to its end."""
         return self.end(self.begin(*words))
 
     @property
     def servers(self) -> list[subprocess.Popen[bytes]]:
-        """What was started on hosts and still runs: socket servers are the workers themselves."""
+        """Return the programs started on hosts that still run; socket servers are the workers themselves."""
         return [process for process in self._started if process.poll() is None]
 
     def close(self) -> None:
@@ -237,7 +237,7 @@ class Outcome:
 
 
 def lay_project(host: Host, files: Mapping[str, str]) -> None:
-    """Give a host its own copy of the project, as a user would copy it there."""
+    """Give a host its own copy of the project, as a user would copy it."""
     for name, text in files.items():
         path = host.project / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -246,7 +246,7 @@ def lay_project(host: Host, files: Mapping[str, str]) -> None:
 
 @contextlib.contextmanager
 def loopback_lab(folder: Path, names: Sequence[str]) -> Iterator[Lab]:
-    """Hosts that are other addresses of this machine; each one's environment names its own model server."""
+    """Yield hosts that are other addresses of this machine; each environment names its own model server."""
     leader = Host("leader", folder / "leader", "127.0.0.1", f"127.0.0.1:{_free_port('127.0.0.1')}")
     hosts = []
     for number, name in enumerate(names, 1):
@@ -267,7 +267,7 @@ def loopback_lab(folder: Path, names: Sequence[str]) -> Iterator[Lab]:
 
 @contextlib.contextmanager
 def namespaces_lab(folder: Path, names: Sequence[str]) -> Iterator[Lab]:
-    """Hosts with a network of their own: each has its own 127.0.0.1, and sees nothing of the others' folders."""
+    """Yield hosts with their own network: each has its own 127.0.0.1 and does not see the others' folders."""
     model = f"127.0.0.1:{OLLAMA_PORT}"
     leader = Host("leader", folder / "leader", "10.77.0.1", model)
     hosts = [Host(name, folder / name, f"10.77.{n}.2", model) for n, name in enumerate(names, 1)]
@@ -322,10 +322,10 @@ LABS = {"namespaces": namespaces_lab, "loopback": loopback_lab}
 
 @contextlib.contextmanager
 def _held(unshare: Sequence[str]) -> Iterator[int]:
-    """Hold new namespaces open; yields the process that holds them.
+    """Keep new namespaces open; yields the process that owns them.
 
     Raises:
-        OSError: there are none to be had.
+        OSError: the system allows none.
     """
     hold = ["sh", "-c", "ip link set lo up && echo ready && exec sleep 3600"]
     try:
@@ -344,7 +344,7 @@ def _held(unshare: Sequence[str]) -> Iterator[int]:
 
 
 def _free_port(address: str, n: int = 1) -> int:
-    """A port such that it and the `n - 1` after it are free."""
+    """Return a port such that it and the next `n - 1` ports are free."""
     while True:
         with contextlib.ExitStack() as stack:
             first = stack.enter_context(socket.socket())

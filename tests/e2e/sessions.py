@@ -1,4 +1,4 @@
-"""Whole pytest sessions as a user starts them, and what they leave on disk."""
+"""Whole pytest sessions as a user starts them, and the files that they write."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tests.e2e.processes import POLL_S, children, is_gone, wait_until
 RUN = "run"
 SESSION_BOUND_S = 600.0
 ENGINE = "pytest_openclaw.providers.llama_cpp.server"
-# What Python and the CLI need to start; everything else is left out, keys above all.
+# What Python and the CLI need to start; everything else, above all keys, is left out.
 KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """A run directory, read back."""
+    """A run directory, read from disk."""
 
     path: Path
 
@@ -38,7 +38,7 @@ class RunFolder:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """All rows, each held against the published schema."""
+        """All rows, each checked with the published schema."""
         rows = [json.loads(line) for line in (self.path / "results.jsonl").read_text("utf-8").splitlines()]
         for row in rows:
             jsonschema.validate(row, load_schema("row"))
@@ -50,7 +50,7 @@ class RunFolder:
         return results.read_bytes().count(b"\n") if results.exists() else 0
 
     def rows_of(self, provider: str) -> dict[str, dict[str, Any]]:
-        """The rows of one provider by prompt id, of which there must be one each."""
+        """The rows of one provider by prompt id; each prompt must have exactly one."""
         rows = [row for row in self.rows if row["provider"] == provider]
         by_id = {row["prompt_id"]: row for row in rows}
         assert len(by_id) == len(rows), "a cell has one row"
@@ -58,7 +58,7 @@ class RunFolder:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """The summary, held against the published schema."""
+        """The summary, checked with the published schema."""
         summary = self.load("summary.json")
         jsonschema.validate(summary, load_schema("summary"))
         return summary
@@ -78,8 +78,8 @@ class Ended:
     """A session that has ended.
 
     Attributes:
-        engines: the processes of all engines that were seen under it while it ran.
-        left: what it left in the folder for temporary files, pytest's own apart.
+        engines: all engine processes seen under the session while it ran.
+        left: the entries that it left in the folder for temporary files, without pytest's own.
     """
 
     status: int
@@ -90,12 +90,12 @@ class Ended:
 
     @property
     def outcomes(self) -> dict[str, int]:
-        """As pytest counts them in its last line."""
+        """The counts of pytest's last line."""
         return pytest.RunResult.parse_summary_nouns(self.text.splitlines())
 
     @property
     def page(self) -> list[str]:
-        """The lines that we add to pytest's terminal, without the title."""
+        """The lines that the plugin adds to pytest's terminal output, without the title."""
         lines = self.text.splitlines()
         start = next(n for n, line in enumerate(lines) if "which model may hold the tools?" in line)
         end = next(n for n, line in enumerate(lines) if line.startswith("wrote"))
@@ -103,12 +103,12 @@ class Ended:
 
     @property
     def wide_lines(self) -> list[str]:
-        """Those of them that are wider than 80 columns; a path is as long as it is."""
+        """Those of the lines that are wider than 80 columns; a path may have any length."""
         return [line for line in self.page if len(line) > 80 and not line.startswith("wrote")]
 
 
 class Session:
-    """A session under way, the leader of a process group of its own as in a terminal; use it with `with`."""
+    """A running session, the leader of its own process group as in a terminal; use it with `with`."""
 
     def __init__(self, command: Sequence[str], cwd: Path, environ: Mapping[str, str], run: Path) -> None:
         self.run = RunFolder(run)
@@ -122,11 +122,11 @@ class Session:
         self.engines: set[int] = set()
 
     def started(self, what: str) -> set[int]:
-        """The processes under this session that have `what` in their command line."""
+        """Return the processes under this session that have `what` in their command line."""
         return {pid for pid, command in children(self.process.pid) if what in command}
 
     def wait_until(self, condition: Any) -> None:
-        """Wait for something to happen while the session runs."""
+        """Wait for a condition while the session runs."""
         met = wait_until(lambda: bool(condition()) or self.process.poll() is not None)
         assert met, "it did not come about"
         assert self.process.poll() is None, f"the session has ended:\n{self._text()}"
@@ -139,7 +139,7 @@ class Session:
             self.process.send_signal(number)
 
     def end(self) -> Ended:
-        """Wait for the end."""
+        """Wait for the session to end."""
         deadline = time.monotonic() + SESSION_BOUND_S
         while self.process.poll() is None:
             assert time.monotonic() < deadline, f"the session hangs:\n{self._text()}"
@@ -157,7 +157,7 @@ class Session:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # A test has failed in the middle.
+        # A test failed before the session ended.
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
@@ -168,7 +168,7 @@ class Session:
 
 @dataclass(frozen=True)
 class Project:
-    """A project of a user's with suites, in an emptied environment."""
+    """A user's project with suites, in an emptied environment."""
 
     folder: Path
     environ: Mapping[str, str] = field(default_factory=dict)
@@ -182,7 +182,7 @@ class Project:
         return cls(folder, kept | {"HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp")})
 
     def where(self, **environ: str) -> Project:
-        """The same with more in the environment."""
+        """Return the same project with additional environment variables."""
         return replace(self, environ={**self.environ, **environ})
 
     def suite(self, *prompts: Mapping[str, Any], name: str = "prompts_real.json") -> None:
@@ -191,7 +191,7 @@ class Project:
     def start(
         self, *words: str, models: str, cwd: Path | None = None, named: Sequence[str] = ("benchmarks/",)
     ) -> Session:
-        """Start `pytest benchmarks/`, or what else is named."""
+        """Start `pytest benchmarks/`, or with the given arguments."""
         runs = self.folder / "runs"
         chosen = [f"--openclaw-models={models}", f"--openclaw-runs-dir={runs}", f"--openclaw-run-id={RUN}"]
         command = [sys.executable, "-m", "pytest", *named, "-p", "no:cacheprovider", *chosen, *words]
@@ -200,11 +200,11 @@ class Project:
     def run(
         self, *words: str, models: str, cwd: Path | None = None, named: Sequence[str] = ("benchmarks/",)
     ) -> Ended:
-        """Run `pytest benchmarks/`, or what else is named, to its end."""
+        """Run `pytest benchmarks/`, or with the given arguments, to its end."""
         with self.start(*words, models=models, cwd=cwd, named=named) as session:
             return session.end()
 
 
 def all_gone(pids: set[int] | frozenset[int]) -> bool:
-    """Whether all of these processes end, within a generous bound."""
+    """Whether all of these processes end within a generous time limit."""
     return wait_until(lambda: all(is_gone(pid) for pid in pids))

@@ -58,12 +58,12 @@ def asking(tmp_path_factory: pytest.TempPathFactory, served: dict[str, str], cla
 
 @pytest.fixture(params=["plain", pytest.param("workers", marks=[pytest.mark.workers, pytest.mark.nightly])])
 def session(request: pytest.FixtureRequest, asking: Asking) -> Ended:
-    """All four targets, in one process or under two workers."""
+    """All four targets, in one process or with two workers."""
     return asking(request.param)
 
 
 def test_every_cell_has_one_valid_row_and_an_outcome(session: Ended) -> None:
-    """Sixteen cells are sixteen rows that satisfy the schema, and pytest counts each of them once."""
+    """Sixteen cells give sixteen rows that satisfy the schema, and pytest counts each of them once."""
     cells = {(row["provider"], row["model"], row["prompt_id"]) for row in session.run.rows}
     judged = [row["objective_pass"] for row in session.run.rows if row["success"]]
 
@@ -94,7 +94,7 @@ def test_verdicts(session: Ended, provider: str) -> None:
 
 @pytest.mark.parametrize("provider", ALL)
 def test_answers(session: Ended, provider: str) -> None:
-    """An answered row has text, counted tokens, the model that answered, an end and one attempt."""
+    """A row with a reply has text, token counts, the model's name, an end reason and one attempt."""
     rows = session.run.rows_of(provider)
 
     for key in ("P1", "P2", "P3"):
@@ -113,7 +113,7 @@ def test_answers(session: Ended, provider: str) -> None:
 
 @pytest.mark.parametrize("provider", ALL)
 def test_times(session: Ended, provider: str) -> None:
-    """The first token comes before the end, the end fits the start, and no cell queues behind another."""
+    """The first token comes before the end, the end is consistent with the start, and no cell queues."""
     rows = session.run.rows_of(provider)
 
     for key in ("P1", "P2", "P3"):
@@ -126,7 +126,7 @@ def test_times(session: Ended, provider: str) -> None:
 
 @pytest.mark.parametrize("provider", ALL)
 def test_a_prompt_beyond_the_context_is_an_error_of_its_own(session: Ended, provider: str) -> None:
-    """It says nothing about the model: no verdict, no answer, no retry, and the words of the server."""
+    """The row has no verdict, no reply and no retry, but the server's message."""
     row = session.run.rows_of(provider)["P4"]
 
     assert (row["availability_status"], row["failure_type"], row["success"]) == (
@@ -134,7 +134,7 @@ def test_a_prompt_beyond_the_context_is_an_error_of_its_own(session: Ended, prov
         "context_overflow",
         False,
     )
-    # Our own engine's context is known beforehand; a server is asked and refuses.
+    # The embedded engine's context is known beforehand; the other server receives the request and refuses it.
     ours = provider == "llama_cpp"
     assert (row["objective_pass"], row["ttft_ms"], row["output_tokens"], row["attempts"]) == (
         None,
@@ -153,7 +153,7 @@ def test_a_prompt_beyond_the_context_is_an_error_of_its_own(session: Ended, prov
 @pytest.mark.nightly
 @pytest.mark.parametrize("prompt_id", ["P1", "P2", "P3"])
 def test_the_answer_depends_on_nothing_but_the_prompt(asking: Asking, prompt_id: str) -> None:
-    """At temperature 0 three APIs give one answer: asked twice, by workers, streamed or whole."""
+    """At temperature 0 three APIs give the same reply: when repeated, with workers, streamed or not."""
     answers = {
         (name, provider): asking(name).run.rows_of(provider)[prompt_id]["raw_output"]
         for name in OPTIONS
@@ -173,7 +173,7 @@ def test_the_answer_depends_on_nothing_but_the_prompt(asking: Asking, prompt_id:
 @pytest.mark.nightly
 @pytest.mark.parametrize("provider", HTTP)
 def test_without_a_stream_there_is_no_first_token(asking: Asking, provider: str) -> None:
-    """`--openclaw-stream=off` leaves both first-token times empty, in rows and summary, and nothing else."""
+    """`--openclaw-stream=off` leaves both first-token times empty, in rows and summary."""
     session = asking("whole")
     rows = session.run.rows_of(provider)
 
@@ -188,7 +188,7 @@ def test_without_a_stream_there_is_no_first_token(asking: Asking, provider: str)
 
 @pytest.mark.parametrize("provider", ALL)
 def test_the_summary_of_a_target(session: Ended, provider: str) -> None:
-    """Rates are over what was answered and judged; the overlong prompt is an error and no miss."""
+    """Rates count the replies that were judged; the prompt that is too long is an error, not a failure."""
     group = session.run.group(provider)
     rows = session.run.rows_of(provider).values()
     judged = [row["objective_pass"] for row in rows if row["objective_pass"] is not None]
@@ -214,7 +214,7 @@ def test_the_summary_of_a_target(session: Ended, provider: str) -> None:
 
 
 def test_the_summary_is_finished(session: Ended) -> None:
-    """The run says that it is complete, with a group for each target in the order of the command line."""
+    """The summary is marked complete, with a group for each target in the order of the command line."""
     summary = session.run.summary
 
     assert (summary["state"], summary["n_cells"], summary["n_rows"]) == ("finished", 16, 16)
@@ -222,7 +222,7 @@ def test_the_summary_is_finished(session: Ended) -> None:
 
 
 def test_every_file_is_there_and_nothing_else(session: Ended) -> None:
-    """The run directory holds the seed's files, a snapshot before and after each target, and no lock."""
+    """The run directory has the documented files, a snapshot before and after each target, and no lock."""
     snapshots = [f"resources_{name}__smollm2_135m_{when}.txt" for name in ALL for when in ("after", "before")]
 
     assert session.run.files == sorted(
@@ -240,34 +240,35 @@ def test_every_file_is_there_and_nothing_else(session: Ended) -> None:
 
 @pytest.mark.parametrize("provider", ALL)
 def test_resources_before_and_after(session: Ended, provider: str) -> None:
-    """Each target has the machine's memory, load and disk before it and after it, on disk and in its group."""
+    """Each target has memory, load and disk of the machine before and after it, on disk and in its group."""
     group = session.run.group(provider)
 
     for when in ("before", "after"):
-        told = group[f"resources_{when}"]
+        snapshot = group[f"resources_{when}"]
         text = (session.run.path / f"resources_{provider}__smollm2_135m_{when}.txt").read_text("utf-8")
         assert text.startswith(f"# {provider}/{MODEL}, {when}\n")
-        assert told["memory_total_bytes"] >= told["memory_used_bytes"] > 0
-        assert str(told["memory_used_bytes"]) in text
+        assert snapshot["memory_total_bytes"] >= snapshot["memory_used_bytes"] > 0
+        assert str(snapshot["memory_used_bytes"]) in text
     assert group["resources_before"]["taken_at_ms"] <= group["resources_after"]["taken_at_ms"]
 
 
-def test_the_inventory_tells_what_answered(session: Ended) -> None:
-    """The fingerprint of each server, as far as it tells: weights, quantisation, context, template, version."""
+def test_the_inventory_describes_the_servers(session: Ended) -> None:
+    """Each server's fingerprint has its known facts: weights, quantisation, context, template, version."""
     serving = session.run.load("inventory.json")["targets"]
     embedded, over_http = (serving[f"{provider}/{MODEL}"] for provider in CHAT)
 
     assert embedded["warm_up"]["ok"]
     assert over_http["warm_up"]["ok"]
     assert embedded["server"]["digest"].startswith("sha256:")
-    for told in (embedded["server"], over_http["server"]):
-        assert (told["server"], told["quantisation"], told["context_length"]) == ("llama.cpp", "Q4_1", 8192)
-        assert len(told["template_sha256"]) == 64
+    for server in (embedded["server"], over_http["server"]):
+        facts = (server["server"], server["quantisation"], server["context_length"])
+        assert facts == ("llama.cpp", "Q4_1", 8192)
+        assert len(server["template_sha256"]) == 64
     assert "Claude Code" in serving[f"claude_code_cli/{MODEL}"]["server"]["cli_version"]
 
 
 def test_no_key_is_written_anywhere(session: Ended, served: dict[str, str]) -> None:
-    """The key that all three providers use stands in no file of the run and in no line of the terminal."""
+    """The key that all three providers use is in no file of the run and in no line of the terminal."""
     files = "".join(path.read_text("utf-8") for path in session.run.path.iterdir())
 
     assert served["OPENAI_API_KEY"] not in files
@@ -276,21 +277,21 @@ def test_no_key_is_written_anywhere(session: Ended, served: dict[str, str]) -> N
 
 
 def test_one_engine_that_ends_with_the_session(session: Ended) -> None:
-    """A session starts one engine and leaves neither a process nor a temporary file."""
+    """A session starts one engine and leaves no process and no temporary file."""
     assert len(session.engines) == 1
     assert all_gone(session.engines)
     assert session.left == []
 
 
 def test_the_page_fits_eighty_columns(session: Ended) -> None:
-    """What we add to the terminal is no wider than 80 columns and tells what was not answered."""
+    """The plugin's terminal lines are at most 80 columns wide and report the cells without a reply."""
     assert session.wide_lines == []
     for provider in ALL:
         assert any(line.startswith(f"not answered      1 cell of {provider}/") for line in session.page)
 
 
 def test_workers_share_one_engine(project: Project, embedded_model: str) -> None:
-    """Two workers that both ask the embedded model have one engine between them."""
+    """Two workers that both use the embedded model share one engine."""
     project.suite(*({**PROMPTS[2], "id": f"P{number}"} for number in range(1, 7)))
 
     session = project.run(

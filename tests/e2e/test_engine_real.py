@@ -28,7 +28,7 @@ CAPITAL = "What is the capital of France?"
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
 WEATHER = Tool(
     name="get_weather",
-    description="Tells the weather in a city.",
+    description="Returns the weather in a city.",
     parameters={"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 )
 ANSWERED = Turn(
@@ -53,7 +53,7 @@ asyncio.run(use())
 
 
 class AsksNoTemperature(LlamaCpp):
-    """The provider, as one that cannot ask for a temperature."""
+    """The provider, as one that cannot send a temperature."""
 
     def body(self, request):
         """Leave the temperature to the server."""
@@ -61,24 +61,24 @@ class AsksNoTemperature(LlamaCpp):
 
 
 class Lab:
-    """A provider and an event loop to use it in."""
+    """A provider and an event loop to run it in."""
 
     def __init__(self, runner, provider):
         self.run = runner.run
         self.provider = provider
 
     def ask(self, prompt, **how):
-        """Ask the embedded model; other parts of the request by name."""
+        """Send a prompt to the embedded model; other fields of the request by name."""
         return self.run(self.provider.ask(Request(**{"model": MODEL, "prompt": prompt, **how})))
 
     def fault(self, prompt, **how):
-        """Ask what cannot be answered and return the fault."""
+        """Send a request that cannot be answered and return its fault."""
         with pytest.raises(CallFailed) as caught:
             self.ask(prompt, **how)
         return caught.value.fault
 
     def engine_pid(self, model=MODEL):
-        """The process of the engine that serves now."""
+        """The process of the current engine."""
 
         async def look():
             async with self.provider._serving(model) as engine:
@@ -89,7 +89,7 @@ class Lab:
 
 @contextlib.contextmanager
 def open_lab(folder, kind=LlamaCpp):
-    """A lab of its own, closed with its engine."""
+    """A separate lab, closed together with its engine."""
     with asyncio.Runner() as runner:
         provider = kind(ProviderSetup(name="llama_cpp", shared_dir=folder))
         try:
@@ -100,13 +100,13 @@ def open_lab(folder, kind=LlamaCpp):
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
-    """A lab for the tests that leave the engine as it was."""
+    """A lab for tests that leave the engine unchanged."""
     with open_lab(tmp_path_factory.mktemp("shared")) as lab:
         yield lab
 
 
 def test_it_answers_the_same_twice(lab):
-    """At temperature 0 the same prompt has the same answer, with the plain ChatML template a right one."""
+    """At temperature 0 the same prompt gets the same reply; with the plain ChatML template the right one."""
     first, second = lab.ask(CAPITAL), lab.ask(CAPITAL)
 
     assert first.text == second.text
@@ -114,17 +114,17 @@ def test_it_answers_the_same_twice(lab):
     assert (first.finish_reason, first.effective_model) == ("stop", MODEL)
 
 
-def test_who_asks_no_temperature_gets_none(lab, tmp_path):
-    """A client that leaves the temperature out gets the answer that all others get."""
+def test_without_a_temperature_the_default_is_zero(lab, tmp_path):
+    """A client that sends no temperature gets the same reply as all others."""
     with open_lab(tmp_path, AsksNoTemperature) as other:
-        told = other.ask("Tell a story.", max_output_tokens=48)
+        reply = other.ask("Write a story.", max_output_tokens=48)
 
-    assert told.text == lab.ask("Tell a story.", max_output_tokens=48).text
+    assert reply.text == lab.ask("Write a story.", max_output_tokens=48).text
 
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_tokens_are_counted_and_never_cached(stream, lab):
-    """A repeated prompt is read whole again: its time to first token means the same as the first one's."""
+    """A repeated prompt is processed in full again, so its time to first token stays comparable."""
     replies = [lab.ask(CAPITAL, stream=stream, max_output_tokens=4) for _ in range(2)]
 
     assert [reply.cached_tokens for reply in replies] == [0, 0]
@@ -133,7 +133,7 @@ def test_tokens_are_counted_and_never_cached(stream, lab):
 
 
 def test_first_token_comes_before_the_end(lab):
-    """A stream has a time to first token, which is a part of the whole time; a whole answer has none."""
+    """A streamed reply has a time to first token below its total time; an unstreamed one has none."""
     streamed, whole = lab.ask(CAPITAL), lab.ask(CAPITAL, stream=False)
 
     assert 0 < streamed.timing.ttft_ms < streamed.timing.e2e_ms
@@ -144,7 +144,7 @@ def test_first_token_comes_before_the_end(lab):
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_native_tool_call_arrives(stream, lab):
-    """What the model writes in the template's manner comes out as a native call, in pieces or whole."""
+    """A call in the template's format arrives as a native call, streamed or not."""
     asked = f"Repeat exactly this text and nothing else:\n{CALL}"
 
     reply = lab.ask(asked, stream=stream, tools=(WEATHER,))
@@ -162,13 +162,13 @@ def test_native_tool_call_arrives(stream, lab):
     [
         pytest.param("word " * 9000, "at least 9000 tokens", id="by-its-words"),
         pytest.param("word " * 8192, "at least 8192 tokens", id="by-its-words-just"),
-        # The template itself has nine.
+        # The template itself has nine tokens.
         pytest.param(" word" * 8183, "8192 tokens", id="counted"),
         pytest.param("letters" * 9000, "9009 tokens", id="one-word"),
     ],
 )
 def test_prompt_beyond_the_context_is_its_own_fault(lab, prompt, size, stream):
-    """A prompt that leaves no token for an answer is not sent, and that says nothing about the next one."""
+    """A prompt that leaves no token for a reply is not sent, and does not affect the next one."""
     fault = lab.fault(prompt, stream=stream)
 
     assert (fault.failure_type, fault.status, fault.scope) == ("context_overflow", "error", "cell")
@@ -190,7 +190,7 @@ def test_prompt_beyond_the_context_is_its_own_fault(lab, prompt, size, stream):
     ],
 )
 def test_the_count_of_a_prompt_is_the_engines_own(lab, how):
-    """What is counted beforehand is what the engine says that it has read."""
+    """The count beforehand equals the number of tokens that the engine reports."""
 
     async def count():
         async with lab.provider._serving(MODEL):
@@ -203,8 +203,8 @@ def test_the_count_of_a_prompt_is_the_engines_own(lab, how):
     assert counted <= most_tokens(Request(**{"model": MODEL, **how}))
 
 
-def test_fingerprint_tells_what_is_served_and_no_path(lab):
-    """Version, weights, quantisation, context and template are known; where the weights lie is not told."""
+def test_fingerprint_describes_the_server_without_a_path(lab):
+    """It has version, weights, quantisation, context and template, but not the path of the weights."""
     found = lab.run(lab.provider.fingerprint(MODEL))
 
     assert found["server_version"] == f"xllamacpp {engine_version()}"
@@ -214,8 +214,8 @@ def test_fingerprint_tells_what_is_served_and_no_path(lab):
     assert ".gguf" not in str(found)
 
 
-def test_only_who_has_the_key_may_ask(lab):
-    """The engine answers its users alone, though every process of the machine could reach its port."""
+def test_only_a_client_with_the_key_may_ask(lab):
+    """The engine answers only its own clients, though every process of the machine can reach its port."""
     pid = lab.engine_pid()
     token, lab.provider._token = lab.provider._token, "wrong"
     assert len(token) >= 32
@@ -228,7 +228,7 @@ def test_only_who_has_the_key_may_ask(lab):
 
 
 def test_a_file_is_served_under_the_name_that_the_user_gave(tmp_path, monkeypatch):
-    """`llama_cpp/<path>` serves any GGUF file with its own template, after the other engine has ended."""
+    """`llama_cpp/<path>` serves any GGUF file with its own template, after the previous engine has ended."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tiny.gguf").symlink_to(find_weights(MODEL))
     with open_lab(tmp_path) as lab:
@@ -252,7 +252,7 @@ def test_a_file_is_served_under_the_name_that_the_user_gave(tmp_path, monkeypatc
     ],
 )
 def test_broken_weights_are_one_clear_sentence(content, reason, tmp_path, monkeypatch):
-    """A file that cannot be loaded is named, with llama.cpp's reason, and no process stays."""
+    """The message names a file that cannot be loaded, with llama.cpp's reason; no process is left."""
     monkeypatch.chdir(tmp_path)
     if content is None:
         with find_weights(MODEL).open("rb") as weights:
@@ -272,7 +272,7 @@ def test_broken_weights_are_one_clear_sentence(content, reason, tmp_path, monkey
 
 
 def test_killed_engine_is_restarted_once(tmp_path):
-    """An engine that dies in the middle of an answer spoils that answer; a new engine gives the next one."""
+    """An engine that dies during a reply loses that reply; a new engine gives the next one."""
     with open_lab(tmp_path) as lab:
         pids = [lab.engine_pid()]
         fault = lab.run(ask_while_killing(lab.provider, pids[0]))
@@ -293,8 +293,8 @@ def test_killed_engine_is_restarted_once(tmp_path):
 
 
 async def ask_while_killing(provider, pid):
-    """Ask for a long answer, kill the engine before it is complete, and return the fault."""
-    long_answer = Request(model=MODEL, prompt="Tell a very long story.", max_output_tokens=6000)
+    """Ask for a long reply, kill the engine before it is complete, and return the fault."""
+    long_answer = Request(model=MODEL, prompt="Write a very long story.", max_output_tokens=6000)
     asking = asyncio.create_task(provider.ask(long_answer))
     while not await is_processing(provider):
         await asyncio.sleep(0.02)
@@ -305,7 +305,7 @@ async def ask_while_killing(provider, pid):
 
 
 async def is_processing(provider):
-    """Whether the engine is reading or writing an answer."""
+    """Whether the engine is working on a reply."""
     call = provider._call(f"{provider.address.root_url}/slots", None)
     async with provider._edge.opened(call) as response:
         await response.aread()
@@ -314,7 +314,7 @@ async def is_processing(provider):
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_processes_share_one_engine_that_ends_with_the_last(how, tmp_path):
-    """Two users have one engine; it survives the first one's death and ends with the second's."""
+    """Two users share one engine; it survives the death of the first and ends with the second."""
     command = [sys.executable, "-c", USER, str(tmp_path)]
     users = [
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

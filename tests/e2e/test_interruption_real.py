@@ -1,4 +1,4 @@
-"""A run that is interrupted or killed keeps what it has, and leaves nobody behind."""
+"""A run that is interrupted or killed keeps its results, and leaves no process behind."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ANSWER = {
 
 
 class ThenHangs(MessagesServer):
-    """Answers the first request and leaves all others in the middle of an answer."""
+    """Answers the first request; every later reply starts and never ends."""
 
     @property
     def mode(self) -> str:
@@ -49,11 +49,11 @@ def prompts(**last: Any) -> list[dict[str, Any]]:
     return [first, *({"id": f"P{n}", "name": "other", "prompt": "Say hello.", **last} for n in (2, 3, 4))]
 
 
-LONG = {"prompt": "Tell a very long story about the sea.", "max_output_tokens": 6000}
+LONG = {"prompt": "Write a very long story about the sea.", "max_output_tokens": 6000}
 
 
 def interrupted(session: Session, *, group: bool = False) -> Ended:
-    """Interrupt a session whose first cell has ended, and hold what every interruption must leave."""
+    """Interrupt a session whose first cell has ended, and check what every interruption must leave."""
     session.signal(signal.SIGINT, group=group)
     ended = session.end()
 
@@ -73,7 +73,7 @@ def interrupted(session: Session, *, group: bool = False) -> Ended:
 @pytest.mark.parametrize("group", [False, True], ids=["pytest-alone", "as-a-terminal-does"])
 @pytest.mark.parametrize("words", MODES)
 def test_ctrl_c_while_a_server_is_awaited(project: Project, words: tuple[str, ...], group: bool) -> None:
-    """The cell under way is given up at once; what had ended stays, and the server is asked no more."""
+    """The cell in progress is abandoned at once; ended cells stay, and the server gets no more requests."""
     asked = iter(range(1000))
 
     def answer(_: object) -> Script:
@@ -100,7 +100,7 @@ def test_ctrl_c_while_a_server_is_awaited(project: Project, words: tuple[str, ..
 @pytest.mark.engine
 @pytest.mark.parametrize("words", MODES)
 def test_ctrl_c_ends_the_engine(project: Project, embedded_model: str, words: tuple[str, ...]) -> None:
-    """An engine in the middle of an answer ends with the run that started it."""
+    """An engine that is generating a reply ends with the run that started it."""
     project.suite(*prompts(**LONG))
     with project.start(*words, models=f"llama_cpp/{embedded_model}") as session:
         session.wait_until(lambda: session.run.n_rows == 1)
@@ -138,7 +138,7 @@ def test_ctrl_c_ends_the_cli(project: Project, claude: str, words: tuple[str, ..
 def test_kill_leaves_no_engine_and_keeps_the_rows(
     project: Project, embedded_model: str, words: tuple[str, ...]
 ) -> None:
-    """Not even SIGKILL leaves an engine or a worker behind, and a finished cell is on disk by then."""
+    """Even SIGKILL leaves no engine and no worker behind, and a finished cell is on disk by then."""
     project.suite(*prompts(**LONG))
     with project.start(*words, models=f"llama_cpp/{embedded_model}") as session:
         session.wait_until(lambda: session.run.n_rows == 1)

@@ -1,4 +1,4 @@
-"""The embedded engine is really killed in the middle of a run, alone and with the process that asks it."""
+"""The embedded engine is really killed during a run, alone and with its asker process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [
 ]
 
 SHORT = {"name": "short", "prompt": "Say hello.", "max_output_tokens": 3}
-LONG = {"name": "long", "prompt": "Tell a very long story about the sea.", "max_output_tokens": 120}
+LONG = {"name": "long", "prompt": "Write a very long story about the sea.", "max_output_tokens": 120}
 SUITE = [{"id": f"P{n}", **(LONG if n in {2, 4} else SHORT)} for n in range(1, 9)]
 DIED = "llama_cpp: the embedded engine died while it was asked."
 DIED_TWICE = "llama_cpp: the embedded engine died twice while serving"
@@ -29,7 +29,7 @@ LOST = "the process that asks was killed by SIGKILL."
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory, embedded_model: str) -> Any:
-    """What a run finds that nothing interrupts."""
+    """The result of a run without an interruption."""
     project = Project.create(tmp_path_factory.mktemp("whole") / "project")
     project.suite(*SUITE)
     ended = project.run(models=f"llama_cpp/{embedded_model}")
@@ -38,27 +38,27 @@ def whole(tmp_path_factory: pytest.TempPathFactory, embedded_model: str) -> Any:
 
 
 def kill(session: Session, what: str) -> int:
-    """Kill the one process of this kind under the session."""
+    """Kill the only process of this kind under the session."""
     (pid,) = session.started(what)
     os.kill(pid, signal.SIGKILL)
     return pid
 
 
 def faults(ended: Ended) -> dict[str, str]:
-    """What the rows say of the cells that were not answered."""
+    """The fault messages in the rows, by cell."""
     rows = ended.run.rows_of("llama_cpp").items()
     return {name: row["fault_message"] for name, row in rows if row["availability_status"] != "ok"}
 
 
 def result(ended: Ended) -> Any:
-    """The verdicts and the summary, without what no two runs share."""
+    """The verdicts and the summary, without what differs between any two runs."""
     rows = ended.run.rows_of("llama_cpp")
     verdicts = {name: (row["success"], row["objective_pass"]) for name, row in sorted(rows.items())}
     return verdicts, timeless(ended.run.summary)
 
 
-def goes_on(project: Project, model: str, before: Ended, whole: Any) -> None:
-    """Resume, and hold that answered cells stay as they are and the result is that of a whole run."""
+def check_resume(project: Project, model: str, before: Ended, whole: Any) -> None:
+    """Resume, and check that replies are kept and that the result equals that of an uninterrupted run."""
     results = before.run.path / "results.jsonl"
     answered = [
         line for line in results.read_bytes().splitlines() if json.loads(line)["availability_status"] == "ok"
@@ -74,7 +74,7 @@ def goes_on(project: Project, model: str, before: Ended, whole: Any) -> None:
 
 @pytest.mark.nightly
 def test_a_killed_engine_is_restarted_once(project: Project, embedded_model: str, whole: Any) -> None:
-    """What it was answering is lost and says why; when it dies again, nobody waits for a third one."""
+    """Its cell is lost with the reason; when the engine dies again, no cell waits for a third one."""
     model = f"llama_cpp/{embedded_model}"
     project.suite(*SUITE)
     with project.start("--openclaw-retries=0", models=model) as session:
@@ -87,20 +87,20 @@ def test_a_killed_engine_is_restarted_once(project: Project, embedded_model: str
     assert ended.status == 1, ended.text
     assert len(engines) == 2
     assert all_gone(engines | ended.engines)
-    told = faults(ended)
-    assert (told.pop("P2"), told.pop("P4")) == (DIED, DIED)
-    assert sorted(told) == ["P5", "P6", "P7", "P8"]
-    assert all(DIED_TWICE in text for text in told.values())
+    messages = faults(ended)
+    assert (messages.pop("P2"), messages.pop("P4")) == (DIED, DIED)
+    assert sorted(messages) == ["P5", "P6", "P7", "P8"]
+    assert all(DIED_TWICE in text for text in messages.values())
     assert DIED_TWICE in " ".join(ended.text.split())
     assert "--openclaw-resume=run" in ended.text
-    goes_on(project, model, ended, whole)
+    check_resume(project, model, ended, whole)
 
 
 @pytest.mark.nightly
-def test_an_engine_that_is_killed_with_the_process_that_asks_it(
+def test_an_engine_that_is_killed_with_its_asker_process(
     project: Project, embedded_model: str, whole: Any
 ) -> None:
-    """Both come anew for the cells that are left; a resumed run asks the others."""
+    """Both restart for the cells that are left; a resumed run asks the lost ones."""
     model = f"llama_cpp/{embedded_model}"
     project.suite(*SUITE)
     with project.start("--openclaw-retries=0", models=model) as session:
@@ -110,8 +110,8 @@ def test_an_engine_that_is_killed_with_the_process_that_asks_it(
 
     assert ended.status == 1, ended.text
     assert all_gone(killed | ended.engines)
-    told = faults(ended)
-    assert list(told) == ["P2", "P3", "P4", "P5"]
-    assert all(LOST in text or text == DIED for text in told.values())
+    messages = faults(ended)
+    assert list(messages) == ["P2", "P3", "P4", "P5"]
+    assert all(LOST in text or text == DIED for text in messages.values())
     assert "Traceback" not in ended.text
-    goes_on(project, model, ended, whole)
+    check_resume(project, model, ended, whole)

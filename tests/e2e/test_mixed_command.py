@@ -1,4 +1,4 @@
-"""One command for a local server, a cloud API and a CLI: all there, absent, unauthorised or overloaded."""
+"""One command for a local server, a cloud API and a CLI: available, absent, unauthorised or overloaded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.sessions import Ended, Project
 from tests.providers.servers.messages import MessagesServer
-from tests.providers.servers.misbehaving import MisbehavingServer, Script, port_of_nobody
+from tests.providers.servers.misbehaving import MisbehavingServer, Script, unused_port
 
 pytestmark = pytest.mark.workers
 
@@ -19,7 +19,7 @@ TARGETS = {
     "openai_responses": "openai_responses/gpt-5.3-codex@high",
     "claude_code_cli": "claude_code_cli/claude-opus",
 }
-# The small model ends its answer to this by itself; a thinking level leaves it room for thousands of tokens.
+# The small model ends its reply to this by itself; a thinking level leaves room for thousands of tokens.
 CAPITAL = {"prompt": "What is the capital of France?", "max_output_tokens": 24}
 PROMPTS: list[dict[str, Any]] = [
     {"id": "P1", "name": "capital", **CAPITAL},
@@ -29,7 +29,7 @@ DUMMY = "sk-dummy-1234567890"
 
 
 def ask_all(project: Project, *words: str) -> Ended:
-    """Run the command."""
+    """Run the command with all providers."""
     project.suite(*PROMPTS)
     ended = project.run(
         "-k", "P1", "-n", "2", "--openclaw-timeout=300", *words, models=",".join(TARGETS.values())
@@ -41,40 +41,40 @@ def ask_all(project: Project, *words: str) -> Ended:
     return ended
 
 
-def told(ended: Ended, key: str) -> dict[str, Any]:
-    """One field of each provider's row."""
+def fields(ended: Ended, key: str) -> dict[str, Any]:
+    """Return one field of each provider's row."""
     return {row["provider"]: row[key] for row in ended.run.rows}
 
 
 @pytest.fixture
 def closed_port() -> Iterator[Callable[[], str]]:
-    """Gives addresses at which nobody listens as long as the test runs."""
-    with ExitStack() as held:
-        yield lambda: f"http://127.0.0.1:{held.enter_context(port_of_nobody())}"
+    """Returns addresses without a listener while the test runs."""
+    with ExitStack() as reserved:
+        yield lambda: f"http://127.0.0.1:{reserved.enter_context(unused_port())}"
 
 
 @pytest.mark.nightly
 @pytest.mark.engine
 @pytest.mark.claude
 def test_all_answer(project: Project, served: dict[str, str], claude: str) -> None:
-    """Three answers pass; where another model than the one named has answered, row and page say so."""
+    """Three replies pass; where another model than the requested one answered, row and terminal say so."""
     ended = ask_all(project.where(**served, OPENCLAW_CLAUDE_COMMAND=claude))
 
     assert (ended.status, ended.outcomes) == (0, {"passed": 3})
-    assert told(ended, "effective_model") == dict.fromkeys(TARGETS, "smollm2:135m")
-    assert told(ended, "thinking_level") == {
+    assert fields(ended, "effective_model") == dict.fromkeys(TARGETS, "smollm2:135m")
+    assert fields(ended, "thinking_level") == {
         "ollama_openai": None,
         "openai_responses": "high",
         "claude_code_cli": None,
     }
-    assert told(ended, "success") == dict.fromkeys(TARGETS, True)
+    assert fields(ended, "success") == dict.fromkeys(TARGETS, True)
     answered_by = [line for line in ended.page if line.startswith("answered by")]
     assert [line.split("instead of ")[1] for line in answered_by] == list(TARGETS.values())
 
 
 @pytest.mark.nightly
-def test_nobody_is_there(project: Project, closed_port: Callable[[], str]) -> None:
-    """Two closed ports and no CLI: three skips with their reasons, and no green run."""
+def test_all_are_absent(project: Project, closed_port: Callable[[], str]) -> None:
+    """Two closed ports and no CLI give three skips with their reasons, and not a passing run."""
     ollama, openai = closed_port(), closed_port()
 
     ended = ask_all(
@@ -88,13 +88,13 @@ def test_nobody_is_there(project: Project, closed_port: Callable[[], str]) -> No
     )
 
     assert (ended.status, ended.outcomes) == (1, {"skipped": 3})
-    assert set(told(ended, "availability_status").values()) == {"skipped_unavailable"}
-    assert told(ended, "failure_type") == {
+    assert set(fields(ended, "availability_status").values()) == {"skipped_unavailable"}
+    assert fields(ended, "failure_type") == {
         "ollama_openai": "connect_error",
         "openai_responses": "connect_error",
         "claude_code_cli": "not_installed",
     }
-    assert told(ended, "attempts") == {"ollama_openai": 1, "openai_responses": 1, "claude_code_cli": 0}
+    assert fields(ended, "attempts") == {"ollama_openai": 1, "openai_responses": 1, "claude_code_cli": 0}
     assert f"ollama_openai: nothing answers at {ollama}/v1 (connection refused)." in ended.text
     assert f"openai_responses: nothing answers at {openai}/v1 (connection refused)." in ended.text
     assert "no-such-claude'. Install the Claude CLI" in ended.text
@@ -103,8 +103,8 @@ def test_nobody_is_there(project: Project, closed_port: Callable[[], str]) -> No
 
 
 @pytest.mark.nightly
-def test_nobody_is_there_and_that_fails(project: Project, closed_port: Callable[[], str]) -> None:
-    """With `--openclaw-fail-unavailable` the same is three errors; the rows stay what they are."""
+def test_all_are_absent_and_that_fails(project: Project, closed_port: Callable[[], str]) -> None:
+    """With `--openclaw-fail-unavailable` they are three errors; the rows stay the same."""
     ended = ask_all(
         project.where(
             OLLAMA_HOST=closed_port(),
@@ -116,13 +116,13 @@ def test_nobody_is_there_and_that_fails(project: Project, closed_port: Callable[
     )
 
     assert (ended.status, ended.outcomes) == (1, {"errors": 3})
-    assert set(told(ended, "availability_status").values()) == {"skipped_unavailable"}
+    assert set(fields(ended, "availability_status").values()) == {"skipped_unavailable"}
 
 
 @pytest.mark.nightly
 @pytest.mark.claude
-def test_nobody_is_let_in(project: Project, claude: str) -> None:
-    """A wrong key, no key and no login: three errors that say how to get in, and no key leaves the machine."""
+def test_all_are_unauthorised(project: Project, claude: str) -> None:
+    """A wrong key, no key and no login give three errors that say how to log in; no key is sent elsewhere."""
     with MisbehavingServer() as ollama:
         refusal = {"error": {"message": "Invalid API Key", "type": "authentication_error", "code": 401}}
         ollama.on("*", Script.answer(refusal, status=401))
@@ -136,13 +136,13 @@ def test_nobody_is_let_in(project: Project, claude: str) -> None:
         )
 
     assert (ended.status, ended.outcomes) == (1, {"errors": 3})
-    assert set(told(ended, "availability_status").values()) == {"auth_error"}
-    assert told(ended, "failure_type") == {
+    assert set(fields(ended, "availability_status").values()) == {"auth_error"}
+    assert fields(ended, "failure_type") == {
         "ollama_openai": "http_401",
         "openai_responses": "auth_missing",
         "claude_code_cli": "auth_missing",
     }
-    assert told(ended, "attempts")["openai_responses"] == 0
+    assert fields(ended, "attempts")["openai_responses"] == 0
     assert "openai_responses: there is no key. Set OPENAI_API_KEY." in ended.text
     assert "claude_code_cli: the Claude CLI says: Not logged in" in ended.text
     assert [group["n_auth_error"] for group in ended.run.summary["groups"]] == [1, 1, 1]
@@ -151,8 +151,8 @@ def test_nobody_is_let_in(project: Project, claude: str) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.claude
-def test_nobody_has_time(project: Project, claude: str) -> None:
-    """Who answers 429 to every attempt is rate-limited: an error, after the retries that were allowed."""
+def test_all_are_overloaded(project: Project, claude: str) -> None:
+    """A server that answers 429 to every attempt is rate-limited: an error, after the allowed retries."""
     with MisbehavingServer() as server, MessagesServer("429") as messages:
         busy = {"error": {"message": "Rate limit reached", "type": "rate_limit_error", "code": "rate_limit"}}
         server.on("*", Script.answer(busy, status=429, retry_after="0"))
@@ -169,9 +169,9 @@ def test_nobody_has_time(project: Project, claude: str) -> None:
         )
 
     assert (ended.status, ended.outcomes) == (1, {"errors": 3})
-    assert set(told(ended, "availability_status").values()) == {"rate_limited"}
-    assert set(told(ended, "failure_type").values()) == {"http_429"}
-    assert set(told(ended, "attempts").values()) == {2}
+    assert set(fields(ended, "availability_status").values()) == {"rate_limited"}
+    assert set(fields(ended, "failure_type").values()) == {"http_429"}
+    assert set(fields(ended, "attempts").values()) == {2}
     assert len(messages.requests) == 2
     assert [group["n_rate_limited"] for group in ended.run.summary["groups"]] == [1, 1, 1]
     assert all(group["latency_ms"]["p50"] is None for group in ended.run.summary["groups"])
@@ -182,7 +182,7 @@ def test_nobody_has_time(project: Project, claude: str) -> None:
 def test_one_answers_and_the_others_do_not(
     project: Project, claude: str, closed_port: Callable[[], str]
 ) -> None:
-    """What is missing takes nothing from what is there: one answer, one skip, one error."""
+    """Absent providers do not affect the available one: one reply, one skip, one error."""
     with MessagesServer("ok") as messages:
         ended = ask_all(
             project.where(
@@ -195,7 +195,7 @@ def test_one_answers_and_the_others_do_not(
         )
 
     assert (ended.status, ended.outcomes) == (1, {"passed": 1, "skipped": 1, "errors": 1})
-    assert told(ended, "availability_status") == {
+    assert fields(ended, "availability_status") == {
         "ollama_openai": "skipped_unavailable",
         "openai_responses": "auth_error",
         "claude_code_cli": "ok",

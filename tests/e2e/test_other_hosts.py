@@ -1,4 +1,4 @@
-"""Workers on other hosts: each asks its own local models, and nothing but rows and reports comes back."""
+"""Workers on other hosts: each uses its own local models, and only rows and reports come back."""
 
 from __future__ import annotations
 
@@ -48,21 +48,21 @@ FILES = {
     params=[pytest.param(name, marks=() if name == "loopback" else pytest.mark.nightly) for name in LABS]
 )
 def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
-    """Two hosts, and the one that leads, each with its own copy of the project."""
+    """Two hosts and the controller's machine, each with its own copy of the project."""
     with LABS[request.param](tmp_path, ["north", "south"]) as lab:
         for host in (lab.leader, *lab.hosts):
             lay_project(host, FILES)
         yield lab
 
 
-def run_held(lab: Lab, begun: dict[str, int], *words: str) -> Outcome:
-    """Run pytest; the models of some hosts answer when they have so many questions each at the same time."""
-    machines = [host for host in (lab.leader, *lab.hosts) if host.name in begun]
+def run_held(lab: Lab, arrivals: dict[str, int], *words: str) -> Outcome:
+    """Run pytest; models of some hosts hold their replies until each has this many prompts at once."""
+    machines = [host for host in (lab.leader, *lab.hosts) if host.name in arrivals]
     for host in machines:
         host.hold()
     session = lab.begin(*words)
-    come = wait_until(lambda: all(host.n_begun >= begun[host.name] for host in machines))
-    time.sleep(0.5)  # in which more would come
+    come = wait_until(lambda: all(host.n_arrived >= arrivals[host.name] for host in machines))
+    time.sleep(0.5)  # more requests would arrive in this time
     for host in machines:
         host.let_go()
     ended = lab.end(session)
@@ -78,7 +78,7 @@ def overlap(one: Host, other: Host) -> bool:
 
 
 def n_rows(lab: Lab, host: Host) -> int:
-    """How many of the questions that a host's model has answered have a row by now."""
+    """How many of the prompts answered by a host's model have a row by now."""
     path = lab.leader.folder / "runs" / "run" / "results.jsonl"
     lines = path.read_text("utf-8").splitlines(keepends=True) if path.exists() else []
     rows = {json.loads(line)["raw_output"] for line in lines if line.endswith("\n")}
@@ -97,15 +97,15 @@ def host_names(lab: Lab, inventory: dict[str, Any]) -> dict[str, Host]:
 
 
 def test_each_host_asks_its_own_local_server(lab: Lab) -> None:
-    """Both servers are asked at once, each for one cell at a time, and every cell has one row."""
+    """Both servers work at once, each on one cell at a time, and every cell has one row."""
     north, south = lab.hosts
     specs = []
     for host in lab.hosts:
         lab.serve_models(host, SECONDS)
         specs += lab.serve_workers(host)
 
-    begun = {"north": 1, "south": 1}
-    session = run_held(lab, begun, "-d", *specs, "--openclaw-models=ollama_openai/m")
+    arrivals = {"north": 1, "south": 1}
+    session = run_held(lab, arrivals, "-d", *specs, "--openclaw-models=ollama_openai/m")
 
     assert session.status == 0, session.text
     assert sorted(line["prompt"] for host in lab.hosts for line in host.asked) == sorted(PROMPTS)
@@ -120,8 +120,8 @@ def test_each_host_asks_its_own_local_server(lab: Lab) -> None:
 
 
 @pytest.mark.nightly
-def test_a_row_tells_its_host(lab: Lab) -> None:
-    """Each row names the host that asked, and the inventory keeps the hosts apart."""
+def test_a_row_names_its_host(lab: Lab) -> None:
+    """Each row names the host that sent the request, and the inventory lists the hosts separately."""
     specs = []
     for host in lab.hosts:
         lab.serve_models(host, 0.0)
@@ -152,7 +152,7 @@ def test_a_row_tells_its_host(lab: Lab) -> None:
 
 @pytest.mark.nightly
 def test_two_workers_of_one_host_share_its_server(lab: Lab) -> None:
-    """A host's local server is asked for one cell at a time, however many workers the host has."""
+    """A host's local server gets one request at a time, however many workers the host has."""
     specs = []
     for host in lab.hosts:
         lab.serve_models(host, 0.02)
@@ -169,7 +169,7 @@ def test_two_workers_of_one_host_share_its_server(lab: Lab) -> None:
 
 @pytest.mark.nightly
 def test_a_common_folder_for_temporary_files_joins_no_hosts(tmp_path: Path) -> None:
-    """Hosts that see one disk are still hosts of their own: each target is warmed up on each."""
+    """Hosts that share one disk remain separate: each target is warmed up on each."""
     common = tmp_path / "common"
     common.mkdir()
     with LABS["namespaces"](tmp_path, ["north", "south"]) as lab:
@@ -190,15 +190,15 @@ def test_a_common_folder_for_temporary_files_joins_no_hosts(tmp_path: Path) -> N
 
 @pytest.mark.nightly
 def test_a_wider_limit_holds_on_each_host(lab: Lab) -> None:
-    """Where two requests at a time are allowed, each host's server has two, and its two workers one each."""
+    """If two concurrent requests are allowed, each host's server gets two, one from each of its workers."""
     specs = []
     for host in lab.hosts:
         lab.serve_models(host, SECONDS)
         specs += lab.serve_workers(host, n=2)
 
-    begun = {"north": 2, "south": 2}
+    arrivals = {"north": 2, "south": 2}
     session = run_held(
-        lab, begun, "-d", *specs, "--openclaw-models=ollama_openai/m", "--openclaw-concurrency=2"
+        lab, arrivals, "-d", *specs, "--openclaw-models=ollama_openai/m", "--openclaw-concurrency=2"
     )
 
     assert session.status == 0, session.text
@@ -208,7 +208,7 @@ def test_a_wider_limit_holds_on_each_host(lab: Lab) -> None:
 
 @pytest.mark.nightly
 def test_a_server_for_all_keeps_its_limit(lab: Lab) -> None:
-    """A server that all hosts reach is one endpoint: its limit holds over all of them together."""
+    """A server that all hosts reach is one endpoint: its limit applies to all of them together."""
     far = f"{lab.leader.address}:{lab.leader.first_port}"
     lab.serve_models(lab.leader, SECONDS, far)
     specs = []
@@ -228,7 +228,7 @@ def test_a_server_for_all_keeps_its_limit(lab: Lab) -> None:
 
 @pytest.mark.nightly
 def test_a_key_stays_where_it_is_set(lab: Lab) -> None:
-    """A host uses the key of its own environment; the one of the leading machine is sent to nobody."""
+    """A host uses the key of its own environment; the key of the controller's machine is not sent."""
     lab.leader.environ["OLLAMA_API_KEY"] = "leaders-secret"
     north, south = lab.hosts
     north.environ["OLLAMA_API_KEY"] = "norths-secret"
@@ -255,7 +255,7 @@ def test_a_key_stays_where_it_is_set(lab: Lab) -> None:
     ],
 )
 def test_every_host_has_the_same_suite(lab: Lab, changed: Any, message: str) -> None:
-    """A copy of a suite that is not the same is refused, before anybody is asked."""
+    """A copy of a suite that differs is refused before the first request."""
     path = lab.leader.project / "benchmarks" / "prompts_words.json"
     specs = []
     for host in lab.hosts:
@@ -275,7 +275,7 @@ def test_every_host_has_the_same_suite(lab: Lab, changed: Any, message: str) -> 
 
 @pytest.mark.nightly
 def test_nothing_is_left_behind(lab: Lab) -> None:
-    """A host has no file more than before, but pytest, which xdist copies into the working folder."""
+    """A host has no new file, except pytest, which xdist copies into the working folder."""
     before = {host.name: lab.files(host) for host in lab.hosts}
     specs = []
     for host in lab.hosts:
@@ -283,7 +283,7 @@ def test_nothing_is_left_behind(lab: Lab) -> None:
 
     session = lab.run("-d", *specs, "--openclaw-models=ollama_openai/m")
 
-    assert session.status == 1, session.text  # nobody answered
+    assert session.status == 1, session.text  # no model answered
     assert {row["availability_status"] for row in session.run.rows} == {"skipped_unavailable"}
     for host in lab.hosts:
         new = lab.files(host) - before[host.name]
@@ -292,7 +292,7 @@ def test_nothing_is_left_behind(lab: Lab) -> None:
 
 @pytest.mark.nightly
 def test_a_host_that_dies_costs_its_own_cells(lab: Lab) -> None:
-    """Without restarts the other hosts go on to their end, and what the dead one had answered is on disk."""
+    """Without restarts the other hosts continue to their end, and the dead host's replies are on disk."""
     north, south = lab.hosts
     for host in lab.hosts:
         lab.serve_models(host, SECONDS)
@@ -307,7 +307,7 @@ def test_a_host_that_dies_costs_its_own_cells(lab: Lab) -> None:
     session = lab.begin(
         "-d", "--tx", spec, *others, "--max-worker-restart=0", "--openclaw-models=ollama_openai/m"
     )
-    assert wait_until(lambda: north.n_begun == 4 and n_rows(lab, north) == 3)
+    assert wait_until(lambda: north.n_arrived == 4 and n_rows(lab, north) == 3)
     worker.kill()
     north.let_go()
     ended = lab.end(session)
@@ -323,7 +323,7 @@ def test_a_host_that_dies_costs_its_own_cells(lab: Lab) -> None:
 
 @pytest.mark.nightly
 def test_over_ssh(tmp_path: Path) -> None:
-    """The same over ssh, with the hosts' addresses given for each."""
+    """The same over ssh, with each host's address given."""
     with LABS["loopback"](tmp_path, ["north", "south"]) as lab:
         specs = []
         for host in (lab.leader, *lab.hosts):
@@ -332,8 +332,8 @@ def test_over_ssh(tmp_path: Path) -> None:
             lab.serve_models(host, SECONDS)
             specs += lab.serve_ssh(host)
 
-        begun = {"north": 1, "south": 1}
-        session = run_held(lab, begun, "-d", *specs, "--openclaw-models=ollama_openai/m")
+        arrivals = {"north": 1, "south": 1}
+        session = run_held(lab, arrivals, "-d", *specs, "--openclaw-models=ollama_openai/m")
 
         assert session.status == 0, session.text
         assert sorted(row["raw_output"] for row in session.run.rows) == sorted(PROMPTS)
@@ -343,7 +343,7 @@ def test_over_ssh(tmp_path: Path) -> None:
 
 @pytest.mark.nightly
 def test_an_interrupted_run_goes_on_over_the_same_hosts(lab: Lab) -> None:
-    """What was answered is not asked again, and a host keeps its name, whoever comes first."""
+    """Answered cells are not asked again, and a host keeps its name, whichever connects first."""
     north, south = lab.hosts
     specs = []
     for host in lab.hosts:
@@ -352,7 +352,7 @@ def test_an_interrupted_run_goes_on_over_the_same_hosts(lab: Lab) -> None:
         host.hold(after=3)
     words = ("-d", "--openclaw-models=ollama_openai/m")
     session = lab.begin(*words, *specs[0], *specs[1])
-    assert wait_until(lambda: all(host.n_begun == 4 and n_rows(lab, host) == 3 for host in lab.hosts))
+    assert wait_until(lambda: all(host.n_arrived == 4 and n_rows(lab, host) == 3 for host in lab.hosts))
     session.send_signal(signal.SIGINT)
     assert wait_until(lambda: session.poll() is not None)
     for host in lab.hosts:
@@ -361,12 +361,12 @@ def test_an_interrupted_run_goes_on_over_the_same_hosts(lab: Lab) -> None:
     assert interrupted.status == 2, interrupted.text
     before = interrupted.run.rows
     assert len(before) == 6
-    # Nobody heard the answers that were held; their servers are done with them before they are asked again.
+    # The held replies were lost; the servers have to finish them before the resumed run starts.
     assert wait_until(lambda: all(len(host.asked) == 4 for host in lab.hosts))
     n_asked = Counter(line["prompt"] for host in lab.hosts for line in host.asked)
 
     for host in lab.hosts:
-        host.first_port += 1  # the first one may be in use for a moment longer
+        host.first_port += 1  # the first port may stay in use for a moment
     specs = [lab.serve_workers(host) for host in lab.hosts]
     resumed = lab.run(*words, *specs[1], *specs[0], "--openclaw-resume=last")
 
@@ -405,8 +405,8 @@ def test_each_host_has_its_own_engine(tmp_path: Path, embedded_model: str) -> No
 
 
 @pytest.mark.parametrize("words", [("-n", "2"), ()], ids=["with-n", "without-d"])
-def test_hosts_that_nobody_would_ask_are_refused(tmp_path: Path, words: tuple[str, ...]) -> None:
-    """Where xdist leaves `--tx` aside, this machine would be measured in place of the one that was named."""
+def test_hosts_that_would_not_be_used_are_refused(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Where xdist ignores `--tx`, this machine would be measured instead of the named host."""
     with LABS["loopback"](tmp_path, []) as lab:
         lay_project(lab.leader, FILES)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.providers.anthropic_messages import AnthropicMessages
 from pytest_openclaw.providers.llama_cpp.supervisor import EngineHandle
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
@@ -25,7 +26,7 @@ from tests.providers.servers.messages import MessagesServer, Text, ToolUse
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
 REPEAT = f"Repeat exactly this text and nothing else:\n{CALL}"
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-WEATHER = {"name": "get_weather", "description": "Tells the weather in a city.", "parameters": PARAMETERS}
+WEATHER = {"name": "get_weather", "description": "Returns the weather in a city.", "parameters": PARAMETERS}
 CALLS = {"type": "tool_invocation", "expected_tools": ["get_weather"]}
 PROMPTS: list[dict[str, Any]] = [
     {
@@ -53,13 +54,13 @@ PROMPTS: list[dict[str, Any]] = [
     },
 ]
 OURS = "llama_cpp"
-TARGETS = (OURS, "chat", "answers")
+TARGETS = (OURS, "chat", "answers", "messages")
 
 
 @pytest.fixture
 def lab(tmp_path: Path, engine: EngineHandle) -> Project:
-    """A project that knows the running engine as two servers, one for each API."""
-    lines = {"chat": "ollama_openai", "answers": "openai_responses"}
+    """A project with the running engine configured as two servers, one for each API."""
+    lines = {"chat": "ollama_openai", "answers": "openai_responses", "messages": "anthropic_messages"}
     endpoints = "".join(f"    {name} = {kind} {engine.url}/v1 LAB_KEY\n" for name, kind in lines.items())
     project = Project.create(tmp_path / "project", f"openclaw_endpoints =\n{endpoints}")
     return project.where(LAB_KEY=engine.token)
@@ -75,7 +76,7 @@ def lab(tmp_path: Path, engine: EngineHandle) -> Project:
     ],
 )
 def test_a_native_call_of_the_real_model(lab: Project, embedded_model: str, words: tuple[str, ...]) -> None:
-    """What a suite offers goes out over both APIs; what the model calls is in its row and counts for the tier."""
+    """The tools of a suite are sent by all APIs; the model's call is in its row and counts for the tier."""
     lab.suite(*PROMPTS)
 
     ended = lab.run(*words, models=",".join(f"{target}/{embedded_model}" for target in TARGETS))
@@ -103,12 +104,13 @@ def test_a_native_call_of_the_real_model(lab: Project, embedded_model: str, word
         assert (called["ttft_ms"] is None) == ("--openclaw-stream=off" in words)
         use = ended.run.group(target)["tool_use"]
         assert (use["n"], use["n_success"], use["tier"], use["conclusive"]) == (2, 1, 2, False)
-    assert [ended.run.rows_of(target)["T1"]["finish_reason"] for target in TARGETS[:2]] == ["tool_calls"] * 2
+    native = (OURS, "chat", "messages")
+    assert [ended.run.rows_of(target)["T1"]["finish_reason"] for target in native] == ["tool_calls"] * 3
     assert all_gone(ended.engines)
 
 
 def through_the_cli(project: Project, claude: str, server: MessagesServer) -> Ended:
-    """Run a project's suites with the real CLI against a server of ours."""
+    """Run a project's suites with the real CLI and a server of the test."""
     environ = {
         "ANTHROPIC_BASE_URL": server.url,
         "ANTHROPIC_API_KEY": "sk-dummy-1234567890",
@@ -120,8 +122,8 @@ def through_the_cli(project: Project, claude: str, server: MessagesServer) -> En
 @pytest.mark.nightly
 @pytest.mark.engine
 def test_tools_that_do_not_fit_are_not_asked(project: Project, embedded_model: str) -> None:
-    """The embedded engine counts the tools too; what leaves no room for an answer is told without a call."""
-    many = [{**WEATHER, "name": f"tool_{n}", "description": "Tells the weather. " * 50} for n in range(54)]
+    """The embedded engine counts the tools too; if they leave no room for a reply, no call is made."""
+    many = [{**WEATHER, "name": f"tool_{n}", "description": "Returns the weather. " * 50} for n in range(54)]
     prompt = {"prompt": "What is the capital of France?", "validator": {"type": "contains", "value": "Paris"}}
     project.suite({"id": "T1", **prompt, "tools": many}, {"id": "P1", **prompt, "max_output_tokens": 16})
 
@@ -131,12 +133,12 @@ def test_tools_that_do_not_fit_are_not_asked(project: Project, embedded_model: s
     row = ended.run.rows_of(OURS)["T1"]
     assert (row["availability_status"], row["failure_type"]) == ("error", "context_overflow")
     assert (row["attempts"], row["e2e_ms"], row["objective_pass"]) == (0, 0, None)
-    told = re.fullmatch(
+    counted = re.fullmatch(
         rf"{OURS}: not asked: the prompt has (\d+) tokens, and {embedded_model}'s context holds 8192\. .*",
         row["fault_message"],
     )
-    assert told, row["fault_message"]
-    assert int(told[1]) > 54 * 50 * 3
+    assert counted, row["fault_message"]
+    assert int(counted[1]) > 54 * 50 * 3
 
 
 READ = Tool(name="read", description="Reads a file.", parameters=PARAMETERS)
@@ -162,30 +164,31 @@ HISTORIES = {
 @pytest.mark.engine
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 @pytest.mark.parametrize("history", HISTORIES)
-def test_a_conversation_is_gone_on_with(
+def test_a_conversation_is_continued(
     engine: EngineHandle, embedded_model: str, history: str, stream: bool
 ) -> None:
-    """Both APIs take calls and their results, read them as one prompt, and the model answers."""
-    begun = Request(
+    """All APIs accept calls and their results, process them as one prompt, and the model answers."""
+    first = Request(
         model=embedded_model,
         prompt="What is the weather?",
         tools=(Tool(**WEATHER), READ),
         max_output_tokens=16,
         stream=stream,
     )
-    request = replace(begun, history=HISTORIES[history])
+    request = replace(first, history=HISTORIES[history])
 
-    chat, answers = (ask(kind, engine, request) for kind in (OllamaOpenAI, OpenAIResponses))
+    replies = [ask(kind, engine, request) for kind in (OllamaOpenAI, OpenAIResponses, AnthropicMessages)]
 
-    for reply in (chat, answers):
+    for reply in replies:
         assert reply.raw or reply.tool_calls
         assert reply.finish_reason
-    assert (chat.text, chat.input_tokens) == (answers.text, answers.input_tokens)
-    assert chat.input_tokens > (ask(OllamaOpenAI, engine, begun).input_tokens or 0)
+    assert len({(reply.text, reply.input_tokens) for reply in replies}) == 1
+    chat = replies[0]
+    assert chat.input_tokens > (ask(OllamaOpenAI, engine, first).input_tokens or 0)
 
 
 def ask(kind: type[OverHttp], engine: EngineHandle, request: Request) -> Reply:
-    """Ask the running engine by one of the APIs."""
+    """Send a request to the running engine by one of the APIs."""
     environ = {"LAB_KEY": engine.token}
     provider = kind(
         ProviderSetup(name="lab", base_url=f"{engine.url}/v1", key_env="LAB_KEY", environ=environ)
@@ -226,7 +229,7 @@ def test_a_call_through_the_cli(project: Project, claude: str) -> None:
 @pytest.mark.nightly
 @pytest.mark.claude
 def test_an_offered_tool_through_the_cli(project: Project, claude: str) -> None:
-    """A prompt's tools are offered through the CLI; the row names the one that was called as the prompt does."""
+    """A prompt's tools are offered through the CLI; the row has the called tool under the prompt's name."""
     project.suite(
         {
             "id": "T1",
@@ -254,7 +257,7 @@ def test_an_offered_tool_through_the_cli(project: Project, claude: str) -> None:
 
 @pytest.mark.claude
 def test_a_scripted_exchange_through_the_cli(project: Project, claude: str) -> None:
-    """A prompt with a world is played to its end; the row keeps the turns, and the verdict knows the world."""
+    """A prompt with a world is played to its end; the row keeps the turns, and the verdict uses the world."""
     project.suite(
         {
             "id": "W1",
@@ -294,7 +297,7 @@ def test_a_scripted_exchange_through_the_cli(project: Project, claude: str) -> N
 def test_the_real_model_is_offered_tools_through_the_cli(
     project: Project, claude: str, served: dict[str, str], embedded_model: str
 ) -> None:
-    """Tools that go in by the CLI reach real weights: the engine counts them among what it was asked."""
+    """Tools offered through the CLI reach real weights: the engine counts them in its input."""
     plain = {"name": "asks", "prompt": "Say hello.", "validator": {"type": "noop"}, "max_output_tokens": 24}
     project.suite({"id": "T1", **plain}, {"id": "T2", **plain, "tools": ["read", "exec"]})
 

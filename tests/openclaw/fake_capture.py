@@ -1,9 +1,9 @@
-"""Stands in for OpenClaw where its requests are captured: what it sends depends on its config alone.
+"""A fake OpenClaw for captures of its requests: its requests depend on its config alone.
 
     fake_capture.py MODE FILE …
 
-MODE is `sends`, `old-node` (refuses to start), `silent` (ends without asking), `hangs`, `refuses` (finds the
-config invalid) or `odd` (sends what is no request). FILE gets a line of JSON for each start.
+MODE is `sends`, `old-node` (refuses to start), `silent` (ends without a request), `hangs`, `refuses` (finds
+the config invalid) or `odd` (sends an invalid request). FILE gets a line of JSON for each start.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OF_PROFILE = {
 SYSTEM = """You run inside OpenClaw.
 ### Deferred Tool Schemas
 - exec (core): Run it.
-- far_away (plugin): Nobody has its schema.
+- far_away (plugin): Its schema is missing.
 
 Working directory: {workspace}
 Home: {home}
@@ -38,12 +38,12 @@ Current date: 2026-11-22
 
 
 def main(mode: str, file: str, *words: str) -> int:
-    """Do what the words say."""
+    """Do what the arguments demand."""
     config_file = Path(os.environ["OPENCLAW_CONFIG_PATH"])
     config = json.loads(config_file.read_text("utf-8")) if config_file.exists() else {}
     with Path(file).open("a", encoding="utf-8") as seen:
-        told = {"words": words, "config": config, "environ": dict(os.environ), "cwd": str(Path.cwd())}
-        seen.write(json.dumps(told) + "\n")
+        start = {"words": words, "config": config, "environ": dict(os.environ), "cwd": str(Path.cwd())}
+        seen.write(json.dumps(start) + "\n")
     if mode == "old-node":
         print("openclaw requires Node >=24.16.0 (current: v20.1.0).", file=sys.stderr)
         return 1
@@ -78,7 +78,7 @@ def say_config(mode: str, config: dict, verb: str, *rest: str) -> int:
 
 
 def ask(mode: str, config: dict) -> None:
-    """Send the one request."""
+    """Send the only request."""
     (server,) = config["models"]["providers"].values()
     policy = config.get("tools", {})
     names = OF_PROFILE[policy["profile"]] if policy.get("profile") else ["read", "tool_call"]

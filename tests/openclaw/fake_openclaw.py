@@ -1,13 +1,14 @@
-"""Stands for OpenClaw: asks the model of its config once, and says so in OpenClaw's form, with other lines.
+"""A fake OpenClaw: asks the model of its config once, and prints the answer in OpenClaw's form.
 
 FAKE_MODE is given as the first argument: `answer`, `silent` (no JSON), `terminated` (as after
-SIGTERM), `fails` (an error of its own), `garbles` (its request is no JSON), `hangs`
-(with a child that would outlive it), `runs` (the prompt is a command, which it hands to its shell). FILE, the
-second, gets what it was given.
+SIGTERM), `fails` (an error of its own), `garbles` (its request is not JSON), `hangs`
+(with a child that would outlive it), `runs` (the prompt is a command, which it gives to its shell).
+It writes its input to FILE, the second argument.
 
-In the mode `config` it stands for `config patch` and `config validate`, and FILE says what these print:
-`{"dry_run": {"stdout", "stderr", "status", "hangs"}, "apply": …, "validate": …, "before": …}`, the last of a config
-that was not patched. What it was given is added to FILE with `.seen` behind its name, a line each time.
+The mode `config` replaces `config patch` and `config validate`, and FILE has their answers:
+`{"dry_run": {"stdout", "stderr", "status", "hangs"}, "apply": …, "validate": …, "before": …}`, the last
+for a config that was not patched. Each start appends its input as a line to FILE with `.seen` added to
+its name.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ PATCHED = "// patched"
 
 
 def rule_on_a_config(file: Path, arguments: list[str]) -> NoReturn:
-    """Print what FILE says, and patch the config by a comment."""
+    """Print the answer from FILE, and patch the config by adding a comment."""
     config = Path(os.environ["OPENCLAW_CONFIG_PATH"])
     seen: dict[str, Any] = {
         "arguments": arguments,
@@ -38,18 +39,18 @@ def rule_on_a_config(file: Path, arguments: list[str]) -> NoReturn:
         what = "dry_run" if "--dry-run" in arguments else "apply"
     else:
         what = "validate" if PATCHED in seen["config"] else "before"
-    told = json.loads(file.read_text("utf-8"))[what]
-    if told.get("hangs"):
+    answer = json.loads(file.read_text("utf-8"))[what]
+    if answer.get("hangs"):
         seen["child"] = subprocess.Popen(["sleep", "600"]).pid
     with Path(f"{file}.seen").open("a", encoding="utf-8") as out:
         out.write(json.dumps(seen) + "\n")
-    if told.get("hangs"):
+    if answer.get("hangs"):
         time.sleep(600)
-    if what == "apply" and not told.get("status"):
+    if what == "apply" and not answer.get("status"):
         config.write_text(seen["config"] + PATCHED, "utf-8")
-    for stream, text in ((sys.stdout, told.get("stdout", "")), (sys.stderr, told.get("stderr", ""))):
+    for stream, text in ((sys.stdout, answer.get("stdout", "")), (sys.stderr, answer.get("stderr", ""))):
         print(text.replace("CONFIG", str(config)).replace("HOME", os.environ["HOME"]), file=stream)
-    sys.exit(told.get("status", 0))
+    sys.exit(answer.get("status", 0))
 
 
 mode, file, *arguments = sys.argv[1:]

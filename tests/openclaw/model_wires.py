@@ -1,4 +1,4 @@
-"""How a turn of a scripted model goes over the wire, by path: chat completions, Ollama's own API, Responses."""
+"""The wire formats of a scripted model's turn, by path: chat completions, Ollama's own API, Responses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Said:
 
     Attributes:
         calls: each a name and its arguments as JSON text.
-        finish: the finish reason of chat completions; empty stands for the one that belongs to the turn.
+        finish: the finish reason of chat completions; if empty, the one that belongs to the turn.
     """
 
     text: str = ""
@@ -27,11 +27,11 @@ class Said:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """The request that a turn answers.
+    """The request for a turn.
 
     Attributes:
         number: 1 for the first.
-        prompt_tokens: so many the answer says that it had.
+        prompt_tokens: the number of prompt tokens that the reply reports.
     """
 
     model: str
@@ -45,7 +45,7 @@ class Wire:
 
     Attributes:
         kind: the content type of a stream.
-        pieces: a turn, and the request → what is sent.
+        pieces: from a turn and its request to the pieces to send.
     """
 
     kind: str

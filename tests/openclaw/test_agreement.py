@@ -1,4 +1,4 @@
-"""Our loop does, in each case of the table, what the real OpenClaw was seen to do; the table says so."""
+"""Our loop gives, in each case of the table, the outcome observed in the real OpenClaw; the table says so."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ SAMPLE = (
 
 @pytest.fixture(scope="module")
 def observed() -> Observed:
-    """What OpenClaw was seen to do."""
+    """The outcomes observed in OpenClaw."""
     return load()
 
 
 @pytest.mark.newest
 @pytest.mark.parametrize("case", CASES)
-def test_our_loop_comes_to_the_same(case, observed):
+def test_our_loop_has_the_same_outcome(case, observed):
     """Each case ends as it did in OpenClaw."""
     real = observed.outcome(case)
     assert real is not None, "play it: python -m tests.openclaw.agreement --new"
@@ -42,7 +42,7 @@ def test_our_loop_comes_to_the_same(case, observed):
 
 @pytest.mark.newest
 def test_the_page_is_the_table(observed):
-    """The documentation shows the cases as they are now, and no other."""
+    """The documentation shows exactly the current cases."""
     ours = {case.id: play_ours(case) for case in all_cases()}
 
     assert page.PAGE.read_text("utf-8") == page.render(observed, ours)
@@ -53,13 +53,13 @@ SEEN = Outcome(
     verdict="passed",
     tool_outcome="valid",
     ended="answer",
-    turns=((Happened(name="read", kind="ok", told="one"),), ()),
+    turns=((Happened(name="read", kind="ok", result="one"),), ()),
     files={"a.txt": "one"},
 )
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "expected"),
     [
         pytest.param({}, [], id="the-same"),
         pytest.param(
@@ -71,7 +71,7 @@ SEEN = Outcome(
         pytest.param({"ended": "loop"}, ["ended: answer in our loop, loop in OpenClaw"], id="ending"),
         pytest.param({"turns": SEEN.turns[:1]}, ["turns: 2 in our loop, 1 in OpenClaw"], id="turns"),
         pytest.param(
-            {"turns": ((Happened(name="read", kind="error", told="one"),), ())},
+            {"turns": ((Happened(name="read", kind="error", result="one"),), ())},
             ["turn 1: read ok in our loop, read error in OpenClaw"],
             id="kind",
         ),
@@ -84,24 +84,26 @@ SEEN = Outcome(
             ['b.txt: null in our loop, "B" in OpenClaw'],
             id="another-file",
         ),
-        pytest.param({"turns": ((Happened(name="read", kind="ok", told="two"),), ())}, [], id="words-alone"),
+        pytest.param(
+            {"turns": ((Happened(name="read", kind="ok", result="two"),), ())}, [], id="words-alone"
+        ),
     ],
 )
-def test_what_differs_is_told(changes, told):
-    """Anything of an outcome that differs is told in words; what the model heard is told apart."""
+def test_differences_are_reported(changes, expected):
+    """Each difference in an outcome is a line; different words in results are reported separately."""
     other = replace(SEEN, **changes)
 
-    assert [*differences(SEEN, other)] == told
+    assert [*differences(SEEN, other)] == expected
     assert [*other_words(SEEN, other)] == ([("read", "one", "two")] if "two" in repr(changes) else [])
 
 
 def test_an_outcome_is_kept_whole():
-    """What is kept of an outcome gives the same outcome again."""
+    """An outcome survives the way through JSON."""
     assert Outcome.of_json(SEEN.to_json()) == SEEN
 
 
 def test_a_moment_is_no_difference():
-    """When OpenClaw looked at a note is made equal, and no other figure."""
+    """The moment at which OpenClaw looked at a note is normalised, and no other figure."""
     assert alike('{"observedAt": 1795379792048, "score": 12}') == '{"observedAt": 0, "score": 12}'
 
 
@@ -110,7 +112,7 @@ def test_a_moment_is_no_difference():
     "name", [SAMPLE[0], *(pytest.param(name, marks=pytest.mark.nightly) for name in SAMPLE[1:])]
 )
 def test_openclaw_does_what_the_table_says(name, observed, real_openclaw):
-    """Played anew, a case ends in OpenClaw as it is kept, down to what the model is told."""
+    """Played again, a case ends in OpenClaw as recorded, including the text of its results."""
     (case,) = (case for case in all_cases() if case.id == name)
 
     assert play_real(case, real_openclaw) == observed.outcome(case)

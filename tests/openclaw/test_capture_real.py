@@ -1,4 +1,4 @@
-"""capture-tools with the real OpenClaw: six starts of ten seconds, once for all tests here."""
+"""capture-tools with the real OpenClaw: six starts of ten seconds, once for all tests of this file."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ TOOLS = """{
 
 @dataclass(frozen=True)
 class Captured:
-    """One capture: what was printed, what was saved, and the user's folder before and after."""
+    """One capture: the printed JSON, the saved file, and the user's folder before and after."""
 
-    told: Any
+    printed: Any
     file: Path
     catalogue: Catalogue
     before: dict[str, str]
@@ -87,7 +87,7 @@ def captured(real_openclaw: RealOpenClaw, tmp_path_factory: pytest.TempPathFacto
     )
     assert done.returncode == 0, done.stderr
     return Captured(
-        told=json.loads(done.stdout),
+        printed=json.loads(done.stdout),
         file=folder / "c.json",
         catalogue=read_catalogue(folder / "c.json"),
         before=before,
@@ -98,20 +98,20 @@ def captured(real_openclaw: RealOpenClaw, tmp_path_factory: pytest.TempPathFacto
 @pytest.mark.nightly
 @pytest.mark.parametrize("surface", ["direct", "minimal", "messaging", "coding", "full"])
 def test_the_catalogue_that_ships_is_what_the_release_sends(captured: Captured, surface: str) -> None:
-    """Names, order, parameters and fields are the same, and so is the weight that is noted of the release."""
+    """Names, order, parameters and fields are the same, and so is the size noted for the release."""
     shipped = load_catalogue()
-    drift = next(drift for drift in captured.told["surfaces"] if drift["surface"] == surface)
+    drift = next(drift for drift in captured.printed["surfaces"] if drift["surface"] == surface)
 
     assert captured.catalogue.name == shipped.name
     assert (drift["added"], drift["removed"], drift["changed"], drift["reordered"]) == ([], [], [], False)
     assert drift["fields"] == {}
     assert drift["n_bytes"][0] == drift["n_bytes"][1] == shipped.sizes[surface]["bytes_of_the_release"]
-    assert captured.told["deferred"] == {"added": [], "removed": []} or surface != "direct"
+    assert captured.printed["deferred"] == {"added": [], "removed": []} or surface != "direct"
 
 
 @pytest.mark.nightly
 def test_a_users_config_shapes_its_surface(captured: Captured) -> None:
-    """Profile, what is denied, also for this model alone, the API and the model's own parameters hold."""
+    """The profile, denied tools, also those for this model alone, the API and model parameters apply."""
     denied = {"exec", "process", "theme"}
     expected = [name for name in load_catalogue().surfaces["coding"] if name not in denied]
     request = captured.catalogue.requests["configured"]
@@ -119,13 +119,13 @@ def test_a_users_config_shapes_its_surface(captured: Captured) -> None:
     assert list(captured.catalogue.surfaces["configured"]) == expected
     assert (request["api"], request["fields"]["model"]) == ("ollama", "qwen3:8b")
     assert request["fields"]["options"]["num_ctx"] == 16384
-    assert captured.told["notes"] == ["tools of MCP servers are missing, none is started: files"]
+    assert captured.printed["notes"] == ["tools of MCP servers are missing, none is started: files"]
 
 
 @pytest.mark.nightly
-def test_nothing_of_the_user_is_touched_or_told(captured: Captured) -> None:
-    """The home folder is as it was, byte for byte; no key and no path of it is in the catalogue."""
-    text = captured.file.read_text("utf-8") + json.dumps(captured.told["surfaces"])
+def test_nothing_of_the_user_is_changed_or_printed(captured: Captured) -> None:
+    """The home folder is unchanged, byte for byte; none of its keys and paths is in the catalogue."""
+    text = captured.file.read_text("utf-8") + json.dumps(captured.printed["surfaces"])
 
     assert captured.after == captured.before
     assert not [secret for secret in SECRETS if secret in text]

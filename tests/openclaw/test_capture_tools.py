@@ -1,4 +1,4 @@
-"""capture-tools with a stand-in for OpenClaw: what it is given, what is saved, what is told, how it fails."""
+"""capture-tools with a fake OpenClaw: its input, the saved file, the printed lines, the failures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_openclaw.tools.catalogue import load_catalogue, read_catalogue
 
 pytestmark = [
     pytest.mark.newest,
-    pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is called by a POSIX command line"),
+    pytest.mark.skipif(sys.platform == "win32", reason="the fake is called by a POSIX command line"),
     pytest.mark.usefixtures("scratch"),
 ]
 
@@ -52,7 +52,7 @@ CONFIG = {
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """The current folder, in which the catalogue is written."""
+    """The current folder, where the catalogue is written."""
     folder = tmp_path / "here"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -61,7 +61,7 @@ def here(tmp_path, monkeypatch):
 
 @pytest.fixture
 def config(tmp_path):
-    """A user's config; its folder must stay as it is."""
+    """A user's config; its folder must stay unchanged."""
     file = tmp_path / "user" / "openclaw.json"
     file.parent.mkdir()
     file.write_text(json.dumps(CONFIG), encoding="utf-8")
@@ -73,7 +73,7 @@ def config(tmp_path):
 
 @pytest.fixture
 def fake(tmp_path, monkeypatch):
-    """Put the stand-in in OpenClaw's place, in a mode; the file of what it was given comes back."""
+    """Put the fake in OpenClaw's place, in a mode; the result is the file with its input."""
 
     def put(mode: str = "sends") -> Path:
         seen = tmp_path / "seen.jsonl"
@@ -90,15 +90,15 @@ def _json(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
 
 
 def test_a_catalogue_is_saved(here, fake, capsys):
-    """The file is read as those that ship are, and holds nothing of this machine or moment."""
+    """The file is read like the shipped catalogues, and has no trace of this machine or moment."""
     fake()
-    status, told = _json(capsys)
+    status, printed = _json(capsys)
 
     file = here / "openclaw-2026.10.1.json"
     catalogue = read_catalogue(file)
-    assert (status, told["out"], told["release"]) == (0, file.name, "openclaw-2026.10.1")
-    assert catalogue.name == told["release"]
-    assert told["sha256"] == catalogue.sha256
+    assert (status, printed["out"], printed["release"]) == (0, file.name, "openclaw-2026.10.1")
+    assert catalogue.name == printed["release"]
+    assert printed["sha256"] == catalogue.sha256
     assert catalogue.surfaces["direct"] == ("read", "tool_call")
     assert [tool.name for tool in catalogue.surface("coding")] == ["exec", "read"]
     assert catalogue.tool("read").description == "The release's words for read."
@@ -106,11 +106,11 @@ def test_a_catalogue_is_saved(here, fake, capsys):
     request = catalogue.requests["direct"]
     assert (request["api"], request["fields"]) == ("openai-completions", {"model": "model", "stream": True})
     assert "Working directory: <workspace>\nHome: <home>\nCurrent date: <time>" in request["system"]
-    assert told["notes"] == ["behind the bridge, but on no surface, so left out: far_away"]
+    assert printed["notes"] == ["behind the bridge, but on no surface, so left out: far_away"]
 
 
-def test_what_has_changed_is_told(here, fake, capsys):
-    """Tools that are new, gone or changed are listed under their surface, in 80 columns."""
+def test_changes_are_printed(here, fake, capsys):
+    """New, removed and changed tools are listed under their surface, in 80 columns."""
     fake()
     assert main(["capture-tools"]) == 0
 
@@ -126,11 +126,11 @@ def test_what_has_changed_is_told(here, fake, capsys):
 
 @pytest.mark.nightly
 def test_a_surface_of_the_users_own(here, fake, config, capsys):
-    """The config's policy and model hold; its server, keys, channels, MCP servers and plugins are not there."""
+    """The config's policy and model apply; its server, keys, channels and plugins are left out."""
     seen = fake()
-    status, told = _json(capsys, "--config", str(config))
+    status, printed = _json(capsys, "--config", str(config))
 
-    catalogue = read_catalogue(here / told["out"])
+    catalogue = read_catalogue(here / printed["out"])
     starts = [json.loads(line) for line in seen.read_text().splitlines()]
     own = next(
         start["config"]
@@ -147,9 +147,9 @@ def test_a_surface_of_the_users_own(here, fake, config, capsys):
     assert own["agents"]["defaults"]["sandbox"] == {"mode": "off"}
     assert own["plugins"] == {"entries": {"browser": {"enabled": False}}}
     assert own.keys() == {"tools", "agents", "plugins", "models", "logging", "update"}
-    assert told["surfaces"][-1]["beside"] == "direct"
-    assert [note.partition(" ")[0] for note in told["notes"]] == ["tools", "tools", "behind"]
-    everything = seen.read_text() + (here / told["out"]).read_text() + json.dumps(told)
+    assert printed["surfaces"][-1]["beside"] == "direct"
+    assert [note.partition(" ")[0] for note in printed["notes"]] == ["tools", "tools", "behind"]
+    everything = seen.read_text() + (here / printed["out"]).read_text() + json.dumps(printed)
     assert not any(secret in everything for secret in SECRETS)
     assert "alice" not in everything
 
@@ -158,7 +158,7 @@ def test_a_surface_of_the_users_own(here, fake, config, capsys):
     ("mode", "words", "said"),
     [
         pytest.param(
-            "old-node", (), "OpenClaw does not tell its release: openclaw requires Node", id="old-node"
+            "old-node", (), "OpenClaw does not print its release: openclaw requires Node", id="old-node"
         ),
         pytest.param("silent", (), "nothing was sent to the model for the surface ", id="silent"),
         pytest.param("silent", (), ": Unknown model: capture/model", id="silent-its-own-words"),
@@ -178,8 +178,8 @@ def test_a_surface_of_the_users_own(here, fake, config, capsys):
         ),
     ],
 )
-def test_what_goes_wrong_is_said(mode, words, said, here, fake, config, capsys):
-    """A line says what is wrong, nothing is written, and the exit status is 2, as 1 tells of drift."""
+def test_a_failure_is_reported(mode, words, said, here, fake, config, capsys):
+    """One line says what is wrong, nothing is written, and the exit status is 2, since 1 reports drift."""
     fake(mode)
     words = (*words, str(config)) if words == ("--config",) else words
 
@@ -190,7 +190,7 @@ def test_what_goes_wrong_is_said(mode, words, said, here, fake, config, capsys):
 
 
 @pytest.mark.nightly
-def test_who_says_nothing_is_not_waited_for_any_longer(here, fake, capsys, monkeypatch):
+def test_a_hanging_start_is_ended(here, fake, capsys, monkeypatch):
     """A start that hangs ends the command, and is ended itself."""
     monkeypatch.setattr(capture, "PATIENCE_S", 6.0)
     fake("hangs")
@@ -204,7 +204,7 @@ def test_who_says_nothing_is_not_waited_for_any_longer(here, fake, capsys, monke
 
 
 def test_without_openclaw_it_is_said_how_to_install_it(here, monkeypatch, capsys):
-    """Where there is no openclaw, the message has the command that installs it."""
+    """Without openclaw, the message has the command that installs it."""
     monkeypatch.setenv("OPENCLAW_AGENT_COMMAND", "no-such-openclaw")
 
     assert main(["capture-tools"]) == 4
@@ -213,19 +213,19 @@ def test_without_openclaw_it_is_said_how_to_install_it(here, monkeypatch, capsys
 
 
 def test_a_check_ends_with_1_when_a_surface_has_changed(here, fake, capsys):
-    """--check tells drift by its exit status; held against itself a release has none."""
+    """--check reports drift by its exit status; compared with itself, a release has none."""
     fake()
 
     assert _json(capsys, "--check")[0] == 1
-    status, told = _json(capsys, "--check", "--against", "openclaw-2026.10.1.json", "--out", "-")
+    status, printed = _json(capsys, "--check", "--against", "openclaw-2026.10.1.json", "--out", "-")
 
-    assert (status, told["has_changed"], told["out"]) == (0, False, None)
-    assert all(not surface["changed"] for surface in told["surfaces"])
+    assert (status, printed["has_changed"], printed["out"]) == (0, False, None)
+    assert all(not surface["changed"] for surface in printed["surfaces"])
 
 
 @pytest.mark.nightly
-def test_what_is_behind_the_bridge_is_held_against_it_too(here, fake, capsys):
-    """A tool that is listed in the system prompt alone is drift when it is gone, whatever a config says."""
+def test_tools_behind_the_bridge_are_compared_too(here, fake, capsys):
+    """A tool listed in the system prompt alone is drift when it is missing, whatever a config says."""
     fake()
     main(["capture-tools", "-o", "old.json"])
     old = json.loads(Path("old.json").read_text())
@@ -233,15 +233,15 @@ def test_what_is_behind_the_bridge_is_held_against_it_too(here, fake, capsys):
     Path("old.json").write_text(json.dumps(old))
     capsys.readouterr()
 
-    status, told = _json(capsys, "--against", "old.json", "-o", "-", "--check")
+    status, printed = _json(capsys, "--against", "old.json", "-o", "-", "--check")
 
-    assert (status, told["has_changed"]) == (1, True)
-    assert told["deferred"] == {"added": ["far_away"], "removed": ["gone_now"]}
+    assert (status, printed["has_changed"]) == (1, True)
+    assert printed["deferred"] == {"added": ["far_away"], "removed": ["gone_now"]}
 
 
 @pytest.mark.nightly
 def test_other_words_are_seen_between_two_captures(here, fake, capsys):
-    """Held against another capture, descriptions count, too."""
+    """Compared with another capture, descriptions count, too."""
     fake()
     main(["capture-tools", "-o", "old.json"])
     old = json.loads(Path("old.json").read_text())
@@ -257,8 +257,8 @@ def test_other_words_are_seen_between_two_captures(here, fake, capsys):
 
 
 @pytest.mark.nightly
-def test_nothing_else_is_written_over(here, fake, capsys):
-    """A file that is no catalogue stays; a catalogue of before is replaced."""
+def test_only_a_catalogue_is_overwritten(here, fake, capsys):
+    """A file that is not a catalogue stays; an earlier catalogue is replaced."""
     fake()
     Path("mine.json").write_text("{}")
 
@@ -269,7 +269,7 @@ def test_nothing_else_is_written_over(here, fake, capsys):
 
 
 def test_the_catalogue_that_ships_has_no_file():
-    """It stays what it is: no file, no fingerprint, its bridge as before."""
+    """It stays unchanged: no file, no fingerprint, the same bridge."""
     shipped = load_catalogue()
 
     assert (shipped.file, shipped.sha256) == (None, "")

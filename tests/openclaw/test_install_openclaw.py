@@ -15,7 +15,7 @@ INSTALLER = Path(__file__).with_name("install_openclaw.py")
 
 def _install(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(INSTALLER), str(folder), *arguments]
-    # pip asks nobody, and so nothing can be fetched.
+    # pip contacts no index, and so nothing can be fetched.
     environ = {"PATH": str(folder), "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}
     return subprocess.run(command, env=environ, capture_output=True, text=True)
 
@@ -31,8 +31,8 @@ def _lay_out(folder: Path, version: str) -> list[Path]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Node's program has another name there")
-def test_what_is_installed_is_not_installed_again(tmp_path):
-    """A folder that holds Node and the version gives the command, without pip or npm."""
+def test_an_installed_version_is_not_installed_again(tmp_path):
+    """For a folder with Node and the version, the command is printed without pip or npm."""
     node, script = _lay_out(tmp_path, "1.2.3")
 
     done = _install(tmp_path, "--version=1.2.3")
@@ -40,8 +40,8 @@ def test_what_is_installed_is_not_installed_again(tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{node} {script}\n", "")
 
 
-def test_what_cannot_be_installed_is_said(tmp_path):
-    """Where pip fails, the exit status is 1 and its words are told."""
+def test_a_failed_install_is_reported(tmp_path):
+    """If pip fails, the exit status is 1 and pip's message is printed."""
     done = _install(tmp_path)
 
     assert (done.returncode, done.stdout) == (1, "")
@@ -50,7 +50,7 @@ def test_what_cannot_be_installed_is_said(tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Node's program has another name there")
 def test_another_version_does_not_count(tmp_path):
-    """A folder with another version is not taken for the one that is wanted."""
+    """A folder with another version is not mistaken for the requested one."""
     _lay_out(tmp_path, "1.2.3")
 
     assert _install(tmp_path, "--version=1.2.4").returncode == 1

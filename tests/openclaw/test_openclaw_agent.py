@@ -1,4 +1,4 @@
-"""The provider around OpenClaw: what it is given, how it ends, what is left; OpenClaw is played here."""
+"""The provider around OpenClaw: its input, its end, what it leaves; OpenClaw itself is a fake."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from pytest_openclaw.types.worlds import Answer, Command, World, WorldState
 from tests.conftest import NO_OTHER_PLUGINS
 from tests.openclaw.model_server import ScriptedModel
 from tests.providers.fake_claude import dies
-from tests.providers.servers.misbehaving import Close, MisbehavingServer, Script, head, port_of_nobody
+from tests.providers.servers.misbehaving import Close, MisbehavingServer, Script, head, unused_port
 
 pytestmark = [
     pytest.mark.newest,
-    pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is called by a POSIX command line"),
+    pytest.mark.skipif(sys.platform == "win32", reason="the fake is called by a POSIX command line"),
     pytest.mark.usefixtures("scratch"),
 ]
 
@@ -37,7 +37,7 @@ KEY = "sk-not-to-be-seen"
 
 @pytest.fixture
 def seen(tmp_path):
-    """The file in which the stand-in writes what it was given."""
+    """The file in which the fake writes its input."""
     return tmp_path / "seen.json"
 
 
@@ -62,8 +62,8 @@ def _fault(provider: OpenClawAgent, **request):
     return failed.value.fault
 
 
-def test_an_answer_is_heard_between_other_lines(seen):
-    """Text, tokens and times come from the way to the model; what OpenClaw took before is told apart."""
+def test_an_answer_is_found_between_other_lines(seen):
+    """Text, tokens and times are those of the model's API; OpenClaw's own start is reported separately."""
     with ScriptedModel("Hello there.") as model:
         reply = asyncio.run(_ask(_provider(seen, model.url)))
 
@@ -75,24 +75,24 @@ def test_an_answer_is_heard_between_other_lines(seen):
     assert reply.timing.e2e_ms < 30_000
 
 
-def test_the_key_goes_to_the_server_and_to_nobody_else(seen):
-    """OpenClaw gets neither the key nor anything else of the environment; the server gets the key."""
+def test_the_key_goes_to_the_server_alone(seen):
+    """OpenClaw gets neither the key nor any other environment variable; the server gets the key."""
     with ScriptedModel("Hi.") as model:
         asyncio.run(_ask(_provider(seen, model.url, AWS_SECRET="hunter2", HOME="/home/me")))
 
         assert model.keys == [f"Bearer {KEY}"]
-    told = json.loads(seen.read_text("utf-8"))
-    assert KEY not in json.dumps(told)
-    assert "hunter2" not in json.dumps(told)
-    assert told["mode"] == "0o600"
-    scratch = str(Path(told["cwd"]).parent)
+    received = json.loads(seen.read_text("utf-8"))
+    assert KEY not in json.dumps(received)
+    assert "hunter2" not in json.dumps(received)
+    assert received["mode"] == "0o600"
+    scratch = str(Path(received["cwd"]).parent)
     for name in ("HOME", "TMPDIR", "OPENCLAW_STATE_DIR", "SHELL"):
-        assert told["environ"][name].startswith(scratch)
-    assert told["environ"]["OPENCLAW_NO_AUTO_UPDATE"] == told["environ"]["DO_NOT_TRACK"] == "1"
+        assert received["environ"][name].startswith(scratch)
+    assert received["environ"]["OPENCLAW_NO_AUTO_UPDATE"] == received["environ"]["DO_NOT_TRACK"] == "1"
 
 
 def test_what_node_compiles_is_kept_between_calls_and_not_after(seen):
-    """Calls of a session share it, though all else is a call's own; nothing stays behind."""
+    """The calls of a session share the cache, all else belongs to one call; nothing stays behind."""
 
     async def ask_twice() -> list[Path]:
         provider = _provider(seen, model.url)
@@ -112,17 +112,17 @@ def test_what_node_compiles_is_kept_between_calls_and_not_after(seen):
 
 
 def test_the_prompt_is_no_argument(seen):
-    """Who looks at the processes does not see what is asked."""
+    """The list of processes does not show the prompt."""
     with ScriptedModel("Hi.") as model:
         asyncio.run(_ask(_provider(seen, model.url), prompt="A quiet question, ünïcode\ntoo."))
 
-    told = json.loads(seen.read_text("utf-8"))
-    assert told["prompt"] == "A quiet question, ünïcode\ntoo."
-    assert "quiet" not in " ".join(told["arguments"])
+    received = json.loads(seen.read_text("utf-8"))
+    assert received["prompt"] == "A quiet question, ünïcode\ntoo."
+    assert "quiet" not in " ".join(received["arguments"])
 
 
 def test_without_tools_none_are_allowed(seen):
-    """A prompt that offers no tools is asked with all of OpenClaw's denied."""
+    """If a prompt offers no tools, all of OpenClaw's are denied."""
     with ScriptedModel("Hi.") as model:
         asyncio.run(_ask(_provider(seen, model.url)))
 
@@ -133,7 +133,7 @@ def test_without_tools_none_are_allowed(seen):
 
 
 def test_the_shell_of_a_world_plays_and_runs_nothing(seen, tmp_path):
-    """What OpenClaw hands to its shell is played on the world's files, and told with the world's end."""
+    """A command that OpenClaw gives to its shell is played on the world's files, which the result has."""
     trace = tmp_path / "trace"
     world = World(files={"a.txt": "one\n"}, commands=(Command(pattern=r"make.*", output="made"),))
     with ScriptedModel("See /workspace/b.txt.") as model:
@@ -141,9 +141,9 @@ def test_the_shell_of_a_world_plays_and_runs_nothing(seen, tmp_path):
         prompt = f"cp /workspace/a.txt b.txt; pwd; make /workspace/b.txt; touch {trace}"
         reply = asyncio.run(_ask(provider, prompt=prompt, tools=(Tool(name="exec"),), world=world))
 
-    told = json.loads(seen.read_text("utf-8"))
-    assert told["prompt"] == prompt.replace("/workspace", told["cwd"])
-    assert told["printed"].startswith(f"{told['cwd']}\nmade\n")
+    received = json.loads(seen.read_text("utf-8"))
+    assert received["prompt"] == prompt.replace("/workspace", received["cwd"])
+    assert received["printed"].startswith(f"{received['cwd']}\nmade\n")
     assert reply.world == WorldState(
         files={"a.txt": "one\n", "b.txt": "one\n"}, ran=(prompt,), changed=("b.txt",)
     )
@@ -151,7 +151,7 @@ def test_the_shell_of_a_world_plays_and_runs_nothing(seen, tmp_path):
 
 
 def test_a_shell_that_breaks_is_not_the_models_fault(seen):
-    """A pattern of the suite that cannot be decided is an error of the suite, whatever the model makes of it."""
+    """A pattern of the suite that cannot be decided is an error of the suite, whatever the model does."""
     world = World(commands=(Command(pattern="(?:x|xx)+y"),))
     with ScriptedModel("Done.") as model:
         provider = _provider(seen, model.url, "runs")
@@ -162,7 +162,7 @@ def test_a_shell_that_breaks_is_not_the_models_fault(seen):
 
 
 def test_without_a_world_there_is_no_shell(seen, tmp_path):
-    """Of one question no call is carried out; if one were, its command would be refused."""
+    """In a single question no call is carried out; a command would be refused."""
     trace = tmp_path / "trace"
     with ScriptedModel("Hi.") as model:
         asyncio.run(_ask(_provider(seen, model.url, "runs"), prompt=f"touch {trace}; echo hi"))
@@ -180,7 +180,7 @@ def test_without_a_world_there_is_no_shell(seen, tmp_path):
     ],
 )
 def test_what_the_server_says_is_the_fault(seen, turn, failure_type, status, retryable):
-    """An error of the model's server is told at once, as of any provider; OpenClaw does not try it again."""
+    """An error of the model's server is reported at once, as with any provider; OpenClaw does not retry."""
     with ScriptedModel(turn) as model:
         fault = _fault(_provider(seen, model.url))
 
@@ -189,9 +189,9 @@ def test_what_the_server_says_is_the_fault(seen, turn, failure_type, status, ret
     assert fault.message.startswith("openclaw_agent: ")
 
 
-def test_nobody_at_the_address(seen):
-    """A refused connection leaves this target out, and not those of other servers."""
-    with port_of_nobody() as port:
+def test_no_server_at_the_address(seen):
+    """A refused connection marks this target unavailable, and not those of other servers."""
+    with unused_port() as port:
         fault = _fault(_provider(seen, f"http://127.0.0.1:{port}/v1"))
 
     assert (fault.failure_type, fault.status, fault.scope) == (
@@ -221,8 +221,8 @@ def test_nobody_at_the_address(seen):
         ),
     ],
 )
-def test_what_openclaw_itself_breaks_is_told_in_its_words(seen, mode, failure_type, words):
-    """An end without an answer is a cli_error, but for one that a signal from outside caused."""
+def test_errors_of_openclaw_are_reported_in_its_words(seen, mode, failure_type, words):
+    """An end without an answer is a cli_error, except one caused by a signal from outside."""
     fault = _fault(_provider(seen, "http://127.0.0.1:9/v1", mode))
 
     assert fault.failure_type == failure_type
@@ -237,7 +237,7 @@ def test_what_openclaw_itself_breaks_is_told_in_its_words(seen, mode, failure_ty
     ],
 )
 def test_what_the_server_garbles_is_its_own_fault(seen, script):
-    """OpenClaw and the model are not blamed for an answer that cannot be read."""
+    """OpenClaw and the model are not blamed for a server's reply that cannot be parsed."""
     with MisbehavingServer() as server:
         server.on("*", script)
         fault = _fault(_provider(seen, server.url))
@@ -247,7 +247,7 @@ def test_what_the_server_garbles_is_its_own_fault(seen, script):
 
 
 def test_what_openclaw_garbles_is_its_own_fault(seen):
-    """A request that cannot be read is no answer of the model, and is not passed on."""
+    """A request that cannot be parsed is no answer of the model, and is not forwarded."""
     with ScriptedModel("Hi.") as model:
         fault = _fault(_provider(seen, model.url, "garbles"))
 
@@ -259,7 +259,7 @@ def test_what_openclaw_garbles_is_its_own_fault(seen):
 
 
 def test_what_breaks_on_the_way_is_our_own_fault(seen, monkeypatch):
-    """An exception of ours ends the call, and is no answer of the model."""
+    """An exception in our code ends the call, and is no answer of the model."""
 
     def breaks(*args, **kwargs):
         raise RuntimeError("broken")
@@ -270,7 +270,7 @@ def test_what_breaks_on_the_way_is_our_own_fault(seen, monkeypatch):
 
 
 def test_a_timeout_ends_all_of_it(seen):
-    """When its time is up, OpenClaw and what it has started are gone."""
+    """After the time limit, OpenClaw and its child processes are gone."""
     fault = _fault(_provider(seen, "http://127.0.0.1:9/v1", "hangs"), timeout_s=6.0)
 
     assert fault.failure_type == "timeout"
@@ -320,16 +320,16 @@ FILES = (Tool(name="read"), Tool(name="write"))
     ],
 )
 def test_what_cannot_be_played_is_not_asked(seen, request_, words):
-    """Nothing is started, and the cell is told as unavailable, with the reason."""
+    """No program is started, and the cell is reported as unavailable, with the reason."""
     fault = _fault(_provider(seen, "http://127.0.0.1:9/v1"), **request_)
 
     assert (fault.status, fault.sent, seen.exists()) == ("skipped_unavailable", False, False)
     assert words in fault.message
 
 
-def test_where_no_program_can_be_started_no_command_is_asked_for(seen, scratch, monkeypatch):
-    """On a file system without programs a world of commands is told as unavailable, with the hint."""
-    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "shell")  # as where it is noexec
+def test_where_no_program_can_be_started_no_command_is_offered(seen, scratch, monkeypatch):
+    """On a noexec file system a world with commands is reported as unavailable, with a hint."""
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "shell")  # as on a noexec mount
     fault = _fault(_provider(seen, "http://127.0.0.1:9/v1"), tools=(Tool(name="exec"),), world=World())
 
     assert (fault.status, fault.sent, seen.exists()) == ("skipped_unavailable", False, False)
@@ -340,7 +340,7 @@ def test_where_no_program_can_be_started_no_command_is_asked_for(seen, scratch, 
 
 
 def test_without_an_address_it_says_what_to_set(seen):
-    """A provider of OpenClaw's that is not known here needs an address."""
+    """A provider of OpenClaw's that the plugin does not know needs an address."""
     fault = _fault(_provider(seen, ""), model="vllm/tiny")
 
     assert fault.message == (
@@ -349,7 +349,7 @@ def test_without_an_address_it_says_what_to_set(seen):
 
 
 def test_without_openclaw_it_says_how_to_get_it(seen):
-    """A missing command is one sentence with the hint."""
+    """A missing command gives one sentence with the hint."""
     fault = _fault(_provider(seen, "http://127.0.0.1:9/v1", OPENCLAW_AGENT_COMMAND="no-such-openclaw"))
 
     assert (fault.failure_type, fault.scope) == ("not_installed", "endpoint")
@@ -357,19 +357,19 @@ def test_without_openclaw_it_says_how_to_get_it(seen):
 
 
 def test_the_fingerprint_names_release_and_server(seen):
-    """A run's inventory says which OpenClaw asked, and where."""
+    """A run's inventory names the OpenClaw release and the server."""
     with ScriptedModel("Hi.") as model:
-        told = asyncio.run(_provider(seen, model.url).fingerprint("local/tiny"))
+        received = asyncio.run(_provider(seen, model.url).fingerprint("local/tiny"))
 
-        assert told == {
+        assert received == {
             "cli_version": "OpenClaw 2026.9.6 (fake)",
             "api": "openai-completions",
             "base_url": model.url,
         }
 
 
-def test_a_row_tells_the_start_apart(seen, tmp_path):
-    """In a session the program's start stands in the row, beside the times of the model."""
+def test_a_row_has_the_start_separately(seen, tmp_path):
+    """In a session the program's start time is in the row, beside the times of the model."""
     (tmp_path / "prompts_hi.toml").write_text(
         '[[prompts]]\nid = "H0"\nname = "hi"\nprompt = "Say hi."\nvalidator = { type = "exact", value = "Hi." }\n',
         encoding="utf-8",

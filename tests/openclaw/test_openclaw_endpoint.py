@@ -1,4 +1,4 @@
-"""The server that hears OpenClaw: what it writes down, and that the providers understand its answers."""
+"""The server that receives OpenClaw's requests: it records them, and providers understand its answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KINDS = [
 @pytest.mark.parametrize("streams", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize(("api", "kind"), KINDS)
 def test_a_turn_ends_at_once(api: str, kind: Any, streams: bool) -> None:
-    """Our own clients read an answer that ends the turn, and the request is written down with its API."""
+    """Our own clients parse an answer that ends the turn, and the request is recorded with its API."""
 
     async def ask(endpoint: CaptureServer) -> Any:
         setup = ProviderSetup(
@@ -63,8 +63,8 @@ def _post(url: str, body: bytes) -> int:
         return error.code
 
 
-def test_only_the_first_request_to_a_model_is_written_down() -> None:
-    """Neither what is none, nor what comes from elsewhere, nor what comes later."""
+def test_only_the_first_request_to_a_model_is_recorded() -> None:
+    """Invalid requests, those from elsewhere and later ones are not recorded."""
     with CaptureServer() as endpoint:
         url = endpoint.url("openai-completions")
         elsewhere = url.replace(url.rsplit("/", 2)[1], "0" * 32)
@@ -87,7 +87,7 @@ def test_only_the_first_request_to_a_model_is_written_down() -> None:
 
 
 def test_an_answer_has_no_call() -> None:
-    """So that nothing is ever carried out."""
+    """Therefore no tool is ever carried out."""
     for api in ("openai-completions", "openai-responses", "ollama"):
         _, answer = answer_to(api, {"model": "m", "stream": True})
 

@@ -26,7 +26,7 @@ PATIENCE_S = 200.0
 
 @pytest.fixture
 def environ(real_openclaw, tmp_path):
-    """An emptied environment; its HOME holds a config and instructions that must not shape a request."""
+    """An emptied environment; its HOME has a config and instructions that must not affect a request."""
     own = tmp_path / "home" / ".openclaw"
     own.mkdir(parents=True)
     (own / "openclaw.json").write_text(
@@ -43,8 +43,8 @@ def _ask(environ: dict[str, str], model: ScriptedModel, /, **request) -> Reply:
         own |= {"OLLAMA_HOST": model.root, "OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "sk-of-openai"}
         provider = OpenClawAgent(ProviderSetup(name="openclaw_agent", environ=environ | own))
         try:
-            told = {"model": "local/tiny", "prompt": "Go on.", "timeout_s": PATIENCE_S} | request
-            return await provider.ask(Request(**told))
+            fields = {"model": "local/tiny", "prompt": "Go on.", "timeout_s": PATIENCE_S} | request
+            return await provider.ask(Request(**fields))
         finally:
             await provider.aclose()
 
@@ -62,7 +62,7 @@ def _sent_tools(body) -> list[str]:
 
 @pytest.mark.nightly
 def test_a_prompt_is_answered(environ):
-    """The agent's answer, its tokens and times come back; no tool was offered, nobody's own config counted."""
+    """The agent's answer, tokens and times come back; no tool was offered, and no user config was used."""
     with ScriptedModel("Hello there.") as model:
         reply = _ask(environ, model, prompt="Say hi.")
 
@@ -86,7 +86,7 @@ def test_a_prompt_is_answered(environ):
     ],
 )
 def test_a_world_is_played_by_other_apis(environ, name, path, key):
-    """Ollama's own API and Responses bring the same: calls, results, tokens, times, and what is there at the end."""
+    """Ollama's own API and Responses give the same calls, results, tokens, times and final world."""
     turns = (
         [("write", '{"path": "b.txt", "content": "B"}'), ("exec", '{"command": "wc -c a.txt"}')],
         [("read", '{"path": "none.txt"}')],
@@ -111,7 +111,7 @@ def test_a_world_is_played_by_other_apis(environ, name, path, key):
 
 @pytest.mark.nightly
 def test_a_call_is_taken_and_not_carried_out(environ, tmp_path):
-    """Of one question the answer is the call: the agent never learns of it, and no command runs."""
+    """In a single question the call is the answer: the agent never receives it, and no command runs."""
     trace = tmp_path / "trace"
     command = f'{{"command": "touch {trace}"}}'
     with ScriptedModel([("exec", command)]) as model:
@@ -124,7 +124,7 @@ def test_a_call_is_taken_and_not_carried_out(environ, tmp_path):
 
 @pytest.mark.nightly
 def test_a_world_of_files_is_played(environ, tmp_path):
-    """The agent works on the world's files in a folder of its own; what is there at the end is read there."""
+    """The agent works on the world's files in a folder of its own; the final state is read from there."""
     outside = tmp_path / "outside.txt"
     outside.write_text("secret", encoding="utf-8")
     turns = (
@@ -150,7 +150,7 @@ def test_a_world_of_files_is_played(environ, tmp_path):
 
 @pytest.mark.nightly
 def test_a_world_of_commands_is_played(environ, tmp_path):
-    """In whatever way the agent is asked for a command, ours is the shell, and nothing outside is touched."""
+    """However the agent is asked to run a command, our shell plays it, and nothing outside is changed."""
     trace = tmp_path / "trace"
 
     def run(command: str, **more):
@@ -201,7 +201,7 @@ def test_a_world_of_commands_is_played(environ, tmp_path):
 
 @pytest.mark.nightly
 def test_a_world_of_notes_is_played(environ):
-    """Notes are found by their words, and read, by the agent's own tools."""
+    """The agent's own tools find notes by their words, and read them."""
     memory = {
         "memory/2026-09-14.md": "The bicycle needs new tyres, size 28 x 1.75, before spring.",
         "memory/2026-10-02.md": "The car goes to the garage on Monday.",
@@ -226,7 +226,7 @@ def test_a_world_of_notes_is_played(environ):
 
 @pytest.mark.nightly
 def test_the_last_step_ends_a_world(environ):
-    """A model that only calls is stopped when its steps are used up."""
+    """A model that only calls is stopped at the step limit."""
     with ScriptedModel([("ls", "{}")]) as model:
         reply = _ask(environ, model, tools=_tools("ls", "read"), world=World(files={"a": "1"}, steps=2))
 
@@ -235,8 +235,8 @@ def test_the_last_step_ends_a_world(environ):
 
 
 @pytest.mark.nightly
-def test_an_error_of_the_server_is_told_at_once(environ):
-    """OpenClaw does not try again by itself for a minute; the run decides that."""
+def test_an_error_of_the_server_is_reported_at_once(environ):
+    """OpenClaw does not retry for a minute by itself; the run decides about retries."""
     with ScriptedModel(503) as model:
         with pytest.raises(CallFailed) as failed:
             _ask(environ, model)
@@ -267,7 +267,7 @@ world = { files = { "a.txt" = "A" } }
 
 
 def test_a_session_through_openclaw(environ, tmp_path):
-    """A world of files and commands passes by what is on the disk; one of messages is skipped with the reason."""
+    """A world of files and commands passes by its final files; one of messages is skipped with the reason."""
     (tmp_path / "prompts_agent.toml").write_text(SUITE, encoding="utf-8")
     write, make = ("write", '{"path": "b.txt", "content": "B"}'), ("exec", '{"command": "make"}')
     with ScriptedModel([write], [make], "Done.") as model:

@@ -1,4 +1,4 @@
-"""The object at the end of `openclaw agent exec --json`: found, and understood."""
+"""The JSON object at the end of `openclaw agent exec --json` is found and parsed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytest_openclaw.providers.openclaw.result import AgentResult, CalledAgent, find_envelope, read_envelope
 from pytest_openclaw.types.replies import Fault
 
-# As OpenClaw 2026.9.6 wrote them, against a model server of ours.
+# As OpenClaw 2026.9.6 wrote them, with a scripted model server.
 CLEAN = """{
   "ok": true,
   "status": "ok",
@@ -83,7 +83,7 @@ def _failed(kind: str, message: str, status: str = "error") -> dict[str, object]
         pytest.param(json.dumps(json.loads(CLEAN)), "", id="on-one-line"),
     ],
 )
-def test_the_object_is_found_wherever_it_stands(stdout, stderr):
+def test_the_object_is_found_at_any_position(stdout, stderr):
     """The last complete object of the command's form is taken, whatever else was printed."""
     assert find_envelope(stdout, stderr) == json.loads(CLEAN)
 
@@ -93,21 +93,21 @@ def test_the_object_is_found_wherever_it_stands(stdout, stderr):
     ["", "killed", CLEAN[:-30], '{"ok": true}', "{" * 100_000, '{"ok":' * 20_000],
     ids=["nothing", "words", "cut", "not-of-this-form", "braces", "nested"],
 )
-def test_what_is_no_such_object_is_none(stdout):
-    """Output without a complete object gives none, and takes no long time."""
+def test_other_output_gives_no_object(stdout):
+    """Output without a complete object gives none, and is parsed quickly."""
     assert find_envelope(stdout) is None
 
 
 @given(text=st.text())
 def test_a_quoted_object_in_an_answer_is_no_end(text):
-    """An answer that holds an object of the same form is part of the real one."""
+    """An answer with an object of the same form is part of the enclosing object."""
     real = TOOLS | {"final": text + CLEAN}
 
     assert find_envelope(json.dumps(real)) == real
 
 
-def test_what_went_well_is_told():
-    """Answer, model, tokens and the summary of the tools are read; what came from a cache is input too."""
+def test_a_success_is_parsed():
+    """Answer, model, tokens and the summary of the tools are read; cached tokens are input too."""
     assert read_envelope(TOOLS, ASKED) == AgentResult(
         text="Done.",
         model="fake",
@@ -131,19 +131,19 @@ def test_what_went_well_is_told():
     ],
 )
 def test_a_model_that_gives_no_answer_is_no_fault(kind, message):
-    """OpenClaw has asked again by then; what is left is an empty answer of the model's."""
-    told = read_envelope(_failed(kind, message), ASKED)
+    """OpenClaw has already retried; the result is an empty answer of the model."""
+    result = read_envelope(_failed(kind, message), ASKED)
 
-    assert isinstance(told, AgentResult)
-    assert told.text == ""
+    assert isinstance(result, AgentResult)
+    assert result.text == ""
 
 
 def test_without_a_summary_no_tool_was_called():
-    """OpenClaw leaves the summary out where no tool ran."""
-    told = read_envelope(json.loads(CLEAN), ASKED)
+    """OpenClaw omits the summary if no tool ran."""
+    result = read_envelope(json.loads(CLEAN), ASKED)
 
-    assert isinstance(told, AgentResult)
-    assert (told.calls, told.tools) == (0, ())
+    assert isinstance(result, AgentResult)
+    assert (result.calls, result.tools) == (0, ())
 
 
 @pytest.mark.parametrize(
@@ -183,8 +183,8 @@ def test_without_a_summary_no_tool_was_called():
         pytest.param({"ok": True, "status": "error"}, "cli_error", "error", id="contradiction"),
     ],
 )
-def test_what_went_wrong_has_its_failure_type(envelope, failure_type, status):
-    """OpenClaw's error kinds and words become our failure types."""
+def test_an_error_has_its_failure_type(envelope, failure_type, status):
+    """OpenClaw's error kinds and messages are mapped to our failure types."""
     fault = read_envelope(envelope, ASKED)
 
     assert isinstance(fault, Fault)

@@ -1,4 +1,4 @@
-"""What stands in the place of a shell, called as OpenClaw calls it; OpenClaw itself is not needed."""
+"""The program that replaces the shell, called as OpenClaw calls it; OpenClaw itself is not needed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PATIENCE_S = 60.0
 
 @pytest.fixture
 def staged():
-    """Lay out a world; gives its scratch folder."""
+    """Write a world to disk; gives its scratch folder."""
     opened = []
 
     def stage(**world):
@@ -48,7 +48,7 @@ def staged():
 
 
 def _sh(scratch, *arguments: str, cwd: Path | None = None, **environ: str):
-    """Call the shell as OpenClaw does, and return its exit status and what it prints."""
+    """Call the shell as OpenClaw does, and return its exit status and output."""
     done = subprocess.run(
         [str(scratch.shell), *arguments],
         cwd=cwd or scratch.workspace,
@@ -84,12 +84,12 @@ def _state(scratch, **world):
     ],
 )
 def test_the_command_is_found(arguments, command):
-    """In whatever way a shell is called, it is the word behind the option c."""
+    """However a shell is called, the command is the argument after the option c."""
     assert command_of(arguments) == command
 
 
 def test_a_command_is_played_on_the_files(staged):
-    """Plain programs read and change the files on the disk, and the exit status is told."""
+    """Ordinary programs read and change the files on disk, and the exit status is passed on."""
     world = {"files": {"a.txt": "one\n", "deep/b.txt": "two\n"}}
     scratch = staged(**world)
 
@@ -106,7 +106,7 @@ def test_a_command_is_played_on_the_files(staged):
 
 
 def test_a_suites_commands_answer(staged):
-    """A scripted command answers while its files are so, and leaves what it writes."""
+    """A scripted command answers while its files have the required state, and leaves what it writes."""
     fits = Command(
         pattern="make check", when={"V": r"2\s*"}, output="ok", writes={"log": "passed\n", "V": None}
     )
@@ -115,13 +115,13 @@ def test_a_suites_commands_answer(staged):
     scratch = staged(**world)
 
     assert _sh(scratch, "-c", " make check ") == (3, "V is old")
-    (scratch.workspace / "V").write_text("2\n")  # as OpenClaw's own tools do it
+    (scratch.workspace / "V").write_text("2\n")  # as OpenClaw's own tools write it
     assert _sh(scratch, "-c", "make check") == (0, "ok")
     assert _state(scratch, **world).files == {"log": "passed\n"}
 
 
 def test_no_command_is_run(staged, tmp_path):
-    """What no world plays is not found, whatever this machine has; nothing outside is read or written."""
+    """A command that no world plays is not found, whatever this machine has; nothing outside is touched."""
     secret = tmp_path / "secret"
     secret.write_text("hidden")
     scratch = staged(files={"a.txt": "one\n"})
@@ -145,7 +145,7 @@ def test_no_command_is_run(staged, tmp_path):
 
 
 def test_a_link_is_not_followed(staged, tmp_path):
-    """A link in the workspace is not there for commands, and what it points to stays as it is."""
+    """Commands do not see a link in the workspace, and its target stays unchanged."""
     target = tmp_path / "target"
     target.mkdir()
     (target / "in.txt").write_text("hidden")
@@ -161,7 +161,7 @@ def test_a_link_is_not_followed(staged, tmp_path):
 
 
 def test_files_elsewhere_are_nowhere_on_this_machine(staged):
-    """What a suite puts outside the workspace can be read by commands and taken away, and is not on the disk."""
+    """Commands can read and remove a suite's files outside the workspace; these are not on the disk."""
     world = {"files": {"~/.ssh/id": "secret\n", "/etc/motd": "hi\n", "a": ""}}
     scratch = staged(**world)
 
@@ -175,7 +175,7 @@ def test_files_elsewhere_are_nowhere_on_this_machine(staged):
 
 
 def test_the_workspace_has_two_names(staged):
-    """What the suite calls /workspace has its real name on the disk, in commands and in what they print."""
+    """The suite's /workspace has its real name on the disk, in commands and in their output."""
     world = {"files": {"a.txt": "see /workspace/b.txt, not /workspace-2 or x/workspace\n", "b.txt": "B\n"}}
     scratch = staged(**world, commands=(Command(pattern="show /workspace/b.txt", output="B of /workspace"),))
     here = str(scratch.workspace)
@@ -204,18 +204,18 @@ def test_the_workspace_has_two_names(staged):
         pytest.param("/workspaces a/workspace ./workspace ~/workspace", None, id="no-workspace"),
     ],
 )
-def test_a_name_is_put_for_the_other(tmp_path, here, world):
-    """Whole names only are told in the other form, and come back as they were."""
+def test_one_name_replaces_the_other(tmp_path, here, world):
+    """Only whole names are replaced, and the way back gives the original text."""
     disk = Disk(tmp_path / "workspace")
     text = here.format(*[disk.folder] * 3)
 
-    assert disk.told_in_world(text) == (text if world is None else world.format())
+    assert disk.with_world_paths(text) == (text if world is None else world.format())
     if world is None:
-        assert disk.told_here(text) == text
+        assert disk.with_real_paths(text) == text
 
 
 def test_commands_at_once_lose_nothing(staged):
-    """Commands in the same moment are played one after another."""
+    """Concurrent commands are played one after another."""
     scratch = staged(files={"log": ""})
     numbers = range(8)
     threads = [
@@ -251,7 +251,7 @@ COMMANDS = st.one_of(
 @example(commands=["rm d/e/f"])
 @example(commands=["mkdir g/k", "rm -r g/k"])
 def test_on_the_disk_as_in_memory(commands):
-    """Commands that are played one by one on the disk print and leave what they do in a scripted exchange."""
+    """Commands played one by one on the disk print and leave the same as in a scripted exchange."""
     made = Command(pattern="make d", output="made", writes={"d/e/f": None, "/log": "x", "new/y": "Y"})
     world = World(files={"a": "A\n", "d/e/f": "F at /workspace\n", "~/h": "H\n"}, commands=(made,))
     commands = [*commands, "ls -a . d g"]
@@ -285,7 +285,7 @@ PIECES = st.sampled_from([
 @examples(25)
 @given(commands=st.lists(st.lists(st.one_of(PIECES, st.text(max_size=5))).map(" ".join), max_size=4))
 def test_whatever_is_asked_is_answered(commands):
-    """No command breaks the shell, whatever it holds, and none leaves the workspace."""
+    """No command breaks the shell, whatever it contains, and none leaves the workspace."""
     with scratch_folder(World(files={"a": "A\n", "d/e": "E\n", "/f": "F\n"})) as scratch:
         before = sorted(path.name for path in scratch.folder.iterdir())
         for command in commands:
@@ -301,7 +301,7 @@ def test_whatever_is_asked_is_answered(commands):
     [pytest.param("a ", id="blank"), pytest.param("x" * 200, id="long"), pytest.param("ü\n", id="line")],
 )
 def test_files_with_odd_names_stay(staged, name):
-    """A command that does not name such a file leaves it as it is, whatever else it does."""
+    """A command that does not name such a file leaves it unchanged."""
     scratch = staged(files={"a": "A\n"})
     (scratch.workspace / name).write_bytes(b"\xff\n")
 
@@ -313,7 +313,7 @@ def test_files_with_odd_names_stay(staged, name):
 
 
 def test_a_name_that_the_disk_refuses(staged):
-    """A command that asks for such a file fails as on any disk, and the world is played on."""
+    """A command that needs such a file fails as on any disk, and the world continues."""
     scratch = staged(files={"a": "A\n"})
     name = "x" * 300
 
@@ -324,7 +324,7 @@ def test_a_name_that_the_disk_refuses(staged):
 
 
 def test_a_file_that_goes_while_it_is_read(staged, monkeypatch):
-    """OpenClaw's own tools work at the same time: what they take away is not there, and nothing breaks."""
+    """OpenClaw's own tools work at the same time: a file that they remove is missing, and nothing breaks."""
     scratch = staged(files={"a": "A\n", "b": "B\n"})
     read_bytes = Path.read_bytes
 
@@ -339,7 +339,7 @@ def test_a_file_that_goes_while_it_is_read(staged, monkeypatch):
 
 
 def test_a_command_that_takes_too_long_is_ended(staged, monkeypatch):
-    """It has the exit status of `timeout`, and what it had written by then stays."""
+    """It exits with the status of `timeout`, and its output so far is kept."""
     scratch = staged(files={"a": "A\n" * 2000})
     monkeypatch.setattr(work, "CALL_STEPS", 1000)
 
@@ -350,7 +350,7 @@ def test_a_command_that_takes_too_long_is_ended(staged, monkeypatch):
 
 
 def test_a_full_world_takes_nothing_more(staged, monkeypatch):
-    """Neither do commands write beyond its room, nor is anything read beyond it."""
+    """Commands neither write nor read beyond the world's size limit."""
     scratch = staged(files={"a": "A" * 90})
     monkeypatch.setattr(workspace, "MOST_CHARS", 100)
     monkeypatch.setattr(disk, "MOST_CHARS", 100)
@@ -361,7 +361,7 @@ def test_a_full_world_takes_nothing_more(staged, monkeypatch):
     assert (scratch.workspace / "b").read_text() == "B" * 20
 
 
-def test_what_breaks_is_told_to_whoever_asked(staged):
+def test_an_error_is_reported_to_the_caller(staged):
     """A pattern that cannot be decided ends the command, and its reason is kept."""
     scratch = staged(commands=(Command(pattern="(?:x|xx)+y"),))
 
@@ -372,7 +372,7 @@ def test_what_breaks_is_told_to_whoever_asked(staged):
 
 
 def test_a_folder_that_is_gone(staged):
-    """Who runs a command where nothing is any more is told so."""
+    """A command in a folder that no longer exists says so."""
     scratch = staged(files={"a": "A"})
     (scratch.workspace / "sub").mkdir()
     command = f"rmdir {scratch.workspace}/sub; exec {scratch.shell} -c ls"
@@ -384,7 +384,7 @@ def test_a_folder_that_is_gone(staged):
 
 
 def test_it_starts_with_little():
-    """A command needs none of what providers and sessions need; each of them would be loaded for each command."""
+    """A command imports nothing that only providers and sessions need; each command would load it again."""
     code = "import pytest_openclaw.providers.openclaw.shell, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S)
 

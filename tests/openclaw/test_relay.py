@@ -1,4 +1,4 @@
-"""The server between OpenClaw and the model: whose requests it reads, and whom it blames for what cannot be read."""
+"""The server between OpenClaw and the model: which requests it reads, and whose fault an error is."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ANSWER = Script.stream(CHAT.text("Hi."), CHAT.end())
 
 
 class Seen(NamedTuple):
-    """What came of a request."""
+    """The outcome of a request."""
 
     answer: bytes
     n_passed_on: int
@@ -35,20 +35,20 @@ class Seen(NamedTuple):
 
 
 def request(body: bytes = BODY, *, path: str = "/chat/completions", **fields: str) -> bytes:
-    """A request with OpenClaw's token, unless a field says otherwise; an empty field is left out."""
-    told = {"host": "x", "authorization": "Bearer TOKEN", "content-length": str(len(body))}
-    told |= {name.replace("_", "-"): value for name, value in fields.items()}
-    lines = "".join(f"{name}: {value}\r\n" for name, value in told.items() if value)
+    """Return a request with OpenClaw's token, unless a field says otherwise; an empty field is left out."""
+    headers = {"host": "x", "authorization": "Bearer TOKEN", "content-length": str(len(body))}
+    headers |= {name.replace("_", "-"): value for name, value in fields.items()}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items() if value)
     return f"POST {path} HTTP/1.1\r\n{lines}\r\n".encode() + body
 
 
 def chunked(body: bytes) -> bytes:
-    """A request whose body is this, chunks and all."""
+    """Return a request with this chunked body."""
     return request(body, content_length="", transfer_encoding="chunked")
 
 
 async def send(server: MisbehavingServer, data: bytes, cuts: Iterable[int]) -> Seen:
-    """Send the relay a request, cut into pieces, without closing, and read its answer to the end."""
+    """Send the relay a request in pieces, without closing, and read its answer to the end."""
     setup = ProviderSetup(name="local", base_url=server.url)
     async with Relay(OllamaOpenAI(setup), "tiny", name="local", timeout_s=60.0) as one:
         host, port = one.url.removeprefix("http://").split(":")
@@ -66,7 +66,7 @@ async def send(server: MisbehavingServer, data: bytes, cuts: Iterable[int]) -> S
 
 
 def sent(script: Script, data: bytes, cuts: Iterable[int] = ()) -> Seen:
-    """What comes of a request to a server that answers by this script."""
+    """Return the outcome of a request to a server that answers by this script."""
     with MisbehavingServer() as server:
         server.on("*", script)
         return asyncio.run(send(server, data, cuts))
@@ -108,7 +108,7 @@ def test_a_request_is_passed_on(body: bytes) -> None:
     ],
 )
 def test_what_is_not_openclaws_is_refused_by_its_head(status: int, data: bytes) -> None:
-    """Of a stranger no body is waited for, nothing is passed on, and the run goes on."""
+    """The body of a foreign request is not awaited, nothing is forwarded, and the run continues."""
     seen = sent(ANSWER, data)
 
     assert seen.answer.startswith(f"HTTP/1.1 {status} ".encode())
@@ -134,7 +134,7 @@ GARBLED = {
 
 @pytest.mark.parametrize(("data", "why"), GARBLED.values(), ids=GARBLED)
 def test_a_request_that_cannot_be_read_is_openclaws_fault(data: bytes, why: str) -> None:
-    """The run ends there, by a fault of the program and not of the model or its server."""
+    """The run ends there with a fault of the program, not of the model or its server."""
     seen = sent(ANSWER, data)
 
     assert seen.answer.startswith(b"HTTP/1.1 400 ")
@@ -161,7 +161,7 @@ def test_a_request_that_cannot_be_read_is_openclaws_fault(data: bytes, why: str)
 def test_an_answer_that_cannot_be_read_is_the_servers_fault(
     script: Script, failure_type: str, status: int
 ) -> None:
-    """It is the fault that any other provider reports of this server, and the run ends there."""
+    """It is the fault that any other provider reports for this server, and the run ends there."""
     seen = sent(script, request())
 
     assert seen.answer.startswith(f"HTTP/1.1 {status} ".encode())
@@ -176,7 +176,7 @@ def test_an_answer_that_cannot_be_read_is_the_servers_fault(
     cuts=st.sets(st.integers(1, 180)),
 )
 @example(name="no-chunk", cuts=set(range(1, 180)))
-def test_however_it_is_cut_it_is_judged_alike(name: str, cuts: set[int]) -> None:
+def test_a_request_in_pieces_is_read_alike(name: str, cuts: set[int]) -> None:
     """A request that arrives in pieces is read like one that arrives at once."""
     data, why = GARBLED[name]
     seen = sent(ANSWER, data, cuts)

@@ -1,4 +1,4 @@
-"""A patch by `route` and the real OpenClaw: it agrees to it, and its agent sends the allowed tools and no others."""
+"""A patch by `route` and the real OpenClaw: it accepts the patch; its agent sends the allowed tools only."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("OPENCLAW_CONFIG_PATH", "OPENCLAW_STATE_DIR", "OPENCLAW_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    return store_run(Path("runs/one"), three_tiers(calls=PROVEN), proven=PROVEN)
+    return store_run(Path("runs/one"), three_tiers(calls=PROVEN))
 
 
 def _config(url: str = "http://127.0.0.1:9/v1", *, compat: Any = None, tools: Any = None) -> dict[str, Any]:
     """A fresh config that reaches the three models at one server."""
 
     def models(*ids: str) -> list[dict[str, Any]]:
-        told = {"reasoning": False, "input": ["text"], "contextWindow": 131_072, "maxTokens": 1000}
-        return [{"id": one, "name": one, **told, **({"compat": compat} if compat else {})} for one in ids]
+        limits = {"reasoning": False, "input": ["text"], "contextWindow": 131_072, "maxTokens": 1000}
+        return [{"id": one, "name": one, **limits, **({"compat": compat} if compat else {})} for one in ids]
 
     server = {"baseUrl": url, "apiKey": KEY, "api": "openai-completions"}
     providers = {
@@ -81,7 +81,7 @@ def _write(path: Path, config: Any) -> Path:
 
 
 def _in_parts(config: dict[str, Any]) -> dict[str, Any]:
-    """The config with a reference, an included part, and something to warn of."""
+    """The config with a reference, an included part, and something to warn about."""
     config["models"]["providers"]["lab"]["apiKey"] = "${LAB_KEY}"
     config["plugins"] = {"entries": {"nonesuch": {"enabled": True}}}
     config["gateway"] = {"$include": "./parts/gateway.json5"}
@@ -97,7 +97,7 @@ AGREED = [
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
-    ("config", "others", "status", "told"),
+    ("config", "others", "status", "expected"),
     [
         pytest.param(None, {}, 0, AGREED, id="no-config"),
         pytest.param(
@@ -132,11 +132,11 @@ def test_openclaw_checks_a_patch(
     config: Any,
     others: dict[str, str],
     status: int,
-    told: list[str],
+    expected: list[str],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Its answers are told in its words, and not a byte of the user's files is touched."""
+    """Its answers are printed in its words, and not a byte of the user's files is changed."""
     monkeypatch.setenv("OPENCLAW_AGENT_COMMAND", real_openclaw.command)
     own = Path.home() / ".openclaw"
     if config is not None:
@@ -153,7 +153,7 @@ def test_openclaw_checks_a_patch(
         "a fresh config, because there is none yet" if config is None else f"a copy of {own}/openclaw.json"
     )
     assert re.fullmatch(r"checked by OpenClaw 2026\.9\.6 .* in (.*):", heading)[1] == place
-    assert lines == told
+    assert lines == expected
     assert KEY not in shown.out + shown.err
     files = [path for path in Path.home().rglob("*") if path.is_file()]
     assert {path: path.read_bytes() for path in files} == before
@@ -164,7 +164,7 @@ def test_openclaw_checks_a_patch(
 
 
 def _deferred(body: Any) -> set[str]:
-    """Names of the tools that a model can reach by tool search, as its system prompt lists them."""
+    """Return the tools that a model can reach by tool search, as its system prompt lists them."""
     return set(re.findall(r"^- (\w+) \(", str(body["messages"][0]["content"]), re.MULTILINE))
 
 
@@ -180,7 +180,7 @@ def _call(name: str) -> tuple[str, str]:
 
 
 DIRECT = {"tools": {"toolSearch": False}}
-# Whatever else OpenClaw has to give a model more than a list of tools.
+# Other ways by which OpenClaw gives tools to a model.
 ALL_ON = {"compat": {"codeMode": "preferred"}, "tools": {"toolSearch": True}}
 
 
@@ -203,7 +203,7 @@ ALL_ON = {"compat": {"codeMode": "preferred"}, "tools": {"toolSearch": True}}
 def test_the_agent_sends_what_the_patch_allows(
     openclaw: OpenClaw, run: Path, config: Any, ref: str, offered: set[str], deferred: set[str]
 ) -> None:
-    """After the real `config patch` the model gets these tools, and reaches no others by any other way."""
+    """After the real `config patch` the model gets these tools, and reaches no others in any way."""
     assert main(["route", "one"]) == 0
     beyond = ["web_fetch", "browser", *(() if ref == ABLE else ("exec", "apply_patch", "gateway"))]
     calls = [call for name in beyond for call in (_call(name), (name, _call(name)[1]))]

@@ -1,6 +1,6 @@
-"""The wheel alone: begins a project away from the clone, and asks a model server on loopback.
+"""The wheel alone: creates a project outside the clone, and uses a model server on loopback.
 
-Run by an environment in which nothing is but the wheel and what it depends on.
+Run it with an environment that has only the wheel and its dependencies.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pytest_openclaw
 
 CLONE = Path(__file__).resolve().parents[2]
 PATIENCE_S = 300.0
-# What only extras and the groups of the clone bring.
+# Packages that only extras and the clone's dependency groups install.
 OTHERS = ("altair", "xllamacpp", "genai_prices", "hypothesis", "mypy", "tests", "twine")
 READ = {
     "index": 0,
@@ -43,7 +43,7 @@ class _Server(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        if self.path != "/v1/chat/completions":  # what only Ollama itself could be asked about
+        if self.path != "/v1/chat/completions":  # a request that only Ollama itself could answer
             self.send_error(404)
             return
         prompt = asked["messages"][-1]["content"]
@@ -67,7 +67,7 @@ def _chunk(delta: dict[str, Any], ended: str | None) -> dict[str, Any]:
         "id": "r1",
         "object": "chat.completion.chunk",
         "created": 0,
-        "model": "stand-in",
+        "model": "fake",
         "choices": [choice],
     }
 
@@ -81,7 +81,7 @@ def _serving() -> Iterator[str]:
 
 
 def main() -> None:
-    """Begin a project, run it plain and with workers, and show an answer."""
+    """Create a project, run it plain and with workers, and show a reply."""
     place = Path(pytest_openclaw.__file__).resolve()
     _hold(
         not place.is_relative_to(CLONE) or place.is_relative_to(Path(sys.prefix).resolve()),
@@ -97,7 +97,7 @@ def main() -> None:
             _hold((project / name).is_file(), f"init has not written {name}")
         for mode in ([], ["-n", "2"]):
             run_id = "workers" if mode else "plain"
-            target = ["--openclaw-models=ollama_openai/stand-in", f"--openclaw-run-id={run_id}"]
+            target = ["--openclaw-models=ollama_openai/fake", f"--openclaw-run-id={run_id}"]
             said = _run(project, url, "pytest", "benchmarks/", *target, *mode)
             _hold("4 passed" in said, f"a session of four prompts has other outcomes:\n{said}")
             lines = (project / "runs" / run_id / "results.jsonl").read_text("utf-8").splitlines()
@@ -107,13 +107,13 @@ def main() -> None:
             _hold(summary["state"] == "finished", f"the run is {summary['state']}")
         _hold(
             "It is Paris." in _run(project, url, "pytest-openclaw", "show", "plain", "M1"),
-            "show tells no answer",
+            "show prints no reply",
         )
     print(f"pytest-openclaw {pytest_openclaw.__version__} works from its wheel alone")
 
 
 def _run(project: Path, url: str, program: str, *words: str) -> str:
-    """Return what a program of this environment prints; any exit status but 0 ends the check."""
+    """Return the output of a program of this environment; any exit status but 0 ends the check."""
     environ = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
     own = {"HOME": str(project), "USERPROFILE": str(project), "OLLAMA_OPENAI_BASE": url}
     done = subprocess.run(

@@ -18,50 +18,22 @@ ROOT = HERE.parents[1]
 CHECKED = ("*.py", "*.md", "*.toml", "*.yml", "*.ini")
 # Prompts, replies and patterns are data: the words are those of users and models.
 DATA = ("benchmarks/*.toml", "tests/corpus/", "tests/suites/*.toml", "pytest_openclaw/tools/*.toml")
-# Public names that contain a listed word.
-PUBLIC = ("mend_the_failing_check", "told_you_once", "tell_anna_the_train", "`told`", '"told"')
+# Public names, and texts of prompts, that contain a listed word.
+PUBLIC = (
+    "nobody remembers who put it there",
+    "mend_the_failing_check",
+    "told_you_once",
+    "tell_anna_the_train",
+    '"lane"',
+    "`told`",
+    '"told"',
+)
 # Folders and files that are not converted yet. An entry without a finding has to go.
 NOT_YET: tuple[str, ...] = (
-    "docs/agreement.md",
-    "docs/performance.md",
-    "docs/reference",
     "pytest_openclaw/asking",
-    "pytest_openclaw/commands",
     "pytest_openclaw/distributed",
-    "pytest_openclaw/providers",
-    "pytest_openclaw/recording",
-    "pytest_openclaw/session",
-    "pytest_openclaw/stored",
-    "pytest_openclaw/suites",
-    "tests/browser",
-    "tests/ci_systems.py",
-    "tests/commands",
-    "tests/conftest.py",
-    "tests/docs",
-    "tests/e2e",
-    "tests/openclaw",
-    "tests/package",
-    "tests/performance",
-    "tests/plugin",
-    "tests/providers",
-    "tests/simulation",
-    "tests/suites",
-    "tests/test_comparison_page.py",
-    "tests/test_readme.py",
     "tests/unit/asking",
-    "tests/unit/core",
     "tests/unit/distributed",
-    "tests/unit/judging",
-    "tests/unit/providers",
-    "tests/unit/recording",
-    "tests/unit/reports",
-    "tests/unit/session",
-    "tests/unit/stats",
-    "tests/unit/stored",
-    "tests/unit/suites",
-    "tests/unit/tools",
-    "tests/unit/types",
-    "tests/unit/validators",
 )
 
 

@@ -1,4 +1,4 @@
-"""`python -m tests.performance [MEASURE …]`: what the plugin costs, beside the bare loops, as Markdown."""
+"""`python -m tests.performance [MEASURE …]`: the plugin's cost, beside the bare loops, as Markdown."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ NOTES = {
     GROWTH: (
         "Zero delay; memory is the largest sum over the process tree, looked at every 50 ms, in runs of its own. "
         "The last figure: each reply is 32 kB, each validator burns 2 ms, and the same session with short replies is "
-        "taken off; whoever fetches everything ahead and keeps it shows all of it."
+        "subtracted; a program that fetches everything ahead and keeps it shows all of it."
     ),
     ACCURACY: (
         "First token after 100 to 300 ms, 19 more 20 ms apart: |reported − server's own| in ms, over all answers. "
-        "Our rows hold whole ms and are compared as they stand: rounding alone is 0.25 ms in the median, and adds "
+        "Our rows have whole ms and are compared as is: rounding alone is 0.25 ms in the median, and adds "
         "nothing to a median above that."
     ),
     START: (
@@ -66,7 +66,7 @@ def measure(
 
     Args:
         names: of the measures.
-        sizes: how much is asked.
+        sizes: the number of requests.
         passes: how often each measure is run.
         only: the loops to compare with; by default all whose library is installed.
         pythons: of environments that have other harnesses.

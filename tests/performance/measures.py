@@ -1,4 +1,4 @@
-"""What is measured: each measure is one pass that yields figures; passes are repeated and interleaved."""
+"""The measures: each is one pass that yields figures; passes are repeated and interleaved."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ THOUGHT = 32_000
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much each measure asks; `QUICK` and `TINY` are smaller forms."""
+    """How many requests each measure sends; `QUICK` and `TINY` are smaller forms."""
 
     levels: Sequence[int] = (1, 8, 64)
     overhead: int = 1000
@@ -50,7 +50,7 @@ QUICK = Sizes(
     workers=300,
     limited=40,
 )
-#: to see that everything runs; the figures say nothing
+#: to check that everything runs; the figures have no meaning
 TINY = Sizes(
     levels=(8,), overhead=5, window=4, growth=(5, 10), hoarded=5, accuracy=((8, 4),), collected=20, pairs=1, workers=5,
     limits=(2,), limited=5,
@@ -59,7 +59,7 @@ TINY = Sizes(
 
 @dataclass
 class Bench:
-    """What the measures share.
+    """The state that the measures share.
 
     Attributes:
         loops: the bare loops that are measured beside the plugin.
@@ -88,7 +88,7 @@ class Bench:
 
     @contextmanager
     def counting(self, section: str, row: str) -> Iterator[None]:
-        """Note a run that does not count, and go on."""
+        """Note a run that does not count, and continue."""
         try:
             yield
         except RunFailed as failure:
@@ -99,7 +99,7 @@ Measure = Callable[[Bench], Iterator[Sample]]
 
 
 def overhead(bench: Bench) -> Iterator[Sample]:
-    """Wall and CPU time a cell beyond start-up, where the server answers at once."""
+    """Wall and CPU time per cell beyond start-up, if the server answers at once."""
     n, levels = bench.sizes.overhead, bench.sizes.levels
     alone: dict[str, list[Cost]] = {}
     all_: dict[tuple[str, int], Cost] = {}
@@ -122,7 +122,7 @@ def overhead(bench: Bench) -> Iterator[Sample]:
 
 
 def window(bench: Bench) -> Iterator[Sample]:
-    """How much of the ideal the calls reach when all answers run in lock-step."""
+    """The share of the ideal that the calls reach when all answers run in lock-step."""
     n = bench.sizes.window
     at_least = {8: 0.99, 64: 0.95}
     for level in [level for level in bench.sizes.levels if level > 1]:
@@ -137,12 +137,12 @@ def window(bench: Bench) -> Iterator[Sample]:
 
 
 def efficiency(run: Run, n: int, level: int) -> float:
-    """Return the time that all rounds take at best, as a part of the time that they took."""
+    """Return the ideal time of all rounds, divided by the measured time."""
     return math.ceil(n / level) * 0.195 / run.log.window_s
 
 
 def growth(bench: Bench) -> Iterator[Sample]:
-    """Ten times the cells: time a cell, and the memory of the whole process tree."""
+    """Ten times the cells: time per cell, and the memory of the whole process tree."""
     (few, many), level, plugin = bench.sizes.growth, max(bench.sizes.levels), bench.plugin
     with bench.counting(GROWTH, plugin.name):
         one = middle([plugin.run(1, level).cost for _ in range(3)])
@@ -178,7 +178,7 @@ def growth(bench: Bench) -> Iterator[Sample]:
 
 
 def accuracy(bench: Bench) -> Iterator[Sample]:
-    """How far the reported times are from the server's own, answer by answer."""
+    """The difference between the reported times and the server's own, reply by reply."""
     burning = PluginRunner(bench.folder, bench.server, burning=True)
     for level, n in bench.sizes.accuracy:
         for runner in bench.rows(burning):
@@ -205,7 +205,7 @@ def _error_samples(
 
 
 def errors_of(run: Run) -> dict[str, list[float]]:
-    """Return |reported − served| in ms of every answer, by `TTFT` and `e2e`, as far as the program tells."""
+    """Return |reported − served| in ms of every reply, by `TTFT` and `e2e`, if the program reports them."""
     served = run.log.by_item
     ttft = [abs(t.ttft_ms - served[i].ttft_ms) for i, t in run.times.items() if t.ttft_ms is not None]
     e2e = [abs(t.e2e_ms - served[i].e2e_ms) for i, t in run.times.items() if t.e2e_ms is not None]
@@ -213,7 +213,7 @@ def errors_of(run: Run) -> dict[str, list[float]]:
 
 
 def start(bench: Bench) -> Iterator[Sample]:
-    """Cold start, collecting, and what a session without benchmarks pays."""
+    """Cold start, collection, and the cost for a session without benchmarks."""
     name = bench.plugin.name
     with bench.counting(START, "first row"):
         yield Sample(START, name, "first row on disk, s", bench.plugin.first_row_s(20), Bound("under", 0.8))
@@ -265,7 +265,7 @@ def beyond_start(one: Cost, all_: Cost, n: int) -> tuple[float, float]:
 
 
 def middle(costs: Sequence[Cost]) -> Cost:
-    """Return the median of several runs; one run alone is off by as much as a busy machine likes."""
+    """Return the median of several runs; a single run varies with the load of the machine."""
     return Cost(median(cost.wall_s for cost in costs), median(cost.cpu_s for cost in costs), "")
 
 

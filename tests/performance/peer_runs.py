@@ -1,4 +1,4 @@
-"""Other harnesses, where an environment is given that has them; none is installed for this."""
+"""Other harnesses, if an environment with them is given; none is installed for this."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from tests.performance import processes
 from tests.performance.runs import Run
 from tests.performance.serving import ROOT, MockServer
 
-#: package → the program of `peers/` that asks through it
+#: package → the program of `peers/` that uses it
 PEERS = {"inspect-ai": "with_inspect_ai.py", "lm-eval": "with_lm_eval.py"}
 
 
 @dataclass(frozen=True)
 class PeerRunner:
-    """A harness that asks the same items with its own client, checks the answers and writes its own log.
+    """A harness that asks the same items with its own client, checks the replies and writes its own log.
 
-    These two do not stream, and tell no TTFT.
+    They do not stream, and report no TTFT.
 
     Args:
         package: of `PEERS`.
@@ -37,9 +37,9 @@ class PeerRunner:
         """Its row in the table."""
         return f"{self.package} {self.version}"
 
-    def run(self, n: int, concurrency: int, behaviour: str = "") -> Run:
+    def run(self, n: int, concurrency: int, behavior: str = "") -> Run:
         """Run it; see `Runner.run`."""
-        base, folder = self.server.base(behaviour), self.folder / self.package
+        base, folder = self.server.base(behavior), self.folder / self.package
         folder.mkdir(exist_ok=True)
         program = ROOT / "tests" / "performance" / "peers" / PEERS[self.package]
         command = [self.python, str(program), base, str(n), str(concurrency), str(folder)]
@@ -54,7 +54,7 @@ def find_peers(python: str, folder: Path, server: MockServer) -> list[PeerRunner
     found = []
     for package in PEERS:
         question = f"from importlib.metadata import version; print(version({package!r}))"
-        told = subprocess.run([python, "-c", question], capture_output=True, text=True)
-        if told.returncode == 0:
-            found.append(PeerRunner(package, told.stdout.strip(), python, folder, server))
+        done = subprocess.run([python, "-c", question], capture_output=True, text=True)
+        if done.returncode == 0:
+            found.append(PeerRunner(package, done.stdout.strip(), python, folder, server))
     return found

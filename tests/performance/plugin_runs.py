@@ -17,7 +17,7 @@ from tests.performance.processes import Cost, Memory
 from tests.performance.runs import Run, Times
 from tests.performance.serving import MockServer, RunFailed
 
-# A validator that burns 2 ms of this thread's CPU time, to see whether it delays anybody's clock.
+# A validator that burns 2 ms of this thread's CPU time, to see whether it delays other clocks.
 BURNING = """
 import time
 from dataclasses import dataclass
@@ -86,17 +86,17 @@ class PluginRunner:
         burns = "validators burn 2 ms" if self.burning else ""
         return ", ".join(filter(None, ("pytest-openclaw", " ".join(self.words), burns)))
 
-    def run(self, n: int, concurrency: int, behaviour: str = "") -> Run:
+    def run(self, n: int, concurrency: int, behavior: str = "") -> Run:
         """Run a session; see `Runner.run`."""
-        project, base = Project(self.folder, n, self.burning), self.server.base(behaviour)
+        project, base = Project(self.folder, n, self.burning), self.server.base(behavior)
         project.forget()
         command = project.command(concurrency, *self.words)
         cost = processes.run(command, project.path, project.environ(base))
         return self._check(project, base, cost)
 
-    def peak_memory(self, n: int, concurrency: int, behaviour: str = "") -> Memory:
+    def peak_memory(self, n: int, concurrency: int, behavior: str = "") -> Memory:
         """Run a session for its memory alone; raises as `run`."""
-        project, base = Project(self.folder, n, self.burning), self.server.base(behaviour)
+        project, base = Project(self.folder, n, self.burning), self.server.base(behavior)
         project.forget()
         memory = processes.peak_memory(project.command(concurrency), project.path, project.environ(base))
         self._check(project, base, Cost(0.0, 0.0, ""))

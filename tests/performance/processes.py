@@ -1,4 +1,4 @@
-"""Runs a program to its end and says what it took: wall time, CPU, memory of the whole process tree."""
+"""Runs a program to its end and measures it: wall time, CPU, memory of the whole process tree."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tests.performance.serving import RunFailed
 
 BOUND_S = 900.0
 SAMPLE_S = 0.05
-#: what Python needs to start; nothing else of the user's environment is passed
+#: variables that Python needs to start; no others of the user's environment are passed on
 KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a program took.
+    """The measured cost of a program.
 
     Attributes:
         wall_s: from its start to its end.
-        cpu_s: user and system time of it and of all that it has started and waited for.
-        text: what it printed.
+        cpu_s: user and system time of it and of all its children that were waited for.
+        text: its output.
     """
 
     wall_s: float
@@ -38,10 +38,10 @@ class Cost:
 
 @dataclass(frozen=True)
 class Memory:
-    """The largest sums over a process tree that were seen at one time.
+    """The largest sums over a process tree at one moment.
 
     Attributes:
-        pss_mb: pages shared with others counted in parts; None where the system does not tell (not Linux).
+        pss_mb: shared pages counted in proportion; None if the system does not report it (not Linux).
         rss_mb: shared pages counted in every process that has them.
     """
 
@@ -49,7 +49,7 @@ class Memory:
     rss_mb: float
 
     def above(self, less: Memory) -> tuple[float, str]:
-        """Return by how many MB it is more, and in which measure: PSS if both have it."""
+        """Return by how many MB it is larger, and in which measure: PSS if both have it."""
         if self.pss_mb is None or less.pss_mb is None:
             return self.rss_mb - less.rss_mb, "RSS"
         return self.pss_mb - less.pss_mb, "PSS"
@@ -72,7 +72,7 @@ def run(command: Sequence[str], cwd: Path, environ: Mapping[str, str], status: i
     """Run a program to its end.
 
     Raises:
-        RunFailed: it ended with another status, or not at all within a generous bound.
+        RunFailed: it ended with another status, or not within a generous time limit.
     """
     with tempfile.TemporaryFile() as out:
         began = time.perf_counter()
@@ -93,7 +93,7 @@ def run(command: Sequence[str], cwd: Path, environ: Mapping[str, str], status: i
 def peak_memory(command: Sequence[str], cwd: Path, environ: Mapping[str, str]) -> Memory:
     """Run a program to its end and return the memory of its process tree at the peak.
 
-    The tree is looked at every 50 ms, which costs the program time: take no times from such a run.
+    The tree is sampled every 50 ms, which costs the program time: do not use times of such a run.
 
     Raises:
         RunFailed: it ended with another status than 0.
@@ -121,7 +121,7 @@ def peak_memory(command: Sequence[str], cwd: Path, environ: Mapping[str, str]) -
 
 def _memory_of(root: psutil.Process) -> Memory:
     pss = rss = 0.0
-    told = False
+    has_pss = False
     try:
         tree = [root, *root.children(recursive=True)]
     except psutil.NoSuchProcess:
@@ -131,7 +131,7 @@ def _memory_of(root: psutil.Process) -> Memory:
             rss += process.memory_info().rss
             for line in Path(f"/proc/{process.pid}/smaps_rollup").read_text("ascii").splitlines():
                 if line.startswith("Pss:"):
-                    pss, told = pss + int(line.split()[1]) * 1024, True
+                    pss, has_pss = pss + int(line.split()[1]) * 1024, True
         except (psutil.NoSuchProcess, OSError):
-            continue  # it has ended meanwhile, or the system has no such file
-    return Memory(pss_mb=pss / 1e6 if told else None, rss_mb=rss / 1e6)
+            continue  # the process has ended meanwhile, or the system has no such file
+    return Memory(pss_mb=pss / 1e6 if has_pss else None, rss_mb=rss / 1e6)

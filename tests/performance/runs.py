@@ -39,7 +39,7 @@ class Runner(Protocol):
         """Its row in the table."""
         ...
 
-    def run(self, n: int, concurrency: int, behaviour: str = "") -> Run:
+    def run(self, n: int, concurrency: int, behavior: str = "") -> Run:
         """Ask `n` items with `concurrency` in flight.
 
         Raises:
@@ -61,9 +61,9 @@ class LoopRunner:
         """Its row in the table."""
         return f"{self.client} loop"
 
-    def run(self, n: int, concurrency: int, behaviour: str = "") -> Run:
+    def run(self, n: int, concurrency: int, behavior: str = "") -> Run:
         """Run the loop; see `Runner.run`."""
-        base, out = self.server.base(behaviour), self.folder / f"{self.client}.jsonl"
+        base, out = self.server.base(behavior), self.folder / f"{self.client}.jsonl"
         words = [self.client, base, str(n), str(concurrency), str(out)]
         command = [sys.executable, "-m", "tests.performance.clients", *words]
         cost = processes.run(command, ROOT, processes.environment(self.folder))

@@ -1,19 +1,19 @@
-"""A mock of an OpenAI-compatible chat server, fast and with a log of its own.
+"""A fast mock of an OpenAI-compatible chat server that logs its requests.
 
-How it behaves stands in the base URL, so that it need not be started again:
+Its behavior is part of the base URL, so that it need not be restarted:
 `http://127.0.0.1:PORT/run=a,ttft=100,jitter=200,itl=5,n=20/v1` answers with 20 tokens, the first after
 100 to 300 ms, the others 5 ms apart. All are optional, all times are ms, `run` is a name; by default 5
-tokens come at once, in one write. A stream begins at once with its headers and a role chunk, which is no
-token. `think=32000` puts so many characters of reasoning before the first token, in the same write.
+tokens arrive at once, in one write. A stream begins at once with its headers and a role chunk, which is no
+token. `think=32000` puts that many characters of reasoning before the first token, in the same write.
 
-What the answer is stands in the prompt: `Reply with exactly: HEARTBEAT_OK item-000123` gets just that.
+The answer is part of the prompt: `Reply with exactly: HEARTBEAT_OK item-000123` gets that text.
 Everything but chat completions and `/v1/models` is a 404, as on a server that is not Ollama.
 
-`GET /log?BASE` returns what was asked under a base path, `DELETE /log` forgets everything.
+`GET /log?BASE` returns the requests under a base path, `DELETE /log` deletes all.
 
-One process answers more than 10,000 streaming requests a second on one core with uvloop, so that a client
-that needs 0.3 ms a request is still measured and not the server. The wait for a token ends 0 to 1 ms late
-(the grain of the loop's timers), never early; the log has the times at which it was truly sent.
+One process answers more than 10,000 streaming requests a second on one core with uvloop, so that even with
+a client that needs 0.3 ms per request the client is measured, not the server. The wait for a token ends
+0 to 1 ms late (the resolution of the loop's timers), never early; the log has the real send times.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ STREAM_HEAD = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\n"
     b"transfer-encoding: chunked\r\n\r\n"
 )
-#: what a timer may be early
+#: the most by which a timer may be early
 EARLY_S = 0.0002
 
 
 @dataclass(frozen=True)
-class Behaviour:
-    """When the tokens of an answer come."""
+class Behavior:
+    """When the tokens of an answer are sent."""
 
     ttft_s: float = 0.0
     jitter_s: float = 0.0
@@ -52,7 +52,7 @@ class Behaviour:
 
     @property
     def is_instant(self) -> bool:
-        """Whether the whole answer comes at once."""
+        """Whether the whole answer is sent at once."""
         return not (self.ttft_s or self.jitter_s or self.itl_s)
 
     def due(self, n: int, item: str | None) -> float:
@@ -63,22 +63,22 @@ class Behaviour:
 
 @dataclass(frozen=True)
 class Route:
-    """What a path means: the base under which it is logged, the behaviour, and what stands behind `/v1`."""
+    """A parsed path: the base under which it is logged, the behavior, and the part after `/v1`."""
 
     base: str
-    behaviour: Behaviour
+    behavior: Behavior
     name: str | None
 
 
 @lru_cache(maxsize=1000)
 def parse_path(path: str) -> Route:
-    """Read a path; a behaviour that is none is a ValueError."""
+    """Parse a path; an invalid behavior is a ValueError."""
     base, v1, name = path.partition("/v1/")
     if not v1:
-        return Route("", Behaviour(), None)
+        return Route("", Behavior(), None)
     words = dict(word.split("=", 1) for word in base.removeprefix("/").split(",") if word)
     words.pop("run", None)
-    behaviour = Behaviour(
+    behavior = Behavior(
         ttft_s=float(words.pop("ttft", 0)) / 1000,
         jitter_s=float(words.pop("jitter", 0)) / 1000,
         itl_s=float(words.pop("itl", 0)) / 1000,
@@ -86,18 +86,18 @@ def parse_path(path: str) -> Route:
         n_thought=int(words.pop("think", 0)),
     )
     if words:
-        raise ValueError(f"no such behaviour: {', '.join(words)}")
-    return Route(base, behaviour, name)
+        raise ValueError(f"no such behavior: {', '.join(words)}")
+    return Route(base, behavior, name)
 
 
 @dataclass
 class Log:
-    """What was asked under one base path.
+    """The requests under one base path.
 
     Attributes:
         requests: item (null if the prompt names none), time of the whole request, of the first token sent,
             of the last byte sent; by `time.perf_counter`, which processes of one machine share on Linux.
-            What was given up has no last byte.
+            A request that was given up has no last byte.
     """
 
     in_flight: int = 0
@@ -116,7 +116,7 @@ class Log:
 
 
 def split_answer(answer: str, n: int) -> list[str]:
-    """Cut an answer into `n` tokens that are as equal as may be, none of them empty.
+    """Cut an answer into `n` tokens as equal as possible, none of them empty.
 
     Raises:
         ValueError: it has fewer characters than that.
@@ -154,26 +154,26 @@ _TOKEN_HEAD, _TOKEN_TAIL = (
 
 
 def token(text: str) -> bytes:
-    """Return the event of one token; `event` would do, at three times the cost."""
+    """Return the event of one token; `event` would work, at three times the cost."""
     return chunk(_TOKEN_HEAD + json.dumps(text).encode() + _TOKEN_TAIL)
 
 
 @lru_cache(maxsize=100)
 def thinking(n: int) -> bytes:
-    """Return the event of a thought of `n` characters, if it has any."""
+    """Return the event of thinking with `n` characters, if there are any."""
     return event({"reasoning_content": ("Let me think. " * (n // 14 + 1))[:n]}) if n else b""
 
 
 @lru_cache(maxsize=100)
 def stream_end(n_tokens: int, with_usage: bool) -> bytes:
-    """Return what comes after the last token."""
+    """Return the bytes after the last token."""
     usage = {"prompt_tokens": 10, "completion_tokens": n_tokens, "total_tokens": 10 + n_tokens}
-    told = event(None, usage=usage) if with_usage else b""
-    return event({}, "stop") + told + chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n"
+    counts = event(None, usage=usage) if with_usage else b""
+    return event({}, "stop") + counts + chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n"
 
 
 def whole(answer: str, n_tokens: int) -> dict[str, Any]:
-    """Return the completion of a request that asked for no stream."""
+    """Return the completion for a request without a stream."""
     message = {"role": "assistant", "content": answer}
     return {
         "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "mock",
@@ -223,7 +223,7 @@ class Connection(asyncio.Protocol):
         length = int(headers.get(b"content-length", 0))
         if len(rest) >= length:
             received = perf_counter()
-            self._buffer = rest[length:]  # nobody sends two at once
+            self._buffer = rest[length:]  # no client sends two at once
             method, path, _ = lines[0].decode().split(" ")
             self._handle(method, path, rest[:length], received)
 
@@ -251,9 +251,9 @@ class Connection(asyncio.Protocol):
     def _answer(self, asked: dict[str, Any], route: Route, received: float) -> None:
         prompt = str(asked["messages"][-1]["content"])
         named, wanted = ITEM.search(prompt), ANSWER.search(prompt)
-        item, behaviour = named and named[0], route.behaviour
-        tokens = split_answer(wanted[1], behaviour.n_tokens) if wanted else ["Hello"]
-        dues = [received + behaviour.due(n, item) for n in range(len(tokens))]
+        item, behavior = named and named[0], route.behavior
+        tokens = split_answer(wanted[1], behavior.n_tokens) if wanted else ["Hello"]
+        dues = [received + behavior.due(n, item) for n in range(len(tokens))]
         log = self._logs.setdefault(route.base, Log())
         log.begin()
         self.answer = Answer(self, self._loop, log, item, received)
@@ -262,9 +262,9 @@ class Connection(asyncio.Protocol):
             return
         with_usage = bool((asked.get("stream_options") or {}).get("include_usage"))
         events = [token(text) for text in tokens]
-        events[0] = thinking(behaviour.n_thought) + events[0]
+        events[0] = thinking(behavior.n_thought) + events[0]
         events[-1] += stream_end(len(tokens), with_usage)
-        if behaviour.is_instant:
+        if behavior.is_instant:
             self.answer.begin([(received, b"".join([STREAM_HEAD, ROLE, *events]))])
             return
         self.send(STREAM_HEAD + ROLE)
@@ -274,21 +274,21 @@ class Connection(asyncio.Protocol):
         self.send(json_response(payload, status))
 
     def send(self, data: bytes) -> None:
-        """Send now: uvloop's own `write` waits for the end of the loop's round, when the log's time is past."""
+        """Send now: uvloop's own `write` waits for the end of the loop's round, after the logged time."""
         if self._fd < 0:
             return
         sent = 0
         if not self._transport.get_write_buffer_size():
             try:
                 sent = os.write(self._fd, data)
-            except OSError:  # full, or broken: the transport deals with both
+            except OSError:  # full, or broken: the transport handles both
                 sent = 0
         if sent < len(data):
             self._transport.write(data[sent:])
 
 
 class Answer:
-    """An answer under way: what is to be sent, and when."""
+    """An answer in progress: the parts to send, and their times."""
 
     def __init__(
         self,
@@ -330,7 +330,7 @@ class Answer:
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """Return uvloop's loop where it is installed, else asyncio's own, which answers half as many."""
+    """Return uvloop's loop if it is installed, else asyncio's own, which answers half as many."""
     try:
         import uvloop
     except ImportError:

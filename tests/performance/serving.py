@@ -1,4 +1,4 @@
-"""Starts the mock server as a process of its own and reads its log."""
+"""Starts the mock server as a separate process and reads its log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Served:
-    """What the server's log says about one request for an item; the times are `perf_counter`'s."""
+    """The server's log of one request for an item; the times are `perf_counter`'s."""
 
     item: str
     received: float
@@ -37,13 +37,13 @@ class Served:
 
 @dataclass(frozen=True)
 class ServerLog:
-    """What was asked under one base URL.
+    """The requests under one base URL.
 
     Attributes:
         answered: requests for items that were answered to their end.
         n_other: answered requests without an item, such as a warm-up.
         n_given_up: requests whose client went away.
-        max_in_flight: of all of these.
+        max_in_flight: the most requests of all kinds at one time.
     """
 
     answered: tuple[Served, ...]
@@ -62,10 +62,10 @@ class ServerLog:
         return max(s.last for s in self.answered) - min(s.received for s in self.answered)
 
     def require(self, n: int) -> None:
-        """Refuse a run in which not exactly `n` different items were asked once each.
+        """Refuse a run unless exactly `n` different items were asked once each.
 
         Raises:
-            RunFailed: it is so.
+            RunFailed: they were not.
         """
         if (len(self.answered), len(self.by_item), self.n_given_up) != (n, n, 0):
             raise RunFailed(
@@ -75,7 +75,7 @@ class ServerLog:
 
 
 class RunFailed(Exception):
-    """A run that does not count, and why."""
+    """A run that does not count, with the reason."""
 
 
 class MockServer:
@@ -105,22 +105,22 @@ class MockServer:
         self.process.wait(120)
         self.process.stdout.close()
 
-    def base(self, behaviour: str = "") -> str:
-        """Return a base URL, ending in `/v1`, that nobody has used yet; see `server.py` for the behaviour."""
-        words = ",".join(filter(None, (f"run={next(self._names)}", behaviour)))
+    def base(self, behavior: str = "") -> str:
+        """Return a new base URL, ending in `/v1`; see `server.py` for the behavior."""
+        words = ",".join(filter(None, (f"run={next(self._names)}", behavior)))
         return f"{self.root}/{words}/v1"
 
     def log(self, base: str) -> ServerLog:
-        """Return what was asked under a base URL."""
+        """Return the requests under a base URL."""
         path = base.removeprefix(self.root).removesuffix("/v1")
         connection = http.client.HTTPConnection(self.root.removeprefix("http://"), timeout=120)
         connection.request("GET", f"/log?{path}")
-        told = json.load(connection.getresponse())
+        log = json.load(connection.getresponse())
         connection.close()
-        ended = [request for request in told["requests"] if request[3] is not None]
+        ended = [request for request in log["requests"] if request[3] is not None]
         return ServerLog(
             answered=tuple(Served(*request) for request in ended if request[0] is not None),
             n_other=sum(request[0] is None for request in ended),
-            n_given_up=len(told["requests"]) - len(ended),
-            max_in_flight=told["max_in_flight"],
+            n_given_up=len(log["requests"]) - len(ended),
+            max_in_flight=log["max_in_flight"],
         )

@@ -1,4 +1,4 @@
-"""Every measure runs to its end on a handful of cells; how fast anything was is nobody's concern here."""
+"""Every measure runs to its end with a few cells; its speed does not matter here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.performance.table import Bound, Sample, render
 
 pytestmark = pytest.mark.newest
 
-# What each measure has to say of the plugin, of these sizes.
+# The figures of the plugin that each measure must have, with these sizes.
 SAYS = {
     "overhead": "× httpx2 at 8",
     "window": "efficiency at 8",
@@ -49,7 +49,7 @@ def test_a_measure_runs_to_its_end(name: str, monkeypatch: pytest.MonkeyPatch) -
 def test_the_command_prints_the_page_and_writes_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`--out` gets what is printed; the status is 0 whatever was missed."""
+    """`--out` gets the printed page; the status is 0 whatever was missed."""
     missed = Sample("Start", "ours", "s", 2.0, Bound("at most", 1.0))
     monkeypatch.setitem(MEASURES, "start", lambda bench: iter([missed]))
 
@@ -62,7 +62,7 @@ def test_the_command_prints_the_page_and_writes_it(
 
 
 @pytest.mark.nightly
-def test_a_run_that_does_not_count_is_told_and_fails_the_command(
+def test_a_run_that_does_not_count_is_reported_and_fails_the_command(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other figures are printed all the same."""
@@ -103,7 +103,7 @@ def test_efficiency_is_ideal_rounds_by_the_time_they_took() -> None:
 
 
 def test_errors_are_against_the_servers_own_times() -> None:
-    """Too long and too short alike, answer by answer; a program that tells nothing has no error."""
+    """Too long and too short count alike, reply by reply; a program without times has no error."""
     run = _run(
         (Served("a", 10.0, 10.1, 10.2), Times(ttft_ms=101.0, e2e_ms=198.0)),
         (Served("b", 11.0, 11.1, 11.5), Times(ttft_ms=None, e2e_ms=503.0)),
@@ -116,8 +116,8 @@ def test_errors_are_against_the_servers_own_times() -> None:
     assert errors_of(_run((Served("a", 1.0, 1.1, 1.2), Times(None, None)))) == {}
 
 
-def test_memory_is_compared_as_pss_where_the_system_tells_it() -> None:
-    """Else as RSS."""
+def test_memory_is_compared_as_pss_if_the_system_reports_it() -> None:
+    """Otherwise as RSS."""
     ours, empty = Memory(pss_mb=50.0, rss_mb=90.0), Memory(pss_mb=30.0, rss_mb=40.0)
 
     assert ours.above(empty) == (20.0, "PSS")

@@ -1,4 +1,4 @@
-"""The server that the measures ask: what it answers, when, and what its log says."""
+"""The server for the measures: its answers, their times, and its log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.performance.clients import answer_to, body_of, prompt_of
-from tests.performance.server import Behaviour, parse_path, split_answer
+from tests.performance.server import Behavior, parse_path, split_answer
 from tests.performance.serving import MockServer, RunFailed, ServerLog
 
 pytestmark = pytest.mark.newest
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.newest
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[MockServer]:
-    """A server for all tests of this file; each has addresses of its own."""
+    """A server for all tests of this file; each uses its own addresses."""
     with MockServer() as server:
         yield server
 
@@ -40,14 +40,14 @@ def _events(stream: str) -> list[Any]:
     return [json.loads(event.removeprefix("data: ")) for event in events]
 
 
-@pytest.mark.parametrize("behaviour", ["", "n=20", "ttft=2,itl=1,n=3", "jitter=3"])
-def test_a_stream_holds_the_answer_that_the_prompt_asks_for(server: MockServer, behaviour: str) -> None:
+@pytest.mark.parametrize("behavior", ["", "n=20", "ttft=2,itl=1,n=3", "jitter=3"])
+def test_a_stream_holds_the_answer_that_the_prompt_asks_for(server: MockServer, behavior: str) -> None:
     """A role, as many tokens as the base URL says, a finish, the usage and [DONE]."""
-    status, text = _ask(server, "POST", f"{server.base(behaviour)}/chat/completions", body_of("item-000007"))
+    status, text = _ask(server, "POST", f"{server.base(behavior)}/chat/completions", body_of("item-000007"))
 
     role, *tokens, finish, usage = _events(text)
     contents = [token["choices"][0]["delta"]["content"] for token in tokens]
-    n_tokens = {"n=20": 20, "ttft=2,itl=1,n=3": 3}.get(behaviour, 5)
+    n_tokens = {"n=20": 20, "ttft=2,itl=1,n=3": 3}.get(behavior, 5)
     assert status == 200
     assert role["choices"][0]["delta"] == {"role": "assistant", "content": ""}
     assert "".join(contents) == "HEARTBEAT_OK item-000007"
@@ -64,7 +64,7 @@ def test_a_reply_can_begin_with_a_long_thought(server: MockServer) -> None:
 
     _, thought, first, *_ = _events(text)
     assert len(thought["choices"][0]["delta"]["reasoning_content"]) == 1000
-    assert first["choices"][0]["delta"]["content"] == "HEAR"
+    assert first["choices"][0]["delta"]["content"] == "HEARTBEAT_OK"[:4]
 
 
 def test_without_a_stream_the_answer_comes_whole(server: MockServer) -> None:
@@ -82,7 +82,7 @@ def test_without_a_stream_the_answer_comes_whole(server: MockServer) -> None:
     assert served.e2e_ms >= 3.5  # 2 + 2 × 1, a timer may be a little early
 
 
-def test_usage_is_sent_only_where_it_is_asked_for(server: MockServer) -> None:
+def test_usage_is_sent_only_if_requested(server: MockServer) -> None:
     """As OpenAI's own server does."""
     body = {key: value for key, value in body_of("item-000001").items() if key != "stream_options"}
 
@@ -105,14 +105,14 @@ def test_usage_is_sent_only_where_it_is_asked_for(server: MockServer) -> None:
     ],
 )
 def test_other_routes(server: MockServer, method: str, path: str, status: int) -> None:
-    """There are models, and nothing of Ollama's or llama.cpp's; a behaviour that is none is refused."""
+    """There are models, and no routes of Ollama's or llama.cpp's; an invalid behavior is refused."""
     body = body_of("item-000001") if method == "POST" else None
 
     assert _ask(server, method, path, body)[0] == status
 
 
-def test_the_log_tells_when_each_item_was_served(server: MockServer) -> None:
-    """Received, first token, last byte, by item; an address of its own has a log of its own."""
+def test_the_log_has_the_times_of_each_item(server: MockServer) -> None:
+    """Received, first token, last byte, by item; another address has another log."""
     base = server.base("ttft=20,itl=10,n=3")
     for item in ("item-000001", "item-000002"):
         _ask(server, "POST", f"{base}/chat/completions", body_of(item))
@@ -154,7 +154,7 @@ def test_the_log_counts_what_is_in_flight_and_given_up(server: MockServer) -> No
 
 
 def test_a_log_can_be_forgotten(server: MockServer) -> None:
-    """So that a long-lived server can be used for many runs under one address."""
+    """Therefore a long-lived server can be used for many runs under one address."""
     base = server.base()
     _ask(server, "POST", f"{base}/chat/completions", body_of("item-000001"))
     assert len(server.log(base).answered) == 1
@@ -166,7 +166,7 @@ def test_a_log_can_be_forgotten(server: MockServer) -> None:
 
 @pytest.mark.parametrize("items", [[], ["item-1"], ["item-1", "item-1"], ["item-1", "item-2", "item-3"]])
 def test_a_run_that_asked_something_else_does_not_count(server: MockServer, items: list[str]) -> None:
-    """Two items were to be asked, once each."""
+    """Two items should be asked, once each."""
     base = server.base()
     for item in items:
         _ask(server, "POST", f"{base}/chat/completions", body_of(item))
@@ -175,23 +175,23 @@ def test_a_run_that_asked_something_else_does_not_count(server: MockServer, item
         server.log(base).require(2)
 
 
-def test_a_behaviour_stands_in_the_path() -> None:
+def test_the_behavior_is_in_the_path() -> None:
     """Times in ms, the log's name without the `/v1`."""
     route = parse_path("/run=1,ttft=100,jitter=200,itl=5,n=20/v1/chat/completions")
 
     assert route.base == "/run=1,ttft=100,jitter=200,itl=5,n=20"
-    assert route.behaviour == Behaviour(ttft_s=0.1, jitter_s=0.2, itl_s=0.005, n_tokens=20)
+    assert route.behavior == Behavior(ttft_s=0.1, jitter_s=0.2, itl_s=0.005, n_tokens=20)
     assert route.name == "chat/completions"
-    assert parse_path("/v1/models").behaviour.is_instant
+    assert parse_path("/v1/models").behavior.is_instant
 
 
 def test_jitter_is_the_items_own() -> None:
-    """An item waits as long in every run, within the range; different items wait differently."""
-    behaviour = Behaviour(ttft_s=0.1, jitter_s=0.2)
+    """An item waits the same time in every run, within the range; different items wait differently."""
+    behavior = Behavior(ttft_s=0.1, jitter_s=0.2)
 
-    dues = [behaviour.due(0, f"item-{i}") for i in range(100)]
+    dues = [behavior.due(0, f"item-{i}") for i in range(100)]
 
-    assert dues == [behaviour.due(0, f"item-{i}") for i in range(100)]
+    assert dues == [behavior.due(0, f"item-{i}") for i in range(100)]
     assert 0.1 <= min(dues) < 0.15
     assert 0.25 < max(dues) <= 0.3
 

@@ -1,4 +1,4 @@
-"""A server for whole sessions: it treats each model, or each prompt, as its script says, and keeps who asked when."""
+"""A server for whole sessions: it answers each model, or each prompt, by a script, and logs its requests."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tests.providers.servers.apis import APIS, CHAT, Api
+from tests.providers.servers.apis import APIS, CHAT, Api, model_of, prompt_of
 from tests.providers.servers.misbehaving import MisbehavingServer, Pause, Request, Script
 
 if TYPE_CHECKING:
     import pytest
 
-Behaviour = Callable[[Api], Script | Sequence[Script]]
-"""What a model does in an API's words; of several scripts the last one stands."""
+Behavior = Callable[[Api], Script | Sequence[Script]]
+"""The script of a model, for an API; of several scripts the last one is repeated."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A request that asked a model, by the wall clock of its arrival."""
+    """A request to a model, with the wall-clock time of its arrival."""
 
     api: Api
     model: str
@@ -35,23 +35,23 @@ class Asked:
 
 
 class ModelServer(MisbehavingServer):
-    """Serves both APIs at one base URL; everything that is no question to a model is answered by 404.
+    """Serves all APIs at one base URL; every request that is not for a model is answered by 404.
 
     Attributes:
-        behaviours: by prompt, else by model; one with several scripts goes through them for each cell.
-        asked: the questions in order of arrival, without warm-ups.
-        keeps: whether a connection stays for the next request. A request that is lost on a kept connection
-            is sent again over a new one within the same attempt, so counts of resets need new ones.
-        warm_ups: targets that were asked for one token.
-        warm_up: how a warm-up is answered.
-        most_paused_at_once: scripts that were in a `Pause` together; what comes after it holds the client,
-            so that requests one after the other never overlap here.
+        behaviors: by prompt, else by model; several scripts are used one after the other for each cell.
+        asked: the requests in order of arrival, without warm-ups.
+        keeps: whether a connection stays open for the next request. A request lost on a kept connection
+            is repeated over a new one within the same attempt, so counts of resets need new ones.
+        warm_ups: targets that received a request for one token.
+        warm_up: the answer to a warm-up.
+        most_paused_at_once: the most scripts that were in a `Pause` together; the client waits for the bytes
+            after it, so consecutive requests never overlap here.
     """
 
-    def __init__(self, behaviours: Mapping[str, Behaviour], *, keeps: bool = True) -> None:
+    def __init__(self, behaviors: Mapping[str, Behavior], *, keeps: bool = True) -> None:
         super().__init__()
         self.keeps = keeps
-        self.behaviours = behaviours
+        self.behaviors = behaviors
         self.asked: list[Asked] = []
         self.warm_ups: list[str] = []
         self.warm_up = Script.answer(CHAT.whole("Hi"))
@@ -62,7 +62,7 @@ class ModelServer(MisbehavingServer):
         self.on("*", self._script)
 
     def times(self, model: str, api: Api = CHAT) -> int:
-        """How often a model was asked."""
+        """How many requests a model received."""
         return sum((asked.api, asked.model) == (api, model) for asked in self.asked)
 
     def _script(self, request: Request) -> Script:
@@ -70,7 +70,7 @@ class ModelServer(MisbehavingServer):
         if api is None:
             return Script.answer({"error": {"message": "no such route"}}, status=404)
         body = request.json
-        asked = Asked(api, body["model"], _prompt_of(body), time.time(), request.headers)
+        asked = Asked(api, model_of(request), prompt_of(body), time.time(), request.headers)
         with self._mutex:
             if body.get("max_tokens") == 1:
                 self.warm_ups.append(asked.target)
@@ -78,7 +78,7 @@ class ModelServer(MisbehavingServer):
             self.asked.append(asked)
             key = f"{asked.target} {asked.prompt}"
             if key not in self._left:
-                behave = self.behaviours.get(asked.prompt) or self.behaviours[asked.model]
+                behave = self.behaviors.get(asked.prompt) or self.behaviors[asked.model]
                 scripts = behave(api)
                 self._left[key] = [scripts] if isinstance(scripts, Script) else list(scripts)
             left = self._left[key]
@@ -103,25 +103,22 @@ class ModelServer(MisbehavingServer):
 def _api_of(request: Request) -> Api | None:
     if request.method != "POST":
         return None
-    return next((api for api in APIS if request.path.endswith(api.kind.path)), None)
-
-
-def _prompt_of(body: Mapping[str, Any]) -> str:
-    return str(body["input"] if "input" in body else body["messages"][-1]["content"])
+    return next((api for api in APIS if api.answers(request.path)), None)
 
 
 def point_at(monkeypatch: pytest.MonkeyPatch, server: MisbehavingServer, **environ: str) -> None:
-    """Let both providers ask this server, with a dummy key."""
+    """Let all providers use this server, with a dummy key."""
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
-    addresses = {"OLLAMA_OPENAI_BASE": server.url, "OPENAI_BASE_URL": server.url}
-    for name, value in {**addresses, "OPENAI_API_KEY": "dummy-key", **environ}.items():
+    addresses = {api.base_env: server.url for api in APIS}
+    keys = {api.key_env: "dummy-key" for api in APIS if api is not CHAT}
+    for name, value in {**addresses, **keys, **environ}.items():
         monkeypatch.setenv(name, value)
 
 
 def outcomes_by_cell(junit: Any) -> dict[str, str]:
-    """What pytest's own report says of each cell: passed, failed, skipped or error."""
+    """The outcome of each cell in pytest's own report: passed, failed, skipped or error."""
     words = {"failure": "failed", "error": "error", "skipped": "skipped"}
     found: dict[str, str] = {}
     for case in ElementTree.parse(junit).iter("testcase"):

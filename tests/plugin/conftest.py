@@ -1,4 +1,4 @@
-"""Whole pytest sessions against a scripted provider, which comes in through the public hook."""
+"""Whole pytest sessions with a scripted provider, added through the public hook."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from tests.plugin.killing import whole_run
 
 
 def _import_everything() -> None:
-    """Import what a session may import, so that there is one copy of each module.
+    """Import every module that a session may import, so that there is one copy of each.
 
-    A session inside this process forgets the modules that it imported, while those imported before keep
-    what they hold of them. The HTTP library imports more when it is first asked; a closed port will do.
+    A session inside this process forgets the modules that it imported, while earlier modules keep references
+    to them. The HTTP library imports more at its first request; a closed port is enough for that.
     """
     for module in pkgutil.walk_packages(pytest_openclaw.__path__, "pytest_openclaw."):
         if module.name != "pytest_openclaw.providers.llama_cpp.server":
             importlib.import_module(module.name)
     provider = BUILTIN[0](ProviderSetup(name="lab", base_url="http://127.0.0.1:9/v1"))
 
-    async def ask_nobody() -> None:
+    async def ask_closed_port() -> None:
         with pytest.raises(CallFailed):
             await provider.ask(Request(model="m", prompt="hello"))
         await provider.aclose()
 
-    asyncio.run(ask_nobody())
+    asyncio.run(ask_closed_port())
 
 
 _import_everything()
 
-# Says what its prompt asks for: "say X", "fault NAME", "wait S", "crash", "offered", …
+# Does what its prompt says: "say X", "fault NAME", "wait S", "crash", "offered", …
 PROVIDER = '''
 import asyncio
 from pytest_openclaw import CallFailed, Provider, Reply, ToolCall
@@ -110,7 +110,7 @@ def validator_of(name: str) -> Any:
 
 @dataclass(frozen=True)
 class Session:
-    """A finished session: pytest's result and what the run left on disk."""
+    """A finished session: pytest's result and the files of the run."""
 
     result: pytest.RunResult
     folder: Path
@@ -162,7 +162,7 @@ class Session:
 
 @dataclass(frozen=True)
 class Project:
-    """A project of a user's, with suites, a conftest and an emptied environment."""
+    """A user's project, with suites, a conftest and an emptied environment."""
 
     pytester: pytest.Pytester
     mode: tuple[str, ...] = ()
@@ -184,12 +184,12 @@ class Project:
         return path
 
     def extend_conftest(self, source: str) -> None:
-        """Let the project's root conftest.py do more."""
+        """Append code to the project's root conftest.py."""
         conftest = self.folder / "conftest.py"
         conftest.write_text(conftest.read_text("utf-8") + source, "utf-8")
 
     def at_start(self, source: str) -> None:
-        """Let every process that a session starts, such as the one that asks, run this first."""
+        """Let every process that a session starts, such as the asker process, run this first."""
         (self.folder / "sitecustomize.py").write_text(source)
         self.pytester._monkeypatch.setenv("PYTHONPATH", str(self.folder))
 
@@ -204,10 +204,10 @@ class Project:
 
         Args:
             args: words of the command line.
-            models: what `--openclaw-models` names; None leaves the option out.
-            target: what is run.
-            apart: in a process of its own. Inside this one a session, or under xdist its controller, starts
-                much faster, but passes a Ctrl-C on and has no terminal of its own.
+            models: the value of `--openclaw-models`; None leaves the option out.
+            target: the path to run.
+            apart: whether to use a separate process. Inside this one a session, or under xdist its
+                controller, starts much faster, but passes a Ctrl-C on and has no terminal of its own.
         """
         chosen = [f"--openclaw-models={models}"] if models else []
         named = [target] if target else []
@@ -229,10 +229,10 @@ MODES_BY_NIGHT = [
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave the session under workers of a test with `project` to the night, unless it is `under_workers`.
+    """Leave a test's session under workers to the nightly run, unless it is marked `under_workers`.
 
-    A session under workers costs ten times as much as a plain one, and most of what tests see of a session is
-    decided before or after the workers' part in it.
+    A session under workers costs ten times as much as a plain one, and most of what tests check is decided
+    before or after the workers' part in it.
     """
     for item in items:
         callspec = getattr(item, "callspec", None)
@@ -243,7 +243,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The result of an uninterrupted run, with which tests compare a resumed one."""
+    """The result of an uninterrupted run, for comparison with a resumed one."""
     return whole_run(tmp_path_factory.mktemp("whole"))
 
 
@@ -262,11 +262,11 @@ def _emptied(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.fixture(params=MODES)
 def project(request: pytest.FixtureRequest, pytester: pytest.Pytester, _emptied: None) -> Project:
-    """A project whose sessions run plain and, in another test, under two workers."""
+    """A project whose sessions run plain and, in a second test, with two workers."""
     return Project(pytester, request.param)
 
 
 @pytest.fixture
 def plain_project(pytester: pytest.Pytester, _emptied: None) -> Project:
-    """A project whose sessions run plain, for what has nothing to do with workers."""
+    """A project whose sessions run plain, for behavior that does not depend on workers."""
     return Project(pytester)

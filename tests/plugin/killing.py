@@ -1,4 +1,4 @@
-"""Sessions of a user's that are really killed: a server whose answers may be held up, and what a run must keep."""
+"""Sessions that are really killed: a server that can delay its answers, and the rows that a run must keep."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ TARGETS = ("openai_responses/m", "ollama_openai/m")
 BEGIN = (f"--openclaw-models={','.join(TARGETS)}", "--openclaw-run-id=r", "--openclaw-retries=0")
 CELLS = sorted((target, prompt_id) for target in TARGETS for prompt_id in SUITE)
 ASKING = "pytest_openclaw.asking.asker_process"
-# What no two runs share of a row: when, how long, beside how many others.
+# The fields of a row that differ between any two runs: times and load.
 OWN = {"run_id", "schema_version", "started_at_ms", "ended_at_ms", "e2e_ms", "ttft_ms", "ttfo_ms", "tokens_per_s", "queue_ms",
        "in_flight", "cold_start", "host", "reported"}  # fmt: skip
 
 Key = tuple[str, str]
 
 
-class Desk(ModelServer):
-    """Answers "yes" and "no" in turn, but holds a prompt up while it is told to, and is unwell for some.
+class HoldingServer(ModelServer):
+    """Answers "yes" and "no" in turn, but can delay some prompts and fail for others.
 
     Attributes:
         held: prompts whose answer waits for `let_go`.
@@ -55,22 +55,22 @@ class Desk(ModelServer):
         self._gate = threading.Event()
 
     def hold(self, *prompts: str) -> None:
-        """Answer these no more until `let_go`."""
+        """Answer these prompts no more until `let_go`."""
         self._gate = threading.Event()
         self.held = set(prompts)
 
     def let_go(self) -> None:
-        """Answer whoever waits, and all that come."""
+        """Answer all waiting and all later requests."""
         self.held = set()
         self._gate.set()
         self._left.clear()
 
     def is_asked(self, *prompts: str) -> bool:
-        """Whether all of these have been asked."""
+        """Whether all of these prompts have been received."""
         return set(prompts) <= {asked.prompt for asked in self.asked}
 
     def calls(self) -> Counter[Key]:
-        """Who was asked what since the last time that this was called."""
+        """Return the requests since the last call of this method."""
         ids = {prompt: prompt_id for prompt_id, (prompt, _) in SUITE.items()}
         calls = Counter((asked.target, ids[asked.prompt]) for asked in self.asked)
         self.asked.clear()
@@ -100,14 +100,14 @@ class Desk(ModelServer):
 
 @dataclass(frozen=True)
 class Lab:
-    """A project of a user's whose built-in providers ask one server of this machine."""
+    """A user's project whose built-in providers use one server on this machine."""
 
     folder: Path
-    server: Desk
+    server: HoldingServer
     environ: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def create(cls, folder: Path, server: Desk) -> Lab:
+    def create(cls, folder: Path, server: HoldingServer) -> Lab:
         for name in ("benchmarks", "home", "tmp"):
             (folder / name).mkdir(parents=True)
         (folder / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
@@ -126,7 +126,7 @@ class Lab:
 
     @contextmanager
     def started(self, *words: str, out: str = "out.txt") -> Iterator[UnderWay]:
-        """A session under way, in a group of its own as in a terminal; what it shows goes to a file."""
+        """Start a session, in its own process group as in a terminal; its output goes to a file."""
         with (self.folder / out).open("wb") as shown:
             process = subprocess.Popen(
                 self._command(*words), cwd=self.folder, env=dict(self.environ),
@@ -135,13 +135,13 @@ class Lab:
         try:
             yield UnderWay(self, process)
         finally:
-            # Nobody of the group is left where a test ends as it should.
+            # If the test passes, no process of the group is left.
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """A session, to its end."""
+        """Run a session to its end."""
         return subprocess.run(
             self._command(*words), cwd=self.folder, env=dict(self.environ),
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=RUN_S,
@@ -153,22 +153,22 @@ class Lab:
 
     @property
     def text(self) -> str:
-        """What the session that was started last has shown."""
+        """The output of the session that was started last."""
         return (self.folder / "out.txt").read_text("utf-8", "replace")
 
     def at_start(self, source: str) -> Lab:
-        """Let every process that a session starts, such as the one that asks, run this first."""
+        """Let every process that a session starts, such as the asker process, run this first."""
         (self.folder / "sitecustomize.py").write_text(source)
         return replace(self, environ={**self.environ, "PYTHONPATH": str(self.folder)})
 
     def lines(self, run: str = "r") -> list[bytes]:
-        """The whole lines of a run's rows."""
+        """The complete lines of a run's rows."""
         path = self.folder / "runs" / run / "results.jsonl"
         found = path.read_bytes().splitlines(keepends=True) if path.exists() else []
         return [line for line in found if line.endswith(b"\n")]
 
     def rows(self, run: str = "r") -> dict[Key, dict[str, Any]]:
-        """The rows of a run by cell, of which each has one."""
+        """The rows of a run by cell; each cell has exactly one."""
         rows = [json.loads(line) for line in self.lines(run)]
         by_cell = {(f"{row['provider']}/{row['model']}", row["prompt_id"]): row for row in rows}
         assert len(by_cell) == len(rows), "a cell has two rows"
@@ -180,12 +180,12 @@ class Lab:
         return value
 
     def result(self, run: str = "r") -> Any:
-        """What a run has found, without what no two runs share."""
+        """The result of a run, without what differs between any two runs."""
         rows = {key: {n: v for n, v in row.items() if n not in OWN} for key, row in self.rows(run).items()}
         return dict(sorted(rows.items())), timeless(self.summary(run))
 
     def goes_on(self, whole: Any, mode: Sequence[str] = ()) -> None:
-        """Resume the last run, and hold that nothing is lost, asked twice or counted twice.
+        """Resume the last run, and check that nothing is lost, asked twice or counted twice.
 
         Args:
             whole: the result of an uninterrupted run.
@@ -211,31 +211,31 @@ class Lab:
 
 @dataclass(frozen=True)
 class UnderWay:
-    """A session that runs."""
+    """A running session."""
 
     lab: Lab
     process: subprocess.Popen[bytes]
 
     def wait_until(self, condition: Any) -> None:
-        """Wait for something to happen while the session runs."""
+        """Wait for a condition while the session runs."""
         met = wait_until(lambda: bool(condition()) or self.process.poll() is not None)
         assert met, f"it did not come about:\n{self.lab.text}"
         assert self.process.poll() is None, f"the session has ended:\n{self.lab.text}"
 
     def wait_for_rows(self, n: int) -> None:
-        """Wait until so many rows are on disk."""
+        """Wait until this many rows are on disk."""
         self.wait_until(lambda: len(self.lab.lines()) >= n)
 
     def processes(self) -> set[int]:
-        """All that this session has started, itself among them."""
+        """All processes of this session, including itself."""
         return {self.process.pid, *(pid for pid, _ in children(self.process.pid))}
 
     def askers(self) -> set[int]:
-        """The processes that ask."""
+        """The asker processes."""
         return {pid for pid, command in children(self.process.pid) if ASKING in command}
 
     def workers(self) -> set[int]:
-        """The workers: what the session itself has started, and does not ask."""
+        """The workers with their asker processes."""
         started = psutil.Process(self.process.pid).children()
         return {process.pid for process in started} - self.askers()
 
@@ -245,13 +245,13 @@ class UnderWay:
 
 
 def all_gone(pids: set[int]) -> bool:
-    """Whether all of these end, within a generous bound."""
+    """Whether all of these processes end within a generous time limit."""
     return wait_until(lambda: all(map(is_gone, pids)))
 
 
 def whole_run(folder: Path) -> Any:
-    """What a run finds that nothing interrupts."""
-    with Desk() as server:
+    """The result of a run without an interruption."""
+    with HoldingServer() as server:
         lab = Lab.create(folder / "project", server)
         done = lab.run(*BEGIN)
         assert done.returncode == 1, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""A project whose provider writes down what it is asked, and what tests of resumed runs ask of it."""
+"""A project whose provider records its requests, and helpers for tests of resumed runs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 NOOP = {"type": "noop"}
 YES = {"type": "exact", "value": "yes"}
 
-# Answers "say X" with X and "long N" with N letters, and writes down who was asked what. Of the files, a line
-# each, down.txt names the X that end in a fault, and hang.txt calls such as "a say X" that do not end.
+# Answers "say X" with X and "long N" with N letters, and records its requests. Of the files, one entry
+# per line, down.txt names the X that end in a fault, and hang.txt calls such as "a say X" that do not end.
 TEACHER = """
 import asyncio
 import os
@@ -69,7 +69,7 @@ def pytest_openclaw_providers():
 
 
 def asked(project: Any) -> Counter[str]:
-    """What the provider was asked since the last time that this was called."""
+    """Return the provider's requests since the last call of this function."""
     path = project.folder / "asked.txt"
     words = path.read_text().splitlines() if path.exists() else []
     path.unlink(missing_ok=True)
@@ -77,22 +77,22 @@ def asked(project: Any) -> Counter[str]:
 
 
 def lines(project: Any, run: str = "r") -> list[bytes]:
-    """The rows of a run, byte for byte."""
+    """Return the rows of a run, byte for byte."""
     return (project.folder / "runs" / run / "results.jsonl").read_bytes().splitlines(keepends=True)
 
 
 def begin(project: Any, *args: str, models: str = "teacher/a") -> Any:
-    """Run all there is, as the run r."""
+    """Run the whole suite, as the run r."""
     return project.run("--openclaw-run-id=r", *args, models=models)
 
 
 def resume(project: Any, *args: str, name: str = "r", models: str | None = None) -> Any:
-    """Go on with a run."""
+    """Resume a run."""
     return project.run(f"--openclaw-resume={name}", *args, models=models)
 
 
 def cut(project: Any, n: int, torn: bytes = b"") -> None:
-    """Leave of a run what a kill after `n` rows leaves."""
+    """Leave of a run only what a kill after `n` rows leaves."""
     run = project.folder / "runs" / "r"
     (run / "results.jsonl").write_bytes(b"".join(lines(project)[:n]) + torn)
     for name in ("summary.json", "summary.md"):
@@ -109,7 +109,7 @@ SUITE = {
 
 
 def timeless(value: Any) -> Any:
-    """A summary without what no two runs share: times and what hangs on them, the machine, the run's id."""
+    """A summary without what differs between any two runs: times and derived values, machine, run id."""
     names = {"run_id", "generated_at_ms", "wall_clock_ms", "latency_ms", "ttft_ms", "tokens_per_s", "interval_notes",
              "latency_intervals_95", "ttft_intervals_95", "tokens_per_s_interval_95", "resources_before", "resources_after"}  # fmt: skip
     if isinstance(value, dict):

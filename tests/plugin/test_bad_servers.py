@@ -1,4 +1,4 @@
-"""Servers that misbehave, through whole sessions: each ends in its row, pytest's outcome and the exit status."""
+"""Servers that misbehave, in whole sessions: each ends in its row, pytest's outcome and the exit status."""
 
 from __future__ import annotations
 
@@ -9,8 +9,18 @@ from typing import Any
 
 import pytest
 
-from tests.plugin.bad_servers import Behaviour, ModelServer, outcomes_by_cell, point_at
-from tests.providers.servers.apis import APIS, CHAT, CHAT_USAGE, RESPONSES, Api, chat_chunk, chat_usage
+from tests.plugin.bad_servers import Behavior, ModelServer, outcomes_by_cell, point_at
+from tests.providers.servers.apis import (
+    APIS,
+    CHAT,
+    CHAT_USAGE,
+    GEMINI,
+    MESSAGES,
+    RESPONSES,
+    Api,
+    chat_chunk,
+    chat_usage,
+)
 from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, head, pieces, sse
 
 pytestmark = pytest.mark.newest
@@ -26,17 +36,17 @@ MOST_ROW_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Case:
-    """A model of this name, what its server does, and what its row must say."""
+    """A model of this name, its server's behavior, and the expected row."""
 
     model: str
-    behaviour: Behaviour
+    behavior: Behavior
     row: dict[str, Any] = field(default_factory=dict)
     apis: tuple[Api, ...] = APIS
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the outcomes table, with everything that leads there."""
+    """A line of the outcomes table, with all causes that lead to it."""
 
     cases: tuple[Case, ...]
     outcome: str
@@ -53,7 +63,7 @@ def says(api: Api, *texts: str, end: str = "stop") -> bytes:
 
 
 def unescaped(stream: bytes) -> bytes:
-    """The same events with every character as UTF-8 and not as an escape."""
+    """The same events with every character as UTF-8 instead of an escape."""
     lines = []
     for line in stream.decode().split("\n"):
         name, _, value = line.partition(": ")
@@ -67,7 +77,7 @@ def unescaped(stream: bytes) -> bytes:
 
 
 def over_lines(stream: bytes) -> bytes:
-    """The same events, each one's JSON over many `data:` lines."""
+    """The same events, with the JSON of each in several `data:` lines."""
     events = []
     for event in stream.decode().split("\n\n"):
         lines = []
@@ -81,19 +91,19 @@ def over_lines(stream: bytes) -> bytes:
 
 
 def calls(*pieces: str) -> bytes:
-    """A stream's bytes: one call whose arguments come in these pieces, again and again."""
+    """A stream's bytes: one call whose arguments arrive in these pieces, repeatedly."""
     events = [{"tool_calls": [{"index": 0, "id": "c", "function": {"name": "read"}}]}]
     events += [{"tool_calls": [{"index": 0, "function": {"arguments": piece}}]} for piece in pieces]
     return b"".join(sse(chat_chunk(event)) for event in events) + CHAT.end("tool_calls")
 
 
-def refuses(status: int, error: Any, **headers: str) -> Behaviour:
+def refuses(status: int, error: Any, **headers: str) -> Behavior:
     """An error answer with an error object."""
     return lambda api: Script.answer({"error": error}, status=status, **headers)
 
 
-def streams(*steps: Any) -> Behaviour:
-    """A stream of these texts and steps, without an end of its own."""
+def streams(*steps: Any) -> Behavior:
+    """A stream of these texts and steps, without a regular end."""
     return lambda api: Script.stream(*(api.text(step) if isinstance(step, str) else step for step in steps))
 
 
@@ -114,7 +124,10 @@ ODD_BUT_RIGHT = (
     Case("gzip", lambda api: Script.stream(gzip.compress(says(api)), content_encoding="gzip")),
     Case(
         "redirect-on-its-origin",
-        lambda api: [Script.answer(status=307, location=f"/elsewhere{api.path}"), Script.stream(says(api))],
+        lambda api: [
+            Script.answer(status=307, location=f"/elsewhere{api.path_of('redirect-on-its-origin')}"),
+            Script.stream(says(api)),
+        ],
         {"attempts": 1},
     ),
     Case("reset-after-the-end", lambda api: Script.stream(says(api), Pause(0.05), Reset())),
@@ -131,9 +144,9 @@ ODD_BUT_RIGHT = (
     ),
     Case(
         "no-usage",
-        lambda api: Script.stream(api.text(TEXT), api.end().replace(b'"usage"', b'"nothing"')),
+        lambda api: Script.stream(api.text(TEXT), api.end().replace(b'"usage', b'"nothing')),
         {"input_tokens": None, "output_tokens": None, "reasoning_tokens": None, "cached_tokens": None},
-        apis=(RESPONSES,),
+        apis=(RESPONSES, MESSAGES, GEMINI),
     ),
     Case(
         "no-done",
@@ -200,7 +213,8 @@ LINES = {
             Case("blanks", lambda api: Script.stream(says(api, " \n", "\t ")), {"failure_type": "empty_response", "raw_output": " \n\t "}),
             Case("reasoning-only", lambda api: Script.stream(api.reasoning("Hm."), api.end()), {"failure_type": "empty_response", "raw_output": "<think>\nHm.\n</think>\n\n"}),
             Case("all-tokens-thought", lambda api: Script.stream(api.reasoning("Hm."), api.end("length")), {"failure_type": "empty_response", "finish_reason": "length"}),
-            Case("refusal", lambda api: Script.stream(api.refusal("I will "), api.refusal("not."), api.end()), {"failure_type": "refusal", "raw_output": "I will not."}),
+            Case("refusal", lambda api: Script.stream(api.refusal("I will "), api.refusal("not."), api.end()), {"failure_type": "refusal", "raw_output": "I will not."}, apis=(CHAT, RESPONSES)),
+            Case("refusal-by-its-end", lambda api: Script.stream(says(api, "I will ", "not.", end="refusal")), {"failure_type": "refusal", "raw_output": "I will not."}),
             Case("filtered", lambda api: Script.stream(says(api, "Gr", end="content_filter")), {"failure_type": "content_filter", "raw_output": "Gr"}),
             Case("filtered-at-once", refuses(400, {"message": "It was filtered.", "code": "content_filter"}), {"failure_type": "content_filter"}),
         ),
@@ -292,15 +306,15 @@ LINES = {
 def test_each_misbehaviour_has_its_row_outcome_and_status(
     project: Any, monkeypatch: pytest.MonkeyPatch, line: Line
 ) -> None:
-    """Whatever a server does, its cell alone ends so, in one row, one outcome and one exit status."""
+    """Whatever a server does, only its cell is affected, with one row, one outcome and one exit status."""
     project.suite({"P1": ("Greet me.", line.validator)})
     wanted = {f"{api.kind.name}/{case.model}": (api, case) for case in line.cases for api in case.apis}
 
-    def behave(model: str) -> Behaviour:
-        return lambda api: wanted[f"{api.kind.name}/{model}"][1].behaviour(api)
+    def behave(model: str) -> Behavior:
+        return lambda api: wanted[f"{api.kind.name}/{model}"][1].behavior(api)
 
-    behaviours = {case.model: behave(case.model) for case in line.cases}
-    with ModelServer(behaviours, keeps=line.keeps) as server:
+    behaviors = {case.model: behave(case.model) for case in line.cases}
+    with ModelServer(behaviors, keeps=line.keeps) as server:
         point_at(monkeypatch, server)
         session = project.run("--junitxml=junit.xml", *line.options, models=",".join(wanted))
 
@@ -345,11 +359,11 @@ NOT_STREAMED = {
 
 
 def test_without_streaming(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With `--openclaw-stream=off` an answer comes whole, and only a stream that came unasked has a first token."""
+    """With `--openclaw-stream=off` an answer arrives whole; only an unrequested stream has a first token."""
     plain_project.suite({"P1": ("Greet me.", FITS)})
-    behaviours = {model: (lambda api, script=script: script) for model, (script, _) in NOT_STREAMED.items()}
+    behaviors = {model: (lambda api, script=script: script) for model, (script, _) in NOT_STREAMED.items()}
 
-    with ModelServer(behaviours) as server:
+    with ModelServer(behaviors) as server:
         point_at(monkeypatch, server)
         session = plain_project.run(
             "--junitxml=junit.xml", "--openclaw-stream=off", models=",".join(NOT_STREAMED)
@@ -376,7 +390,7 @@ BY_PROMPT = {
 
 
 def test_a_bad_answer_spoils_no_other_cell(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Good cells between bad ones pass, every cell has one row, and rates count answers alone."""
+    """Good cells between bad ones pass, every cell has one row, and rates count replies only."""
     order = ("good", "reset", "good", "empty", "closed", "good", "busy", "wrong", "good")
     project.suite({f"P{n}": (word, FITS) for n, word in enumerate(order)})
 
@@ -409,8 +423,8 @@ def test_what_is_not_there_beside_what_answers(project: Any, monkeypatch: pytest
     assert strict.status == 1
 
 
-def test_without_a_key_nobody_is_asked(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server elsewhere without its key is an error of access, told with the variable to set."""
+def test_without_a_key_no_request_is_sent(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A remote server without its key is an auth error that names the variable to set."""
     project.suite({"P1": ("Greet me.", FITS), "P2": ("Greet me.", FITS)})
     project.pytester.makeini(
         "[pytest]\nopenclaw_endpoints = far = openai_responses https://far.invalid/v1 FAR_KEY"
@@ -419,8 +433,8 @@ def test_without_a_key_nobody_is_asked(project: Any, monkeypatch: pytest.MonkeyP
     session = project.run(models="far/m")
 
     session.outcomes(errors=2)
-    told = {"availability_status": "auth_error", "failure_type": "auth_missing", "attempts": 0, "e2e_ms": 0}
-    assert [{key: row[key] for key in told} for row in session.rows] == [told] * 2
+    fields = {"availability_status": "auth_error", "failure_type": "auth_missing", "attempts": 0, "e2e_ms": 0}
+    assert [{key: row[key] for key in fields} for row in session.rows] == [fields] * 2
     assert "far: there is no key. Set FAR_KEY." in session.text
     assert session.status == 1
 
@@ -442,7 +456,7 @@ def pytest_openclaw_validators():
 
 
 def test_a_broken_validator_is_no_fault_of_the_model(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A validator that breaks is an error with its traceback; the row keeps what the model had answered."""
+    """A validator that raises is an error with its traceback; the row keeps the model's reply."""
     project.pytester.makeconftest(CRASHING)
     project.suite({"P1": ("Greet me.", {"type": "crashing"})})
 

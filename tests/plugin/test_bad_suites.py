@@ -1,4 +1,4 @@
-"""Suites that cannot be used: told by file, prompt, key and hint, before anybody is asked."""
+"""Unusable suites are reported by file, prompt, key and hint, before the first request."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def with_id(prompt_id: Any) -> str:
     return json.dumps([{"id": prompt_id, "prompt": "say yes"}])
 
 
-# A file of the folder `benchmarks`, and what is said about it behind the file's name.
+# A file of the folder `benchmarks`, and the message after the file's name.
 BAD = [
     # the file
     pytest.param("prompts_x.json", "", "is empty. Write a list of prompts:", id="empty-json"),
@@ -104,8 +104,8 @@ BAD = [
 
 
 @pytest.mark.under_workers
-def test_every_fault_of_every_suite_is_told_at_once(project: Any) -> None:
-    """Each suite that cannot be used is a collection error with its place; nothing is called or written."""
+def test_every_fault_of_every_suite_is_reported_at_once(project: Any) -> None:
+    """Each unusable suite is a collection error with its location; nothing is called or written."""
     files = {
         f"prompts_{number:02}{Path(case.values[0]).suffix}": case.values
         for case, number in zip(BAD, range(99), strict=False)
@@ -141,7 +141,7 @@ def test_the_good_suites_run_when_asked_to(project: Any) -> None:
 
 
 def test_a_bad_suite_that_is_not_collected_does_no_harm(project: Any) -> None:
-    """Who names the good suite runs it, whatever stands beside it."""
+    """If the command names the good suite, it runs, whatever other files are beside it."""
     lay_out(project, {"prompts_x.json": with_rule({"type": "exact"})})
 
     session = project.run(target="benchmarks/prompts_good.json")
@@ -151,7 +151,7 @@ def test_a_bad_suite_that_is_not_collected_does_no_harm(project: Any) -> None:
 
 
 def test_a_bad_suite_beside_chosen_prompts(plain_project: Any) -> None:
-    """`--openclaw-prompts` does not hide what is wrong with a suite, nor is the id called unknown."""
+    """`--openclaw-prompts` does not hide an error of a suite, and does not call the id unknown."""
     lay_out(plain_project, {"prompts_x.json": with_rule({"type": "exact"})})
 
     session = plain_project.run("--openclaw-prompts=Q9")
@@ -160,7 +160,7 @@ def test_a_bad_suite_beside_chosen_prompts(plain_project: Any) -> None:
     assert 'benchmarks/prompts_x.json: prompt P1: validator exact has no "value".' in session.text
 
 
-def test_listing_tells_it_too(plain_project: Any) -> None:
+def test_listing_reports_it_too(plain_project: Any) -> None:
     """`--collect-only` shows the same error."""
     lay_out(plain_project, {"prompts_x.json": with_rule({"type": "exact"})})
 
@@ -174,7 +174,7 @@ def test_listing_tells_it_too(plain_project: Any) -> None:
 @pytest.mark.parametrize("kind", ["folder", "broken-link", "link-to-itself", "pipe"])
 @pytest.mark.parametrize("chosen", [[], ["--openclaw-prompts=G1"]], ids=["all", "chosen"])
 def test_what_is_no_file_is_no_suite(plain_project: Any, kind: str, chosen: list[str]) -> None:
-    """A folder, a pipe or a link to nowhere with a suite's name is passed over, as pytest does with modules."""
+    """A folder, a pipe or a dangling link with a suite's name is ignored, as pytest does with modules."""
     lay_out(plain_project, {})
     odd = plain_project.folder / "benchmarks" / "prompts_odd.toml"
     make_odd(odd, kind)
@@ -189,7 +189,7 @@ def test_what_is_no_file_is_no_suite(plain_project: Any, kind: str, chosen: list
 @pytest.mark.skipif(os.name == "nt", reason="symbolic links as POSIX has them")
 @pytest.mark.parametrize("kind", ["broken-link", "link-to-itself"])
 def test_a_named_link_to_nowhere(plain_project: Any, kind: str) -> None:
-    """A named suite that leads nowhere is pytest's own usage error."""
+    """A named suite that does not exist is pytest's own usage error."""
     lay_out(plain_project, {})
     make_odd(plain_project.folder / "benchmarks" / "prompts_odd.toml", kind)
 
@@ -202,7 +202,7 @@ def test_a_named_link_to_nowhere(plain_project: Any, kind: str) -> None:
 
 
 def test_a_folder_named_like_a_suite_is_a_folder(plain_project: Any) -> None:
-    """What stands in such a folder is collected from there."""
+    """The files in such a folder are collected."""
     folder = plain_project.folder / "benchmarks" / "prompts_odd.toml"
     folder.mkdir(parents=True)
     (folder / "prompts_in.json").write_text(with_id("P1"))
@@ -215,7 +215,7 @@ def test_a_folder_named_like_a_suite_is_a_folder(plain_project: Any) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="file modes as POSIX has them")
 def test_a_file_that_may_not_be_read(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A suite that may not be read is told with the system's reason."""
+    """A suite without read permission is reported with the system's reason."""
     lay_out(project, {"prompts_x.toml": '[[prompts]]\nid = "P1"\nprompt = "say yes"\n'})
     refuse(project, "prompts_x.toml")
 
@@ -232,7 +232,7 @@ def test_a_file_that_may_not_be_read(project: Any, monkeypatch: pytest.MonkeyPat
 
 
 def lay_out(project: Any, files: dict[str, str | bytes]) -> Path:
-    """Write the files beside a good suite, and return the file that its only prompt leaves when asked."""
+    """Write the files beside a good suite, and return the file that its only prompt writes when asked."""
     called = project.folder / "called"
     project.suite({"G1": (f"log {called}", {"type": "noop"})}, name="prompts_good.json")
     for name, content in files.items():
@@ -247,7 +247,7 @@ def lines_about(session: Any, name: str) -> list[str]:
 
 
 def make_odd(path: Path, kind: str) -> None:
-    """Make something that is no file."""
+    """Create something that is not a regular file."""
     if kind == "folder":
         path.mkdir()
     elif kind == "pipe":
@@ -257,7 +257,7 @@ def make_odd(path: Path, kind: str) -> None:
 
 
 def refuse(project: Any, name: str) -> None:
-    """Take the right to read a file away; root, who may read everything, is refused by the test's own hand."""
+    """Remove the permission to read a file; for root, who may read everything, patch the reading."""
     path = project.folder / "benchmarks" / name
     path.chmod(0)
     if os.access(path, os.R_OK):
@@ -288,5 +288,5 @@ def pytest_collection(session):
 
 
 def assert_printable(text: str) -> None:
-    """Nothing in a terminal's text moves its cursor or turns its direction."""
+    """Nothing in a terminal's text moves the cursor or changes the text direction."""
     assert [character for character in text if not (character.isprintable() or character in "\n\t")] == []

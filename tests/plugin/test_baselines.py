@@ -39,7 +39,7 @@ def _summary(project: Any, run_id: str) -> Any:
     ],
 )
 def test_a_regression_fails(project: Any, n_bad: int, status: int, ruling: str, word: str) -> None:
-    """The model answers the same questions worse: the prompts' own change is looked across here."""
+    """The model answers the same questions worse; here changes of the prompts are ignored."""
     _suite(project, n_bad=0)
     _run(project, "before")
     _suite(project, n_bad=n_bad)
@@ -60,7 +60,7 @@ def test_a_regression_fails(project: Any, n_bad: int, status: int, ruling: str, 
 
 
 def test_a_changed_prompt_is_set_aside(plain_project: Any) -> None:
-    """What was asked differently is no regression, and the report says so; nothing left is no pass."""
+    """Changed prompts are no regression, and the report says so; nothing left to compare is no pass."""
     _suite(plain_project, n_bad=0)
     _run(plain_project, "before")
     _suite(plain_project, n_bad=9)
@@ -74,7 +74,7 @@ def test_a_changed_prompt_is_set_aside(plain_project: Any) -> None:
 
 
 def test_the_ini_file_can_name_a_baseline(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its keys are the options', and its paths begin where it stands."""
+    """Its keys equal the options, and its paths are relative to its folder."""
     _suite(plain_project, n_bad=0)
     _run(plain_project, "before")
     (plain_project.folder / "kept").mkdir()
@@ -101,12 +101,12 @@ def test_the_ini_file_can_name_a_baseline(plain_project: Any, monkeypatch: pytes
         pytest.param(["--openclaw-baseline=off", "--openclaw-fail-on=regression"], "name the run to compare with: --openclaw-baseline=RUN", id="gate-with-baseline-off"),
         pytest.param(["--openclaw-baseline=torn"], "line 1 is no row of this format", id="unreadable"),
         pytest.param(["--openclaw-fail-on=regression"], "name the run to compare with: --openclaw-baseline=RUN", id="gate-without-baseline"),
-        pytest.param(["--openclaw-fail-on=everything"], "--openclaw-fail-on=everything: give regression, or off", id="unknown-gate"),
+        pytest.param(["--openclaw-fail-on=everything"], "--openclaw-fail-on=everything: give regression, or a loss", id="unknown-gate"),
         pytest.param(["--openclaw-across=weather"], "'weather' is nothing to look across; there are prompt, validator", id="unknown-difference"),
     ],
 )  # fmt: skip
 def test_a_wrong_baseline_ends_the_session_at_its_start(project: Any, args: list[str], message: str) -> None:
-    """Exit status 4, before anybody is asked."""
+    """Exit status 4, before the first request."""
     project.suite({"P1": (f"log {project.folder}/asked", {"type": "noop"})})
     if "torn" in args[0]:
         torn = project.folder / "runs" / "torn"
@@ -122,7 +122,7 @@ def test_a_wrong_baseline_ends_the_session_at_its_start(project: Any, args: list
 
 
 def test_a_first_run_needs_no_baseline(plain_project: Any) -> None:
-    """What the ini file asks of all runs to come is switched off for the one that they are compared with."""
+    """A gate set in the ini file for later runs can be switched off for the first one."""
     _suite(plain_project, n_bad=0)
     plain_project.pytester.makeini("[pytest]\nopenclaw_baseline = last\nopenclaw_fail_on = regression")
 
@@ -134,10 +134,10 @@ def test_a_first_run_needs_no_baseline(plain_project: Any) -> None:
     assert _summary(plain_project, "second")["comparison"]["baseline"] == "first"
 
 
-def test_show_tells_what_the_run_told(
+def test_show_prints_the_runs_comparison(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What a gate has said of a baseline stands, though a run's rows alone do not tell it."""
+    """The comparison of the run is kept, although its rows alone do not determine it."""
     _suite(plain_project, n_bad=0)
     _run(plain_project, "before")
     _run(plain_project, "after", "--openclaw-baseline=before", *GATE)
@@ -153,8 +153,8 @@ def test_show_tells_what_the_run_told(
 
 @pytest.mark.nightly
 @pytest.mark.newest
-def test_the_page_tells_what_the_run_told(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So does the page, which is written without the baseline at hand."""
+def test_the_page_has_the_runs_comparison(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page has it too, although it is written without the baseline."""
     pytest.importorskip("altair", reason="the extra `report` draws its charts")
     _suite(plain_project, n_bad=0)
     _run(plain_project, "before")
@@ -174,7 +174,7 @@ def test_listing_reads_no_baseline(plain_project: Any) -> None:
 
 
 def test_a_resumed_run_is_compared_if_its_command_says_so(plain_project: Any) -> None:
-    """The baseline is not the run's own: with the gate it must be named again, and never is the run itself."""
+    """The baseline is not part of the run: the gate needs it again, and it is never the run itself."""
     _suite(plain_project, n_bad=0)
     _run(plain_project, "before")
     _run(plain_project, "after", "--openclaw-baseline=before", *GATE)
@@ -185,7 +185,7 @@ def test_a_resumed_run_is_compared_if_its_command_says_so(plain_project: Any) ->
     without = plain_project.run("--openclaw-resume=after", "--openclaw-fail-on=off", models=None)
 
     assert refused.status == 4
-    assert "the run after was begun with it; name the run to compare with" in refused.text
+    assert "the run after was started with it; name the run to compare with" in refused.text
     assert itself.status == 4
     assert resumed.status == 0
     assert "compared with     before" in resumed.text
@@ -196,7 +196,7 @@ def test_a_resumed_run_is_compared_if_its_command_says_so(plain_project: Any) ->
 def test_a_session_and_the_command_say_the_same(
     plain_project: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Figures and words do not depend on who compares."""
+    """Figures and words do not depend on which of them compares."""
     _suite(plain_project, n_bad=1)
     _run(plain_project, "before", "--openclaw-repeat=2")
     _suite(plain_project, n_bad=3)
@@ -212,10 +212,10 @@ def test_a_session_and_the_command_say_the_same(
 
     status = main(["compare", "before", "after", "--across=prompt", "--json"])
 
-    told = json.loads(capsys.readouterr().out)
+    printed = json.loads(capsys.readouterr().out)
     assert status == 0
     comparison = _summary(plain_project, "after")["comparison"]
-    assert {name: told[name] for name in comparison} == comparison
+    assert {name: printed[name] for name in comparison} == comparison
     assert comparison["targets"][0]["verdicts"]["n_cells"] == 18
     assert [(one["reason"], one["n_cells"]) for one in comparison["set_aside"]] == [("only_in_candidate", 9)]
 
@@ -223,7 +223,7 @@ def test_a_session_and_the_command_say_the_same(
 @pytest.mark.skipif(os.name == "nt", reason="Windows lets few users make links")
 @pytest.mark.parametrize("option", ["resume", "baseline"])
 def test_a_run_from_elsewhere_may_not_lead_out_of_its_folder(plain_project: Any, option: str) -> None:
-    """A link in it is wrong usage before anything is asked, and what it leads to is not shown."""
+    """A link in it is wrong usage before the first request, and its target is not shown."""
     _suite(plain_project, n_bad=0, n=1)
     outside = plain_project.folder / "outside.txt"
     outside.write_text("canary-7f3a")

@@ -1,4 +1,4 @@
-"""`--openclaw-budget-usd`: nobody is asked any more once so much is spent; what was paid for is kept."""
+"""`--openclaw-budget-usd`: no more requests are sent once the budget is spent; paid replies are kept."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.core.installation import install_command
+
 pytestmark = pytest.mark.newest
 
 NOOP = {"type": "noop"}
 
-# Every call is written down and costs a dollar, at the ini's price; `MACHINE` lets a worker be elsewhere.
+# Every call is recorded and costs a dollar, at the ini's price; `MACHINE` simulates a worker on another host.
 TILL = """
 import asyncio
 import os
@@ -57,7 +59,7 @@ def _plain_project(plain_project: Any) -> Any:
 
 
 def prepared(project: Any, n: int = 12) -> Any:
-    """A project with so many prompts."""
+    """Write a project with this many prompts."""
     project.extend_conftest(TILL)
     project.pytester.makeini(INI)
     project.suite({f"P{number}": (f"say {number}", NOOP) for number in range(n)})
@@ -65,7 +67,7 @@ def prepared(project: Any, n: int = 12) -> Any:
 
 
 def n_asked(project: Any) -> int:
-    """How many calls were made since the last time."""
+    """Return the number of calls since the last time."""
     path = project.folder / "asked.txt"
     lines = path.read_text().splitlines() if path.exists() else []
     path.unlink(missing_ok=True)
@@ -73,13 +75,13 @@ def n_asked(project: Any) -> int:
 
 
 def kinds(session: Any) -> Counter[str]:
-    """How many cells ended how."""
+    """Return how many cells ended in which way."""
     return Counter(row["failure_type"] or "answered" for row in session.rows)
 
 
 @pytest.mark.under_workers
 def test_the_asking_stops_when_the_budget_is_spent(project: Any) -> None:
-    """One at a time nothing is asked beyond the budget; the rest is skipped, with rows that say so."""
+    """With one request at a time nothing is asked beyond the budget; the rest is skipped, with rows."""
     session = project.run("--openclaw-budget-usd=3", "--openclaw-concurrency=1", models="till/m")
 
     session.outcomes(passed=3, skipped=9)
@@ -98,7 +100,7 @@ def test_the_asking_stops_when_the_budget_is_spent(project: Any) -> None:
 
 @pytest.mark.parametrize("concurrency", [2, 4])
 def test_no_more_is_spent_than_was_in_flight(project: Any, concurrency: int) -> None:
-    """What is under way when the budget is reached is paid for too, and kept."""
+    """Requests in progress when the budget is reached are paid for too, and kept."""
     session = project.run("--openclaw-budget-usd=3", f"--openclaw-concurrency={concurrency}", models="till/m")
 
     n = n_asked(project)
@@ -108,7 +110,7 @@ def test_no_more_is_spent_than_was_in_flight(project: Any, concurrency: int) -> 
 
 
 def test_a_budget_that_lasts_changes_nothing(project: Any) -> None:
-    """Everything is asked, and the summary tells what was spent."""
+    """Everything is asked, and the summary has the amount spent."""
     session = project.run("--openclaw-budget-usd=12.5", models="till/m")
 
     session.outcomes(passed=12)
@@ -116,7 +118,7 @@ def test_a_budget_that_lasts_changes_nothing(project: Any) -> None:
 
 
 def test_a_run_without_a_budget_has_none(plain_project: Any) -> None:
-    """The summary says null."""
+    """The summary has null."""
     session = plain_project.run(models="till/m")
 
     assert session.summary["budget"] is None
@@ -124,7 +126,7 @@ def test_a_run_without_a_budget_has_none(plain_project: Any) -> None:
 
 
 def test_what_was_not_asked_is_no_lack_of_a_server(plain_project: Any) -> None:
-    """`--openclaw-fail-unavailable` is about servers; who sets a budget has wished the rest away."""
+    """`--openclaw-fail-unavailable` is about servers, not about cells that the budget excludes."""
     session = plain_project.run(
         "--openclaw-budget-usd=3", "--openclaw-concurrency=1", "--openclaw-fail-unavailable", models="till/m"
     )
@@ -133,7 +135,7 @@ def test_what_was_not_asked_is_no_lack_of_a_server(plain_project: Any) -> None:
 
 
 def test_a_resumed_run_spends_anew(project: Any) -> None:
-    """It asks what is left, counts only what it spends itself, and says so."""
+    """It asks the remaining cells, counts only its own spending, and says so."""
     first = project.run("--openclaw-budget-usd=5", "--openclaw-concurrency=1", models="till/m")
     assert n_asked(project) == 5
 
@@ -155,7 +157,7 @@ def test_a_resumed_run_spends_anew(project: Any) -> None:
 @pytest.mark.nightly
 @pytest.mark.workers
 @pytest.mark.skipif(sys.platform == "win32", reason="workers elsewhere are tried on POSIX")
-def test_other_machines_are_told(plain_project: Any) -> None:
+def test_other_machines_are_informed(plain_project: Any) -> None:
     """Money spent on one machine stops the asking on another; its replies count when they arrive there."""
     project = prepared(plain_project, 40)
 
@@ -165,7 +167,7 @@ def test_other_machines_are_told(plain_project: Any) -> None:
         models="till/m",
     )
 
-    # Each machine has one call at a time, and alone would make ten. A report takes a moment to arrive.
+    # Each machine sends one request at a time, and alone would send ten. A report takes a moment to arrive.
     n = n_asked(project)
     assert 10 <= n < 20
     assert kinds(session) == {"answered": n, "budget_spent": 40 - n}
@@ -179,7 +181,7 @@ def test_other_machines_are_told(plain_project: Any) -> None:
     "args", [pytest.param([], id="run"), pytest.param(["--openclaw-dry-run"], id="dry-run")]
 )
 def test_a_target_without_a_price_is_refused(plain_project: Any, args: list[str]) -> None:
-    """Before anybody is asked, with what to do."""
+    """Before the first request, with a hint."""
     session = plain_project.run("--openclaw-budget-usd=3", *args, models="till/m,unpriced/m")
 
     assert session.status == 4
@@ -193,7 +195,7 @@ def test_a_target_without_a_price_is_refused(plain_project: Any, args: list[str]
 def test_without_the_list_it_is_said_how_to_get_it(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A cloud model's price is in the list of the extra; nobody is asked."""
+    """A cloud model's price is in the list of the extra; no request is sent."""
     from pytest_openclaw.providers import prices
 
     monkeypatch.setenv("OPENAI_API_KEY", "dummy-key-0123456789")
@@ -201,13 +203,11 @@ def test_without_the_list_it_is_said_how_to_get_it(
     session = plain_project.run("--openclaw-budget-usd=3", models="openai_responses/gpt-5.3-codex")
 
     assert session.status == 4
-    assert 'Install the list of prices (pip install "pytest-openclaw[cost]")' in " ".join(
-        session.text.split()
-    )
+    assert f"Install the list of prices ({install_command('cost')})" in " ".join(session.text.split())
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "much", "nan", "inf"])
-def test_a_wrong_budget_is_told(plain_project: Any, text: str) -> None:
+def test_a_wrong_budget_is_refused(plain_project: Any, text: str) -> None:
     """A budget is an amount of money."""
     session = plain_project.run(f"--openclaw-budget-usd={text}", models="till/m")
 

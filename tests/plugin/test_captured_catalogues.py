@@ -1,4 +1,4 @@
-"""Suites on the tools that a captured catalogue has, through whole sessions and the commands after them."""
+"""Suites with the tools of a captured catalogue, in whole sessions and in the commands after them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ pressure = { tools = [1, 11, 54] }
 
 
 def _catalogue(path: Path, *more: str, words: str = "") -> Path:
-    """Write a catalogue of a few tools; with more of them, or other words, it is another one."""
+    """Write a catalogue of a few tools; more tools, or other descriptions, make it another one."""
     tools = [Tool(name=name, description=words) for name in ("brand_new", "read", "third", *more)]
 
     def sent(*names: str) -> Sent:
@@ -61,7 +61,7 @@ def _tools_of(session: Any, prompt_id: str, run_id: str) -> Any:
 
 
 def test_a_suite_offers_the_captured_tools(project: Any) -> None:
-    """Surfaces and single tools come from the file, and the run keeps which file that was, and its content."""
+    """Surfaces and single tools come from the file; the run records the file's name and its content."""
     project.suite(SUITE)
     file = _catalogue(project.folder / "mine.json")
 
@@ -70,19 +70,19 @@ def test_a_suite_offers_the_captured_tools(project: Any) -> None:
     rows = {row["prompt_id"]: row for row in session.rows}
     assert (session.status, rows["T1"]["raw_output"]) == (1, "read brand_new")
     assert rows["T1"]["success"] is rows["T2"]["success"] is True
-    # The surfaces that stand for 11 and 54 tools have two and three here, and are called so.
+    # Here the surfaces that usually have 11 and 54 tools have two and three, and the usual names.
     assert {key: row["tools_offered"] for key, row in rows.items() if key.startswith("T3")} == {
         "T3-1t": 1,
         "T3-2t": 2,
         "T3-3t": 3,
     }
-    told = _tools_of(session, "T1", "r")["tools"]
-    assert (told["catalogue"], told["tools"]) == (file.name, "configured")
-    assert len(told["sha256"]) == 64
+    offer = _tools_of(session, "T1", "r")["tools"]
+    assert (offer["catalogue"], offer["tools"]) == (file.name, "configured")
+    assert len(offer["sha256"]) == 64
 
 
-def test_the_ini_file_names_it_from_where_it_stands(plain_project: Any) -> None:
-    """As every path of an ini file is meant."""
+def test_a_path_in_the_ini_file_is_relative_to_it(plain_project: Any) -> None:
+    """Like every path of an ini file."""
     plain_project.suite(SUITE.partition('[[prompts]]\nid = "T3"')[0])
     (plain_project.folder / "catalogues").mkdir()
     _catalogue(plain_project.folder / "catalogues" / "mine.json")
@@ -99,7 +99,7 @@ def test_the_ini_file_names_it_from_where_it_stands(plain_project: Any) -> None:
     ],
 )
 def test_what_is_no_catalogue_ends_the_session_at_once(plain_project: Any, named: str, said: str) -> None:
-    """Nobody is asked, and no run is begun."""
+    """No request is sent, and no run is started."""
     plain_project.suite(SUITE)
 
     session = plain_project.run(f"--openclaw-catalogue={named}")
@@ -108,8 +108,8 @@ def test_what_is_no_catalogue_ends_the_session_at_once(plain_project: Any, named
     assert said in session.text
 
 
-def test_a_surface_that_it_has_not_is_told(plain_project: Any) -> None:
-    """The message names the file, not the catalogue that ships."""
+def test_a_missing_surface_is_reported(plain_project: Any) -> None:
+    """The message names the file, not the shipped catalogue."""
     plain_project.suite(
         SUITE.replace('"configured"', '"coding"').replace('["brand_new", "read"]', '["exec"]')
     )
@@ -124,7 +124,7 @@ def test_a_surface_that_it_has_not_is_told(plain_project: Any) -> None:
     assert "tools names 'exec', which mine.json has not" in session.text.replace('"', "'")
 
 
-def test_a_schema_that_cannot_judge_is_told_before_anybody_is_asked(plain_project: Any) -> None:
+def test_an_unusable_schema_is_reported_before_the_first_request(plain_project: Any) -> None:
     """Another release may have one; the message names file and tool."""
     plain_project.suite(SUITE)
     file = _catalogue(plain_project.folder / "mine.json")
@@ -139,7 +139,7 @@ def test_a_schema_that_cannot_judge_is_told_before_anybody_is_asked(plain_projec
 
 
 def test_runs_on_other_tools_are_set_aside(plain_project: Any) -> None:
-    """What was offered by another catalogue is no regression and no progress."""
+    """A prompt with tools of another catalogue is no regression and no progress."""
     plain_project.suite(SUITE)
     _catalogue(plain_project.folder / "mine.json")
     plain_project.run("--openclaw-catalogue=mine.json", "--openclaw-run-id=before")
@@ -156,7 +156,7 @@ def test_runs_on_other_tools_are_set_aside(plain_project: Any) -> None:
 
 
 def test_the_same_catalogue_elsewhere_is_the_same(plain_project: Any) -> None:
-    """What counts is what the models are offered, not where the file is."""
+    """Only the offered tools count, not the file's location."""
     plain_project.suite(SUITE)
     _catalogue(plain_project.folder / "mine.json")
     plain_project.run("--openclaw-catalogue=mine.json", "--openclaw-run-id=before")
@@ -174,7 +174,7 @@ def test_the_same_catalogue_elsewhere_is_the_same(plain_project: Any) -> None:
 def test_a_run_is_read_and_judged_again_by_its_own_tools(
     plain_project: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Show and rescore take the tools from the file; once that has changed, they say that they cannot."""
+    """Show and rescore use the tools of the file; if it has changed, they report that they cannot."""
     plain_project.suite(SUITE)
     file = _catalogue(plain_project.folder / "mine.json")
     plain_project.run("--openclaw-catalogue=mine.json", "--openclaw-run-id=r")
@@ -185,11 +185,11 @@ def test_a_run_is_read_and_judged_again_by_its_own_tools(
     (call,) = json.loads(capsys.readouterr().out)["calls"]
     assert (call["name"], call["problem"]) == ("read", None)
     assert main(["rescore", "r", "--into", "again", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["changed"], told["notes"]) == ([], [])
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["changed"], printed["notes"]) == ([], [])
 
     _catalogue(file, "another")
-    # In a process of its own: this one has read the file of before.
+    # In a separate process: this one has cached the earlier file.
     command = [sys.executable, "-m", "pytest_openclaw"]
     shown = subprocess.run([*command, "show", "r", "T2", "--json"], capture_output=True, text=True)
     (call,) = json.loads(shown.stdout)["calls"]
@@ -200,7 +200,7 @@ def test_a_run_is_read_and_judged_again_by_its_own_tools(
 
 
 def test_a_run_goes_on_with_its_own_tools_or_not_at_all(plain_project: Any) -> None:
-    """A resumed run that is given another catalogue, or none, is refused; with its own it goes on."""
+    """Resuming with another catalogue, or none, is refused; with its own the run continues."""
     plain_project.suite(SUITE.replace('"configured"', '"full"').replace('"brand_new", ', ""))
     file = _catalogue(plain_project.folder / "mine.json")
     plain_project.run("--openclaw-catalogue=mine.json", "--openclaw-run-id=r")

@@ -1,4 +1,4 @@
-"""Replies and servers that speak to the CI system: no log, file or command shows a command of theirs."""
+"""Replies and servers that contain commands for the CI system: no log, file or command shows one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_openclaw.commands import main
 from tests.ci_systems import COMMANDS, all_commands, github_commands
 
 REPLY = "\n".join(COMMANDS.values())
-# Long enough that pytest, which wraps the reason of a skip, begins a line with a command.
+# Long enough that pytest, which wraps the reason of a skip, starts a line with a command.
 WRAPPED = "x ::error::owned " * 40 + "y" * 61 + "::error::owned"
 pytestmark = pytest.mark.newest
 
@@ -97,15 +97,15 @@ def test_subtests(reply, subtests):
 
 @pytest.fixture
 def breaks():
-    told = []
-    yield told
-    raise ValueError(*told)
+    arguments = []
+    yield arguments
+    raise ValueError(*arguments)
 """
 
 
 @pytest.fixture
 def hostile(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A project on GitHub whose model and server say nothing but commands."""
+    """A project on GitHub whose model and server send nothing but commands."""
     for name in ("CI", "GITHUB_ACTIONS"):
         monkeypatch.setenv(name, "true")
     monkeypatch.setenv("GITHUB_WORKSPACE", str(plain_project.folder))
@@ -134,7 +134,7 @@ def write_cells(project: Any) -> None:
 
 
 def assert_inert(text: str, *, n_annotations: int = 0) -> None:
-    """No system finds a command in the text, but for GitHub our own annotations, each whole."""
+    """No system finds a command in the text, except GitHub our own annotations, each complete."""
     ours = [line for line in text.splitlines() if line.startswith(("::warning ", "::error "))]
     assert len(ours) == n_annotations
     assert [command.name for command in github_commands(text)] == [line[2:].split()[0] for line in ours]
@@ -149,7 +149,7 @@ def assert_inert(text: str, *, n_annotations: int = 0) -> None:
     ],
 )
 def test_a_log_obeys_no_reply(hostile: Any, style: str, mode: tuple[str, ...]) -> None:
-    """Whatever a traceback looks like: progress, failures, captured sections, warnings and last lines."""
+    """This covers every place in the log: progress, failures, captured sections, warnings and last lines."""
     write_cells(hostile)
 
     words = (f"--tb={style}", "-rA", "-vv", "-l", "-W", "default", "--openclaw-min-pass-rate=1")
@@ -162,7 +162,7 @@ def test_a_log_obeys_no_reply(hostile: Any, style: str, mode: tuple[str, ...]) -
 
 
 def test_a_reason_that_pytest_wraps_begins_no_command(hostile: Any) -> None:
-    """The lines of a server's words, as `-vv` shows them behind SKIPPED."""
+    """The lines of a server's message, as `-vv` shows them after SKIPPED."""
     hostile.suite({"P1": ("refused", YES)})
 
     text = hostile.run("-vv").text
@@ -173,7 +173,7 @@ def test_a_reason_that_pytest_wraps_begins_no_command(hostile: Any) -> None:
 
 
 def test_files_and_commands_obey_no_reply(hostile: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """What a job may print afterwards: pages, JUnit's XML, and the commands on stored runs."""
+    """Files that a job may print afterwards: pages, JUnit's XML, and output of commands on stored runs."""
     write_cells(hostile)
     session = hostile.run("--junitxml=j.xml", "--color=yes", "-v", "-o", "junit_logging=all")
     assert_inert(session.text, n_annotations=6)

@@ -1,4 +1,4 @@
-"""What CI systems read of a run: JUnit's properties, GitHub's step summary and annotations."""
+"""The parts of a run for CI systems: JUnit's properties, GitHub's step summary and annotations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _properties(parent: ElementTree.Element | None) -> dict[str, str]:
 
 @pytest.mark.parametrize("family", [pytest.param("xunit1", marks=pytest.mark.nightly), "xunit2"])
 def test_junit_carries_cells_and_the_run(project: Any, family: str) -> None:
-    """Each case has its row's figures, the suite has tiers, rates and gates; nothing is there twice."""
+    """Each case has its row's figures, the suite has tiers, rates and gates; nothing is duplicated."""
     project.suite(SUITE)
 
     session = project.run(
@@ -57,7 +57,7 @@ def test_junit_carries_cells_and_the_run(project: Any, family: str) -> None:
 
 
 def test_repeats_have_their_own_names_in_junit(project: Any) -> None:
-    """As in pytest's own lines, so that CI counts the same cells over time."""
+    """They are the names of pytest's own lines, so that CI counts the same cells over time."""
     project.suite({"P1": ("say yes", YES)})
 
     project.run("--junitxml=j.xml", "--openclaw-repeat=2")
@@ -76,8 +76,8 @@ def test_without_junit_nothing_is_kept_for_it(plain_project: Any) -> None:
     plain_project.run().result.assert_outcomes(passed=1, failed=1)
 
 
-def test_github_is_told(project: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The page goes to the step's summary, a failed gate and a missed prompt are marked where they stand."""
+def test_github_gets_the_page(project: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The page goes to the step summary; a failed gate and a failed prompt are annotated at their place."""
     page = tmp_path / "step.md"
     page.write_text("before\n")
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
@@ -98,7 +98,7 @@ def test_github_is_told(project: Any, monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 def test_an_answer_cannot_give_github_commands(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a model says stays in one line, behind the colons of ours."""
+    """A model's text stays on one line, after the colons of our annotation."""
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     plain_project.suite({"P1": ("say no\n::error::owned\n::add-mask::a", YES)})
 
@@ -111,7 +111,7 @@ def test_an_answer_cannot_give_github_commands(plain_project: Any, monkeypatch: 
 
 
 def test_many_missed_prompts_are_counted(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """GitHub shows ten of a kind, so the tenth tells how many there are more."""
+    """GitHub shows ten of a kind, so the tenth says how many more there are."""
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     plain_project.suite({f"P{n}": ("say no", YES) for n in range(14)})
 
@@ -124,7 +124,7 @@ def test_many_missed_prompts_are_counted(plain_project: Any, monkeypatch: pytest
 def test_a_summary_that_cannot_be_written_costs_nothing(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The run is there all the same, and a warning says what is not."""
+    """The run is written all the same, and a warning says what is missing."""
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "nowhere" / "step.md"))
     plain_project.suite(SUITE)
 
@@ -132,7 +132,7 @@ def test_a_summary_that_cannot_be_written_costs_nothing(
 
     assert session.status == 1
     assert len(session.rows) == 2
-    assert "CI is not told of the run" in session.text
+    assert "the output for CI cannot be written" in session.text
 
 
 def test_elsewhere_nothing_is_written(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:

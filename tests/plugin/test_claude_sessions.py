@@ -1,4 +1,4 @@
-"""The Claude CLI's faults through whole sessions: row, pytest's outcome, exit status."""
+"""The Claude CLI's faults in whole sessions: row, pytest's outcome, exit status."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXACT = {"type": "exact", "value": "Hello"}
 
 
 class End(NamedTuple):
-    """How a prompt ends: pytest's outcome, and what the row says."""
+    """How a prompt ends: pytest's outcome, and the fields of the row."""
 
     outcome: str
     status: str
@@ -32,12 +32,12 @@ class End(NamedTuple):
     attempts: int = 1
 
 
-def error(text: str, **told: Any) -> str:
+def error(text: str, **fields: Any) -> str:
     """Return the prompt on which the fake reports an error of the API."""
-    return shlex.join(["error", json.dumps({"text": text, **told})])
+    return shlex.join(["error", json.dumps({"text": text, **fields})])
 
 
-# What the fake does, and how the cell ends. PID is a file of the test's own.
+# The fake's mode, and how the cell ends. PID is a file of the test's own.
 ENDS = {
     "answer": ("hello", End("PASSED", "ok", None, raw="Hello")),
     "no-partial-messages": ("whole", End("PASSED", "ok", None, raw="Hello")),
@@ -73,7 +73,7 @@ ENDS = {
 }  # fmt: skip
 SLOW = {"hang", "deaf-to-sigterm"}
 
-# Faults that a target does not recover from; each on a model of its own.
+# Faults that stop a target; each on a separate model.
 LOST_TARGETS = {
     "not-logged-in": (
         error("Not logged in · Please run /login", word="authentication_failed"),
@@ -98,7 +98,7 @@ LOST_TARGETS = {
 
 @pytest.fixture(autouse=True)
 def _fake(_emptied: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fake stands for the CLI, with a key that is none."""
+    """The fake in place of the CLI, with a dummy key."""
     monkeypatch.setenv("OPENCLAW_CLAUDE_COMMAND", command("prompted"))
     monkeypatch.setenv("ANTHROPIC_API_KEY", DUMMY_KEY)
 
@@ -106,7 +106,7 @@ def _fake(_emptied: None, monkeypatch: pytest.MonkeyPatch) -> None:
 def write(
     project: Any, prompts: dict[str, str], rule: Any = EXACT, slow: frozenset[str] | set[str] = frozenset()
 ) -> None:
-    """Write a suite: id → what the fake does."""
+    """Write a suite: id → the fake's mode."""
     folder = project.folder / "benchmarks"
     folder.mkdir()
     entries = [
@@ -117,20 +117,20 @@ def write(
 
 
 def ends_of(session: Any) -> dict[tuple[str, str], str]:
-    """Return what pytest's summary says of each prompt and model."""
+    """Return the outcome of each prompt and model in pytest's summary."""
     found = re.findall(
         r"^(PASSED|FAILED|ERROR) \S+?::(\S+?)\[claude_code_cli/(\S+?)\]", session.text, re.MULTILINE
     )
     return {(prompt, model): word for word, prompt, model in found}
 
 
-def told(row: dict[str, Any]) -> tuple[Any, ...]:
-    """Return what a row says of its end."""
+def ending(row: dict[str, Any]) -> tuple[Any, ...]:
+    """Return the fields of a row about its end."""
     return row["availability_status"], row["failure_type"], row["raw_output"], row["attempts"]
 
 
 def test_every_end_of_a_call(project: Any) -> None:
-    """Each end of the CLI is one row and one outcome; the cells beside it are asked, and no process is left."""
+    """Each end of the CLI is one row and one outcome; the other cells are asked, and no process is left."""
     pids = {key: project.folder / f"pid-{key}" for key, (text, _) in ENDS.items() if "PID" in text}
     write(
         project, {key: text.replace("PID", str(pids.get(key))) for key, (text, _) in ENDS.items()}, slow=SLOW
@@ -142,7 +142,7 @@ def test_every_end_of_a_call(project: Any) -> None:
 
     rows = {row["prompt_id"]: row for row in session.rows}
     assert len(session.rows) == len(ENDS)
-    assert {key: told(row) for key, row in rows.items()} == {
+    assert {key: ending(row) for key, row in rows.items()} == {
         key: (end.status, end.failure_type, end.raw, end.attempts) for key, (_, end) in ENDS.items()
     }
     for key, (_, end) in ENDS.items():
@@ -158,7 +158,7 @@ def test_every_end_of_a_call(project: Any) -> None:
 
 
 def test_a_line_of_megabytes(project: Any) -> None:
-    """An answer of 3 MiB is read; it passes nothing and is kept cut."""
+    """A reply of 3 MiB is read; it fails and is stored truncated."""
     write(project, {"P1": "long_line"}, rule={"type": "regex_fullmatch", "pattern": "a+"})
 
     session = project.run(models="claude_code_cli/m1")
@@ -190,14 +190,14 @@ def test_faults_that_end_a_target(project: Any) -> None:
         expected[key, key] = (end.status, end.failure_type, "", end.attempts)
         expected["next", key] = (end.status, end.failure_type, "", 0)
         assert end.message in rows[key, key]["fault_message"]
-    assert {cell: told(row) for cell, row in rows.items()} == expected
+    assert {cell: ending(row) for cell, row in rows.items()} == expected
     skipped = [key for key, (_, end) in LOST_TARGETS.items() if end.outcome == "SKIPPED"]
     session.outcomes(passed=1, skipped=2 * len(skipped), errors=2 * (len(LOST_TARGETS) - len(skipped)))
     assert session.status == pytest.ExitCode.TESTS_FAILED
 
 
 def test_an_api_out_of_reach_ends_the_cli_s_endpoint(project: Any) -> None:
-    """If nothing answers behind the CLI, no model is asked again, and a run without an answer fails."""
+    """If no API answers behind the CLI, no model is asked again, and a run without a reply fails."""
     write(
         project,
         {
@@ -209,7 +209,7 @@ def test_an_api_out_of_reach_ends_the_cli_s_endpoint(project: Any) -> None:
     session = project.run("--openclaw-concurrency=1", models="claude_code_cli/a,claude_code_cli/b")
 
     session.outcomes(skipped=4)
-    assert sorted(told(row) for row in session.rows) == [
+    assert sorted(ending(row) for row in session.rows) == [
         ("skipped_unavailable", "connect_error", "", n) for n in (0, 0, 0, 1)
     ]
     assert session.status == pytest.ExitCode.TESTS_FAILED
@@ -228,7 +228,7 @@ def test_an_api_out_of_reach_ends_the_cli_s_endpoint(project: Any) -> None:
     ],
 )
 def test_not_installed(plain_project: Any, monkeypatch: pytest.MonkeyPatch, written: str, said: str) -> None:
-    """Without the CLI every cell is skipped with the hint, and nothing answered is a failure."""
+    """Without the CLI every cell is skipped with the hint, and a run without replies fails."""
     (plain_project.folder / "claude").write_text("no program")
     monkeypatch.setenv(
         "OPENCLAW_CLAUDE_COMMAND", written.replace("FILE", str(plain_project.folder / "claude"))
@@ -238,7 +238,7 @@ def test_not_installed(plain_project: Any, monkeypatch: pytest.MonkeyPatch, writ
     session = plain_project.run("-rs", models="claude_code_cli/m1")
 
     session.outcomes(skipped=2)
-    assert [told(row) for row in session.rows] == [("skipped_unavailable", "not_installed", "", 0)] * 2
+    assert [ending(row) for row in session.rows] == [("skipped_unavailable", "not_installed", "", 0)] * 2
     assert said in session.row("P1")["fault_message"]
     assert session.status == pytest.ExitCode.TESTS_FAILED
 
@@ -278,7 +278,7 @@ def test_a_missing_cli_is_never_a_pass(
     outcomes: dict[str, int],
     status: int,
 ) -> None:
-    """However the session is to be judged, a CLI that is not there does not end it well."""
+    """Whatever decides the session's verdict, a missing CLI does not make it pass."""
     monkeypatch.setenv("OPENCLAW_CLAUDE_COMMAND", "no-such-claude")
     write(plain_project, {"P1": "hello"})
 
@@ -289,14 +289,14 @@ def test_a_missing_cli_is_never_a_pass(
 
 
 def test_the_key_is_written_nowhere(project: Any) -> None:
-    """A CLI that repeats the key in an error or an answer does not get it into a file or onto the screen."""
+    """If the CLI prints the key in an error or a reply, it reaches no file and no terminal."""
     echo = error(f"API Error: 400 the key {DUMMY_KEY} is odd", status=400)
     write(
         project,
         {"P1": echo, "P2": error("API Error: Overloaded", pieces=[f"I know {DUMMY_KEY}"]), "P3": "hello"},
         rule=NOOP,
     )
-    # The prompts hold the key here, which no user's do; the definitions in config.json are theirs to read.
+    # The prompts contain the key here, as no user's do; their definitions are stored in config.json.
     suite = project.folder / "benchmarks" / "prompts_a.json"
     assert DUMMY_KEY in suite.read_text()
 

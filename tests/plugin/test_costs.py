@@ -1,4 +1,4 @@
-"""What a run costs: in its rows, in its summary, and in a line at the end."""
+"""The cost of a run: in its rows, in its summary, and in a line at the end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def answer(**usage: Any) -> Script:
 
 
 def counts(n_input: int, n_output: int, n_cached: int = 0) -> dict[str, Any]:
-    """Counts as chat completions tell them: cached input is part of the input."""
+    """Counts as chat completions send them: cached input is part of the input."""
     return {
         "prompt_tokens": n_input,
         "completion_tokens": n_output,
@@ -47,8 +47,8 @@ def endpoint(project: Any, server: MisbehavingServer, *prices: str) -> None:
         pytest.param("other/* = 2 8 0.5", 0.0, id="nothing-here"),
     ],
 )
-def test_rows_and_summary_tell_what_it_cost(project: Any, price: str, usd: float) -> None:
-    """A cell's cost is that of its tokens; the group's is the sum; what costs nothing is not spoken of."""
+def test_rows_and_summary_have_the_cost(project: Any, price: str, usd: float) -> None:
+    """A cell's cost is that of its tokens; the group's is the sum; a cost of zero is not printed."""
     project.suite({"P1": ("a", NOOP), "P2": ("b", NOOP)})
     with MisbehavingServer() as server:
         server.on("/v1/chat/completions", lambda _: answer(**counts(1000, 100, 400)))
@@ -62,7 +62,7 @@ def test_rows_and_summary_tell_what_it_cost(project: Any, price: str, usd: float
 
 
 def test_a_plugin_s_cost_is_not_known(project: Any) -> None:
-    """Nobody knows what a provider of one's own charges, until the ini says so."""
+    """The price of a custom provider is unknown until the ini gives it."""
     project.suite({"P1": ("say one two", NOOP)})
 
     session = project.run()
@@ -84,8 +84,8 @@ def test_a_plugin_s_cost_is_not_known(project: Any) -> None:
         pytest.param("= 2 8", id="no-glob"),
     ],
 )
-def test_a_wrong_price_is_told_before_anybody_is_asked(plain_project: Any, line: str) -> None:
-    """A price that cannot be read ends the session, with an example."""
+def test_a_wrong_price_is_reported_before_the_first_request(plain_project: Any, line: str) -> None:
+    """An unreadable price ends the session, with an example."""
     plain_project.suite({"P1": ("say hi", NOOP)})
     plain_project.pytester.makeini(f"[pytest]\nopenclaw_prices =\n    {line}\n")
 

@@ -1,4 +1,4 @@
-"""`--openclaw-dry-run`: what would be asked and what it would take; nobody is called, nothing is written."""
+"""`--openclaw-dry-run`: the planned requests and their cost; no request is sent, nothing is written."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.core.installation import install_command
+
 NOOP = {"type": "noop"}
 
-# Every call, also for the list of models, is written down; answers take tokens.
+# Every call, also for the list of models, is recorded; replies use tokens.
 CLERK = """
 import pathlib
 from pytest_openclaw import CallFailed, Provider, Reply, faults
@@ -66,7 +68,7 @@ def _project(project: Any) -> Any:
 
 
 def asked(project: Any) -> list[str]:
-    """Who was called since the last time."""
+    """Return the calls since the last time."""
     path = project.folder / "asked.txt"
     words = path.read_text().splitlines() if path.exists() else []
     path.unlink(missing_ok=True)
@@ -74,21 +76,21 @@ def asked(project: Any) -> list[str]:
 
 
 def files(folder: Path) -> dict[str, int]:
-    """Every file of the project and its runs, with its time; caches and pytester's own are left out."""
+    """Return every file of the project and its runs, with its time; without caches and pytester's own."""
     others = {".pytest_cache", "__pycache__", "stdout", "stderr", "runpytest-0", "runpytest-1"}
     kept = (path for path in folder.rglob("*") if not others & {*path.relative_to(folder).parts})
     return {str(path): path.stat().st_mtime_ns for path in kept if path.is_file()}
 
 
 def table(session: Any) -> dict[str, list[str]]:
-    """The lines of the table: target → figures."""
+    """Return the lines of the table: target → figures."""
     lines = session.text.partition("no request was sent")[2].partition("based on")[0].splitlines()
     rows = [re.split(r"\s{2,}", line.strip()) for line in lines[2:] if line.strip()]
     return {target: figures for target, *figures in rows}
 
 
 @pytest.mark.under_workers
-def test_nobody_is_called_and_nothing_is_written(project: Any) -> None:
+def test_no_request_is_sent_and_nothing_is_written(project: Any) -> None:
     """Without an earlier run only cells and calls are known; workers are not started."""
     project.suite({"P1": ("say one", NOOP), "P2": ("say two", NOOP)})
     before = files(project.folder)
@@ -109,7 +111,7 @@ def test_nobody_is_called_and_nothing_is_written(project: Any) -> None:
 
 
 def test_an_exchange_may_take_all_its_turns(plain_project: Any) -> None:
-    """Calls are counted at most: a world's steps."""
+    """Calls are an upper bound: a world's steps."""
     plain_project.extend_conftest(CLERK)
     plain_project.suite(WORLD)
 
@@ -118,8 +120,8 @@ def test_an_exchange_may_take_all_its_turns(plain_project: Any) -> None:
     assert table(session)["clerk/a"][:2] == ["2", "7"]
 
 
-def test_earlier_runs_tell_what_it_takes(project: Any) -> None:
-    """Tokens and money add up from the newest run that asked the same; a target of which nothing is known has no time."""
+def test_earlier_runs_supply_the_estimates(project: Any) -> None:
+    """Tokens and cost come from the newest run with the same prompts; an unknown target has no time."""
     project.suite({"P1": ("say one", NOOP), "P2": ("say two", NOOP)})
     run = project.run("--openclaw-run-id=before", models="clerk/a")
     run.outcomes(passed=2)
@@ -127,12 +129,12 @@ def test_earlier_runs_tell_what_it_takes(project: Any) -> None:
 
     session = project.run("--openclaw-dry-run", "--openclaw-repeat=2", models="clerk/a,clerk/b")
 
-    told = table(session)
+    figures = table(session)
     # 4 cells, each 100 tokens in at 10 USD and 10 out at 50 USD for a million.
-    assert told["clerk/a"][:4] == ["4", "4", "400", "40"]
-    assert told["clerk/a"][4].endswith(" s")
-    assert told["clerk/a"][5] == "0.006 USD"
-    assert told["clerk/b"] == ["4", "4", "400", "40", "?", "0.006 USD"]
+    assert figures["clerk/a"][:4] == ["4", "4", "400", "40"]
+    assert figures["clerk/a"][4].endswith(" s")
+    assert figures["clerk/a"][5] == "0.006 USD"
+    assert figures["clerk/b"] == ["4", "4", "400", "40", "?", "0.006 USD"]
     assert "medians of before (8 of 8 cells)" in session.text
     assert asked(project) == []
 
@@ -146,7 +148,7 @@ def test_earlier_runs_tell_what_it_takes(project: Any) -> None:
     ],
 )
 def test_selection(project: Any, args: list[str], n: int) -> None:
-    """What is not selected is not counted."""
+    """Cells that are not selected are not counted."""
     project.suite({"P1": ("say one", NOOP), "P2": ("say two", NOOP)})
 
     session = project.run("--openclaw-dry-run", *args, models="clerk/a")
@@ -154,20 +156,45 @@ def test_selection(project: Any, args: list[str], n: int) -> None:
     assert table(session)["clerk/a"][0] == f"{n}"
 
 
+@pytest.mark.parametrize(
+    ("has_list", "model", "said"),
+    [
+        pytest.param(False, "gpt-5.3-codex", "the extra `cost` has the list prices of", id="no-extra"),
+        pytest.param(True, "not-listed", "openclaw_prices = openai_responses/not-listed = INPUT OUTPUT", id="not-in-the-list"),
+    ],
+)  # fmt: skip
+def test_an_unknown_cost_says_how_to_know_it(
+    plain_project: Any, monkeypatch: pytest.MonkeyPatch, has_list: bool, model: str, said: str
+) -> None:
+    """Beside a `?` there is the command for the extra, or the ini line for a price."""
+    from pytest_openclaw.providers import prices
+
+    monkeypatch.setenv("OPENAI_API_KEY", "dummy-key-0123456789")
+    if not has_list:
+        monkeypatch.setattr(prices, "_price_list", lambda: None)
+    plain_project.suite({"P1": ("say one", NOOP)})
+
+    session = plain_project.run("--openclaw-dry-run", models=f"openai_responses/{model}")
+
+    assert session.status == 0
+    assert said in " ".join(session.text.split())
+    assert (install_command("cost") in session.text) is not has_list
+
+
 def test_a_wildcard_is_one_line(project: Any) -> None:
-    """Who is served is not asked, so the glob stands for itself."""
+    """The list of models is not requested, so the glob is shown as written."""
     project.suite({"P1": ("say one", NOOP)})
 
     session = project.run("--openclaw-dry-run", "--openclaw-budget-usd=5", models="clerk/*")
 
     assert session.status == 0
     assert table(session)["clerk/*"] == ["1", "1", "?", "?", "?", "?"]
-    assert "clerk/* stands for every model served there" in session.text
+    assert "clerk/* means every model served there" in session.text
     assert asked(project) == []
 
 
 def test_of_a_resumed_run_the_rest_is_counted(project: Any) -> None:
-    """Kept cells are not asked again; the run itself is left as it is."""
+    """Kept cells are not asked again; the run itself stays unchanged."""
     project.suite({"P1": ("say one", NOOP), "P2": ("break", NOOP), "P3": ("say two", NOOP)})
     project.run("--openclaw-run-id=before", models="clerk/a")
     asked(project)
@@ -176,14 +203,14 @@ def test_of_a_resumed_run_the_rest_is_counted(project: Any) -> None:
     session = project.run("--openclaw-resume=before", "--openclaw-dry-run", models=None)
 
     assert session.status == 0
-    # What is known of the one that broke is what the others took.
+    # The estimate for the failed cell is that of the others.
     assert table(session)["clerk/a"][:4] == ["1", "1", "100", "10"]
     assert asked(project) == []
     assert files(project.folder) == before
 
 
 def test_a_run_that_is_whole_has_nothing_left(plain_project: Any) -> None:
-    """There is no table then, and a sentence."""
+    """Then there is no table, but a sentence."""
     plain_project.suite({"P1": ("say one", NOOP)})
     plain_project.run()
 
@@ -192,7 +219,7 @@ def test_a_run_that_is_whole_has_nothing_left(plain_project: Any) -> None:
     assert "nothing: no cell is selected, or each has its answer" in session.text
 
 
-def test_a_suite_that_cannot_be_read_is_told(project: Any) -> None:
+def test_an_unreadable_suite_is_reported(project: Any) -> None:
     """As without `--openclaw-dry-run`."""
     project.suite("[[prompts]]\nid = 'P1'\n")
 
@@ -204,7 +231,7 @@ def test_a_suite_that_cannot_be_read_is_told(project: Any) -> None:
 
 
 def test_an_unreadable_run_is_left_out(plain_project: Any) -> None:
-    """It tells nothing, which is told."""
+    """It gives no estimates, which is reported."""
     plain_project.suite({"P1": ("say one", NOOP)})
     plain_project.run("--openclaw-run-id=before")
     results = plain_project.folder / "runs/before/results.jsonl"
@@ -218,7 +245,7 @@ def test_an_unreadable_run_is_left_out(plain_project: Any) -> None:
 
 
 def test_other_tests_are_not_run(plain_project: Any) -> None:
-    """A dry run runs no test of the project's either."""
+    """A dry run does not run the project's tests either."""
     plain_project.suite({"P1": ("say one", NOOP)})
     (plain_project.folder / "test_own.py").write_text("def test_own(): assert False\n")
 

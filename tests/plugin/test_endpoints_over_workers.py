@@ -1,4 +1,4 @@
-"""However cells are given to workers: each is asked once, and all together keep an endpoint within its limit."""
+"""However cells are assigned to workers, each is asked once, and together they respect a limit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.plugin.bad_servers import Behaviour, ModelServer, point_at
+from tests.plugin.bad_servers import Behavior, ModelServer, point_at
 from tests.providers.servers.apis import Api
 from tests.providers.servers.misbehaving import Pause, Request, Script
 
@@ -47,22 +47,22 @@ def test_many(n, reply):
     assert reply.text
 
 @pytest.mark.parametrize("n", range(5))
-def test_that_asks_nobody(n):
+def test_without_a_request(n):
     pass
 """
 
 
 class CountingServer(ModelServer):
-    """Takes its time over whatever it is asked: cells, warm-ups, questions about itself.
+    """Pauses before each answer: cells, warm-ups, questions about itself.
 
-    The pause comes before the first byte, so requests one after the other are never in it together.
+    The pause is before the first byte, so consecutive requests never overlap in it.
 
     Attributes:
-        meet: nobody is answered before so many are in it together, however late the workers start.
+        meet: no request is answered before this many overlap, however late the workers start.
     """
 
-    def __init__(self, behaviours: dict[str, Behaviour], pause_s: float, meet: int = 1) -> None:
-        super().__init__(behaviours)
+    def __init__(self, behaviors: dict[str, Behavior], pause_s: float, meet: int = 1) -> None:
+        super().__init__(behaviors)
         self.pause_s = pause_s
         self.meet = meet
 
@@ -89,7 +89,7 @@ def answers(api: Api) -> Script:
 
 
 def busy_at_first(api: Api) -> list[Script]:
-    """Too many requests, and then an answer."""
+    """Return 429, and then an answer."""
     return [Script.answer({"error": "later"}, status=429, retry_after="0"), answers(api)]
 
 
@@ -101,7 +101,7 @@ def write_suites(project: Any, n: int) -> list[str]:
 
 
 def cell_of(row: dict[str, Any]) -> tuple[str, str, str, str]:
-    """What tells a row from the others."""
+    """The key that identifies a row."""
     return row["provider"], row["model"], row["suite"], row["prompt_id"]
 
 
@@ -141,10 +141,10 @@ def test_a_local_server_has_one_request_at_a_time(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("dist", ["loadfile", "worksteal"])
-def test_a_limit_holds_whoever_is_given_a_cell(
+def test_a_limit_holds_whichever_worker_gets_a_cell(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch, dist: str
 ) -> None:
-    """Where xdist's own scheduler gives any cell to anybody, two workers still share a limit of three."""
+    """If xdist's own scheduler assigns cells to any worker, two workers still share a limit of three."""
     prompts = write_suites(plain_project, 10)
 
     with CountingServer({"m": answers}, pause_s=0.1, meet=2) as server:
@@ -201,7 +201,7 @@ def test_a_scheduler_of_the_projects_own(plain_project: Any, monkeypatch: pytest
 def test_each_cell_is_asked_once_within_the_limit(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch, workers: int, limit: int
 ) -> None:
-    """Suites and Python benchmarks together, items in an order that nobody planned."""
+    """Suites and Python benchmarks together, with items in an arbitrary order."""
     prompts = write_suites(plain_project, 10)
     (plain_project.folder / "benchmarks" / "test_python.py").write_text(PYTHON)
     plain_project.extend_conftest(SHUFFLES)
@@ -223,10 +223,10 @@ def test_each_cell_is_asked_once_within_the_limit(
 
 @pytest.mark.nightly
 def test_what_is_selected_is_asked_once(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`-k` and `--lf` under workers ask the cells that they select, and no other."""
+    """`-k` and `--lf` under workers ask the selected cells, and no other."""
     write_suites(plain_project, 10)
     plain_project.extend_conftest(SHUFFLES)
-    refuses: Behaviour = lambda api: Script.answer({"error": "no"}, status=400)  # noqa: E731
+    refuses: Behavior = lambda api: Script.answer({"error": "no"}, status=400)  # noqa: E731
     words = ("-n", "2", "--openclaw-concurrency=3", "--openclaw-retries=0")
     lost = {"a 1": refuses, "a 8": refuses, "b 4": refuses}
 
@@ -250,11 +250,11 @@ def test_what_is_selected_is_asked_once(plain_project: Any, monkeypatch: pytest.
 def test_an_end_at_the_first_failure_ends_the_asking(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
-    """With `-x` no worker goes on with what it was given, and nothing was asked twice."""
+    """With `-x` no worker continues with its assigned cells, and nothing is asked twice."""
     write_suites(plain_project, 40)
-    fails: Behaviour = lambda api: Script.answer({"error": "no"}, status=400)  # noqa: E731
+    fails: Behavior = lambda api: Script.answer({"error": "no"}, status=400)  # noqa: E731
 
-    # Long, so that a busy machine does not ask half of the cells before it has told everybody to stop.
+    # Long, so that a busy machine does not ask half of the cells before every worker is stopped.
     with CountingServer({"m": answers, "a 1": fails}, pause_s=0.7) as server:
         point_at(monkeypatch, server)
         session = plain_project.run("-n", "2", *words, "-x", "--openclaw-concurrency=3", models=MODEL)
@@ -262,17 +262,17 @@ def test_an_end_at_the_first_failure_ends_the_asking(
     assert session.status == pytest.ExitCode.INTERRUPTED
     assert "stopping after 1 failures" in session.text
     assert set(server.by_cell.values()) == {1}
-    # One worker holds half of the 80 cells.
+    # One worker has half of the 80 cells.
     assert len(server.asked) < 40
     assert server.most_paused_at_once <= 3
     assert len({cell_of(row) for row in session.rows}) == len(session.rows) <= len(server.asked)
 
 
 @pytest.mark.nightly
-def test_what_a_resumed_run_asks_is_every_workers(
+def test_a_resumed_runs_cells_are_assigned_to_every_worker(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where one worker's cells are all kept, the others' are dealt to both, which use the whole limit."""
+    """If all cells of one worker are kept, the others are assigned to both, which use the whole limit."""
     plain_project.suite({f"P{k}": (f"a {k}", NOOP) for k in range(16)}, name="prompts_a.json")
     words = ("-n", "2", "--openclaw-concurrency=2")
 
@@ -293,7 +293,7 @@ def test_what_a_resumed_run_asks_is_every_workers(
 
 @pytest.mark.nightly
 def test_every_cell_by_every_worker_is_refused(plain_project: Any) -> None:
-    """`--dist=each` would make several rows of one cell; nobody is asked, and other tests may have it."""
+    """`--dist=each` would make several rows of one cell; no request is sent, and other tests may use it."""
     called = plain_project.folder / "called"
     plain_project.suite({"P1": (f"log {called}", NOOP)})
 
@@ -305,7 +305,7 @@ def test_every_cell_by_every_worker_is_refused(plain_project: Any) -> None:
     assert not session.has_run
 
 
-# All others wait until the fault has been found.
+# All other requests wait until the fault has been reported.
 FINDS_OUT = """
 from pytest_openclaw import faults, CallFailed, Provider, Reply
 
@@ -348,16 +348,16 @@ def pytest_openclaw_providers():
         ),
     ],
 )
-def test_what_was_found_out_is_known_to_all_workers(
+def test_a_fault_found_by_one_worker_stops_all(
     plain_project: Any, fault: str, words: list[str], most: int
 ) -> None:
-    """A fault that reaches further than its cell stops the asking in every worker, not in its own alone."""
+    """A fault whose scope is more than its cell stops the asking in every worker, not in its own alone."""
     plain_project.extend_conftest(FINDS_OUT.replace("FAULT", fault))
     plain_project.suite({f"P{n:02}": ("find out" if n == 0 else "wait", NOOP) for n in range(30)})
 
     session = plain_project.run("-n", "2", *words, models="finds_out/m")
 
-    # Those that were in flight when it was found out, and no others.
+    # Those in flight when the fault was found, and no others.
     n_asked = len((plain_project.folder / "asked").read_text())
     assert 1 <= n_asked <= most
     assert sum(row["availability_status"] == "ok" for row in session.rows) == n_asked - 1

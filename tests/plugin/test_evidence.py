@@ -1,4 +1,4 @@
-"""What a whole session's summary takes a tier from, and what stands beside it."""
+"""The sources of a tier in a whole session's summary, and the evidence beside it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SUITE = "\n".join(
 
 
 def test_calls_on_the_wire_make_the_tier(project: Any) -> None:
-    """Text, safety probes and harder forms have places of their own; restraint keeps from Tier 1."""
+    """Text, safety probes and harder forms are listed separately; failed restraint prevents Tier 1."""
     project.suite(SUITE)
 
     session = project.run("--openclaw-require-tier=1", "--openclaw-verdict=gate")

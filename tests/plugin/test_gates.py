@@ -1,4 +1,4 @@
-"""Gates and exit statuses: what a team switches on before a merge."""
+"""Gates and exit statuses: the checks that a team enables before a merge."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _unwrapped(session: Any) -> str:
 def test_gates_decide(
     project: Any, suite: dict[str, Any], args: list[str], status: int, verdict: str, reason: str
 ) -> None:
-    """A failed gate exits 1, a gate without anything to judge 10; each says why, in every report."""
+    """A failed gate exits 1, a gate without data 10; each gives its reason, in every report."""
     project.suite(suite)
 
     session = project.run(*args)
@@ -83,7 +83,7 @@ def test_gates_decide(
 
 
 def test_each_target_has_its_own_gate(project: Any) -> None:
-    """One target that misses fails the gate, whatever the others do."""
+    """One target below the limit fails the gate, whatever the others do."""
     project.suite({"P1": ("level", {"type": "exact", "value": "high"})})
 
     session = project.run(
@@ -96,7 +96,7 @@ def test_each_target_has_its_own_gate(project: Any) -> None:
 
 
 def test_another_failing_test_fails_the_gate_mode(project: Any) -> None:
-    """`--openclaw-verdict=gate` forgives verdicts, not tests."""
+    """`--openclaw-verdict=gate` excuses verdicts, not tests."""
     project.suite(_cells(1, 1))
     project.pytester.makepyfile(**{"benchmarks/test_bad": "def test_bad(): assert 0"})
 
@@ -117,7 +117,7 @@ def test_another_failing_test_fails_the_gate_mode(project: Any) -> None:
 def test_a_gate_that_is_passed_forgives_nothing_but_its_cells(
     project: Any, module: str, args: list[str]
 ) -> None:
-    """Misses and faults are the gate's; what else fails in the session still fails it."""
+    """Failed prompts and faults are decided by the gate; any other failure still fails the session."""
     project.suite({**_cells(9, 0), "Z": ("timeout", YES)})
     gate = ["--openclaw-verdict=gate", "--openclaw-min-pass-rate=0.9"]
     project.pytester.makepyfile(**{"benchmarks/test_bad": module})
@@ -126,7 +126,7 @@ def test_a_gate_that_is_passed_forgives_nothing_but_its_cells(
 
 
 def test_a_cell_whose_fixture_breaks_is_not_forgiven(plain_project: Any) -> None:
-    """A benchmark's own code that fails has a row without an answer, and fails the session all the same."""
+    """An exception in a benchmark's own code gives a row without a reply, and fails the session."""
     plain_project.suite(_cells(9, 0))
     plain_project.pytester.makepyfile(
         **{
@@ -171,7 +171,7 @@ def _rulings(session: Any) -> dict[str, str]:
 
 
 def test_lines_of_the_ini_give_some_targets_other_gates(project: Any) -> None:
-    """They go before the general gates in their order; a glob that fits no target is told, and no error."""
+    """They take precedence over the general gates, in order; an unmatched glob is reported, not an error."""
     project.pytester.makeini(LINES)
     project.suite(_cells(1, 1))
 
@@ -190,7 +190,7 @@ def test_lines_of_the_ini_give_some_targets_other_gates(project: Any) -> None:
 
 
 def test_the_command_line_goes_before_the_lines(project: Any) -> None:
-    """An option holds for every target, `off` included; what it does not name stays as the lines have it."""
+    """An option applies to every target, `off` included; gates that it does not name stay as in the lines."""
     project.pytester.makeini(LINES)
     project.suite(_cells(1, 1))
 
@@ -210,7 +210,7 @@ def test_the_command_line_goes_before_the_lines(project: Any) -> None:
     ],
 )
 def test_a_fault_is_forgiven_where_a_gate_holds_its_target(project: Any, line: str, status: int) -> None:
-    """A target that no gate holds fails the session by a fault, as it does without any gate."""
+    """A target without any gate fails the session by a fault, as it does without gates."""
     project.pytester.makeini(f"[pytest]\nopenclaw_gates = {line}\n")
     project.suite({**_cells(9, 0), "Z": ("timeout", YES)})
 
@@ -229,7 +229,7 @@ def test_a_fault_is_forgiven_where_a_gate_holds_its_target(project: Any, line: s
     ],
 )
 def test_a_wrong_line_is_a_usage_error(plain_project: Any, line: str, message: str) -> None:
-    """It is told before anybody is called."""
+    """It is reported before the first call."""
     plain_project.pytester.makeini(f"[pytest]\nopenclaw_gates =\n    {line}\n")
     plain_project.suite(_cells(1, 0))
 
@@ -241,18 +241,18 @@ def test_a_wrong_line_is_a_usage_error(plain_project: Any, line: str, message: s
 
 
 def test_a_resumed_run_keeps_its_lines(plain_project: Any) -> None:
-    """What the ini file says by now does not count; what the command line says does, for every target."""
+    """Changes of the ini file do not count; the command line does, for every target."""
     plain_project.pytester.makeini(
         "[pytest]\nopenclaw_gates = scripted/*: min-pass-rate=0.2 max-p95-ms=600000\n"
     )
     plain_project.suite({**_cells(1, 1), "Z": ("timeout", YES)})
-    begun = plain_project.run("--openclaw-verdict=gate")
+    first = plain_project.run("--openclaw-verdict=gate")
     plain_project.pytester.makeini("[pytest]\nopenclaw_gates = scripted/*: min-pass-rate=1 require-tier=1\n")
 
     again = plain_project.run("--openclaw-resume=last", models=None)
     assert (
         _rulings(again)
-        == _rulings(begun)
+        == _rulings(first)
         == {
             "scripted/m min-pass-rate 0.2": "passed",
             "scripted/m max-p95-ms 600000": "no_verdict",
@@ -263,8 +263,8 @@ def test_a_resumed_run_keeps_its_lines(plain_project: Any) -> None:
     assert _rulings(firm)["scripted/m min-pass-rate 0.9"] == "failed"
 
 
-def test_merge_and_rescore_hold_the_lines(plain_project: Any) -> None:
-    """A run that is put together or judged anew is held against the gates that it was asked with."""
+def test_merge_and_rescore_use_the_lines(plain_project: Any) -> None:
+    """A merged or rescored run is checked against the gates of the original run."""
     plain_project.pytester.makeini(
         "[pytest]\nopenclaw_gates = scripted/*: min-pass-rate=0.8 conclusive=off\n"
     )

@@ -1,4 +1,4 @@
-"""The hooks that we offer: plugins in the root conftest and in installed plugins, and what a wrong plugin is told."""
+"""The public hooks: plugins in the root conftest and in installed packages, and errors of wrong plugins."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ SUITE = {
 
 
 def _install(project: Any, monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
-    """Lay a distribution with an entry point onto the path, as pip would."""
+    """Put a distribution with an entry point onto the path, as pip would."""
     site = project.folder / "site"
     info = site / f"{name}-1.0.dist-info"
     info.mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ def _install(project: Any, monkeypatch: pytest.MonkeyPatch, name: str, text: str
 
 
 def _run(project: Any, *args: str, models: str = "scripted/m") -> Any:
-    """In a process of its own, which alone finds installed plugins."""
+    """Run in a separate process, which alone finds installed plugins."""
     from tests.plugin.conftest import Session
 
     words = ["benchmarks", f"--openclaw-models={models}", *project.mode, *args]
@@ -102,7 +102,7 @@ def test_a_validator_of_an_installed_plugin(project: Any, monkeypatch: pytest.Mo
 
 
 def test_a_provider_of_an_installed_plugin(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is asked by its name, and may serve an endpoint of the user's."""
+    """It is used by its name, and may serve a user's endpoint."""
     _install(project, monkeypatch, "parrots", PARROT)
     project.pytester.makeini("[pytest]\nopenclaw_endpoints = cage = parrot http://127.0.0.1:9/v1\n")
     project.suite({"P1": ("hello", {"type": "exact", "value": "hello"})})
@@ -123,7 +123,7 @@ def test_a_validator_beside_the_suites(plain_project: Any) -> None:
 
 @pytest.mark.workers
 def test_a_validator_that_the_controller_does_not_load(plain_project: Any) -> None:
-    """Under xdist the workers alone read suites, so a conftest that only they load counts."""
+    """Under xdist only the workers read suites, so a conftest that only they load counts."""
     plain_project.suite(SUITE)
     (plain_project.folder / "benchmarks" / "conftest.py").write_text(VALIDATOR)
     plain_project.pytester.makeini("[pytest]\nopenclaw_models = scripted/m\n")
@@ -135,6 +135,7 @@ VALIDATOR_OF = """
 def pytest_openclaw_validators():
     return [{}]
 """
+OLD_NAME = 'setattr(Parrot, "lane", property(lambda self: "cage"))\n'
 PROVIDER_OF = """
 def pytest_openclaw_providers():
     return [{}]
@@ -147,6 +148,8 @@ WRONG = [
     pytest.param(VALIDATOR_OF.format(CLASS), "brings 'Mine' as a validator, which is none", id="no-type"),
     pytest.param(PARROT.replace('"parrot"', '"ollama_openai"'), "the provider 'ollama_openai' is claimed by ", id="provider-twice"),
     pytest.param(PARROT.replace('"parrot"', '"a/b"'), "is no provider: it needs a name without / and an async ask", id="provider-with-a-slash"),
+    pytest.param(PARROT + OLD_NAME, ", which is now called 'endpoint'; rename it.", id="old-name-of-the-endpoint"),
+    pytest.param(PARROT + OLD_NAME + OLD_NAME.replace("lane", "endpoint"), None, id="old-and-new-name-of-the-endpoint"),
     pytest.param(PROVIDER_OF.format(CLASS), "is no provider: it needs a name without / and an async ask", id="no-provider"),
     pytest.param(PROVIDER_OF.format("7"), "7 is no provider: it needs a name without / and an async ask", id="number"),
     pytest.param("def pytest_openclaw_validators():\n    return 7\n", "pytest_openclaw_validators returned 7, not a list of classes", id="no-list"),
@@ -155,10 +158,10 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "message"), WRONG)
-def test_a_wrong_plugin_is_told(
+def test_a_wrong_plugin_is_reported(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch, text: str, message: str | None
 ) -> None:
-    """What is no validator or provider, or has another's name, is one clear message that names who brought it."""
+    """An invalid or duplicate validator or provider gives one clear message that names its plugin."""
     _install(plain_project, monkeypatch, "otherplugin", textwrap.dedent(text))
     plain_project.suite({"P1": ("say yes", NOOP)})
 
@@ -184,7 +187,7 @@ from pytest_openclaw import Verdict
 
 @dataclass(frozen=True)
 class Broken:
-    """Does in its check what it is told."""
+    """Its check does what `how` says."""
 
     type: ClassVar[str] = "broken"
     how: str
@@ -227,7 +230,7 @@ def pytest_openclaw_validators():
     ],
 )
 def test_a_validator_that_breaks_costs_its_own_cell(project: Any, how: str, message: str) -> None:
-    """The cell is an error with a traceback and its row keeps the answer; the others are judged."""
+    """The cell is an error with a traceback and its row keeps the reply; the others are judged."""
     project.extend_conftest(BROKEN)
     project.suite(
         {

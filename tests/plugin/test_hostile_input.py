@@ -1,4 +1,4 @@
-"""Hostile texts in suites, answers and model names: rows keep them whole, people see them harmless."""
+"""Hostile texts in suites, replies and model names: rows keep them whole, terminals show them harmless."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ HIDDEN = "[\xad\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe0f\u
 
 
 def write(project: Any, prompts: list[dict[str, Any]], name: str = "prompts_a.json") -> None:
-    """Write a JSON suite with whatever keys the prompts have."""
+    """Write a JSON suite with any keys that the prompts have."""
     path = project.folder / "benchmarks" / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(prompts))
 
 
 def assert_harmless(session: Any) -> None:
-    """Nothing on the terminal moves its cursor, rings its bell, turns its direction or cannot be seen."""
+    """Nothing on the terminal moves the cursor, rings the bell, reverses text or is invisible."""
     lines = [
         line
         for line in session.text.split("\n")
@@ -59,23 +59,21 @@ def tables_of(page: str) -> list[list[int]]:
 
 
 def assert_sound_page(session: Any, rows: int = 1) -> str:
-    """`summary.md` has whole tables, without HTML of foreign origin and control characters; return it."""
+    """`summary.md` has whole tables, without foreign HTML and control characters; return it."""
     page: str = (session.run_dir / "summary.md").read_bytes().decode("utf-8")
     tables = tables_of(page)
     assert len(tables[0]) == rows + 2
     assert all(set(table) == {table[0]} for table in tables)
     assert "<" not in re.sub("</?code>", "", page)
     assert [line for line in page.split("\n") if not line.isprintable() or re.search(HIDDEN, line)] == []
-    # Nothing foreign begins a heading, a fence or a list of its own.
-    assert all(
-        re.match(r"# OpenClaw benchmark |## [A-Z]|\||- |\d+ cells\.|Each figure is followed |$", line)
-        for line in page.split("\n")
-    )
+    # No foreign text starts a heading, a fence or a list.
+    start = r"# OpenClaw benchmark |## [A-Z]|\||(?:  )?- |\d+ cells\.|Each figure is followed |$"
+    assert [line for line in page.split("\n") if not re.match(start, line)] == []
     return page
 
 
 def test_hostile_texts_everywhere_in_a_suite(project: Any) -> None:
-    """Prompt, name, category, tags and system prompt may hold anything; rows have it whole, the terminal harmless."""
+    """Prompt, name, category, tags and system prompt may contain anything; only the row shows it raw."""
     write(
         project,
         [
@@ -111,7 +109,7 @@ def test_hostile_texts_everywhere_in_a_suite(project: Any) -> None:
 
 
 def test_violations_that_quote_hostile_answers(project: Any) -> None:
-    """A violation may quote the answer; what shows it stays harmless and on its line."""
+    """A violation may quote the reply; reports show it harmless and on one line."""
     texts = [text for key, text in TEXTS.items() if key != "json"]
     rules = [
         {"type": "one_of", "values": ["yes"]},
@@ -153,7 +151,7 @@ def test_violations_that_quote_hostile_answers(project: Any) -> None:
     ],
 )
 def test_odd_ids(plain_project: Any, prompt_id: str, in_page: str | None) -> None:
-    """An id that pytest can carry runs, whatever it looks like in Markdown; one that it cannot is refused."""
+    """An id that pytest accepts runs, whatever it means in Markdown; any other is refused."""
     write(
         plain_project, [{"id": prompt_id, "prompt": "say no", "validator": {"type": "exact", "value": "yes"}}]
     )
@@ -176,7 +174,7 @@ def test_odd_ids(plain_project: Any, prompt_id: str, in_page: str | None) -> Non
 
 @pytest.mark.nightly
 def test_ten_megabytes(project: Any) -> None:
-    """A prompt and an answer of 10 MB run, and pass nothing; a row keeps 64 KiB and every screen a few lines."""
+    """A prompt and a reply of 10 MB run, and fail; a row keeps 64 KiB and every output a few lines."""
     long = "é" * 5_000_000
     write(
         project,
@@ -204,7 +202,7 @@ def test_ten_megabytes(project: Any) -> None:
 
 @pytest.mark.nightly
 def test_answers_that_would_hang_a_judge(project: Any) -> None:
-    """A catastrophic pattern and a tower of brackets end in time, as a fault and as misses, beside good cells."""
+    """A catastrophic pattern and deeply nested brackets end in time, as a fault and as failures."""
     tower = '{"a":' * 50_000
     write(
         project,
@@ -269,7 +267,7 @@ ODD_MODELS = [
 
 
 def test_odd_model_names(project: Any) -> None:
-    """Every name without blanks and hidden characters is a model: its row, its files, its line in each report."""
+    """Every name without spaces and hidden characters is a model: in its row, its files, each report."""
     write(project, [{"id": "P1", "prompt": "say no", "validator": {"type": "exact", "value": "yes"}}])
     specs = [f"--openclaw-models=scripted/{model}" for model in ODD_MODELS]
 
@@ -293,7 +291,7 @@ def test_odd_model_names(project: Any) -> None:
 
 @pytest.mark.parametrize("model", ["m[0]", "m]x[", "a::b", "a::b[c]::d", "../../up", "日本🎉", "a\\b"])
 def test_an_odd_model_is_chosen_by_its_node_id(plain_project: Any, model: str) -> None:
-    """The node id that pytest shows for a cell names that cell again."""
+    """The node id that pytest shows for a cell selects that cell again."""
     write(plain_project, [{"id": "P1", "prompt": "say yes", "validator": NOOP}])
     specs = [f"--openclaw-models=scripted/{name}" for name in ODD_MODELS]
 
@@ -319,7 +317,7 @@ def test_an_odd_model_is_chosen_by_its_node_id(plain_project: Any, model: str) -
     ],
 )
 def test_names_that_no_model_has(plain_project: Any, model: str) -> None:
-    """A name with a blank or a hidden character is a usage error, before anybody is asked."""
+    """A name with a space or a hidden character is a usage error, before the first request."""
     write(plain_project, [{"id": "P1", "prompt": "say yes", "validator": NOOP}])
 
     session = plain_project.run(models=f"scripted/{model}")
@@ -335,7 +333,7 @@ def test_names_that_no_model_has(plain_project: Any, model: str) -> None:
 
 @pytest.mark.parametrize("served", ["a\nb", "\x1b[31mm", "m\u202e", "a,b", "m@low", "##[error]m"])
 def test_names_that_a_server_makes_up(plain_project: Any, served: str) -> None:
-    """What stands behind a `*` is the server's word, and held to the same rule."""
+    """The names behind a `*` come from the server, and follow the same rule."""
     conftest = plain_project.folder / "conftest.py"
     conftest.write_text(conftest.read_text().replace('"gamma:1b"', repr(served)))
     write(plain_project, [{"id": "P1", "prompt": "say yes", "validator": NOOP}])
@@ -349,7 +347,7 @@ def test_names_that_a_server_makes_up(plain_project: Any, served: str) -> None:
 
 
 def test_what_a_server_says_of_itself(project: Any) -> None:
-    """The model that answers, the reason it stopped and a fault's words are foreign texts too."""
+    """The model's name, the finish reason and a fault's message are foreign texts too."""
     hostile = "\x1b[31m<b>|x\u202e\n# y"
     conftest = project.folder / "conftest.py"
     conftest.write_text(
@@ -388,7 +386,7 @@ def test_what_a_server_says_of_itself(project: Any) -> None:
     ],
 )
 def test_a_python_benchmark_that_quotes_the_answer(plain_project: Any, body: str) -> None:
-    """What a test says of a hostile answer reaches the row whole and the terminal harmless."""
+    """A test's message about a hostile reply reaches the row whole and the terminal harmless."""
     answer = TEXTS["ansi"] + TEXTS["bidi"]
     folder = plain_project.folder / "benchmarks"
     folder.mkdir()
@@ -405,7 +403,7 @@ def test_a_python_benchmark_that_quotes_the_answer(plain_project: Any, body: str
 
 
 def test_half_a_character_in_a_traceback_under_workers(project: Any) -> None:
-    """An exception that holds half a surrogate pair reaches the controller, and the next cell is asked."""
+    """An exception with half a surrogate pair reaches the controller, and the next cell is asked."""
     conftest = project.folder / "conftest.py"
     conftest.write_text(
         conftest.read_text().replace('"the provider is broken"', '"broken: \\ud800 \\x1b[31m"')
@@ -441,7 +439,7 @@ def test_a_folder_with_brackets(project: Any) -> None:
 
 
 def test_a_terminal_that_knows_ascii_alone(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing but ASCII can be shown, everything else is spelled out, and the files are UTF-8 all the same."""
+    """If only ASCII can be shown, everything else is escaped, and the files are UTF-8 all the same."""
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     write(
         plain_project,

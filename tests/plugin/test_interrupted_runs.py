@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, once and again while the first is being dealt with, on sessions that ask a server."""
+"""Ctrl-C and SIGTERM, once and again while the first is being handled, in sessions that use a server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.plugin.killing import BEGIN, CELLS, Desk, Lab, UnderWay, all_gone
+from tests.plugin.killing import BEGIN, CELLS, HoldingServer, Lab, UnderWay, all_gone
 
 pytestmark = [
     pytest.mark.newest,
@@ -20,7 +20,7 @@ pytestmark = [
 
 TWO = "--openclaw-concurrency=2"
 
-# Stops where pytest begins to deal with an interruption, until the test lets it go on.
+# Stops where pytest begins to handle an interruption, until the test lets it continue.
 STOPS = """
 import os, pathlib, time
 
@@ -32,13 +32,13 @@ def {hook}():
         while not (FOLDER / "go-on.txt").exists():
             time.sleep(0.01)
 """
-# How long it waits for what does not end.
+# The time limit for processes that do not end.
 WAITS = """
 import pytest_openclaw.asking.links as hosts
 hosts.CLOSING_S = {seconds}
 """
 
-# A validator of a plugin that comes to no end, the first time.
+# A plugin's validator that never ends, the first time.
 ENDLESS = """
 import pathlib
 import pytest_openclaw.validators.text as text
@@ -59,27 +59,27 @@ text.Noop.check = endless
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Lab]:
-    """A project whose server is out of order for one prompt, and holds another one up."""
-    with Desk() as server:
+    """A project whose server fails for one prompt, and delays another one."""
+    with HoldingServer() as server:
         server.unwell = {"ask 2"}
         server.hold("ask 4")
         yield Lab.create(tmp_path / "project", server)
 
 
 def waits(lab: Lab, session: UnderWay) -> set[int]:
-    """Wait until some cells have ended and one is awaited; return all processes of the session."""
+    """Wait until some cells have ended and one is waiting; return all processes of the session."""
     session.wait_for_rows(3)
     session.wait_until(lambda: lab.server.is_asked("ask 4"))
     return session.processes()
 
 
-def holds(lab: Lab, kept: list[bytes], *, told: str = "KeyboardInterrupt") -> None:
-    """Hold that what was there is there, and that the run says what happened and how it goes on."""
+def check_kept(lab: Lab, kept: list[bytes], *, cause: str = "KeyboardInterrupt") -> None:
+    """Check that earlier rows are kept, and that the run says what happened and how to continue."""
     assert lab.lines()[: len(kept)] == kept
     n_rows = len(lab.rows())
     assert (lab.summary()["state"], lab.summary()["n_rows"]) == ("interrupted", n_rows)
     assert f"{n_rows} of {len(CELLS)} cells have a row" in lab.text
-    assert told in lab.text
+    assert cause in lab.text
     assert "Traceback" not in lab.text
     assert "INTERNALERROR" not in lab.text
     assert "--openclaw-resume=r" in lab.text.split("\nnext ")[1]
@@ -94,7 +94,7 @@ def holds(lab: Lab, kept: list[bytes], *, told: str = "KeyboardInterrupt") -> No
     ],
 )
 def test_once(lab: Lab, whole: Any, number: signal.Signals, mode: tuple[str, ...]) -> None:
-    """To the whole group, as a terminal or a time limit does it: the run ends, tells it and can go on."""
+    """A signal to the whole group, as from a terminal or a time limit: the run ends and can be resumed."""
     with lab.started(*BEGIN, TWO, *mode) as session:
         started = waits(lab, session)
         kept = lab.lines()
@@ -102,7 +102,7 @@ def test_once(lab: Lab, whole: Any, number: signal.Signals, mode: tuple[str, ...
         assert session.end() == 2, lab.text
         assert all_gone(started)
 
-    holds(lab, kept, told="SIGTERM" if number == signal.SIGTERM else "KeyboardInterrupt")
+    check_kept(lab, kept, cause="SIGTERM" if number == signal.SIGTERM else "KeyboardInterrupt")
     lab.goes_on(whole)
 
 
@@ -112,7 +112,7 @@ def test_once(lab: Lab, whole: Any, number: signal.Signals, mode: tuple[str, ...
     ids=["ctrl-c", "sigterm"],
 )
 def test_while_a_reply_is_judged(lab: Lab, whole: Any, number: signal.Signals) -> None:
-    """Python code that comes to no end is interrupted where it is."""
+    """Python code that never ends is interrupted where it is."""
     lab.server.hold()
     (lab.folder / "conftest.py").write_text(ENDLESS)
     with lab.started(*BEGIN) as session:
@@ -122,7 +122,7 @@ def test_while_a_reply_is_judged(lab: Lab, whole: Any, number: signal.Signals) -
         assert session.end() == 2, lab.text
         assert all_gone(started)
 
-    holds(lab, kept, told="SIGTERM" if number == signal.SIGTERM else "KeyboardInterrupt")
+    check_kept(lab, kept, cause="SIGTERM" if number == signal.SIGTERM else "KeyboardInterrupt")
     (lab.folder / "conftest.py").unlink()
     lab.goes_on(whole)
 
@@ -140,7 +140,7 @@ def test_while_a_reply_is_judged(lab: Lab, whole: Any, number: signal.Signals) -
     ],
 )
 def test_ctrl_c_twice(lab: Lab, whole: Any, mode: tuple[str, ...], hook: str) -> None:
-    """The second one, wherever the ending is by then, costs neither a row nor the summary."""
+    """The second one, at any moment of the ending, loses neither a row nor the summary."""
     (lab.folder / "conftest.py").write_text(STOPS.format(hook=hook))
     with lab.started(*BEGIN, TWO, *mode) as session:
         started = waits(lab, session)
@@ -152,14 +152,14 @@ def test_ctrl_c_twice(lab: Lab, whole: Any, mode: tuple[str, ...], hook: str) ->
         assert session.end() == 2, lab.text
         assert all_gone(started)
 
-    holds(lab, kept)
+    check_kept(lab, kept)
     (lab.folder / "conftest.py").unlink()
     lab.goes_on(whole)
 
 
 @pytest.mark.nightly
 def test_an_asker_that_is_stopped_is_waited_for_with_a_bound(lab: Lab, whole: Any) -> None:
-    """A process that can do nothing any more is ended, and the summary is written."""
+    """A process that does nothing any more is ended, and the summary is written."""
     (lab.folder / "conftest.py").write_text(WAITS.format(seconds=0.5))
     with lab.started(*BEGIN, TWO) as session:
         started = waits(lab, session)
@@ -170,13 +170,13 @@ def test_an_asker_that_is_stopped_is_waited_for_with_a_bound(lab: Lab, whole: An
         assert session.end() == 2, lab.text
         assert all_gone(started)
 
-    holds(lab, kept)
+    check_kept(lab, kept)
     lab.goes_on(whole)
 
 
 @pytest.mark.nightly
 def test_the_second_ctrl_c_ends_the_waiting(lab: Lab, whole: Any) -> None:
-    """Where the first one waits for what does not end, the next one does not, and all is told as ever."""
+    """If the first one waits for a process that does not end, the next one does not, and all is reported."""
     text = WAITS.format(seconds=3600.0) + STOPS.format(hook="pytest_keyboard_interrupt")
     (lab.folder / "conftest.py").write_text(text)
     (lab.folder / "go-on.txt").touch()
@@ -191,5 +191,5 @@ def test_the_second_ctrl_c_ends_the_waiting(lab: Lab, whole: Any) -> None:
         assert session.end() == 2, lab.text
         assert all_gone(started)
 
-    holds(lab, kept)
+    check_kept(lab, kept)
     lab.goes_on(whole)

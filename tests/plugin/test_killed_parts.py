@@ -1,4 +1,4 @@
-"""Each part of a run that asks a server is really killed: the session, a worker, the process that asks."""
+"""Each part of a run that uses a server is really killed: the session, a worker, the asker process."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import pytest
 
 from tests.e2e.processes import is_gone
 from tests.plugin.conftest import MODES_BY_NIGHT, WORKERS
-from tests.plugin.killing import BEGIN, CELLS, Desk, Lab, all_gone
+from tests.plugin.killing import BEGIN, CELLS, HoldingServer, Lab, all_gone
 
 pytestmark = [
     pytest.mark.newest,
     pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals"),
 ]
 
-# All that may be in flight at once, so that whoever is killed has something in hand.
+# All that may be in flight at once, so that a killed process always loses some.
 HELD = ("ask 4", "ask 5", "ask 6", "ask 7")
-# execnet would end a worker without a controller after five seconds, in which it might ask on.
+# execnet would end a worker without a controller after five seconds, in which it might continue asking.
 PATIENT = """
 import execnet.gateway_base as base
 
@@ -36,8 +36,8 @@ TWO = "--openclaw-concurrency=2"
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Lab]:
-    """A project whose server is out of order for one prompt, and holds others up."""
-    with Desk() as server:
+    """A project whose server fails for one prompt, and delays others."""
+    with HoldingServer() as server:
         server.unwell = {"ask 2"}
         server.hold(*HELD)
         yield Lab.create(tmp_path / "project", server)
@@ -51,7 +51,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
     ],
 )
 def test_kill_9_of_the_session(lab: Lab, whole: Any, mode: tuple[str, ...]) -> None:
-    """Workers and askers end with it, whatever they wait for; its rows stay, and the run goes on."""
+    """Workers and asker processes end with it, whatever they wait for; its rows stay, and the run resumes."""
     (lab.folder / "conftest.py").write_text(PATIENT)
     with lab.started(*BEGIN, TWO, *mode) as session:
         session.wait_for_rows(3)
@@ -68,7 +68,7 @@ def test_kill_9_of_the_session(lab: Lab, whole: Any, mode: tuple[str, ...]) -> N
 
 @pytest.mark.parametrize("mode", MODES_BY_NIGHT)
 def test_kill_9_of_the_process_that_asks(lab: Lab, whole: Any, mode: tuple[str, ...]) -> None:
-    """Its cells are told as lost, another one asks the rest, and a resumed run asks the lost ones."""
+    """Its cells are reported as lost, a new process asks the rest, and a resumed run asks the lost ones."""
     with lab.started(*BEGIN, TWO, *mode) as session:
         session.wait_for_rows(3)
         session.wait_until(lambda: lab.server.n_waiting == 2)
@@ -97,9 +97,9 @@ def test_kill_9_of_the_process_that_asks(lab: Lab, whole: Any, mode: tuple[str, 
 @pytest.mark.workers
 @pytest.mark.parametrize("dist", ["load", pytest.param("loadgroup", marks=pytest.mark.nightly)])
 def test_kill_9_of_a_worker(lab: Lab, whole: Any, dist: str) -> None:
-    """The asker goes on; the one that comes in its place gets the replies without another call."""
+    """Its cells, in progress or only assigned, are asked by the worker that replaces it."""
     with lab.started(*BEGIN, TWO, "-n", "2", f"--dist={dist}") as session:
-        # Who gets a slot first is open: one worker may hold both for prompts that are held up, with one row on disk.
+        # Which worker gets a slot first is open: one may have both for delayed prompts, with one row on disk.
         session.wait_for_rows(1)
         session.wait_until(lambda: lab.server.n_waiting == 2 and len(session.workers()) == 2)
         (asker,) = session.askers()
@@ -120,7 +120,7 @@ def test_kill_9_of_a_worker(lab: Lab, whole: Any, dist: str) -> None:
 @pytest.mark.nightly
 @pytest.mark.workers
 def test_kill_9_of_a_worker_that_may_not_be_replaced(lab: Lab, whole: Any) -> None:
-    """The other one runs what it has, the run says that it is not whole, and goes on when it is resumed."""
+    """The other worker runs its cells, the run is marked incomplete, and can be resumed."""
     with lab.started(*BEGIN, TWO, "-n", "2", "--max-worker-restart=0") as session:
         session.wait_for_rows(3)
         session.wait_until(lambda: lab.server.n_waiting == 2)

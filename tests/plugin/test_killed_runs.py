@@ -1,4 +1,4 @@
-"""Runs that are really killed, in the middle, and gone on with."""
+"""Runs that are really killed, in the middle, and resumed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RUN_S = 600.0
 
 @pytest.fixture
 def folder(plain_project: Any) -> Path:
-    """A project whose provider writes down what it is asked."""
+    """A project whose provider records its requests."""
     plain_project.pytester.makeconftest(TEACHER)
     plain_project.suite(SUITE)
     assert isinstance(plain_project.folder, Path)
@@ -37,13 +37,13 @@ def folder(plain_project: Any) -> Path:
 
 
 def command(*words: str) -> list[str]:
-    """A session as a user starts it."""
+    """Return the command of a session as a user starts it."""
     return [sys.executable, "-m", "pytest", "benchmarks", "-p", "no:cacheprovider", *words]
 
 
 @contextmanager
 def started(folder: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A session under way, in a group of its own; its output is in out.txt."""
+    """Start a session, in its own process group; its output is in out.txt."""
     with (folder / "out.txt").open("wb") as out:
         process = subprocess.Popen(
             command(*words), cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
@@ -58,19 +58,19 @@ def started(folder: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """A session, to its end."""
+    """Run a session to its end."""
     return subprocess.run(command(*words), cwd=folder, capture_output=True, text=True, timeout=RUN_S)
 
 
 def rows(folder: Path, name: str = "r") -> list[bytes]:
-    """The whole rows of a run."""
+    """The complete rows of a run."""
     path = folder / "runs" / name / "results.jsonl"
     found = path.read_bytes().splitlines(keepends=True) if path.exists() else []
     return [line for line in found if line.endswith(b"\n")]
 
 
 def is_asked(folder: Path, word: str) -> bool:
-    """Whether the provider is being asked, or was."""
+    """Whether the provider has received this request."""
     path = folder / "asked.txt"
     return path.exists() and word in path.read_text().splitlines()
 
@@ -81,12 +81,12 @@ def keys(lines: list[bytes]) -> list[tuple[str, str]]:
 
 
 def summary(folder: Path, name: str) -> Any:
-    """The summary of a run, without what no two runs share."""
+    """The summary of a run, without what differs between any two runs."""
     return timeless(json.loads((folder / "runs" / name / "summary.json").read_text("utf-8")))
 
 
 def goes_on(folder: Path, kept: list[bytes], *mode: str) -> None:
-    """Resume the run r, and hold that nothing was lost, asked twice or counted twice."""
+    """Resume the run r, and check that nothing was lost, asked twice or counted twice."""
     words = (folder / "asked.txt").read_text().splitlines()
     (folder / "hang.txt").unlink(missing_ok=True)
     asked_at_its_killing = set(words)
@@ -122,10 +122,10 @@ def goes_on(folder: Path, kept: list[bytes], *mode: str) -> None:
     ],
 )
 def test_kill_9_of_the_session(folder: Path, mode: tuple[str, ...], hanging: str) -> None:
-    """What was on disk stays there, the rest is asked, and the summary is that of a run in one go."""
+    """Rows on disk stay there, the rest is asked, and the summary is that of an uninterrupted run."""
     (folder / "hang.txt").write_text(f"a say {hanging}")
     with started(folder, "--openclaw-run-id=r", MODELS, *mode) as process:
-        # Workers go on with other cells meanwhile.
+        # Workers continue with other cells meanwhile.
         n_rows = min(int(hanging) - 1, 3)
         assert wait_until(lambda: is_asked(folder, f"a say {hanging}") and len(rows(folder)) >= n_rows)
         workers = {pid for pid, _ in children(process.pid)}
@@ -140,7 +140,7 @@ def test_kill_9_of_the_session(folder: Path, mode: tuple[str, ...], hanging: str
 
 @pytest.mark.nightly
 def test_kill_9_of_a_resumed_session(folder: Path) -> None:
-    """A run may be killed, gone on with, and killed again, as often as it takes."""
+    """A run may be killed, resumed, and killed again, any number of times."""
     kept: list[bytes] = []
     for hanging in ("2", "5"):
         (folder / "hang.txt").write_text(f"a say {hanging}")
@@ -164,9 +164,9 @@ def test_kill_9_of_a_resumed_session(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("mode", "n_answered", "n_unreported"),
     [
-        # While the first test waits, so many cells are asked ahead of the others.
+        # While the first test waits, this many cells are asked ahead of the others.
         pytest.param((), 9, 9, id="plain"),
-        # It holds up one worker, which has half of the cells; the other one has reported its own.
+        # It blocks one worker, which has half of the cells; the other one has reported its own.
         pytest.param(("-n", "2"), 11, 5, id="workers", marks=[pytest.mark.workers, pytest.mark.nightly]),
         pytest.param(
             ("-n", "2", "--dist=loadfile"),
@@ -180,12 +180,12 @@ def test_kill_9_of_a_resumed_session(folder: Path) -> None:
 def test_an_interruption_keeps_what_was_answered(
     folder: Path, mode: tuple[str, ...], n_answered: int, n_unreported: int, number: signal.Signals
 ) -> None:
-    """Answers that no test has taken yet become rows, in whatever process they are; nothing is lost."""
+    """Replies that no test has taken yet become rows, in whatever process they are; nothing is lost."""
     (folder / "hang.txt").write_text("a say 1")
     words = ["--openclaw-run-id=r", "--openclaw-concurrency=4", MODELS, *mode]
     with started(folder, *words) as process:
         asked = folder / "asked.txt"
-        # Who writes down what it is asked answers in the same step, so nothing can come in between.
+        # The provider records its request and answers in the same step, so nothing can come in between.
         assert wait_until(lambda: asked.exists() and asked.read_text().count(" say ") == n_answered + 1)
         assert wait_until(lambda: len(rows(folder)) == n_answered - n_unreported)
         process.send_signal(number)
@@ -200,7 +200,7 @@ def test_an_interruption_keeps_what_was_answered(
 
 @pytest.mark.workers
 def test_kill_9_of_a_worker(folder: Path) -> None:
-    """The run says that a worker died; its cells are asked by the others, and none has two rows."""
+    """The run reports that a worker died; its cells are asked by the others, and none has two rows."""
     (folder / "hang.txt").write_text("a say 4")
     with started(folder, "--openclaw-run-id=r", MODELS, "-n", "2") as process:
         worker = folder / "hanging.txt"

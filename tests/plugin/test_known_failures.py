@@ -20,7 +20,7 @@ def write(project: Any, *prompts: dict[str, Any]) -> None:
 
 
 def test_a_known_failure_is_no_failure(project: Any) -> None:
-    """Of the targets that its glob means, in whatever case; its row says why, and rates count the miss."""
+    """It applies to targets that its glob matches; the row says why, and rates count the failure."""
     write(project, {"prompt": "say no", "xfail": [TOO_SMALL]})
 
     session = project.run("-rx", "--junitxml=junit.xml", models="scripted/small-1b,scripted/large")
@@ -36,8 +36,8 @@ def test_a_known_failure_is_no_failure(project: Any) -> None:
 
 
 def test_without_a_target_it_is_all_of_them(project: Any) -> None:
-    """A single table will do, and its target is every one unless it says otherwise."""
-    write(project, {"prompt": "say no", "xfail": {"reason": "nobody can"}}, {"prompt": "say yes"})
+    """A single table is allowed, and it applies to every target unless it says otherwise."""
+    write(project, {"prompt": "say no", "xfail": {"reason": "too hard"}}, {"prompt": "say yes"})
 
     session = project.run(models="scripted/a,scripted/b")
 
@@ -57,8 +57,8 @@ def test_the_first_entry_that_fits_counts(plain_project: Any) -> None:
     assert [row["known_failure"] for row in session.rows] == ["first", "second"]
 
 
-def test_what_passes_now_is_told(project: Any) -> None:
-    """It is an unexpected pass to pytest, and stands in the summary and on the terminal."""
+def test_an_unexpected_pass_is_reported(project: Any) -> None:
+    """To pytest it is an unexpected pass, and it is in the summary and on the terminal."""
     write(
         project,
         {"prompt": "say yes", "xfail": TOO_SMALL},
@@ -95,7 +95,7 @@ STRICTNESS = [
 
 @pytest.mark.parametrize(("strict", "ini", "n_failed"), STRICTNESS)
 def test_a_strict_one_must_fail(plain_project: Any, strict: bool | None, ini: str, n_failed: int) -> None:
-    """`strict`, or the ini where the suite says nothing, makes an unexpected pass a failure, as pytest does."""
+    """`strict`, or the ini if the suite has none, makes an unexpected pass a failure, as pytest does."""
     plain_project.pytester.makeini(f"[pytest]\n{ini}\n")
     write(plain_project, {"prompt": "say yes", "xfail": {**TOO_SMALL, "strict": strict}})
 
@@ -106,7 +106,7 @@ def test_a_strict_one_must_fail(plain_project: Any, strict: bool | None, ini: st
 
 
 def test_an_unexpected_pass_is_a_verdict(project: Any) -> None:
-    """`--openclaw-verdict=gate` lets the gates decide over it, also when it is told again."""
+    """`--openclaw-verdict=gate` lets the gates decide over it, also when it is reported again."""
     write(project, {"prompt": "say yes", "xfail": {**TOO_SMALL, "strict": True}}, {"prompt": "say yes"})
 
     by_cells = project.run("--openclaw-run-id=r", models="scripted/small")
@@ -120,7 +120,7 @@ def test_an_unexpected_pass_is_a_verdict(project: Any) -> None:
 
 @pytest.mark.parametrize("prompt", ["timeout", "nologin", "crash"])
 def test_a_fault_stays_a_fault(project: Any, prompt: str) -> None:
-    """What the harness, the network or our own code did is no expected failure."""
+    """An error of the harness, the network or our own code is no expected failure."""
     write(project, {"prompt": prompt, "xfail": {"reason": "too hard"}})
 
     session = project.run("--openclaw-retries=0")
@@ -131,7 +131,7 @@ def test_a_fault_stays_a_fault(project: Any, prompt: str) -> None:
 
 
 def test_what_is_unavailable_stays_skipped(plain_project: Any) -> None:
-    """Nobody has missed what nobody was asked."""
+    """A cell that was not asked has not failed."""
     write(plain_project, {"prompt": "refused", "xfail": {"reason": "too hard"}})
 
     plain_project.run().outcomes(skipped=1)
@@ -139,7 +139,7 @@ def test_what_is_unavailable_stays_skipped(plain_project: Any) -> None:
 
 @pytest.mark.parametrize("prompt", ["say ", "filtered"])
 def test_no_usable_answer_is_a_miss(plain_project: Any, prompt: str) -> None:
-    """An empty or filtered answer is what was expected."""
+    """An empty or filtered reply counts as the expected failure."""
     write(plain_project, {"prompt": prompt, "xfail": {"reason": "too hard"}})
 
     session = plain_project.run()
@@ -148,8 +148,8 @@ def test_no_usable_answer_is_a_miss(plain_project: Any, prompt: str) -> None:
     assert "1 as expected" in session.text
 
 
-def test_gates_are_not_told_of_it(plain_project: Any) -> None:
-    """A rate is the truth: a known failure is a miss."""
+def test_gates_count_it(plain_project: Any) -> None:
+    """Rates are not adjusted: a known failure is a failure."""
     write(plain_project, {"prompt": "say no", "xfail": {"reason": "too hard"}})
 
     session = plain_project.run("--openclaw-min-pass-rate=0.5")
@@ -166,8 +166,8 @@ def test_runxfail_shows_it_as_it_is(plain_project: Any) -> None:
     plain_project.run("--runxfail").outcomes(failed=1)
 
 
-def test_a_kept_miss_is_told_again(project: Any) -> None:
-    """A resumed run asks nobody and reports it as it was."""
+def test_a_kept_failure_is_reported_again(project: Any) -> None:
+    """A resumed run sends no request and reports it as before."""
     write(project, {"prompt": "say no", "xfail": {"reason": "too hard"}}, {"prompt": "say no"})
     project.run("--openclaw-run-id=r")
 
@@ -212,7 +212,7 @@ def test_six(reply):
 
 
 def test_in_python_it_is_pytests_own_mark(project: Any) -> None:
-    """Its reason stands in the row, an empty answer is a miss, and a resumed run tells the same."""
+    """Its reason is in the row, an empty reply is a failure, and a resumed run reports the same."""
     (project.folder / "benchmarks").mkdir()
     (project.folder / "benchmarks/test_r.py").write_text(PYTHON)
     words = ("--openclaw-verdict=gate", "--openclaw-retries=0")
@@ -228,7 +228,7 @@ def test_in_python_it_is_pytests_own_mark(project: Any) -> None:
     assert again.result.parseoutcomes() == first.result.parseoutcomes()
 
 
-# --- with so many of so many --------------------------------------------------------------------
+# --- with a repeat threshold --------------------------------------------------------------------
 
 # Passes in the repeats that its prompt names.
 DICE = """
@@ -255,7 +255,7 @@ def pytest_openclaw_providers():
     ],
 )
 def test_a_flaky_prompt_may_pass_now_and_then(project: Any, prompt: str, outcomes: dict[str, int]) -> None:
-    """Expected is that it does not pass as often as it must; so often is a strict failure."""
+    """It is expected to pass less often than required; passing often enough is a strict failure."""
     project.extend_conftest(DICE)
     write(project, {"prompt": prompt, "pass": "4 of 5", "xfail": {"reason": "flaky", "strict": True}})
 
@@ -267,7 +267,7 @@ def test_a_flaky_prompt_may_pass_now_and_then(project: Any, prompt: str, outcome
 
 
 def test_a_rescored_run_expects_what_the_suite_expects_today(plain_project: Any) -> None:
-    """A failure that has become known since is no surprise any more, and one that is fixed was known."""
+    """A failure that has become known since is expected now, and one that is fixed is an unexpected pass."""
     write(plain_project, {"prompt": "say no"}, {"prompt": "say yes", "xfail": {"reason": "too hard"}})
     plain_project.run("--openclaw-run-id=r")
     write(plain_project, {"prompt": "say no", "xfail": {"reason": "known now"}}, {"prompt": "say yes"})

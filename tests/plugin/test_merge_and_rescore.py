@@ -1,4 +1,4 @@
-"""Runs of real sessions, merged and judged anew by the command line."""
+"""Runs of real sessions, merged and rescored by the command line."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _write(project: Any) -> None:
 
 
 def _command(project: Any, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run `python -m pytest_openclaw` in the project, as a process of its own."""
+    """Run `python -m pytest_openclaw` in the project, as a separate process."""
     return subprocess.run(
         [sys.executable, "-m", "pytest_openclaw", *words],
         cwd=project.folder,
@@ -75,14 +75,14 @@ def _load(project: Any, run: str, name: str) -> Any:
 
 
 def _forget_order(summary: dict[str, Any]) -> None:
-    """Workers' rows come in any order, and with them prompts that were missed and violations as frequent."""
+    """Ignore the order of workers' rows, and of failed prompts and violations that depend on it."""
     summary["missed_by_all"].sort(key=lambda missed: missed["prompt_id"])
     for group in summary["groups"]:
         group["violations"].sort(key=lambda violation: violation["violation"])
 
 
 def test_two_shards_are_the_whole_run(project: Any) -> None:
-    """The summary of two sessions' merged runs is that of one session over everything."""
+    """The summary of two sessions' merged runs equals that of one session over everything."""
     _write(project)
     models = "scripted/b@low,scripted/a"
     gate = "--openclaw-min-pass-rate=0.5"
@@ -90,7 +90,7 @@ def test_two_shards_are_the_whole_run(project: Any) -> None:
     project.run("--openclaw-run-id=shard-1", gate, "-k", "P1 or P3 or P4 or P8 or R1", models=models)
     project.run("--openclaw-run-id=shard-2", gate, "-k", "not (P1 or P3 or P4 or P8 or R1)", models=models)
 
-    told = _done(project, "merge", "shard-2", "shard-1", "--into", "merged")
+    printed = _done(project, "merge", "shard-2", "shard-1", "--into", "merged")
 
     merged, whole = (_load(project, run, "summary.json") for run in ("merged", "whole"))
     validator_of("summary").validate(merged)
@@ -99,7 +99,7 @@ def test_two_shards_are_the_whole_run(project: Any) -> None:
         _forget_order(whole)
     assert timeless(merged) == timeless(whole)
     assert (merged["n_cells"], merged["state"], merged["verdict"]) == (22, "finished", whole["verdict"])
-    assert told.startswith("merged 2 runs: 22 of 22 cells, 2 targets\n\ntarget")
+    assert printed.startswith("merged 2 runs: 22 of 22 cells, 2 targets\n\ntarget")
     lines = {
         line
         for run in ("shard-1", "shard-2")
@@ -109,7 +109,7 @@ def test_two_shards_are_the_whole_run(project: Any) -> None:
 
 
 def test_an_interrupted_run_is_completed_by_another(plain_project: Any) -> None:
-    """What `-x` left out is told, and another session's rows fill it."""
+    """The cells that `-x` left out are reported, and another session's rows supply them."""
     plain_project.suite({f"P{n}": ("say no" if n == 3 else "say yes", YES) for n in range(20)})
     plain_project.run("--openclaw-run-id=stopped", "--openclaw-concurrency=1", "-x")
     rows = (plain_project.folder / "runs" / "stopped" / "results.jsonl").read_text().splitlines()
@@ -117,24 +117,24 @@ def test_an_interrupted_run_is_completed_by_another(plain_project: Any) -> None:
     assert left
     plain_project.run("--openclaw-run-id=rest", "-k", " or ".join(left))
 
-    told = _done(plain_project, "merge", "stopped", "rest", "--into", "merged")
+    printed = _done(plain_project, "merge", "stopped", "rest", "--into", "merged")
 
-    assert f"note: runs/stopped is not finished: {len(left)} of its 20 cells have no row\n" in told
+    assert f"note: runs/stopped is not finished: {len(left)} of its 20 cells have no row\n" in printed
     summary = _load(plain_project, "merged", "summary.json")
     assert (summary["n_rows"], summary["n_cells"], summary["state"]) == (20, 20, "finished")
 
 
 def test_cells_that_a_mark_left_out_are_not_missing(plain_project: Any) -> None:
-    """A run whose cells were skipped by somebody else's mark is whole without them."""
+    """A run whose cells were skipped by another mark is complete without them."""
     plain_project.suite({"P1": ("say yes", YES), "P2": ("say yes", YES)})
     conftest = plain_project.folder / "conftest.py"
     skip = "\nimport pytest\ndef pytest_collection_modifyitems(items):\n    items[0].add_marker(pytest.mark.skip)\n"
     conftest.write_text(conftest.read_text() + skip)
     plain_project.run("--openclaw-run-id=one")
 
-    told = _done(plain_project, "merge", "one", "--into", "two")
+    printed = _done(plain_project, "merge", "one", "--into", "two")
 
-    assert told.startswith("merged 1 run: 1 of 1 cell, 1 target\n\n")
+    assert printed.startswith("merged 1 run: 1 of 1 cell, 1 target\n\n")
 
 
 def test_unchanged_validators_change_nothing(project: Any) -> None:
@@ -143,10 +143,10 @@ def test_unchanged_validators_change_nothing(project: Any) -> None:
     project.run("--openclaw-run-id=one", models="scripted/a,scripted/b@low")
     before = {path.name: path.read_bytes() for path in (project.folder / "runs/one").iterdir()}
 
-    told = _done(project, "rescore", "one")
+    printed = _done(project, "rescore", "one")
 
     folder = project.folder / "runs"
-    assert told.splitlines()[:3] == [
+    assert printed.splitlines()[:3] == [
         "rescored 22 rows of runs/one: 0 verdicts changed",
         "note: 2 rows keep their verdict: a benchmark in Python is judged by its own test",
         "note: 2 rows keep their fault: there is no reply to judge",
@@ -165,22 +165,22 @@ def test_unchanged_validators_change_nothing(project: Any) -> None:
 
 
 def test_a_fixed_validator_shows_what_it_changes(plain_project: Any) -> None:
-    """Cells that flipped are printed with target, prompt and reason; the new run has the new rule."""
+    """Changed verdicts are printed with target, prompt and reason; the new run has the new rule."""
     plain_project.suite({"P1": ("say yes", YES), "P2": ("say no", YES), "P3": ("say yes", YES)})
     plain_project.run("--openclaw-run-id=one", models="scripted/a")
     no = {"type": "exact", "value": "no"}
     plain_project.suite({"P1": ("say yes", no), "P2": ("say no", no), "P3": ("say yes", YES)})
 
-    told = _done(plain_project, "rescore", "last")
+    printed = _done(plain_project, "rescore", "last")
     again = json.loads(_done(plain_project, "rescore", "runs/one", "--json", "--into", "second"))
 
-    assert told.splitlines()[:3] == [
+    assert printed.splitlines()[:3] == [
         "rescored 3 rows of runs/one: 2 verdicts changed",
         '  passed -> failed  scripted/a  benchmarks/prompts_a.json::P1  "yes" is not "no"',
         "  failed -> passed  scripted/a  benchmarks/prompts_a.json::P2",
     ]
-    assert "scripted/a   2/3 " in told
-    assert told.rstrip().endswith("runs/one-rescored/summary.md")
+    assert "scripted/a   2/3 " in printed
+    assert printed.rstrip().endswith("runs/one-rescored/summary.md")
     assert [(one["prompt_id"], one["before"], one["after"]) for one in again["changed"]] == [
         ("P1", "passed", "failed"),
         ("P2", "failed", "passed"),
@@ -211,7 +211,7 @@ def pytest_openclaw_validators():
 
 
 def test_a_plugin_judges_anew_from_another_folder(plain_project: Any, tmp_path: Path) -> None:
-    """A validator of a conftest beside the suite is found by `--rootdir`, as it is today; no test runs."""
+    """A validator of a conftest beside the suite is found by `--rootdir`, as it is now; no test runs."""
     plain_project.suite({"P1": ("say yes", {"type": "ends_with", "value": "s"})})
     conftest = plain_project.folder / "benchmarks" / "conftest.py"
     conftest.write_text(PLUGIN)
@@ -239,7 +239,7 @@ def test_a_plugin_judges_anew_from_another_folder(plain_project: Any, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("conftest", "told"),
+    ("conftest", "message"),
     [
         pytest.param("raise RuntimeError('a slip')", "a slip", id="raises"),
         pytest.param(
@@ -256,7 +256,7 @@ def test_a_plugin_judges_anew_from_another_folder(plain_project: Any, tmp_path: 
         pytest.param("import sys\nsys.exit(3)", "pytest cannot load the project", id="exits"),
     ],
 )
-def test_a_project_that_cannot_be_loaded_is_refused(plain_project: Any, conftest: str, told: str) -> None:
+def test_a_project_that_cannot_be_loaded_is_refused(plain_project: Any, conftest: str, message: str) -> None:
     """The reason is pytest's own, and no run is written."""
     plain_project.suite({"P1": ("say yes", YES)})
     plain_project.run("--openclaw-run-id=one")
@@ -265,13 +265,13 @@ def test_a_project_that_cannot_be_loaded_is_refused(plain_project: Any, conftest
     done = _command(plain_project, "rescore", "one")
 
     assert (done.returncode, done.stdout) == (4, "")
-    assert told in done.stderr
-    assert done.stderr.startswith("python -m pytest_openclaw rescore: pytest cannot load the project in ")
+    assert message in done.stderr
+    assert done.stderr.startswith("pytest-openclaw rescore: pytest cannot load the project in ")
     assert not (plain_project.folder / "runs/one-rescored").exists()
 
 
 def test_a_living_run_is_left_alone(plain_project: Any) -> None:
-    """While a session writes, its run is neither merged nor rescored; once it is killed, what it has counts."""
+    """While a session writes, its run is neither merged nor rescored; once it is killed, its rows count."""
     plain_project.suite({"P1": ("say yes", YES), "P2": ("wait 100", NOOP)})
     session = subprocess.Popen(
         [

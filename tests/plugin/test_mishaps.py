@@ -1,4 +1,4 @@
-"""What goes wrong around the cells costs no row: a full disk, a broken closing, another plugin, an odd folder."""
+"""Failures around the cells lose no row: a full disk, a broken closing, another plugin, an odd folder."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def pytest_unconfigure():
 
 
 def test_a_full_disk_keeps_the_rows_before_it(project: Any) -> None:
-    """The session ends with one message; what was measured before is there."""
+    """The session ends with one message; earlier rows are kept."""
     project.extend_conftest(FULL_DISK.format(owner="RunDirectory", method="append", after=2))
     project.suite({f"P{n}": ("say yes", NOOP) for n in range(40)})
 
@@ -68,7 +68,7 @@ def test_a_summary_that_cannot_be_written_is_said(project: Any) -> None:
     "body", ["raise RuntimeError('cannot close')", "import sys; sys.exit(7)"], ids=["raises", "exits"]
 )
 def test_a_provider_that_cannot_close_costs_no_summary(project: Any, body: str) -> None:
-    """What a plugin does at the end comes too late to matter."""
+    """An exception of a plugin at the end comes too late to matter."""
     conftest = project.folder / "conftest.py"
     conftest.write_text(
         conftest.read_text().replace(
@@ -90,7 +90,7 @@ def test_a_provider_that_cannot_close_costs_no_summary(project: Any, body: str) 
     ids=["raises", "no-json", "none"],
 )
 def test_a_server_that_does_not_say_what_it_is_costs_no_answer(project: Any, body: str) -> None:
-    """The question comes after an answer; whatever becomes of it, the answer counts."""
+    """The request comes after a reply; whatever becomes of it, the reply counts."""
     conftest = project.folder / "conftest.py"
     conftest.write_text(
         conftest.read_text().replace(
@@ -109,7 +109,7 @@ def test_a_server_that_does_not_say_what_it_is_costs_no_answer(project: Any, bod
 @pytest.mark.nightly
 @pytest.mark.workers
 def test_it_does_not_matter_who_is_loaded_first(plain_project: Any) -> None:
-    """If pytest loads this plugin before xdist, the controller records all the same."""
+    """If pytest loads this plugin before xdist, the controller still records the run."""
     plain_project.suite({f"P{n}": ("say yes", NOOP) for n in range(4)})
 
     session = plain_project.run("-p", "openclaw", "-n", "2")
@@ -118,7 +118,7 @@ def test_it_does_not_matter_who_is_loaded_first(plain_project: Any) -> None:
     assert len(session.rows) == 4
 
 
-TELLS_ITS_SCHEDULER = """
+PRINTS_ITS_SCHEDULER = """
 def pytest_sessionfinish(session):
     if dsession := session.config.pluginmanager.get_plugin('dsession'):
         print('scheduled by', type(getattr(dsession.sched, 'chosen', dsession.sched)).__name__)
@@ -142,10 +142,10 @@ def pytest_sessionfinish(session):
 def test_a_chosen_distribution_stays(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch, given: list[str], addopts: str, scheduler: str
 ) -> None:
-    """Who tells xdist how to distribute gets that, fixed for dead workers; "load" is what `-n` means as well."""
+    """A distribution mode that the user chose is used; "load" is also xdist's default."""
     monkeypatch.setenv("PYTEST_ADDOPTS", addopts)
     plain_project.suite({"P1": ("say yes", NOOP)})
-    plain_project.extend_conftest(TELLS_ITS_SCHEDULER)
+    plain_project.extend_conftest(PRINTS_ITS_SCHEDULER)
 
     session = plain_project.run("-n", "1", *given, "-s")
 
@@ -167,7 +167,7 @@ Scripted.ask = counted
 
 @pytest.mark.workers
 def test_stolen_cells_are_asked_once(plain_project: Any) -> None:
-    """Where workers take items from each other, none is asked ahead that another one may be given."""
+    """If workers take items from each other, a cell is not asked ahead where another worker may get it."""
     slow_first = {f"P{n:02}": (f"wait {0.2 if n < 12 else 0.0}", NOOP) for n in range(24)}
     plain_project.suite(slow_first)
     plain_project.extend_conftest(COUNTS_CALLS)
@@ -207,12 +207,12 @@ def test_ctrl_c_while_a_worker_is_replaced(plain_project: Any) -> None:
 @pytest.mark.nightly
 @pytest.mark.workers
 def test_a_session_without_cells_is_distributed_as_ever(plain_project: Any) -> None:
-    """With models in the ini, a project's own tests are xdist's, and leave no folder of runs."""
+    """With models in the ini, a project's own tests are distributed by xdist, and leave no folder of runs."""
     plain_project.pytester.makeini("[pytest]\nopenclaw_models = scripted/m\n")
     plain_project.pytester.makepyfile(
         test_own="import pytest\n@pytest.mark.parametrize('n', range(20))\ndef test_own(n): pass\n"
     )
-    plain_project.extend_conftest(TELLS_ITS_SCHEDULER)
+    plain_project.extend_conftest(PRINTS_ITS_SCHEDULER)
 
     session = plain_project.run("-n", "2", "-s", models=None, target="")
 
@@ -222,7 +222,7 @@ def test_a_session_without_cells_is_distributed_as_ever(plain_project: Any) -> N
 
 
 def test_suites_behind_a_symbolic_link(project: Any) -> None:
-    """A folder of suites may be a link to where a team keeps them."""
+    """A folder of suites may be a link to another folder."""
     project.suite({"P1": ("say yes", NOOP)})
     folder = project.folder / "benchmarks"
     shared = folder.rename(project.folder / "kept-elsewhere")
@@ -240,7 +240,7 @@ def test_suites_behind_a_symbolic_link(project: Any) -> None:
 @pytest.mark.parametrize(
     "option", ["--help", "--markers", "--fixtures", "--collect-only", "--setup-plan", "--setup-only"]
 )
-def test_what_runs_no_test_asks_nobody(plain_project: Any, option: str) -> None:
+def test_listing_options_send_no_request(plain_project: Any, option: str) -> None:
     """With models in the ini, pytest's lists neither call a model nor leave a run behind."""
     plain_project.pytester.makeini("[pytest]\nopenclaw_models = scripted/*\nopenclaw_runs_dir = runs\n")
     conftest = plain_project.folder / "conftest.py"
@@ -259,7 +259,7 @@ def test_what_runs_no_test_asks_nobody(plain_project: Any, option: str) -> None:
 
 
 def test_cells_that_are_all_skipped_by_a_mark_fail_nothing(project: Any) -> None:
-    """A session in which the user lets no cell run is as good as its other tests."""
+    """A session whose cells are all skipped by the user has the result of its other tests."""
     project.suite({"P1": ("say yes", NOOP)})
     project.extend_conftest(
         "\nimport pytest\ndef pytest_collection_modifyitems(items):\n"
@@ -273,7 +273,7 @@ def test_cells_that_are_all_skipped_by_a_mark_fail_nothing(project: Any) -> None
 
 
 def test_a_gate_over_cells_that_were_all_skipped_says_why(project: Any) -> None:
-    """No verdict is never a pass, and never without a word."""
+    """No verdict is never a pass, and never without a message."""
     project.suite({"P1": ("say yes", NOOP)})
     project.extend_conftest(
         "\nimport pytest\ndef pytest_collection_modifyitems(items):\n"
@@ -287,7 +287,7 @@ def test_a_gate_over_cells_that_were_all_skipped_says_why(project: Any) -> None:
 
 
 def test_no_answer_stays_in_memory(project: Any) -> None:
-    """Neither pytest's reports nor its items keep an answer once its row is written."""
+    """Neither pytest's reports nor its items keep a reply once its row is written."""
     project.extend_conftest(
         "\nimport gc\nfrom pytest_openclaw.types.replies import Reply\n"
         "def pytest_unconfigure(config):\n"

@@ -1,4 +1,4 @@
-"""Tools on the wire and prompts that a server cuts, through whole sessions."""
+"""Native tools and prompts that a server truncates, in whole sessions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.plugin.bad_servers import point_at
-from tests.providers.servers.apis import APIS, CHAT, Api
+from tests.providers.servers.apis import APIS, CHAT, Api, tools_in
 from tests.providers.servers.counting import cuts_at
 from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script
 
@@ -37,7 +37,7 @@ validator = { type = "tool_invocation", expected_tools = ["read"] }
 OLD = '''
 
 class Old(Scripted):
-    """A provider from the time when nobody offered tools."""
+    """A provider written before tools could be offered."""
 
     name = "old"
     takes_tools = False
@@ -50,28 +50,28 @@ def pytest_openclaw_providers():
 
 @pytest.fixture(params=APIS, ids=lambda api: api.kind.name)
 def api(request: pytest.FixtureRequest) -> Api:
-    """One of the two APIs."""
+    """One of the APIs."""
     found: Api = request.param
     return found
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[MisbehavingServer]:
-    """A server to which both providers point."""
+    """A server that all providers use."""
     with MisbehavingServer() as running:
         point_at(monkeypatch, running)
         yield running
 
 
 def questions(server: MisbehavingServer, api: Api) -> list[dict[str, Any]]:
-    """The bodies that asked, warm-ups left out."""
-    bodies = (request.json for request in server.requests if request.path == api.path)
+    """The bodies of the requests, without warm-ups."""
+    bodies = (request.json for request in server.requests if api.answers(request.path))
     return [body for body in bodies if body.get("max_tokens") != 1]
 
 
 @pytest.mark.under_workers
 def test_a_prompts_tools_reach_the_provider(project: Any) -> None:
-    """What the suite offers is what the provider is given, plain and under workers."""
+    """The provider gets the tools that the suite offers, plain and under workers."""
     project.suite(OFFERS)
 
     session = project.run()
@@ -81,7 +81,7 @@ def test_a_prompts_tools_reach_the_provider(project: Any) -> None:
 
 
 def test_a_provider_that_sends_no_tools_skips_what_offers_them(project: Any) -> None:
-    """An old provider of a plugin's answers its text prompts; the others say what it lacks."""
+    """A plugin's old provider answers text prompts; the other cells say what it lacks."""
     project.extend_conftest(OLD)
     project.suite(OFFERS)
 
@@ -105,15 +105,15 @@ def test_a_provider_that_sends_no_tools_skips_what_offers_them(project: Any) -> 
 
 @pytest.mark.parametrize("stream", ["on", "off"])
 def test_an_offer_on_the_wire(plain_project: Any, server: MisbehavingServer, api: Api, stream: str) -> None:
-    """A surface goes out whole, and what the model calls comes back into its row."""
+    """A surface is sent whole, and the model's calls are in its row."""
     plain_project.suite(READS)
     whole = api.whole(None, "tool_calls", calls=(("read", '{"path": "notes.md"}'),))
-    server.on(api.path, Script.answer(whole))
+    server.on("*", Script.answer(whole))
 
     session = plain_project.run(f"--openclaw-stream={stream}", models=f"{api.kind.name}/m")
 
     (asked,) = questions(server, api)
-    names = [tool.get("function", tool)["name"] for tool in asked["tools"]]
+    names = tools_in(asked)
     assert (len(names), "read" in names) == (11, True)
     session.outcomes(passed=1)
     row = session.row("T1")
@@ -131,9 +131,9 @@ ENDS = {"type": "contains", "value": "end"}
 def test_a_prompt_that_the_server_cuts_is_no_answer(
     plain_project: Any, server: MisbehavingServer, api: Api, stream: str
 ) -> None:
-    """However right the answer to the rest of the prompt looks, the cell is a fault and no rate counts it."""
+    """Even if the reply to the truncated prompt looks right, the cell is a fault and no rate counts it."""
     plain_project.suite({"P1": (LONG, ENDS), "P2": (SHORT, ENDS)})
-    server.on(api.path, cuts_at(512))
+    server.on("*", cuts_at(512))
 
     session = plain_project.run(f"--openclaw-stream={stream}", models=f"{api.kind.name}/m")
 
@@ -157,7 +157,7 @@ def test_a_prompt_that_the_server_cuts_is_no_answer(
 
 
 def test_a_longer_context_fixes_it(plain_project: Any, server: MisbehavingServer) -> None:
-    """The same prompt passes where the server reads all of it."""
+    """The same prompt passes if the server reads all of it."""
     plain_project.suite({"P1": (LONG, ENDS)})
     server.on(CHAT.path, cuts_at(1024))
 
@@ -168,7 +168,7 @@ def test_a_longer_context_fixes_it(plain_project: Any, server: MisbehavingServer
 
 
 def test_a_server_that_does_not_count_is_not_judged(plain_project: Any, server: MisbehavingServer) -> None:
-    """Without its count nothing is known of a cut, and nothing is said."""
+    """Without its count a truncation cannot be detected, and none is reported."""
     plain_project.suite({"P1": (LONG, ENDS)})
 
     def without_usage(request: Request) -> Script:

@@ -1,4 +1,4 @@
-"""A disk that is really full, a file that may really not grow, a folder that really takes nothing."""
+"""A disk that is really full, a file that may really not grow, a folder that is really read-only."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def folder(plain_project: Any) -> Path:
 
 
 def shell(folder: Path, script: str, *, own_mounts: bool = False) -> None:
-    """Run a script of sh in the project, with mounts of its own if need be."""
+    """Run a shell script in the project, with mounts of its own if needed."""
     words = ["unshare", "-rm"] if own_mounts else []
     done = subprocess.run(
         [*words, "sh", "-ec", script], cwd=folder, capture_output=True, text=True, timeout=RUN_S
@@ -48,7 +48,7 @@ def _mounts(tmp_path: Path) -> None:
     probe = ["unshare", "-rm", "mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(tmp_path)]
     done = subprocess.run(probe, capture_output=True, text=True)
     if done.returncode:
-        pytest.skip(f"this kernel lets nobody mount a small file system: {done.stderr.strip()}")
+        pytest.skip(f"this kernel does not allow mounting a small file system: {done.stderr.strip()}")
 
 
 def parsed(path: Path) -> list[Any]:
@@ -59,7 +59,7 @@ def parsed(path: Path) -> list[Any]:
 
 
 def holds(folder: Path, reason: str) -> None:
-    """Hold what a run that could not write, its resumption and a run with room have left in `kept/`."""
+    """Check the files in `kept/` of a run that could not write, its resumption and a run with room."""
     kept = folder / "kept"
     before, after = parsed(kept / "first.jsonl"), parsed(kept / "r" / "results.jsonl")
     text = (kept / "first.txt").read_text()
@@ -74,7 +74,7 @@ def holds(folder: Path, reason: str) -> None:
     assert after[: len(before)] == before
     assert sorted(row["prompt_id"] for row in after) == sorted(SUITE)
     assert [path.name for path in (kept / "r").iterdir() if path.name.startswith(".")] == []
-    # `whole` was in a folder with room from the beginning.
+    # `whole` was in a folder with enough room from the beginning.
     summaries = [
         timeless(json.loads((kept / name / "summary.json").read_text("utf-8"))) for name in ("r", "whole")
     ]
@@ -95,7 +95,7 @@ cp -r runs/r runs/whole kept
 @pytest.mark.usefixtures("_mounts")
 @pytest.mark.parametrize("mode", MODES_BY_NIGHT)
 def test_a_disk_that_is_full(folder: Path, mode: tuple[str, ...]) -> None:
-    """On a file system of 56 KB the rows before the end of room are whole; with more room the run goes on."""
+    """On a file system of 56 KB the rows before the limit are complete; with more room the run resumes."""
     shell(folder, FULL.format(pytest=PYTEST, models=MODELS, mode=" ".join(mode)), own_mounts=True)
 
     holds(folder, "No space left on device")
@@ -115,8 +115,8 @@ cp -r runs/r runs/whole kept
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limits")
 @pytest.mark.parametrize("mode", MODES_BY_NIGHT)
 def test_a_file_that_may_not_grow(folder: Path, mode: tuple[str, ...]) -> None:
-    """At the limit of a file's size no part of a row stays, and the run goes on where there is none."""
-    # 512 bytes each, by POSIX.
+    """At the limit of a file's size no partial row stays, and the run resumes without the limit."""
+    # POSIX counts blocks of 512 bytes.
     shell(folder, LIMITED.format(pytest=PYTEST, models=MODELS, mode=" ".join(mode), blocks=60))
 
     holds(folder, "File too large")
@@ -127,17 +127,17 @@ mkdir runs; mount -t tmpfs -o size=1m tmpfs runs
 {pytest} {models} --openclaw-run-id=r > /dev/null
 mount -o remount,ro runs
 {pytest} --openclaw-resume=r > resumed.txt 2>&1 || echo $? > resumed.status
-{pytest} {models} > begun.txt 2>&1 || echo $? > begun.status
+{pytest} {models} > started.txt 2>&1 || echo $? > started.status
 """
 
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures("_mounts")
-def test_a_folder_that_takes_nothing(folder: Path) -> None:
-    """A runs folder that is read-only is a usage error, for a new run and for one that is to go on."""
+def test_a_read_only_folder(folder: Path) -> None:
+    """A read-only runs folder is a usage error, for a new run and for a resumed one."""
     shell(folder, READ_ONLY.format(pytest=PYTEST, models=MODELS), own_mounts=True)
 
-    for name in ("resumed", "begun"):
+    for name in ("resumed", "started"):
         text = (folder / f"{name}.txt").read_text()
         assert (folder / f"{name}.status").read_text().strip() == "4", text
         assert "runs: cannot write" in text

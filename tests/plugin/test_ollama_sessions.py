@@ -1,4 +1,4 @@
-"""Whole sessions that ask Ollama by its own API: rows, discovery, faults, and one endpoint for both of its APIs."""
+"""Whole sessions with Ollama's own API: rows, discovery, faults, and one endpoint for both of its APIs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.providers.servers.misbehaving import MisbehavingServer, Pause, Script, port_of_nobody
+from tests.providers.servers.misbehaving import MisbehavingServer, Pause, Script, unused_port
 from tests.providers.servers.ollama import SPEED, OllamaServer, answer, calling, done, lines, said
 
 pytestmark = pytest.mark.newest
@@ -26,7 +26,7 @@ prompt = "Say hi."
 
 
 def point_at(monkeypatch: pytest.MonkeyPatch, server: MisbehavingServer) -> None:
-    """Let both providers ask this server."""
+    """Let both providers use this server."""
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
@@ -34,12 +34,12 @@ def point_at(monkeypatch: pytest.MonkeyPatch, server: MisbehavingServer) -> None
 
 
 def is_warm_up(body: dict[str, Any]) -> bool:
-    """Whether one token is asked for."""
+    """Whether the request is for one token."""
     return bool(body["options"]["num_predict"] == 1)
 
 
 def test_rows(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row has the text and the thoughts, the server's counts and speed, and the times of the first tokens."""
+    """A row has text and thinking, the server's counts and speed, and the times of the first tokens."""
 
     def chat(body: dict[str, Any]) -> Script:
         if is_warm_up(body):
@@ -76,9 +76,9 @@ def test_rows(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         "num_ctx": 8192,
         "keep_alive": "15m",
     }
-    told = session.load("inventory.json")["targets"]["ollama_native/m@low"]
-    assert told["warm_up"]["ok"] is True
-    assert (told["server"]["capabilities"], told["server"]["context_length"]) == (
+    target = session.load("inventory.json")["targets"]["ollama_native/m@low"]
+    assert target["warm_up"]["ok"] is True
+    assert (target["server"]["capabilities"], target["server"]["context_length"]) == (
         ["completion", "tools"],
         4096,
     )
@@ -123,7 +123,7 @@ def test_tools_are_offered_and_called(project: Any, monkeypatch: pytest.MonkeyPa
 def test_a_model_without_tools_is_skipped_where_they_are_needed(
     project: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What cannot be asked of a model is no failure of it, and its other cells are asked."""
+    """A model's missing capability is no failure, and its other cells are asked."""
     project.suite(TOOLS)
 
     def chat(body: dict[str, Any]) -> Script:
@@ -166,7 +166,7 @@ def test_a_model_without_thinking_is_asked_once(project: Any, monkeypatch: pytes
 
 
 def test_a_prompt_that_is_too_long(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the server refuses for its length is a fault of the setting, with both figures, and no wrong answer."""
+    """The server's refusal is a fault of the configuration, with both figures, and no wrong reply."""
     why = "request (8889 tokens) exceeds the available context size (4096 tokens), try increasing it"
     inner = f'{{"error":{{"code":400,"message":"{why}","type":"exceed_context_size_error"}}}}'
     project.suite({"P1": ("Say hi.", {"type": "exact", "value": "Hi."})})
@@ -185,7 +185,7 @@ def test_a_prompt_that_is_too_long(project: Any, monkeypatch: pytest.MonkeyPatch
 def test_both_apis_of_one_server_never_have_two_requests(
     project: Any, monkeypatch: pytest.MonkeyPatch, base: str
 ) -> None:
-    """One local server is asked one thing at a time, by whichever of its APIs: cells, warm-ups, questions."""
+    """A local server gets one request at a time, by either of its APIs: cells, warm-ups, questions."""
     project.suite({f"P{n}": ("Say hi.", NOOP) for n in range(6)})
 
     with SlowServer() as server:
@@ -207,11 +207,11 @@ def test_both_apis_of_one_server_never_have_two_requests(
 
 
 def test_endpoints_of_this_kind(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An ini line names an Ollama elsewhere, with its key; a closed one is skipped under its own name."""
+    """An ini line names an Ollama elsewhere, with its key; an unreachable one is skipped by its own name."""
     plain_project.suite({"P1": ("Say hi.", NOOP)})
     monkeypatch.setenv("LAB_KEY", "lab-key-123456")
 
-    with OllamaServer() as server, port_of_nobody() as port:
+    with OllamaServer() as server, unused_port() as port:
         url = f"http://127.0.0.1:{port}"
         plain_project.pytester.makeini(
             "[pytest]\nopenclaw_endpoints =\n"
@@ -229,10 +229,10 @@ def test_endpoints_of_this_kind(plain_project: Any, monkeypatch: pytest.MonkeyPa
 
 
 class SlowServer(OllamaServer):
-    """Takes its time over whatever it is asked, before the first byte of an answer.
+    """Pauses before the first byte of each answer.
 
     Attributes:
-        most_paused_at_once: requests that it had together.
+        most_paused_at_once: the highest number of concurrent requests.
     """
 
     def __init__(self) -> None:

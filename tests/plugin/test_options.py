@@ -1,4 +1,4 @@
-"""Options and their ini twins: what they do, and what a wrong one says before anybody is called."""
+"""Options and their ini keys: their effect, and the message for a wrong one before the first call."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from typing import Any
 
 import pytest
+
+from pytest_openclaw.options import OPTIONS
 
 NOOP = {"type": "noop"}
 
@@ -19,7 +21,7 @@ WRONG = [
     pytest.param(["--openclaw-retries=1.5"], "give a whole number, 0 or more", id="retries-fraction"),
     pytest.param(["--openclaw-concurrency=0"], "give a number from 1 to 9999", id="concurrency-0"),
     pytest.param(
-        ["--openclaw-concurrency=nobody=2"], "there is no provider 'nobody'", id="concurrency-unknown"
+        ["--openclaw-concurrency=missing=2"], "there is no provider 'missing'", id="concurrency-unknown"
     ),
     pytest.param(["--openclaw-stream=yes"], "give on or off", id="stream"),
     pytest.param(["--openclaw-verdict=both"], "give cells or gate", id="verdict"),
@@ -30,6 +32,13 @@ WRONG = [
     pytest.param(
         ["--openclaw-providers=ollama"], "--openclaw-providers=ollama: no such provider", id="provider"
     ),
+    pytest.param(["--openclaw-providers=scriptd"], "Did you mean scripted?", id="a-slip-in-a-provider"),
+    pytest.param(["--openclaw-concurrency=scriptd=2"], "Did you mean scripted?", id="concurrency-slip"),
+    pytest.param(["--openclaw-models=scriptd/m"], "Did you mean scripted?", id="a-slip-in-a-target"),
+    pytest.param(
+        ["--openclaw-modl=x"], "there is no --openclaw-modl. Did you mean --openclaw-models?", id="option"
+    ),
+    pytest.param(["-o", "openclaw_model=x"], "Did you mean openclaw_models?", id="overridden-key"),
     pytest.param(["--openclaw-models=scripted/"], "--openclaw-models", id="no-model"),
     pytest.param(["--openclaw-models=a,,b"], "--openclaw-models", id="empty-spec"),
     pytest.param(["--openclaw-run-id=../x"], "give up to 128 letters", id="run-id-path"),
@@ -68,8 +77,8 @@ def test_a_wrong_option_is_a_usage_error(plain_project: Any, args: list[str], me
         pytest.param("openclaw_ollama_keep_alive = 1d", "give a duration such as 10m", id="keep-alive-days"),
     ],
 )
-def test_a_wrong_wish_of_ollama_is_a_usage_error(plain_project: Any, line: str, message: str) -> None:
-    """What the server would refuse, or take for something else, is told before anybody is asked."""
+def test_a_wrong_setting_of_ollama_is_a_usage_error(plain_project: Any, line: str, message: str) -> None:
+    """Values that the server would refuse, or interpret differently, are errors before the first request."""
     plain_project.pytester.makeini(f"[pytest]\n{line}\n")
     plain_project.suite({"P1": ("say yes", NOOP)})
 
@@ -81,7 +90,7 @@ def test_a_wrong_wish_of_ollama_is_a_usage_error(plain_project: Any, line: str, 
 
 
 def test_a_wrong_ini_value_names_its_key(plain_project: Any) -> None:
-    """A mistake in the ini is told by the ini's key."""
+    """An error in the ini names the ini's key."""
     plain_project.pytester.makeini("[pytest]\nopenclaw_timeout = soon\n")
     plain_project.suite({"P1": ("say yes", NOOP)})
 
@@ -92,7 +101,7 @@ def test_a_wrong_ini_value_names_its_key(plain_project: Any) -> None:
 
 
 def test_a_taken_run_id_is_refused(plain_project: Any) -> None:
-    """A second run with the same id is refused before it starts, and the first stays as it was."""
+    """A second run with the same id is refused before it starts, and the first stays unchanged."""
     plain_project.suite({"P1": ("say yes", NOOP)})
     first = plain_project.run("--openclaw-run-id=mine")
 
@@ -116,7 +125,7 @@ def test_runs_of_the_same_second_get_directories_of_their_own(plain_project: Any
 
 
 def test_ini_twins_and_the_command_line_above_them(project: Any) -> None:
-    """Each ini key means what its option means; the command line goes first."""
+    """Each ini key means the same as its option; the command line takes precedence."""
     project.pytester.makeini(
         "[pytest]\n"
         "openclaw_models = scripted/a\n    scripted/b\n"
@@ -159,7 +168,7 @@ def test_a_wildcard_asks_the_provider(project: Any) -> None:
     assert {row["model"] for row in session.rows} == {"alpha", "beta", "gamma:1b"}
 
 
-def test_collect_only_calls_nobody_and_writes_nothing(project: Any) -> None:
+def test_collect_only_sends_and_writes_nothing(project: Any) -> None:
     """`--collect-only` shows one placeholder for a wildcard and leaves no trace."""
     project.suite({"P1": ("crash", NOOP)})
 
@@ -190,7 +199,7 @@ def test_the_timeout_bounds_an_attempt(plain_project: Any) -> None:
 
 
 def test_a_plain_session_is_left_alone(plain_project: Any) -> None:
-    """Without models and without naming a benchmark, a project's own tests run and nothing else does."""
+    """Without models and without a named benchmark, only a project's own tests run."""
     plain_project.suite({"P1": ("crash", NOOP)})
     plain_project.pytester.makepyfile(test_own="def test_own(): pass")
 
@@ -202,7 +211,7 @@ def test_a_plain_session_is_left_alone(plain_project: Any) -> None:
 
 
 def test_the_plugin_can_be_switched_off(plain_project: Any) -> None:
-    """`-p no:openclaw` leaves pytest as it is."""
+    """`-p no:openclaw` leaves pytest unchanged."""
     plain_project.pytester.makeconftest("")
     plain_project.pytester.makepyfile(test_own="def test_own(): pass")
 
@@ -212,7 +221,7 @@ def test_the_plugin_can_be_switched_off(plain_project: Any) -> None:
 
 
 def test_without_the_terminal_the_files_are_written(project: Any) -> None:
-    """`-p no:terminal` costs the lines on screen, not the run."""
+    """`-p no:terminal` removes the lines on screen, not the run."""
     project.suite({"P1": ("say yes", NOOP)})
 
     session = project.run("-p", "no:terminal")
@@ -222,7 +231,7 @@ def test_without_the_terminal_the_files_are_written(project: Any) -> None:
 
 
 def test_endpoints_of_the_users_own(plain_project: Any) -> None:
-    """An ini line makes a provider of that name, of a built-in kind, at its own address."""
+    """An ini line defines a provider of that name, of a built-in kind, at its own address."""
     plain_project.pytester.makeini(
         "[pytest]\nopenclaw_endpoints =\n    lab = ollama_openai http://127.0.0.1:9/v1 LAB_KEY\n"
     )
@@ -245,7 +254,7 @@ def test_endpoints_of_the_users_own(plain_project: Any) -> None:
     ],
 )
 def test_a_wrong_endpoint_is_a_usage_error(plain_project: Any, line: str, message: str) -> None:
-    """An endpoint line that cannot be used names the key and gives a hint."""
+    """An unusable endpoint line names the key and gives a hint."""
     plain_project.pytester.makeini(f"[pytest]\nopenclaw_endpoints =\n    {line}\n")
     plain_project.suite({"P1": ("hello", NOOP)})
 
@@ -260,6 +269,124 @@ def test_the_help_lists_every_option(plain_project: Any) -> None:
     text = plain_project.pytester.runpytest_inprocess("--help").stdout.str()
 
     for name in ("models", "providers", "thinking", "prompts", "timeout", "retries", "concurrency", "stream",
-                 "runs-dir", "run-id", "verdict", "fail-unavailable", "min-pass-rate", "min-tool-rate", "require-tier"):  # fmt: skip
+                 "runs-dir", "run-id", "verdict", "fail-unavailable", "min-pass-rate", "min-tool-rate", "require-tier",
+                 "require-safe"):  # fmt: skip
         assert f"--openclaw-{name}" in text
         assert "openclaw_" + name.replace("-", "_") in text
+
+
+FORMS = {
+    "pytest.ini": (
+        "[pytest]\n",
+        {
+            "list": " =\n    a/b\n    c/d\n",
+            "flag": " = true\n",
+            "text": " = 0.5\n",
+        },
+    ),
+    "pyproject.toml": (
+        "[tool.pytest.ini_options]\n",
+        {
+            "list": ' = ["a/b", "c/d"]\n',
+            "flag": " = true\n",
+            "text": ' = "0.5"\n',
+        },
+    ),
+}
+
+
+@pytest.mark.newest
+@pytest.mark.parametrize("file", FORMS)
+def test_every_ini_key_works_in_both_files(pytester: pytest.Pytester, file: str) -> None:
+    """A key in `pyproject.toml` has the value and the type that it has in `pytest.ini`."""
+    head, forms = FORMS[file]
+    keys = "".join(f"{option.ini}{forms[option.kind]}" for option in OPTIONS)
+    (pytester.path / file).write_text(head + keys)
+
+    config = pytester.parseconfig("--strict-config")
+
+    assert config.inipath == pytester.path / file
+    expected = {"list": ["a/b", "c/d"], "flag": True, "text": "0.5"}
+    assert {option.ini: config.getini(option.ini) for option in OPTIONS} == {
+        option.ini: expected[option.kind] for option in OPTIONS
+    }
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        pytest.param("pytest.ini", "[pytest]\nopenclaw_model = scripted/m\n", id="ini"),
+        pytest.param(
+            "pyproject.toml", "[tool.pytest.ini_options]\nopenclaw_model = 'scripted/m'\n", id="toml"
+        ),
+    ],
+)
+def test_a_misspelled_ini_key_is_named(plain_project: Any, file: str, text: str) -> None:
+    """The message names the file, the key and the key that it is like, even if nothing else is configured."""
+    (plain_project.folder / file).write_text(text)
+    plain_project.suite({"P1": ("say yes", NOOP)})
+
+    session = plain_project.run(models=None)
+
+    assert session.status == pytest.ExitCode.USAGE_ERROR
+    assert f"{file}: there is no openclaw_model. Did you mean openclaw_models?" in session.text
+
+
+def test_names_of_other_plugins_are_left_alone(plain_project: Any) -> None:
+    """An option and a key with our prefix may be another plugin's; a key like none of ours is pytest's."""
+    plain_project.extend_conftest(
+        "\n\ndef pytest_addoption(parser):\n"
+        "    parser.addini('openclaw_model', 'ours', default='')\n"
+        "    parser.addoption('--openclaw-model')\n"
+    )
+    plain_project.pytester.makeini("[pytest]\nopenclaw_model = x\nopenclaw_zzzzzzzz = 1\n")
+    plain_project.suite({"P1": ("say yes", NOOP)})
+
+    session = plain_project.run("--openclaw-model=y", "-W", "ignore::pytest.PytestConfigWarning")
+
+    session.outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "is_refused"),
+    [
+        pytest.param("benchmarks/mine.toml", "x = 1", True, id="in-a-folder-of-suites"),
+        pytest.param("mine.toml", '[[prompts]]\nid = "P1"\nprompt = "x"\n', True, id="with-prompts"),
+        pytest.param("mine.json", '[{"id": "P1", "validator": {"type": "noop"}}]', True, id="json"),
+        pytest.param("other.toml", "x = 1", False, id="something-else"),
+    ],
+)
+def test_a_suite_under_another_name_is_refused(
+    plain_project: Any, path: str, text: str, is_refused: bool
+) -> None:
+    """The message says how suites are named; files without prompts are left to pytest."""
+    plain_project.suite({"P1": ("say yes", NOOP)})
+    (plain_project.folder / path).write_text(text)
+
+    session = plain_project.run(path, models=None)
+
+    name = path.rpartition("/")[2]
+    message = (
+        f"{name} is no suite: suites are named prompts_*.toml or prompts_*.json. Rename it to prompts_{name}."
+    )
+    assert (message in session.text) is is_refused
+    assert session.status == pytest.ExitCode.USAGE_ERROR or not is_refused
+
+
+@pytest.mark.parametrize(
+    ("variable", "provider"),
+    [
+        pytest.param("", "ollama_native", id="ollama"),
+        pytest.param("http://127.0.0.1:9/v1", "ollama_openai", id="a-server-of-the-other-api"),
+    ],
+)
+def test_a_bare_model_uses_the_api_that_openclaw_uses(
+    plain_project: Any, monkeypatch: pytest.MonkeyPatch, variable: str, provider: str
+) -> None:
+    """A model without a provider is one of Ollama's own API, unless `OLLAMA_OPENAI_BASE` is set."""
+    monkeypatch.setenv("OLLAMA_OPENAI_BASE", variable)
+    plain_project.suite({"P1": ("say yes", NOOP)})
+
+    session = plain_project.run("--collect-only", "-q", models="qwen3:8b")
+
+    assert f"P1[{provider}/qwen3:8b]" in session.text

@@ -1,4 +1,4 @@
-"""Prompt files in the original harness's JSON form run together, as they are."""
+"""Prompt files in the original harness's JSON form run together, unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.newest
 DATA = Path(__file__).parent / "data"
 FILES = ("prompts_answers.json", "prompts_tools.json", "prompts_variants.json")
 
-# What the model of these tests answers, and what the row then says: objective_pass, tools, tool_use_success.
+# The model's replies in these tests, and the row's fields: objective_pass, tools, tool_use_success.
 ANSWERS: dict[tuple[str, str], tuple[str, bool | None, list[str], bool]] = {
     ("answers", "P0"): ("READY_NOW\n", True, [], False),
     ("answers", "P1"): ('{"route": "near", "why": "a lamp"}', True, [], False),
@@ -60,13 +60,13 @@ def pytest_openclaw_providers():
 
 @pytest.fixture
 def originals(project: Any) -> Any:
-    """A project that holds the three files and a model that knows their answers."""
+    """A project with the three files and a model that knows their answers."""
     lay_out(project)
     return project
 
 
 def lay_out(project: Any, folder: str = "benchmarks") -> None:
-    """Copy the three files into a folder, and bring in the model."""
+    """Copy the three files into a folder, and add the model."""
     (project.folder / folder).mkdir()
     answers = {}
     for file in FILES:
@@ -96,7 +96,7 @@ def asked(session: Any) -> list[tuple[str, str]]:
 
 
 def test_three_files_run_together(originals: Any) -> None:
-    """Every prompt of every file has a row of its own, although ids stand in two of them."""
+    """Every prompt of every file has its own row, although some ids are in two of them."""
     session = originals.run(models="canned/m")
 
     verdicts = [expected for _, expected, _, _ in ANSWERS.values()]
@@ -128,7 +128,7 @@ def test_each_row_names_its_suite_and_prompt(plain_project: Any) -> None:
 
 
 def test_the_tier_counts_the_tool_prompts_of_all_files(plain_project: Any) -> None:
-    """A prompt is a tool prompt by its validator or its `expected_tool_calls`, whatever file it stands in."""
+    """A prompt is a tool prompt by its validator or its `expected_tool_calls`, in any file."""
     lay_out(plain_project)
 
     session = plain_project.run(models="canned/m")
@@ -138,12 +138,12 @@ def test_the_tier_counts_the_tool_prompts_of_all_files(plain_project: Any) -> No
 
 
 def test_unknown_keys_are_kept_with_the_definition(originals: Any) -> None:
-    """Keys that mean nothing here stand in `config.json`, a definition for each prompt of each file."""
+    """Keys without a meaning here are kept in `config.json`, in the definition of their prompt."""
     config = originals.run(models="canned/m").load("config.json")
 
     prompts = {(short(prompt["suite"]), prompt["id"]): prompt for prompt in config["prompts"]}
     assert (len(config["prompts"]), set(prompts)) == (len(ANSWERS), set(ANSWERS))
-    assert prompts["answers", "P8"]["extra"] == {"added_by": "nobody", "revision": 3}
+    assert prompts["answers", "P8"]["extra"] == {"added_by": "a user", "revision": 3}
     assert prompts["variants", "E0"]["extra"] == {
         "base_prompt": "P0",
         "technique": {"kind": "few_shot", "examples": 1},
@@ -202,7 +202,7 @@ def test_chosen_prompts_over_all_files(plain_project: Any, pattern: str) -> None
 
 
 def test_a_file_elsewhere_runs_when_it_is_named(project: Any) -> None:
-    """The files need not be moved: a named one runs where it lies, and none of its neighbours does."""
+    """The files need not be moved: a named one runs where it is, and no other file beside it does."""
     lay_out(project, folder="old")
 
     session = project.run(models="canned/m", target="old/prompts_variants.json")
@@ -210,8 +210,8 @@ def test_a_file_elsewhere_runs_when_it_is_named(project: Any) -> None:
     assert [row["suite"] for row in session.rows] == ["old/prompts_variants.json"] * 4
 
 
-def test_last_failed_tells_the_files_apart(plain_project: Any) -> None:
-    """`--lf` asks P1 of the file in which it failed, and not its namesake."""
+def test_last_failed_distinguishes_the_files(plain_project: Any) -> None:
+    """`--lf` asks P1 of the file in which it failed, and not the P1 of the other file."""
     lay_out(plain_project)
     plain_project.run("-k", "P1", "--openclaw-run-id=first", models="canned/m")
 

@@ -169,7 +169,7 @@ def test_a_fault_shows_no_traceback(project: Any) -> None:
 
 @pytest.mark.under_workers
 def test_a_failed_cell_reads_like_an_assertion(project: Any) -> None:
-    """Prompt, violation, reply, target and times stand in the failure."""
+    """Prompt, violation, reply, target and times are in the failure."""
     project.suite({"P1": ("say maybe", EXACT)})
 
     session = project.run()

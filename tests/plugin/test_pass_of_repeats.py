@@ -1,4 +1,4 @@
-"""`repeat` and `pass = "k of n"` on a prompt: how often it is asked, and how many misses are no failures."""
+"""`repeat` and `pass = "k of n"` on a prompt: its number of repeats, and the failures that are allowed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ YES = {"type": "exact", "value": "yes"}
 NOOP = {"type": "noop"}
 
 # Answers "yes", but "no" in the repeats that a prompt names: "miss 2 4" fails in the second and the fourth.
-# "say X" says X; "down 3" is a fault in the third, and "gone 3" finds nobody there.
+# "say X" says X; "down 3" is a fault in the third, and "gone 3" finds no server there.
 DICE = """
 import pathlib
 from pytest_openclaw import CallFailed, Provider, Reply, faults
@@ -36,7 +36,7 @@ class Dice(Provider):
         if word == "down" and is_named:
             raise CallFailed(faults.timed_out("dice", 1.0))
         if word == "gone" and is_named:
-            # Not `unreachable`, after which nobody is asked there any more.
+            # Not `unreachable`, after which no more requests are sent there.
             raise CallFailed(Fault(failure_type="connect_error", status="skipped_unavailable", message="gone"))
         return Reply(text="no" if word == "miss" and is_named else "yes")
 
@@ -59,18 +59,18 @@ def _plain_project(plain_project: Any) -> Any:
 
 
 def write(project: Any, *prompts: dict[str, Any]) -> None:
-    """Write a suite of prompts that must be answered with yes, numbered from P1 where they have no id."""
+    """Write a suite of prompts that must be answered with yes, numbered from P1 if they have no id."""
     entries = [{"id": f"P{n}", "validator": YES, **prompt} for n, prompt in enumerate(prompts, 1)]
     project.suite(json.dumps(entries), name="prompts_a.json")
 
 
 def run(project: Any, *args: str, models: str | None = "dice/a") -> Any:
-    """Run all there is, one worker's cells one after the other."""
+    """Run the whole suite, one worker's cells one after the other."""
     return project.run(*args, models=models)
 
 
 def asked(project: Any) -> Counter[str]:
-    """What was asked since the last time that this was called: model, prompt and seed."""
+    """Return the requests since the last call of this function: model, prompt and seed."""
     path = project.folder / "asked.txt"
     words = path.read_text().splitlines() if path.exists() else []
     path.unlink(missing_ok=True)
@@ -78,7 +78,7 @@ def asked(project: Any) -> Counter[str]:
 
 
 def cells(rows: list[dict[str, Any]]) -> Counter[tuple[str, int]]:
-    """What the rows are of: prompt and repeat."""
+    """Return the rows' prompts and repeats."""
     return Counter((row["prompt_id"], row["repeat"]) for row in rows)
 
 
@@ -90,7 +90,7 @@ def cells(rows: list[dict[str, Any]]) -> Counter[tuple[str, int]]:
     [pytest.param([], 1, id="alone"), pytest.param(["--openclaw-repeat=2"], 2, id="before-the-option")],
 )
 def test_a_prompt_says_how_often_it_is_asked(project: Any, args: list[str], others: int) -> None:
-    """Its own number goes before the option's, which is for the prompts that say nothing."""
+    """Its own number takes precedence over the option, which is for prompts without one."""
     write(
         project,
         {"prompt": "say yes", "repeat": 3},
@@ -141,7 +141,7 @@ def test_ids_and_seeds_are_a_prompts_own(plain_project: Any) -> None:
     ],
 )
 def test_selection_knows_them(project: Any, args: list[str], target: str, wanted: set[Any]) -> None:
-    """A prompt's id means all its repeats, a cell's whole id that one."""
+    """A prompt's id means all its repeats, a cell's whole id only that one."""
     write(project, {"prompt": "say yes", "repeat": 2}, {"prompt": "say yes"})
 
     session = project.run(*args, models="dice/a", target=target)
@@ -151,7 +151,7 @@ def test_selection_knows_them(project: Any, args: list[str], target: str, wanted
 
 
 def test_a_benchmark_in_python_says_it_too(project: Any) -> None:
-    """Its mark takes `repeat` and `pass_`; a parameter or a model that ends like a repeat is none."""
+    """Its mark takes `repeat` and `pass_`; a parameter or a model name that ends like a repeat is not one."""
     (project.folder / "benchmarks").mkdir()
     (project.folder / "benchmarks/test_r.py").write_text(
         "import pytest\n"
@@ -173,7 +173,7 @@ def test_a_benchmark_in_python_says_it_too(project: Any) -> None:
     assert [target["n_cells"] for target in session.load("config.json")["targets"]] == [5, 5]
 
 
-# --- so many of so many -------------------------------------------------------------------------
+# --- some failures are allowed ------------------------------------------------------------------
 
 
 @pytest.mark.under_workers
@@ -196,7 +196,7 @@ def test_an_allowed_miss_is_no_failure(project: Any) -> None:
 
 
 def test_one_miss_too_many_is_a_failure(project: Any) -> None:
-    """It names all repeats that missed; the allowed ones before it stay what they were."""
+    """The message names all failed repeats; the allowed ones before it stay as reported."""
     write(project, {"prompt": "miss 2 3 5", "pass": "4 of 5"})
 
     session = run(project, "--junitxml=junit.xml")
@@ -210,7 +210,7 @@ def test_one_miss_too_many_is_a_failure(project: Any) -> None:
 
 
 def test_each_prompt_and_each_target_counts_for_itself(project: Any) -> None:
-    """What one of them misses, no other may miss less."""
+    """Failures of one do not reduce those allowed for another."""
     write(project, {"prompt": "miss 1", "pass": "1 of 2"}, {"prompt": "miss 2", "pass": "1 of 2"})
 
     session = run(project, models="dice/a,dice/b")
@@ -220,7 +220,7 @@ def test_each_prompt_and_each_target_counts_for_itself(project: Any) -> None:
 
 @pytest.mark.parametrize(("prompt", "n_rows"), [("miss 2", 5), ("miss 1 2", 2)])
 def test_x_stops_at_a_failure_only(plain_project: Any, prompt: str, n_rows: int) -> None:
-    """`-x` goes on after an allowed miss, and stops at the one too many."""
+    """`-x` continues after an allowed failure, and stops at the first beyond the limit."""
     write(plain_project, {"prompt": prompt, "pass": "4 of 5"})
 
     session = run(plain_project, "-x")
@@ -233,7 +233,7 @@ def test_x_stops_at_a_failure_only(plain_project: Any, prompt: str, n_rows: int)
     ("prompt", "status"), [pytest.param("miss 2 3", 0, marks=pytest.mark.nightly), ("miss 1 2 3", 1)]
 )
 def test_x_stops_at_a_failure_only_over_workers(plain_project: Any, prompt: str, status: int) -> None:
-    """No worker ends at a miss that is allowed, though it does not know of the others'."""
+    """No worker ends at an allowed failure, though it does not know those of the others."""
     write(plain_project, {"prompt": prompt, "pass": "4 of 6"})
 
     session = run(plain_project, "-n", "2", "-x")
@@ -244,7 +244,7 @@ def test_x_stops_at_a_failure_only_over_workers(plain_project: Any, prompt: str,
 
 
 def test_lf_runs_what_has_failed(project: Any) -> None:
-    """`--lf` asks the repeats that failed again, and not the allowed ones; a miss alone is not allowed."""
+    """`--lf` asks the failed repeats again, and not the allowed ones; alone, none is allowed."""
     write(project, {"prompt": "miss 1 2 3", "pass": "2 of 3"}, {"prompt": "miss 1", "pass": "2 of 3"})
     run(project)
     asked(project)
@@ -256,14 +256,14 @@ def test_lf_runs_what_has_failed(project: Any) -> None:
 
 
 def test_a_repeat_alone_is_not_excused(project: Any) -> None:
-    """Where fewer repeats are selected than must pass, the others are not taken for passed."""
+    """If fewer repeats are selected than must pass, the others do not count as passed."""
     write(project, {"prompt": "miss 2", "pass": "4 of 5"})
 
     project.run(models="dice/a", target="benchmarks/prompts_a.json::P1[dice/a]-r2").outcomes(failed=1)
 
 
 def test_faults_are_no_misses(project: Any) -> None:
-    """A fault stays an error and what is unavailable is skipped; neither uses up an allowed miss."""
+    """A fault stays an error and unavailable cells are skipped; neither uses up an allowed failure."""
     write(
         project,
         {"prompt": "down 1", "pass": "1 of 3"},
@@ -276,8 +276,8 @@ def test_faults_are_no_misses(project: Any) -> None:
     session.outcomes(errors=1, passed=6, xfailed=1, skipped=1)
 
 
-def test_somebody_elses_failure_is_no_miss(project: Any) -> None:
-    """What a conftest file asserts of a cell is not excused by the suite."""
+def test_a_foreign_assertion_is_not_excused(project: Any) -> None:
+    """The suite does not excuse an assertion that a conftest file makes about a cell."""
     project.extend_conftest(
         "\n\ndef pytest_runtest_call(item):\n"
         "    assert not item.name.endswith('-r2'), 'the conftest says so'\n"
@@ -288,7 +288,7 @@ def test_somebody_elses_failure_is_no_miss(project: Any) -> None:
 
 
 def test_gates_see_every_miss(project: Any) -> None:
-    """An allowed miss is a miss for a gate; one too many is a verdict, which `--openclaw-verdict=gate` forgives."""
+    """An allowed failure counts for a gate; one beyond the limit is excused by `--openclaw-verdict=gate`."""
     write(project, {"prompt": "miss 1 2 3", "pass": "4 of 5"})
 
     forgiving = run(project, "--openclaw-verdict=gate", "--openclaw-min-pass-rate=0.4", "--openclaw-run-id=r")
@@ -302,7 +302,7 @@ def test_gates_see_every_miss(project: Any) -> None:
 
 
 def cut(project: Any, *repeats: int) -> None:
-    """Leave of the run r what a kill leaves: the rows of these repeats."""
+    """Leave of the run r the rows of these repeats, as a kill would."""
     run_dir = project.folder / "runs" / "r"
     rows = (run_dir / "results.jsonl").read_bytes().splitlines(keepends=True)
     kept = [row for row in rows if json.loads(row)["repeat"] in repeats]
@@ -313,7 +313,7 @@ def cut(project: Any, *repeats: int) -> None:
 
 @pytest.mark.parametrize("prompt", ["miss 2", "miss 1 3"])
 def test_a_resumed_run_counts_what_is_kept(project: Any, prompt: str) -> None:
-    """Kept misses are allowed and forbidden as they were; only the missing repeats are asked."""
+    """Kept failures are allowed or not as before; only the missing repeats are asked."""
     write(project, {"prompt": prompt, "pass": "3 of 4"}, {"prompt": "say yes"})
     first = run(project, "--openclaw-run-id=r")
     cut(project, 1, 2)
@@ -335,7 +335,7 @@ def test_a_resumed_run_counts_what_is_kept(project: Any, prompt: str) -> None:
     ],
 )
 def test_a_resumed_run_refuses_another_number(plain_project: Any, change: dict[str, Any], keys: str) -> None:
-    """How often a prompt is asked, and what is made of it, are the run's own."""
+    """The number of repeats and the repeat threshold belong to the run."""
     write(plain_project, {"prompt": "say yes", "repeat": 2})
     run(plain_project, "--openclaw-run-id=r")
     write(plain_project, {"prompt": "say yes", "repeat": 2, **change})
@@ -347,7 +347,7 @@ def test_a_resumed_run_refuses_another_number(plain_project: Any, change: dict[s
 
 
 def test_a_resumed_run_may_ask_the_others_more_often(project: Any) -> None:
-    """The option may grow for prompts that say nothing, and leaves a prompt's own number alone."""
+    """The option may grow for prompts without a number, and does not affect a prompt's own."""
     write(project, {"prompt": "say yes", "repeat": 2}, {"prompt": "say yes"})
     run(project, "--openclaw-run-id=r")
     asked(project)
@@ -359,7 +359,7 @@ def test_a_resumed_run_may_ask_the_others_more_often(project: Any) -> None:
 
 
 def test_shards_of_repeats_are_merged(plain_project: Any) -> None:
-    """A merged run knows how many cells each prompt has: an unfinished part owes those, and no others."""
+    """A merged run knows how many cells each prompt has: an unfinished part lacks those, and no others."""
     write(plain_project, {"prompt": "say yes"}, {"prompt": "say yes", "repeat": 3})
     run(plain_project, "--openclaw-run-id=s", "-k", "P1")
     run(plain_project, "--openclaw-run-id=r")
@@ -371,7 +371,7 @@ def test_shards_of_repeats_are_merged(plain_project: Any) -> None:
 
     assert done.ret == 0
     summary = json.loads((plain_project.folder / "runs/whole/summary.json").read_text())
-    assert (summary["n_cells"], summary["n_rows"]) == (4, 2)  # P1 is answered, P2 owes two repeats
+    assert (summary["n_cells"], summary["n_rows"]) == (4, 2)  # P1 is answered, P2 lacks two repeats
 
 
 # --- until it is settled ------------------------------------------------------------------------
@@ -380,7 +380,7 @@ DF = {"type": "tool_invocation", "expected_tools": ["df"]}
 
 
 def write_with_tools(project: Any) -> None:
-    """Ten tool prompts that all fail, so that the tier is settled at once, and three with numbers."""
+    """Write ten tool prompts that all fail, so that the tier is conclusive at once, and three others."""
     write(
         project,
         *({"id": f"T{n}", "prompt": "say no", "validator": DF} for n in range(10)),
@@ -391,8 +391,8 @@ def write_with_tools(project: Any) -> None:
 
 
 @pytest.mark.parametrize("concurrency", [pytest.param(1, marks=pytest.mark.nightly), 4])
-def test_a_settled_tier_ends_no_prompts_own_repeats(project: Any, concurrency: int) -> None:
-    """The other repeats of the target are left out; those that a prompt asks for itself are all asked."""
+def test_a_conclusive_tier_ends_no_fixed_repeats(project: Any, concurrency: int) -> None:
+    """The other repeats of the target are left out; all fixed repeats are asked."""
     write_with_tools(project)
 
     session = run(
@@ -406,8 +406,8 @@ def test_a_settled_tier_ends_no_prompts_own_repeats(project: Any, concurrency: i
     session.outcomes(failed=10, passed=6, xfailed=1, skipped=20)
 
 
-def test_a_killed_run_owes_a_prompts_own_repeats(plain_project: Any) -> None:
-    """Of a target that was settled nothing is missing but what is asked in any case."""
+def test_a_killed_run_lacks_fixed_repeats(plain_project: Any) -> None:
+    """Of a target with a conclusive tier only fixed repeats can be missing."""
     write_with_tools(plain_project)
     run(plain_project, "--openclaw-until-conclusive", "--openclaw-run-id=r")
     cut(plain_project, 1)

@@ -1,4 +1,4 @@
-"""Reports and last looks that plugins bring: where they run, what they may do, and what a broken one costs."""
+"""Reports and row hooks of plugins: where they run, what they may do, and the effect of a broken one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def pytest_openclaw_reports():
 
 
 def example(name: str) -> str:
-    """The text of an example."""
+    """Return the text of an example."""
     return (EXAMPLES / f"{name}.py").read_text("utf-8")
 
 
@@ -46,7 +46,7 @@ def _run_installed(project: Any, *args: str, models: str = "scripted/m") -> Any:
 
 
 def test_the_example_of_a_provider(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installed package that has the hook, and nothing else, is asked by its provider's name."""
+    """An installed package that has only the hook is used by its provider's name."""
     _install(project, monkeypatch, "parrot_provider", example("parrot_provider"))
     project.suite({"P1": ("yes", YES)})
 
@@ -65,7 +65,7 @@ def test_the_example_of_a_validator(project: Any, monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_example_of_a_report(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installed package's report stands beside the built-in one, written once."""
+    """An installed package's report is beside the built-in one, written once."""
     _install(project, monkeypatch, "tiers_report", example("tiers_report"))
     project.suite(SUITE)
 
@@ -76,8 +76,8 @@ def test_the_example_of_a_report(project: Any, monkeypatch: pytest.MonkeyPatch) 
     assert (session.run_dir / "summary.md").is_file()
 
 
-def test_the_example_of_a_last_look(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installed package adds to every row once, in the process in which reports arrive."""
+def test_the_example_of_a_row_hook(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installed package adds to every row once, in the process that receives the reports."""
     _install(project, monkeypatch, "lab_record", example("lab_record"))
     project.pytester.makeini("[pytest]\nteam = night\n")
     project.suite(SUITE)
@@ -89,8 +89,8 @@ def test_the_example_of_a_last_look(project: Any, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
-def test_an_example_may_stand_in_a_conftest(plain_project: Any, name: str) -> None:
-    """Pasted into the root conftest it is loaded, and the session is as it was."""
+def test_an_example_may_be_in_a_conftest(plain_project: Any, name: str) -> None:
+    """Pasted into the root conftest it is loaded, and the session is unchanged."""
     conftest = plain_project.folder / "conftest.py"
     text = conftest.read_text("utf-8")
     if name == "parrot_provider":  # the scripted one has the same hook
@@ -103,11 +103,11 @@ def test_an_example_may_stand_in_a_conftest(plain_project: Any, name: str) -> No
     session.outcomes(passed=1)
 
 
-# --- the last look ------------------------------------------------------------------------------
+# --- row hooks ----------------------------------------------------------------------------------
 
 
-def test_a_look_sees_the_row_as_it_is_written(project: Any) -> None:
-    """Run, host, verdict and answer are there; what it does to its copy changes nothing."""
+def test_a_row_hook_sees_the_row_as_it_is_written(project: Any) -> None:
+    """Run, host, verdict and reply are there; changes to its copy have no effect."""
     project.extend_conftest(
         """
 import copy
@@ -126,7 +126,7 @@ def pytest_openclaw_record(row):
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         pytest.param("1 / 0", "ZeroDivisionError: division by zero", id="raises"),
         pytest.param("7", "TypeError: it returned int, not a dict or None", id="no-dict"),
@@ -140,8 +140,8 @@ def pytest_openclaw_record(row):
         pytest.param("__import__('sys').exit(3)", "SystemExit: 3", id="sys.exit"),
     ],
 )  # fmt: skip
-def test_a_broken_look_costs_what_it_would_have_added(plain_project: Any, body: str, told: str) -> None:
-    """It is told once with its number; rows, other plugins' keys, verdicts and exit status are there."""
+def test_a_broken_row_hook_loses_only_its_keys(plain_project: Any, body: str, message: str) -> None:
+    """It is reported once with its count; rows, other plugins' keys, verdicts and exit status are kept."""
     plain_project.extend_conftest(LOOK.replace("{}", body))
     (plain_project.folder / "benchmarks").mkdir()
     (plain_project.folder / "benchmarks/conftest.py").write_text(LOOK.replace("{}", "{'x_other': 1}"))
@@ -155,15 +155,15 @@ def test_a_broken_look_costs_what_it_would_have_added(plain_project: Any, body: 
         {"x_other": 1}
     ] * 2
     words = "".join(session.text.split())
-    assert told.replace(" ", "") in words
+    assert message.replace(" ", "") in words
     assert words.count("pluginbroke") == 1
     assert "conftest.py:pytest_openclaw_record:" in words
     assert "(2times)" in words
     assert "INTERNALERROR" not in words
 
 
-def test_two_looks_may_not_add_the_same_key(plain_project: Any) -> None:
-    """The first keeps it, in pytest's order of hooks, and the other is told."""
+def test_two_row_hooks_may_not_add_the_same_key(plain_project: Any) -> None:
+    """The first keeps it, in pytest's order of hooks, and the other is reported."""
     plain_project.extend_conftest(LOOK.replace("{}", "{'x_a': 'root'}"))
     (plain_project.folder / "benchmarks").mkdir()
     (plain_project.folder / "benchmarks/conftest.py").write_text(LOOK.replace("{}", "{'x_a': 'near'}"))
@@ -175,8 +175,8 @@ def test_two_looks_may_not_add_the_same_key(plain_project: Any) -> None:
     assert "x_a is added by benchmarks/conftest.py already" in " ".join(session.text.split())
 
 
-def test_a_look_with_foreign_words_is_a_usage_error(plain_project: Any) -> None:
-    """The message is of pytest itself, and says which argument there is not."""
+def test_a_row_hook_with_unknown_arguments_is_a_usage_error(plain_project: Any) -> None:
+    """The message is pytest's own, and names the argument that does not exist."""
     plain_project.extend_conftest("\ndef pytest_openclaw_record(rows):\n    return None\n")
     plain_project.suite({"P1": ("say yes", YES)})
 
@@ -210,7 +210,7 @@ def test_a_secret_is_taken_out_of_what_plugins_add(plain_project: Any) -> None:
 
 
 def test_kept_rows_of_a_resumed_run_stay_as_they_are(plain_project: Any) -> None:
-    """A look is for rows that are written now; a kept one keeps what it has."""
+    """A row hook sees rows that are written now; a kept row stays unchanged."""
     plain_project.suite({"P1": ("say yes", YES), "P2": ("timeout", YES)})
     plain_project.run("--openclaw-run-id=one")
     before = (plain_project.folder / "runs/one/results.jsonl").read_bytes().splitlines()[0]
@@ -242,8 +242,10 @@ def test_kept_rows_of_a_resumed_run_stay_as_they_are(plain_project: Any) -> None
         pytest.param("class A:\n    def __init__(self, x): pass\n\ndef pytest_openclaw_reports():\n    return [A]\n", "the report A cannot be made: TypeError", id="cannot-be-made"),
     ],
 )  # fmt: skip
-def test_a_wrong_report_is_told_before_anybody_is_asked(plain_project: Any, text: str, message: str) -> None:
-    """What is no report, or has another's name, is one clear message."""
+def test_a_wrong_report_is_refused_before_the_first_request(
+    plain_project: Any, text: str, message: str
+) -> None:
+    """An invalid or duplicate report gives one clear message."""
     plain_project.extend_conftest(f"\n{text}")
     plain_project.suite({"P1": ("say yes", YES)})
 
@@ -256,7 +258,7 @@ def test_a_wrong_report_is_told_before_anybody_is_asked(plain_project: Any, text
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         pytest.param("summary.nothing", "AttributeError: 'Summary' object has no attribute 'nothing'", id="raises"),
         pytest.param("b'bytes'", "TypeError: render returned bytes, not a text", id="bytes"),
@@ -264,8 +266,8 @@ def test_a_wrong_report_is_told_before_anybody_is_asked(plain_project: Any, text
         pytest.param("__import__('sys').exit(3)", "SystemExit: 3", id="sys.exit"),
     ],
 )  # fmt: skip
-def test_a_broken_report_is_left_out(project: Any, body: str, told: str) -> None:
-    """It is told; the other reports are written, and the exit status is that of the verdicts."""
+def test_a_broken_report_is_left_out(project: Any, body: str, message: str) -> None:
+    """It is reported; the other reports are written, and the exit status is that of the verdicts."""
     project.extend_conftest(REPORT.format("mine.txt", body))
     project.suite({"P1": ("say yes", YES)})
 
@@ -275,14 +277,14 @@ def test_a_broken_report_is_left_out(project: Any, body: str, told: str) -> None
     assert session.status == 0
     words = "".join(session.text.split())
     assert "conftest.py:mine.txtisnotwritten:" in words
-    assert told.replace(" ", "") in words
+    assert message.replace(" ", "") in words
     assert not (session.run_dir / "mine.txt").exists()
     assert (session.run_dir / "summary.md").exists()
     assert "INTERNALERROR" not in words
 
 
 def test_a_report_may_be_an_object_and_hold_any_text(plain_project: Any) -> None:
-    """An instance does, and half a surrogate pair becomes a mark instead of an error."""
+    """An instance is accepted, and half a surrogate pair is replaced instead of an error."""
     plain_project.extend_conftest(
         REPORT.format("mine.txt", "self.words").replace("[Mine]", "[mine]")
         + "\nmine = Mine()\nmine.words = 'one \\ud800 \\u2028 two'\n"
@@ -299,7 +301,7 @@ def test_a_report_may_be_an_object_and_hold_any_text(plain_project: Any) -> None
 
 @pytest.fixture
 def stored(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A project with a run, and plugins that came after it."""
+    """A project with a run, and plugins added after it."""
     plain_project.suite(SUITE)
     plain_project.run("--openclaw-run-id=one")
     plain_project.extend_conftest(
@@ -311,7 +313,7 @@ def stored(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_a_merge_writes_the_reports_and_leaves_the_rows(stored: Any) -> None:
-    """Rows stay byte for byte, so that no plugin looks at them again."""
+    """Rows stay byte for byte, so that no row hook sees them again."""
     assert main(["merge", "one", "--into", "two"]) == 0
 
     runs = stored.folder / "runs"
@@ -331,7 +333,7 @@ def test_a_merge_writes_the_reports_and_leaves_the_rows(stored: Any) -> None:
     ],
 )
 def test_a_merge_needs_no_project(stored: Any, text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A conftest that cannot be loaded costs its reports, and is told."""
+    """A conftest that cannot be loaded loses only its reports, which is reported."""
     (stored.folder / "conftest.py").write_text(text)
 
     assert main(["merge", "one", "--into", "two"]) == 0
@@ -341,7 +343,7 @@ def test_a_merge_needs_no_project(stored: Any, text: str, capsys: pytest.Capture
 
 
 def test_a_rescore_shows_plugins_the_rows_that_it_changes(stored: Any) -> None:
-    """A changed row is a new one; one that stays keeps its bytes."""
+    """A changed row is a new one; an unchanged row keeps its bytes."""
     stored.suite({**SUITE, "P2": ("say no", {"type": "exact", "value": "no"})})
 
     assert main(["rescore", "one", "--into", "two"]) == 0
@@ -353,7 +355,7 @@ def test_a_rescore_shows_plugins_the_rows_that_it_changes(stored: Any) -> None:
     assert (runs / "two/rows.txt").read_text() == "2 rows"
 
 
-def test_a_look_of_a_rescore_has_the_projects_config(stored: Any) -> None:
+def test_a_row_hook_of_a_rescore_has_the_projects_config(stored: Any) -> None:
     """Options and ini keys are loaded there, as in a session."""
     stored.extend_conftest(f"\n{example('lab_record')}")
     (stored.folder / "pytest.ini").write_text("[pytest]\nteam = night\n")
@@ -366,7 +368,7 @@ def test_a_look_of_a_rescore_has_the_projects_config(stored: Any) -> None:
 
 
 def test_a_broken_plugin_does_not_stop_a_rescore(stored: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is told on stderr, and the new run is there."""
+    """It is reported on stderr, and the new run is written."""
     stored.extend_conftest(REPORT.format("rows.txt", "1 / 0"))
 
     assert main(["rescore", "one", "--into", "two"]) == 0

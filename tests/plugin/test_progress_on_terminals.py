@@ -1,4 +1,4 @@
-"""A session on a terminal: what stands on its screen while it runs and after it."""
+"""A session on a terminal: its screen during the run and afterwards."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROWS, COLUMNS = 30, 80
 
 
 class Watched:
-    """A session on a terminal of 80 columns, as somebody sees it who looks all the time."""
+    """A session on a terminal of 80 columns, with every state of its screen."""
 
     def __init__(self, arguments: Sequence[str], cwd: Path, **environ: str) -> None:
         self.screens: list[list[str]] = []
@@ -56,12 +56,12 @@ class Watched:
         self.status = process.wait(timeout=600)
 
     def saw(self, seen: Callable[[list[str]], bool]) -> bool:
-        """Whether some screen was like this."""
+        """Whether some screen had this text."""
         return any(map(seen, self.screens))
 
     @property
     def lines(self) -> list[str]:
-        """What stood in the live line, each text once."""
+        """The texts of the live line, each once."""
         found = [row for screen in self.screens for row in screen if row.startswith("openclaw ")]
         return list(dict.fromkeys(found))
 
@@ -77,8 +77,8 @@ def slow(plain_project: Any) -> Path:
 @pytest.mark.parametrize(
     "workers", ["-n0", pytest.param("-n2", marks=[pytest.mark.workers, pytest.mark.nightly])]
 )
-def test_it_tells_how_far_the_run_is_and_is_gone_afterwards(slow: Path, workers: str) -> None:
-    """The line stands below pytest's rows while cells are awaited, and leaves no trace."""
+def test_it_shows_the_progress_and_is_gone_afterwards(slow: Path, workers: str) -> None:
+    """The line is below pytest's rows while cells are running, and leaves no trace."""
     watched = Watched(
         ["benchmarks", "--openclaw-models=scripted/m", "--openclaw-concurrency=1", workers], slow, CI=""
     )
@@ -104,7 +104,7 @@ def test_it_tells_how_far_the_run_is_and_is_gone_afterwards(slow: Path, workers:
     ],
 )
 def test_it_keeps_quiet(slow: Path, arguments: list[str], environ: dict[str, str]) -> None:
-    """Where nobody looks, or nothing can be taken back, nothing is drawn."""
+    """If the output is no terminal, or lines cannot be erased, nothing is drawn."""
     watched = Watched(["benchmarks", "--openclaw-models=scripted/m", *arguments], slow, **environ)
 
     assert watched.status == 0

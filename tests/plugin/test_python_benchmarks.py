@@ -39,7 +39,7 @@ def _write(project: Any, text: str = MODULE) -> None:
 
 @pytest.mark.under_workers
 def test_each_ending_of_a_python_benchmark(project: Any) -> None:
-    """An assertion is a verdict, another exception is our breakage, a fault or silence ends it before the test."""
+    """An assertion is a verdict, another exception an error; a fault or an empty reply ends it early."""
     _write(project)
 
     session = project.run()
@@ -61,7 +61,7 @@ def test_each_ending_of_a_python_benchmark(project: Any) -> None:
 
 
 def test_python_benchmarks_are_in_the_config(project: Any) -> None:
-    """`config.json` names a Python benchmark's prompt and says who judges it."""
+    """`config.json` names a Python benchmark's prompt and says that Python code judges it."""
     _write(project)
 
     session = project.run("-k", "R1")
@@ -84,7 +84,7 @@ def test_python_benchmarks_run_once_a_target(project: Any) -> None:
 
 
 def test_without_models_a_python_benchmark_is_left_out(plain_project: Any) -> None:
-    """A plain session deselects benchmarks, wherever they stand."""
+    """A plain session deselects benchmarks in any file."""
     plain_project.pytester.makepyfile(test_bench=MODULE)
 
     session = plain_project.run(models=None, target="")
@@ -117,7 +117,7 @@ def test_a_wrong_mark_is_a_collection_error(plain_project: Any, mark: str, messa
     assert session.status == pytest.ExitCode.INTERRUPTED
 
 
-def test_an_id_that_stands_twice_is_a_collection_error(plain_project: Any) -> None:
+def test_a_duplicate_id_is_a_collection_error(plain_project: Any) -> None:
     """Two tests of one module cannot share a row."""
     one = '@pytest.mark.openclaw(id="R1", prompt="say yes")\ndef test_{}(reply): pass\n'
     _write(plain_project, "import pytest\n" + one.format("x") + one.format("y"))
@@ -136,14 +136,14 @@ def test_an_id_means_all_parameters_of_its_test(project: Any) -> None:
 
     session = project.run("-k", "R1")
 
-    # An xdist controller does not tell what its workers have deselected.
+    # An xdist controller does not report what its workers have deselected.
     assert session.result.parseoutcomes()["passed"] == 2
     assert {row["prompt_id"] for row in session.rows} == {"R1[1]", "R1[2]"}
     assert {prompt["id"] for prompt in session.load("config.json")["prompts"]} == {"R1[1]", "R1[2]"}
 
 
 def test_reply_without_a_mark_says_so(plain_project: Any) -> None:
-    """A test that takes `reply` without a prompt is told what is missing."""
+    """The error of a test that takes `reply` without a prompt says what is missing."""
     _write(plain_project, "def test_x(reply): pass\n")
 
     session = plain_project.run()
@@ -153,7 +153,7 @@ def test_reply_without_a_mark_says_so(plain_project: Any) -> None:
 
 
 def test_a_fixture_reply_of_the_users_own_goes_first(plain_project: Any) -> None:
-    """A project that has a fixture of that name keeps it."""
+    """A project's own fixture of that name takes precedence."""
     plain_project.pytester.makepyfile(
         test_own="import pytest\n@pytest.fixture\ndef reply(): return 7\ndef test_x(reply): assert reply == 7\n"
     )

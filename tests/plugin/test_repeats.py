@@ -1,4 +1,4 @@
-"""`--openclaw-repeat` and `--openclaw-until-conclusive`: the same prompts again, as often as it takes."""
+"""`--openclaw-repeat` and `--openclaw-until-conclusive`: the same prompts again, as often as needed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ pytestmark = pytest.mark.newest
 NOOP = {"type": "noop"}
 DF = {"type": "tool_invocation", "expected_tools": ["df"]}
 
-# Writes down what it is asked, with the seed. `bad` uses no tool, `shaky` uses one for two prompts in each
-# repeat, always others, `fair` for the first six, `good` always. Whoever stands in down.txt is not there, and
-# the call in deadly.txt ends its process, once.
+# Records its requests, with the seed. `bad` uses no tool, `shaky` uses one for two prompts in each
+# repeat, always others, `fair` for every third, `same` for the first six, `good` always. Models named in
+# down.txt are unavailable, and the call in deadly.txt ends its process, once.
 PUPIL = """
 import os
 import pathlib
@@ -44,7 +44,8 @@ class Pupil(Provider):
         is_right = {
             "bad": False,
             "shaky": number // 2 == (request.seed or 1) - 1,
-            "fair": number < 6,
+            "fair": (number + (request.seed or 1)) % 3 == 0,
+            "same": number < 6,
             "good": True,
         }[request.model.partition("-")[0]]
         return Reply(text="`df -h`" if is_right else "No.")
@@ -73,7 +74,7 @@ def tools(n: int) -> dict[str, Any]:
 
 
 def asked(project: Any) -> Counter[str]:
-    """What was asked since the last time that this was called: model, prompt and seed."""
+    """Return the requests since the last call of this function: model, prompt and seed."""
     path = project.folder / "asked.txt"
     words = path.read_text().splitlines() if path.exists() else []
     path.unlink(missing_ok=True)
@@ -81,12 +82,12 @@ def asked(project: Any) -> Counter[str]:
 
 
 def calls_by_model(project: Any) -> Counter[str]:
-    """How often each model was asked since then."""
+    """Return how often each model was asked since then."""
     return Counter(call.partition(" ")[0] for call in asked(project).elements())
 
 
 def cells(rows: list[dict[str, Any]]) -> list[tuple[str, str, int]]:
-    """What the rows are of: model, prompt and repeat."""
+    """Return the rows' models, prompts and repeats."""
     return [(row["model"], row["prompt_id"], row["repeat"]) for row in rows]
 
 
@@ -111,7 +112,7 @@ def test_each_prompt_is_asked_so_often(project: Any) -> None:
 
 
 def test_once_is_as_ever(project: Any) -> None:
-    """Asked once, a prompt has its plain id and is sent no seed."""
+    """Asked once, a prompt has its plain id and is sent without a seed."""
     project.suite({"P1": ("say one", NOOP)})
 
     session = project.run("--openclaw-repeat=1", "-v", models="pupil/a")
@@ -123,7 +124,7 @@ def test_once_is_as_ever(project: Any) -> None:
 
 
 def test_a_target_is_asked_repeat_by_repeat(plain_project: Any) -> None:
-    """All prompts of all suites come once before any comes again, and a target before the next one."""
+    """All prompts of all suites come once before any is repeated, and one target comes before the next."""
     plain_project.suite({"P1": ("say one", NOOP), "P2": ("say two", NOOP)})
     plain_project.suite({"Q1": ("say three", NOOP)}, name="prompts_b.toml")
     (plain_project.folder / "benchmarks/test_r.py").write_text(
@@ -150,7 +151,7 @@ def test_a_target_is_asked_repeat_by_repeat(plain_project: Any) -> None:
 def test_selection_knows_repeats(
     project: Any, args: list[str], target: str, wanted: set[tuple[str, int]]
 ) -> None:
-    """A prompt's id means all its repeats, a cell's whole id that one."""
+    """A prompt's id means all its repeats, a cell's whole id only that one."""
     project.suite({"P1": ("say one", NOOP), "P10": ("say ten", NOOP)})
 
     session = project.run("--openclaw-repeat=2", *args, models="pupil/a", target=target)
@@ -171,7 +172,7 @@ def test_lf_runs_the_repeat_that_failed(project: Any) -> None:
 
 
 def test_a_benchmark_in_python_is_repeated(project: Any) -> None:
-    """The repeat of a Python benchmark is none of its test's own parameters; an odd model name is no repeat."""
+    """A parameter of the test, or an odd model name, is not mistaken for a repeat."""
     (project.folder / "benchmarks").mkdir()
     (project.folder / "benchmarks/test_r.py").write_text(
         "import pytest\n"
@@ -191,7 +192,7 @@ def test_a_benchmark_in_python_is_repeated(project: Any) -> None:
 
 
 def test_a_repeat_is_shown_by_its_id(project: Any) -> None:
-    """What pytest's summary calls a cell, the command line takes for it."""
+    """The command line accepts the name that pytest's summary shows."""
     project.suite(tools(1))
 
     session = project.run("--openclaw-repeat=2", models="pupil/bad")
@@ -200,7 +201,7 @@ def test_a_repeat_is_shown_by_its_id(project: Any) -> None:
 
 
 def test_passed_once_is_not_missed(project: Any) -> None:
-    """A prompt that was missed in one repeat and passed in another is not missed by all."""
+    """A prompt that failed in one repeat and passed in another is not listed as failed by all."""
     project.suite(tools(6))
 
     session = project.run("--openclaw-repeat=2", models="pupil/shaky")
@@ -211,7 +212,7 @@ def test_passed_once_is_not_missed(project: Any) -> None:
 
 @pytest.mark.parametrize("value", ["0", "-1", "x", "1.5"])
 def test_an_impossible_number_is_refused(plain_project: Any, value: str) -> None:
-    """A number of repeats that cannot be is a usage error, and nobody is asked."""
+    """An invalid number of repeats is a usage error, and no request is sent."""
     plain_project.suite({"P1": ("say one", NOOP)})
 
     session = plain_project.run(f"--openclaw-repeat={value}", models="pupil/a")
@@ -225,8 +226,8 @@ def test_an_impossible_number_is_refused(plain_project: Any, value: str) -> None
 
 
 @pytest.mark.parametrize("concurrency", [pytest.param(1, marks=pytest.mark.nightly), 4])
-def test_a_settled_target_costs_no_further_call(project: Any, concurrency: int) -> None:
-    """A target whose tier its first repeat settles is asked nothing more; its other repeats are no cells."""
+def test_a_conclusive_target_needs_no_further_call(project: Any, concurrency: int) -> None:
+    """If the first repeat makes a target's tier conclusive, its other repeats are no cells."""
     project.suite({**tools(10), "P1": ("say one", NOOP)})
 
     session = project.run(
@@ -243,27 +244,29 @@ def test_a_settled_target_costs_no_further_call(project: Any, concurrency: int) 
 
 
 @pytest.mark.parametrize("concurrency", [pytest.param(1, marks=pytest.mark.nightly), 4])
-def test_each_target_is_repeated_until_it_is_settled(project: Any, concurrency: int) -> None:
-    """One target is settled, one by its second repeat, one by none: it is asked up to the bound."""
+def test_each_target_is_repeated_until_it_is_conclusive(project: Any, concurrency: int) -> None:
+    """One target is conclusive early, one at the next look, one at none, one answers the same each time."""
     project.suite({**tools(10), "P1": ("say one", NOOP)})
 
     session = project.run(
         "--openclaw-until-conclusive",
-        "--openclaw-repeat=3",
+        "--openclaw-repeat=4",
         f"--openclaw-concurrency={concurrency}",
         "-rs",
-        models="pupil/bad,pupil/shaky,pupil/fair",
+        models="pupil/bad,pupil/shaky,pupil/fair,pupil/same",
     )
 
-    assert calls_by_model(project) == {"bad": 11, "shaky": 21, "fair": 31}
+    assert calls_by_model(project) == {"bad": 11, "shaky": 31, "fair": 41, "same": 21}
     assert "tier 3 is settled after 1 repeat" in session.text
-    assert "tier 3 is settled after 2 repeats" in session.text
+    assert "tier 3 is settled after 3 repeats" in session.text
+    assert "all repeats are alike after 2 repeats: only new prompts can settle the tier" in session.text
+    assert "same: all repeats of each prompt are alike; only new" in session.text
     groups = {group["model"]: group for group in session.summary["groups"]}
-    assert [groups[model]["tool_use"]["conclusive"] for model in ("bad", "shaky", "fair")] == [
-        True,
-        True,
-        False,
-    ]
+    uses = {model: group["tool_use"] for model, group in groups.items()}
+    assert {model: use["conclusive"] for model, use in uses.items()} == {
+        "bad": True, "shaky": True, "fair": False, "same": False,
+    }  # fmt: skip
+    assert all(use["looks"] == [1, 3, 4] for use in uses.values())
     assert session.summary["state"] == "finished"
     assert {(row["prompt_id"], row["repeat"]) for row in session.rows if row["prompt_id"] == "P1"} == {
         ("P1", 1)
@@ -271,11 +274,12 @@ def test_each_target_is_repeated_until_it_is_settled(project: Any, concurrency: 
     targets = {
         target["model"]: target.get("settled_after") for target in session.load("config.json")["targets"]
     }
-    assert targets == {"bad": 1, "shaky": 2, "fair": None}
+    assert targets == {"bad": 1, "shaky": 3, "fair": None, "same": 2}
+    assert session.load("config.json")["looks"] == [1, 3, 4]
 
 
-def test_a_settled_target_is_over(plain_project: Any) -> None:
-    """The machine is looked at after it when that is known, and not at the session's end."""
+def test_a_conclusive_target_has_ended(plain_project: Any) -> None:
+    """Its second snapshot is taken when that is known, and not at the session's end."""
     plain_project.suite(tools(10))
     plain_project.extend_conftest(
         "\n\ndef pytest_runtest_setup(item):\n"
@@ -297,7 +301,7 @@ def test_a_settled_target_is_over(plain_project: Any) -> None:
     ],
 )
 def test_however_it_is_distributed(plain_project: Any, dist: str) -> None:
-    """Under every `--dist` the run comes to its end, whoever runs ahead, and what was asked has its row."""
+    """Under every `--dist` the run ends, whichever worker is ahead, and every reply has its row."""
     for name in ("prompts_a", "prompts_b", "prompts_c"):
         plain_project.suite(tools(5), name=f"{name}.toml")
 
@@ -314,8 +318,8 @@ def test_however_it_is_distributed(plain_project: Any, dist: str) -> None:
 @pytest.mark.nightly
 @pytest.mark.workers
 @pytest.mark.parametrize("concurrency", [pytest.param(1, marks=pytest.mark.nightly), 4])
-def test_a_worker_that_comes_later_knows_what_was_decided(plain_project: Any, concurrency: int) -> None:
-    """It goes on with the repeat in which the one before it died, and the others wait for that."""
+def test_a_replacement_worker_knows_the_decisions(plain_project: Any, concurrency: int) -> None:
+    """It continues with the repeat in which the previous one died, and the others wait for it."""
     plain_project.suite(tools(10))
     (plain_project.folder / "deadly.txt").write_text("tool 5 2")
 
@@ -329,11 +333,12 @@ def test_a_worker_that_comes_later_knows_what_was_decided(plain_project: Any, co
     )
 
     assert not (plain_project.folder / "deadly.txt").exists()
-    assert "tier 3 is settled after 2 repeats" in session.text
+    assert "tier 3 is settled after 3 repeats" in session.text
     assert Counter((row["model"], row["repeat"]) for row in session.rows) == {
         ("bad", 1): 10,
         ("shaky", 1): 10,
         ("shaky", 2): 10,
+        ("shaky", 3): 10,
     }
     assert session.summary["state"] == "finished"
 
@@ -341,7 +346,7 @@ def test_a_worker_that_comes_later_knows_what_was_decided(plain_project: Any, co
 @pytest.mark.nightly
 @pytest.mark.workers
 def test_who_waits_for_a_repeat_stops_with_the_session(plain_project: Any) -> None:
-    """A worker that waits for another one's row does not hold up a session that `-x` ends."""
+    """A worker that waits for another one's row does not block a session that `-x` ends."""
     plain_project.suite(tools(9))
     plain_project.extend_conftest(
         "\n\nimport time\n\ndef pytest_runtest_call(item):\n"
@@ -358,7 +363,7 @@ def test_who_waits_for_a_repeat_stops_with_the_session(plain_project: Any) -> No
 
 
 def test_the_order_may_be_another(project: Any) -> None:
-    """Where repeats come before those that they follow, nothing waits for ever."""
+    """If later repeats come before earlier ones, no worker waits forever."""
     project.suite(tools(10))
     project.extend_conftest("\n\ndef pytest_collection_modifyitems(items):\n    items.reverse()\n")
 
@@ -369,7 +374,7 @@ def test_the_order_may_be_another(project: Any) -> None:
 
 
 def test_who_answers_nothing_is_not_asked_again(project: Any) -> None:
-    """After a repeat without an answer there is no next one, and a resumed run goes on where it was."""
+    """After a repeat without a reply there is no next one, and a resumed run continues from there."""
     project.suite(tools(10))
     (project.folder / "down.txt").write_text("shaky")
     words = ("--openclaw-until-conclusive", "--openclaw-retries=0")
@@ -382,16 +387,16 @@ def test_who_answers_nothing_is_not_asked_again(project: Any) -> None:
     (project.folder / "down.txt").unlink()
     resumed = project.run("--openclaw-resume=r", "-rs", models=None)
 
-    assert calls_by_model(project) == {"shaky": 20}
-    assert "tier 3 is settled after 2 repeats" in resumed.text
-    assert resumed.summary["n_cells"] == 20
+    assert calls_by_model(project) == {"shaky": 30}
+    assert "tier 3 is settled after 3 repeats" in resumed.text
+    assert resumed.summary["n_cells"] == 30
 
 
 # --- resumed and merged -------------------------------------------------------------------------
 
 
 def cut(project: Any, n: int) -> None:
-    """Leave of the run r what a kill after `n` rows leaves."""
+    """Leave of the run r only what a kill after `n` rows leaves."""
     run = project.folder / "runs" / "r"
     lines = (run / "results.jsonl").read_bytes().splitlines(keepends=True)
     (run / "results.jsonl").write_bytes(b"".join(lines[:n]))
@@ -417,7 +422,7 @@ def test_a_resumed_run_keeps_repeats(project: Any) -> None:
 
 
 def test_a_resumed_run_may_ask_more_often(project: Any) -> None:
-    """A run of one repeat goes on with more of them; then it cannot have fewer."""
+    """A run of one repeat can be resumed with more of them, and then not with fewer."""
     project.suite({"P1": ("say one", NOOP), "P2": ("say two", NOOP)})
     project.run("--openclaw-run-id=r", models="pupil/a")
     asked(project)
@@ -434,8 +439,8 @@ def test_a_resumed_run_may_ask_more_often(project: Any) -> None:
     assert not asked(project)
 
 
-def test_a_resumed_run_goes_on_until_it_is_settled(project: Any) -> None:
-    """A run of one repeat goes on until the tiers are settled; kept rows count for that."""
+def test_a_resumed_run_continues_until_it_is_conclusive(project: Any) -> None:
+    """A run of one repeat continues until the tiers are conclusive; kept rows count."""
     project.suite(tools(10))
     project.run("--openclaw-run-id=r", models="pupil/bad,pupil/good-10")
     asked(project)
@@ -454,7 +459,7 @@ def test_a_resumed_run_goes_on_until_it_is_settled(project: Any) -> None:
 
 
 def test_repeats_do_not_become_conditional(plain_project: Any) -> None:
-    """A run that asked everything several times cannot go on with some of it."""
+    """A run with unconditional repeats cannot be resumed with conditional ones."""
     plain_project.suite(tools(2))
     plain_project.run("--openclaw-run-id=r", "--openclaw-repeat=2", models="pupil/bad")
 
@@ -464,8 +469,8 @@ def test_repeats_do_not_become_conditional(plain_project: Any) -> None:
     assert "until_conclusive was off while each prompt was asked 2 times, and is on" in session.text
 
 
-def test_an_interrupted_target_that_is_settled_lacks_nothing(plain_project: Any) -> None:
-    """In a run that was killed, a settled target's further repeats are not missing."""
+def test_an_interrupted_conclusive_target_lacks_nothing(plain_project: Any) -> None:
+    """In a run that was killed, a conclusive target's further repeats are not missing."""
     plain_project.suite(tools(10))
     plain_project.run("--openclaw-until-conclusive", "--openclaw-run-id=r", models="pupil/bad,pupil/fair")
     cut(plain_project, 25)
@@ -481,7 +486,7 @@ def test_an_interrupted_target_that_is_settled_lacks_nothing(plain_project: Any)
 
 
 def test_merged_repeats_are_different_cells(project: Any) -> None:
-    """Runs that were each asked some repeats are together what one run would be."""
+    """Runs with different repeats together equal one run."""
     project.suite(tools(3))
     for run, words in {"r1": ("-k", "]-r1"), "r2": ("-k", "]-r2"), "whole": ()}.items():
         project.run("--openclaw-repeat=2", f"--openclaw-run-id={run}", *words, models="pupil/shaky")

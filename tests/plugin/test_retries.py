@@ -1,4 +1,4 @@
-"""Further attempts, waits, what stops the asking, warm-ups and endpoints: counted at the server, read in the rows."""
+"""Retries, waits, the end of asking, warm-ups and endpoints: counted at the server, checked in the rows."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from tests.e2e.processes import wait_until
-from tests.plugin.bad_servers import Behaviour, ModelServer, point_at
+from tests.plugin.bad_servers import Behavior, ModelServer, point_at
 from tests.providers.servers.apis import APIS, CHAT, RESPONSES, Api
-from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, Wait, port_of_nobody, sse
+from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, Wait, sse, unused_port
 
 pytestmark = pytest.mark.newest
 
@@ -27,13 +27,13 @@ def answers(api: Api) -> Script:
     return Script.stream(api.text("Hi."), api.end())
 
 
-def refuses(status: int, error: Any = "later", **headers: str) -> Behaviour:
+def refuses(status: int, error: Any = "later", **headers: str) -> Behavior:
     """An error, each time."""
     return lambda api: Script.answer({"error": error}, status=status, **headers)
 
 
-def at_first(*scripts: Script) -> Behaviour:
-    """These, one an attempt, and then an answer."""
+def at_first(*scripts: Script) -> Behavior:
+    """Return these scripts, one per attempt, and then an answer."""
     return lambda api: [*scripts, answers(api)]
 
 
@@ -43,13 +43,13 @@ def row_of(session: Any, model: str, api: Api = CHAT) -> dict[str, Any]:
     return row
 
 
-def crossed(behaviours: dict[str, Behaviour]) -> str:
+def crossed(behaviors: dict[str, Behavior]) -> str:
     """Every model through both APIs."""
-    return ",".join(f"{api.kind.name}/{model}" for model in behaviours for api in APIS)
+    return ",".join(f"{api.kind.name}/{model}" for model in behaviors for api in APIS)
 
 
 def test_what_is_tried_again(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server counts as many requests as the row says attempts: some failures pass, others do not."""
+    """The server counts as many requests as the row has attempts: some failures are retried, some not."""
     later = {"retry_after": "0"}
     repeated = {f"status-{status}": refuses(status, **later) for status in RETRIED}
     repeated["in-a-200"] = lambda api: Script.answer(
@@ -66,23 +66,23 @@ def test_what_is_tried_again(project: Any, monkeypatch: pytest.MonkeyPatch) -> N
         "unreadable": lambda api: Script.answer("{", content_type="application/json"),
         "redirected": lambda api: Script.answer(status=302, location="/elsewhere"),
     }
-    behaviours = repeated | final
+    behaviors = repeated | final
     project.suite({"P1": ("Hi", NOOP)})
 
-    with ModelServer(behaviours) as server:
+    with ModelServer(behaviors) as server:
         point_at(monkeypatch, server)
-        session = project.run("--openclaw-retries=1", models=crossed(behaviours))
+        session = project.run("--openclaw-retries=1", models=crossed(behaviors))
 
-    expected = {(api.kind.name, model): 2 if model in repeated else 1 for model in behaviours for api in APIS}
+    expected = {(api.kind.name, model): 2 if model in repeated else 1 for model in behaviors for api in APIS}
     attempts = {(row["provider"], row["model"]): row["attempts"] for row in session.rows}
     assert attempts == expected
     assert {
-        (api.kind.name, model): server.times(model, api) for model in behaviours for api in APIS
+        (api.kind.name, model): server.times(model, api) for model in behaviors for api in APIS
     } == expected
 
 
 def test_a_timeout_is_not_tried_again(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model that was too slow once would be so again, and take as long."""
+    """A model that was too slow once would probably be too slow again, and take as long."""
     plain_project.suite({"P1": ("Hi", NOOP)})
 
     with ModelServer({"slow": lambda api: Script.of(Hang())}) as server:
@@ -94,16 +94,16 @@ def test_a_timeout_is_not_tried_again(plain_project: Any, monkeypatch: pytest.Mo
 
 
 def test_a_lost_connection_is_tried_again(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that resets at first and then answers has answered, and the row tells the attempts."""
-    behaviours = {"reset": at_first(Script.of(Reset())), "closed": at_first(Script.of(Close()))}
+    """A server that resets at first and then answers has answered, and the row has the attempts."""
+    behaviors = {"reset": at_first(Script.of(Reset())), "closed": at_first(Script.of(Close()))}
     project.suite({"P1": ("Hi", NOOP)})
 
-    with ModelServer(behaviours, keeps=False) as server:
+    with ModelServer(behaviors, keeps=False) as server:
         point_at(monkeypatch, server)
-        session = project.run(models=crossed(behaviours))
+        session = project.run(models=crossed(behaviors))
 
-    session.outcomes(passed=4)
-    assert [(row["attempts"], row["raw_output"]) for row in session.rows] == [(2, "Hi.")] * 4
+    session.outcomes(passed=2 * len(APIS))
+    assert [(row["attempts"], row["raw_output"]) for row in session.rows] == [(2, "Hi.")] * 2 * len(APIS)
     assert session.status == 0
 
 
@@ -120,48 +120,48 @@ def test_no_retries(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_the_server_says_how_long_to_wait(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`Retry-After` in each of its forms is obeyed, and the wait stands in the row's own field."""
+    """`Retry-After` in each of its forms is obeyed, and the wait is in the row's own field."""
     dates = []
 
     def at_a_date(api: Api) -> list[Script]:
         dates.append(int(time.time()) + 3)
         return [Script.answer(status=503, retry_after=formatdate(dates[-1], usegmt=True)), answers(api)]
 
-    behaviours = {
+    behaviors = {
         "seconds": (at_first(Script.answer(status=429, retry_after="1")), 1000),
         "milliseconds": (at_first(Script.answer(status=503, retry_after_ms="300")), 300),
-        # How long that is depends on how soon it is read.
+        # Its length depends on how soon it is read.
         "date": (at_a_date, 0),
     }
     project.suite({"P1": ("Hi", NOOP)})
 
-    with ModelServer({model: behave for model, (behave, _) in behaviours.items()}) as server:
+    with ModelServer({model: behave for model, (behave, _) in behaviors.items()}) as server:
         point_at(monkeypatch, server)
-        session = project.run(models=",".join(behaviours))
+        session = project.run(models=",".join(behaviors))
 
     session.outcomes(passed=3)
-    for model, (_, least_ms) in behaviours.items():
+    for model, (_, least_ms) in behaviors.items():
         row = row_of(session, model)
         first, second = (asked.at_s for asked in server.asked if asked.model == model)
         assert row["attempts"] == 2
         assert row["retry_wait_ms"] >= least_ms
-        # The server's clock is the wall's, and both ends were rounded.
+        # The server's clock is the wall clock, and both ends were rounded.
         assert (second - first) * 1000 >= row["retry_wait_ms"] - 50
     (date,) = dates
     assert [asked.at_s for asked in server.asked if asked.model == "date"][1] >= date - 0.05
 
 
 def test_a_wait_beyond_the_timeout_is_not_waited(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that asks for more than the cell's time is not asked again; waits add up towards that time."""
-    behaviours = {
+    """A server that requests a wait beyond the cell's time is not asked again; waits add up."""
+    behaviors = {
         "an-hour": refuses(429, retry_after="3600"),
         "bit-by-bit": refuses(503, retry_after_ms="2100"),
     }
     project.suite({"P1": ("Hi", NOOP)})
 
-    with ModelServer(behaviours) as server:
+    with ModelServer(behaviors) as server:
         point_at(monkeypatch, server)
-        session = project.run("--openclaw-timeout=6", "--openclaw-retries=9", models=",".join(behaviours))
+        session = project.run("--openclaw-timeout=6", "--openclaw-retries=9", models=",".join(behaviors))
 
     hour, bits = row_of(session, "an-hour"), row_of(session, "bit-by-bit")
     assert (hour["attempts"], hour["retry_wait_ms"], hour["availability_status"]) == (1, 0, "rate_limited")
@@ -173,17 +173,17 @@ def test_a_wait_beyond_the_timeout_is_not_waited(project: Any, monkeypatch: pyte
 def test_a_retry_does_not_pollute_a_latency(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Times describe the attempt that counted: it began after the earlier one had ended, and the wait too."""
     slow_s = 0.8
-    behaviours = {
+    behaviors = {
         "answered": at_first(Script.of(Pause(slow_s), _busy(200))),
         "failed": lambda api: [Script.of(Pause(slow_s), _busy(200)), Script.of(_busy(200))],
     }
     project.suite({"P1": ("Hi", NOOP)})
 
-    with ModelServer(behaviours) as server:
+    with ModelServer(behaviors) as server:
         point_at(monkeypatch, server)
-        session = project.run("--openclaw-retries=1", models=",".join(behaviours))
+        session = project.run("--openclaw-retries=1", models=",".join(behaviors))
 
-    for model in behaviours:
+    for model in behaviors:
         row = row_of(session, model)
         first = next(asked.at_s for asked in server.asked if asked.model == model)
         assert row["attempts"] == 2
@@ -208,9 +208,9 @@ def _busy(wait_ms: int) -> bytes:
     ],
 )  # fmt: skip
 def test_a_target_that_cannot_be_asked_is_asked_once(
-    project: Any, monkeypatch: pytest.MonkeyPatch, refusal: Behaviour, status: str, failure_type: str
+    project: Any, monkeypatch: pytest.MonkeyPatch, refusal: Behavior, status: str, failure_type: str
 ) -> None:
-    """Its other cells are recorded without a call, and the other target on the endpoint is asked on."""
+    """Its other cells are recorded without a call, and the other target on the endpoint is still asked."""
     project.suite({f"P{n}": ("Hi", NOOP) for n in range(4)})
 
     with ModelServer({"bad": refusal, "good": answers}) as server:
@@ -230,22 +230,22 @@ def test_a_target_that_cannot_be_asked_is_asked_once(
 
 
 def test_forbidden_and_broken_cells_stop_nothing(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A 403, a 500 or a lost stream may be the prompt's own, so the next cell is asked."""
-    behaviours = {
+    """A 403, a 500 or a lost stream may depend on the prompt, so the next cell is asked."""
+    behaviors = {
         "forbidden": refuses(403),
         "broken": refuses(500),
         "lost": lambda api: Script.stream(api.text("Hi"), Close()),
     }
     plain_project.suite({f"P{n}": ("Hi", NOOP) for n in range(3)})
 
-    with ModelServer(behaviours) as server:
+    with ModelServer(behaviors) as server:
         point_at(monkeypatch, server)
-        plain_project.run("--openclaw-retries=0", models=",".join(behaviours))
+        plain_project.run("--openclaw-retries=0", models=",".join(behaviors))
 
-    assert [server.times(model) for model in behaviours] == [3, 3, 3]
+    assert [server.times(model) for model in behaviors] == [3, 3, 3]
 
 
-# Counts the connections and look-ups that the process that asks tries.
+# Counts the connections and look-ups of the asker process.
 COUNTING = """
 import os, socket
 from pathlib import Path
@@ -281,11 +281,11 @@ socket.socket.connect, socket.getaddrinfo = connect, look_up
 def test_a_server_that_is_not_there_is_tried_once(
     project: Any, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    """Every model at that base URL is skipped after one connection; the server beside it is asked on."""
+    """Every model at that base URL is skipped after one connection; the other server is still asked."""
     project.at_start(COUNTING)
     project.suite({f"P{n}": ("Hi", NOOP) for n in range(3)})
 
-    with port_of_nobody() as port, ModelServer({"good": answers}) as server:
+    with unused_port() as port, ModelServer({"good": answers}) as server:
         url = f"http://127.0.0.1:{port}/v1" if where == "refused-port" else "http://gone.invalid/v1"
         project.pytester.makeini(f"[pytest]\nopenclaw_endpoints = gone = openai_responses {url} GONE_KEY")
         point_at(monkeypatch, server, GONE_KEY="dummy-gone-key")
@@ -297,9 +297,9 @@ def test_a_server_that_is_not_there_is_tried_once(
     assert tried.count(f"connect {port}" if where == "refused-port" else "look up gone.invalid") == 1
     session.outcomes(passed=3, skipped=6)
     rows = [row for row in session.rows if row["provider"] == "gone"]
-    told = ("skipped_unavailable", "connect_error", 0)
+    skipped = ("skipped_unavailable", "connect_error", 0)
     assert [(row["availability_status"], row["failure_type"], row["retry_wait_ms"]) for row in rows] == [
-        told
+        skipped
     ] * 6
     assert sorted(row["attempts"] for row in rows) == [0, 0, 0, 0, 0, 1]
     assert session.status == 0
@@ -309,7 +309,7 @@ def test_a_server_that_is_not_there_is_tried_once(
 
 
 def test_each_local_target_is_warmed_up_once(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One request of one token a target, over all workers, outside the rows and in the inventory."""
+    """Each target gets one request of one token, over all workers; it is in the inventory and has no row."""
     project.suite({f"P{n}": ("Hi", NOOP) for n in range(6)})
 
     with ModelServer({"a": answers, "b": answers, "c": answers}) as server:
@@ -336,7 +336,7 @@ def test_each_local_target_is_warmed_up_once(project: Any, monkeypatch: pytest.M
     ],
 )  # fmt: skip
 def test_a_warm_up_that_fails(project: Any, monkeypatch: pytest.MonkeyPatch, warm_up: Script) -> None:
-    """It makes no row and is not repeated; the cells are asked as if nothing had been, the first of them cold."""
+    """It has no row and is not repeated; the cells are asked regardless, the first of them cold."""
     project.suite({f"P{n}": ("Hi", NOOP) for n in range(3)})
 
     with ModelServer({"m": answers}) as server:
@@ -349,14 +349,14 @@ def test_a_warm_up_that_fails(project: Any, monkeypatch: pytest.MonkeyPatch, war
     assert [row["attempts"] for row in session.rows] == [1, 1, 1]
     rows = sorted(session.rows, key=lambda row: row["started_at_ms"])
     assert [row["cold_start"] for row in rows] == [True, False, False]
-    told = session.load("inventory.json")["targets"]["ollama_openai/m"]["warm_up"]
-    assert told["ok"] is False
-    assert told["message"].startswith("ollama_openai: ")
+    warm_up = session.load("inventory.json")["targets"]["ollama_openai/m"]["warm_up"]
+    assert warm_up["ok"] is False
+    assert warm_up["message"].startswith("ollama_openai: ")
     assert session.status == 0
 
 
 def test_a_local_endpoint_has_one_request_at_a_time(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither two models nor two APIs at one address, nor two workers, bring a second request beside the first."""
+    """Neither two models nor two APIs at one address, nor two workers, cause a second concurrent request."""
     project.suite({f"P{n}": ("Hi", NOOP) for n in range(4)})
 
     def slowly(api: Api) -> Script:
@@ -390,7 +390,7 @@ def test_a_limit_of_two_holds_over_both_workers(plain_project: Any, monkeypatch:
 
         def let_go() -> None:
             wait_until(lambda: server.in_flight == 2)
-            time.sleep(0.5)  # in which a third one would come
+            time.sleep(0.5)  # a third one would arrive in this time
             both_ask.set()
 
         point_at(monkeypatch, server)

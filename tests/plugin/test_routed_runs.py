@@ -51,7 +51,7 @@ def _route(project: Any, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_session_is_routed(plain_project: Any, server: MisbehavingServer) -> None:
-    """What a session has measured stands in the patch, the tools of its prompts in the evidence."""
+    """The patch has the session's measurements, its evidence the tools of the prompts."""
     plain_project.suite("".join(PROMPT.format(n=n) for n in range(N_PROMPTS)))
     plain_project.run(models="ollama_openai/able,ollama_openai/talker")
 
@@ -62,13 +62,19 @@ def test_a_session_is_routed(plain_project: Any, server: MisbehavingServer) -> N
     assert json5.loads(path.read_text("utf-8")) == {
         "agents": {
             "defaults": {
-                "subagents": {"model": "ollama/able"},
-                "models": {"ollama/talker": {"codeMode": False}},
+                "models": {"ollama/able": {"codeMode": False}, "ollama/talker": {"codeMode": False}},
             }
         },
         "tools": {
             "byProvider": {
-                "ollama/able": {"profile": "coding", "deny": ["group:web", "browser"]},
+                "ollama/able": {
+                    "allow": ["read"],
+                    "alsoAllow": None,
+                    "deny": [
+                        *("group:web", "browser"),
+                        *("tool_search", "tool_describe", "tool_call", "tool_search_code"),
+                    ],
+                },
                 "ollama/talker": {"deny": ["*"]},
             }
         },
@@ -76,7 +82,7 @@ def test_a_session_is_routed(plain_project: Any, server: MisbehavingServer) -> N
 
 
 def test_a_session_without_tools_is_not_routed(plain_project: Any, server: MisbehavingServer) -> None:
-    """Text grants nothing: the command says so in one line."""
+    """Text results grant nothing: the command says so in one line."""
     plain_project.suite({"P1": ("say hi", {"type": "tool_invocation", "expected_tools": ["read"]})})
     plain_project.run(models="ollama_openai/able")
 

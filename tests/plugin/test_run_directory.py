@@ -1,4 +1,4 @@
-"""What a run leaves on disk."""
+"""The files of a run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_every_file_of_the_seed_is_there(project: Any) -> None:
     ]
 
 
-def test_the_config_tells_what_was_asked(project: Any) -> None:
+def test_the_config_describes_the_requests(project: Any) -> None:
     """`config.json` holds targets, settings and the definition of every selected prompt."""
     project.suite({"P1": ("say yes", {"type": "exact", "value": "yes"}), "P2": ("say no", NOOP)})
 
@@ -49,7 +49,7 @@ def test_the_config_tells_what_was_asked(project: Any) -> None:
     assert config["temperature"] == 0
 
 
-def test_the_inventory_tells_what_measured(plain_project: Any) -> None:
+def test_the_inventory_describes_the_machine(plain_project: Any) -> None:
     """`inventory.json` names host, Python, packages and memory."""
     plain_project.suite({"P1": ("say yes", NOOP)})
 
@@ -62,7 +62,7 @@ def test_the_inventory_tells_what_measured(plain_project: Any) -> None:
 
 
 def test_the_summary_counts_every_status(project: Any) -> None:
-    """Each group counts its rows by status; rates leave out what was not answered."""
+    """Each group counts its rows by status; rates exclude cells without a reply."""
     project.suite(
         {
             "P1": ("say yes", {"type": "exact", "value": "yes"}),
@@ -79,7 +79,7 @@ def test_the_summary_counts_every_status(project: Any) -> None:
     counted = {key: group[key] for key in group if key.startswith("n_")}
     assert counted == {
         "n_total": 5, "n_ok": 2, "n_success": 2, "n_skipped_unavailable": 0, "n_rate_limited": 1, "n_error": 1,
-        "n_auth_error": 1, "n_native_unanswered": 0,
+        "n_auth_error": 1, "n_native_unanswered": 0, "n_open_probes": 0,
     }  # fmt: skip
     assert (group["success_rate_ok"], group["objective_pass_rate"]) == (1.0, 0.5)
     assert group["resources_before"]["memory_total_bytes"] > 0
@@ -99,7 +99,7 @@ def test_an_unavailable_target_reports_null(project: Any) -> None:
 
 
 def test_an_answer_of_megabytes_is_cut_in_its_row(project: Any) -> None:
-    """`raw_output` stays within 64 KiB and says that it was cut; the validator saw the whole."""
+    """`raw_output` is at most 64 KiB and marked as cut; the validator received all of it."""
     project.pytester.makeconftest(
         (project.folder / "conftest.py")
         .read_text()
@@ -117,7 +117,7 @@ def test_an_answer_of_megabytes_is_cut_in_its_row(project: Any) -> None:
 
 
 def test_hostile_answers_make_valid_rows(project: Any) -> None:
-    """NUL, escapes, lone surrogates and mixed newlines end in a UTF-8 row; the terminal shows them spelled out."""
+    """NUL, escapes, lone surrogates and mixed newlines become a UTF-8 row; a terminal shows them escaped."""
     project.pytester.makeconftest(
         (project.folder / "conftest.py")
         .read_text()

@@ -1,4 +1,4 @@
-"""A clock that is set forth and back while a run goes on, and two runs in one folder at one time."""
+"""A clock that is set forth and back during a run, and two runs in one folder at one time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.plugin.conftest import MODES_BY_NIGHT
-from tests.plugin.killing import BEGIN, CELLS, Desk, Lab
+from tests.plugin.killing import BEGIN, CELLS, HoldingServer, Lab
 
 pytestmark = [
     pytest.mark.newest,
@@ -22,8 +22,8 @@ pytestmark = [
 ]
 
 HOUR_MS = 3_600_000
-# Each process that starts finds the clock two days before what the one before it found, and every look at it
-# moves it by an hour, forth and back.
+# Each process finds the clock two days before that of the previous process, and every reading of the
+# clock moves it by an hour, forth and back.
 JUMPS = """
 import os, pathlib, time
 
@@ -41,8 +41,8 @@ time.time = jumping
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Lab]:
-    """A project whose server holds some prompts up."""
-    with Desk() as server:
+    """A project whose server delays some prompts."""
+    with HoldingServer() as server:
         server.hold("ask 4", "ask 5", "ask 6", "ask 7")
         yield Lab.create(tmp_path / "project", server)
 
@@ -50,7 +50,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 @pytest.mark.nightly
 @pytest.mark.parametrize("mode", MODES_BY_NIGHT)
 def test_a_clock_that_jumps(lab: Lab, whole: Any, mode: tuple[str, ...]) -> None:
-    """All processes of a session count as one, so rows stay in order; no time is negative; the run goes on."""
+    """All processes of a session use one clock: rows stay in order, no time is negative, the run resumes."""
     jumping = lab.at_start(JUMPS)
     with jumping.started(*BEGIN, "--openclaw-concurrency=2", *mode) as session:
         session.wait_for_rows(3)
@@ -80,7 +80,7 @@ def test_a_clock_that_jumps(lab: Lab, whole: Any, mode: tuple[str, ...]) -> None
 
 @pytest.mark.nightly
 def test_two_runs_at_once_in_one_folder(lab: Lab, whole: Any) -> None:
-    """Each has a folder of its own and is whole; while one lives nobody goes on with it, afterwards anybody may."""
+    """Each has its own folder and is complete; a run cannot be resumed while it lives, only afterwards."""
     models = BEGIN[0]
     with lab.started(models) as one, lab.started(models, out="other.txt") as other:
         for session in (one, other):
@@ -112,7 +112,7 @@ def test_two_runs_at_once_in_one_folder(lab: Lab, whole: Any) -> None:
 
 
 def _runs(lab: Lab) -> list[str]:
-    """The runs that there are, in their order."""
+    """The runs in their order."""
     return sorted(path.name for path in (lab.folder / "runs").glob("*"))
 
 

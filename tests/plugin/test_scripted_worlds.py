@@ -1,4 +1,4 @@
-"""Prompts with a small world, through whole sessions: asked turn by turn, graded, recorded, judged again."""
+"""Prompts with a small world, in whole sessions: played turn by turn, judged, recorded, judged again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.providers.servers.misbehaving import MisbehavingServer, Request, Scri
 
 pytestmark = pytest.mark.newest
 
-# Plays the turns of its prompt's name, one after the other: what it says next depends on the history alone.
+# Plays the turns of its prompt's name, one after the other: the next one depends on the history alone.
 PLAYER = '''
 import json
 from pytest_openclaw import CallFailed, Provider, Reply, ToolCall, faults
@@ -96,7 +96,7 @@ def write(project: Any, *names: str, rule: dict[str, Any] = REACHED) -> None:
 
 @pytest.mark.under_workers
 def test_worlds_are_played_and_graded(project: Any) -> None:
-    """Each way in which an exchange can go is one row, with its turns, its verdict and how it ended."""
+    """Each course of an exchange is one row, with its turns, its verdict and its end."""
     write(project, *NAMES)
 
     session = project.run(models="player/m")
@@ -169,7 +169,7 @@ def test_a_stored_exchange_is_judged_again_as_it_was(plain_project: Any) -> None
 
 
 def rescored(project: Any, session: Any, name: str) -> list[dict[str, Any]]:
-    """The rows of a run after `rescore`, but for what names the run."""
+    """Return the rows of a run after `rescore`, without the fields that name the run."""
     done = subprocess.run(
         [sys.executable, "-m", "pytest_openclaw", "rescore", str(session.run_dir), "--into", f"again/{name}"],
         cwd=project.folder, capture_output=True, text=True, timeout=600, check=False,
@@ -179,8 +179,8 @@ def rescored(project: Any, session: Any, name: str) -> list[dict[str, Any]]:
     return [{**json.loads(line), "run_id": session.rows[0]["run_id"]} for line in lines]
 
 
-def test_a_kept_exchange_is_told_again(plain_project: Any) -> None:
-    """A resumed run asks nothing anew, and a failure shows the last text, not the whole exchange."""
+def test_a_kept_exchange_is_reported_again(plain_project: Any) -> None:
+    """A resumed run sends no request, and a failure shows the last text, not the whole exchange."""
     write(plain_project, "success", "claims")
     first = plain_project.run(models="player/m")
 
@@ -192,7 +192,7 @@ def test_a_kept_exchange_is_told_again(plain_project: Any) -> None:
 
 
 def test_a_resumed_run_refuses_another_world(plain_project: Any) -> None:
-    """A row of another world says nothing in this one."""
+    """A row of another world does not apply to this one."""
     write(plain_project, "success")
     plain_project.run(models="player/m")
     path = plain_project.folder / "benchmarks" / "prompts_world.json"
@@ -208,7 +208,7 @@ def test_a_resumed_run_refuses_another_world(plain_project: Any) -> None:
 
 
 class TurnServer(MisbehavingServer):
-    """Plays chat completions turn by turn, as a model that reads what its calls were answered."""
+    """Plays chat completions turn by turn, like a model that reads the results of its calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -216,16 +216,16 @@ class TurnServer(MisbehavingServer):
 
     def play(self, request: Request) -> Script:
         messages = request.json["messages"]
-        told = [message["content"] for message in messages if message["role"] == "tool"]
+        results = [message["content"] for message in messages if message["role"] == "tool"]
         if not request.json.get("tools"):
             return Script.stream(sse(chat_chunk({"content": "Hi"}), chat_chunk({}, "stop"), "[DONE]"))
-        if not told:
+        if not results:
             return self.call("read", '{"path": "li', 'st.md"}')
-        if len(told) == 1:
+        if len(results) == 1:
             return self.call(
                 "edit", json.dumps({"path": "list.md", "edits": [{"oldText": "eggs", "newText": "tea"}]})
             )
-        answer = f"It was {told[0]!r}; {told[1]}"
+        answer = f"It was {results[0]!r}; {results[1]}"
         return Script.stream(
             sse(chat_chunk({"content": answer}), chat_chunk({}, "stop"), chat_usage(**CHAT_USAGE), "[DONE]")
         )

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.plugin.bad_servers import Behaviour, ModelServer, point_at
+from tests.plugin.bad_servers import Behavior, ModelServer, point_at
 from tests.providers.servers.misbehaving import (
     Close,
     Hang,
@@ -45,12 +45,12 @@ ENCODINGS = {
     "html": ["".join(f"&#{ord(character)};" for character in secret) for secret in SECRETS],
     "unicode": ["".join(f"\\u{ord(character):04X}" for character in secret) for secret in SECRETS],
 }
-# No piece of a secret that is longer than this may be found anywhere.
+# No piece of a secret longer than this may be found anywhere.
 LONGEST_PIECE = 11
 
 
 def echoed() -> dict[str, str]:
-    """The secrets as an answer's headers, those that a header can hold."""
+    """The secrets that a header can contain, as an answer's headers."""
     said = " ".join(secret for secret in SECRETS if secret.isascii())
     return {"x_echo": said, "www_authenticate": f"Basic {BASIC}", "set_cookie": KEYS["BOX_KEY"]}
 
@@ -60,12 +60,12 @@ def straddling(width: int, secret: str) -> str:
     return "x" * (width // 2 - len(secret) // 2) + secret + "y" * width
 
 
-def in_a_stream(text: str) -> Behaviour:
+def in_a_stream(text: str) -> Behavior:
     """A model that answers with this."""
     return lambda api: Script.stream(api.text(text[:9]), api.text(text[9:]), api.end(), **echoed())
 
 
-BEHAVIOURS: dict[str, Behaviour] = {
+BEHAVIORS: dict[str, Behavior] = {
     "answer": in_a_stream(SAID),
     "answer-in-pieces": lambda api: Script.stream(*(api.text(SAID[at : at + 5]) for at in range(0, len(SAID), 5)), api.end()),
     **{f"answer-in-{name}": in_a_stream(" ".join(written)) for name, written in ENCODINGS.items()},
@@ -124,7 +124,7 @@ def pytest_openclaw_validators():
     return [Crashing]
 """
 
-# Loaded by the process that asks, where it breaks the HTTP library.
+# Loaded by the asker process, where it breaks the HTTP library.
 AT_START = """
 import httpx2
 
@@ -174,12 +174,12 @@ LOUD = (
 
 
 def shown_of(row: dict[str, Any]) -> str:
-    """What a row has of an answer, without what base64 mixes of `k=` and a secret."""
+    """The parts of a row that come from the reply, without what base64 mixes of `k=` and a secret."""
     return re.sub(r"(?<!\S)az\S?(?=\[secret\])", "", row["raw_output"])
 
 
 def leaks(folder: Path, *texts: str, but: tuple[str, ...] = ("tox.ini",)) -> Iterator[str]:
-    """Where a secret, or a long piece of one, is found: in which file or text, and what stands around it."""
+    """Return where a secret, or a long piece of one, is found: the file or text, and the text around it."""
     found = {f"text {number}": text for number, text in enumerate(texts)}
     for path in folder.rglob("*"):
         if path.is_file() and path.name not in but:
@@ -205,8 +205,8 @@ def _unescaped(text: str) -> str:
 
 @pytest.fixture
 def server() -> Iterator[ModelServer]:
-    """A server that echoes every secret; by the end it has been shown each of them."""
-    with ModelServer(BEHAVIOURS) as running:
+    """A server that echoes every secret; at the end each secret must have reached it."""
+    with ModelServer(BEHAVIORS) as running:
         yield running
     sent = {asked.headers.get("authorization") for asked in running.asked}
     assert sent == {*(f"Bearer {key}" for key in KEYS.values()), f"Basic {BASIC}"}, "the secrets were in use"
@@ -222,12 +222,12 @@ PROVIDERS = {
 
 
 def every(*models: str) -> str:
-    """Each model through each provider."""
+    """Each model with each provider."""
     return ",".join(f"{provider}/{model}" for provider in PROVIDERS for model in models)
 
 
 def prepare(project: Any, monkeypatch: pytest.MonkeyPatch, server: MisbehavingServer) -> None:
-    """Give the project the four ways, plugins that break, and a suite."""
+    """Give the project the four providers, broken plugins, and a suite."""
     point_at(monkeypatch, server, **KEYS, **UNUSED)
     with_password = server.url.replace("//", f"//me:{quote(PASSWORD, safe='')}@")
     project.pytester.makeini(
@@ -243,7 +243,7 @@ def prepare(project: Any, monkeypatch: pytest.MonkeyPatch, server: MisbehavingSe
 def test_no_secret_is_written_when_things_go_wrong(
     project: Any, monkeypatch: pytest.MonkeyPatch, server: ModelServer
 ) -> None:
-    """Loud as pytest can be, no failure writes a key into a file, a log, a report or a traceback."""
+    """However verbose pytest is, no failure writes a key into a file, a log, a report or a traceback."""
     prepare(project, monkeypatch, server)
 
     session = project.run(
@@ -251,12 +251,12 @@ def test_no_secret_is_written_when_things_go_wrong(
         "--openclaw-timeout=2",
         "--openclaw-retries=1",
         "--openclaw-concurrency=16",
-        models=every(*BEHAVIOURS),
+        models=every(*BEHAVIORS),
     )
 
     assert list(leaks(project.folder, session.text)) == []
     rows = session.rows
-    assert len(rows) == len(PROVIDERS) * len(BEHAVIOURS)
+    assert len(rows) == len(PROVIDERS) * len(BEHAVIORS)
     hidden = " ".join(["[secret]"] * len(SECRETS))
     whole = {"answer", "answer-in-pieces", *(f"answer-in-{name}" for name in ENCODINGS)}
     assert {(row["model"], shown_of(row)) for row in rows if row["model"] in whole} == {
@@ -268,7 +268,7 @@ def test_no_secret_is_written_when_things_go_wrong(
 def test_no_secret_is_written_when_judging_breaks(
     project: Any, monkeypatch: pytest.MonkeyPatch, server: ModelServer
 ) -> None:
-    """A validator or a Python benchmark that crashes on a reply, prints it and logs it tells no key in it."""
+    """A validator or a Python benchmark that raises on a reply, prints it and logs it reveals no key."""
     prepare(project, monkeypatch, server)
     project.suite({"P1": ("Hi", {"type": "crashing"})})
     (project.folder / "benchmarks" / "test_bench.py").write_text(BENCHMARK)
@@ -301,10 +301,10 @@ def test_no_secret_is_written_when_judging_breaks(
     ],
 )
 @pytest.mark.newest
-def test_no_style_of_traceback_tells_a_secret(
+def test_no_style_of_traceback_shows_a_secret(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch, server: ModelServer, options: tuple[str, ...]
 ) -> None:
-    """Whichever way pytest is asked to show failures, keys are not in them."""
+    """In every style of traceback that pytest offers, keys are hidden."""
     prepare(plain_project, monkeypatch, server)
     plain_project.suite({"P1": ("Hi", {"type": "crashing"})})
     (plain_project.folder / "benchmarks" / "test_bench.py").write_text(BENCHMARK)
@@ -320,13 +320,13 @@ def test_no_style_of_traceback_tells_a_secret(
 def test_what_the_run_says_of_its_servers(
     project: Any, monkeypatch: pytest.MonkeyPatch, server: ModelServer
 ) -> None:
-    """`config.json` names a key's variable and an address without its user; each key goes to its own provider."""
+    """`config.json` has a key's variable and an address without its user; a key goes to its provider only."""
     prepare(project, monkeypatch, server)
 
     session = project.run(models=every("answer"))
 
-    told = session.load("config.json")["providers"]
-    assert {name: (about["base_url"], about["key_env"]) for name, about in told.items()} == {
+    providers = session.load("config.json")["providers"]
+    assert {name: (about["base_url"], about["key_env"]) for name, about in providers.items()} == {
         "openai_responses": (server.url, "OPENAI_API_KEY"),
         "ollama_openai": (server.url, "OLLAMA_API_KEY"),
         "box": (server.url, "BOX_KEY"),
@@ -339,10 +339,10 @@ def test_what_the_run_says_of_its_servers(
 def test_a_key_follows_no_redirect_elsewhere(
     project: Any, monkeypatch: pytest.MonkeyPatch, server: ModelServer
 ) -> None:
-    """A server that sends the session on to another origin gets an error for it; the other one gets nothing."""
+    """A server that redirects the session to another origin gets an error; the other one gets nothing."""
     with MisbehavingServer() as elsewhere:
-        behaviour: Behaviour = lambda api: Script.answer(status=308, location=f"{elsewhere.origin}{api.path}")  # noqa: E731
-        server.behaviours = {"moved": behaviour}
+        behavior: Behavior = lambda api: Script.answer(status=308, location=f"{elsewhere.origin}{api.path}")  # noqa: E731
+        server.behaviors = {"moved": behavior}
         prepare(project, monkeypatch, server)
         session = project.run(models=every("moved"))
         assert elsewhere.connections == 0
@@ -383,7 +383,7 @@ def test_a_list_of_models_that_is_refused(
 def test_an_endpoint_that_cannot_be_used(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch, line: str
 ) -> None:
-    """The usage error of a wrong line repeats nothing of it that could be secret."""
+    """The usage error of a wrong line repeats no part of it that could be secret."""
     plain_project.pytester.makeini(f"[pytest]\nopenclaw_endpoints = {line}")
     plain_project.suite({"P1": ("Hi", {"type": "noop"})})
 

@@ -1,4 +1,4 @@
-"""Choosing cells the pytest way: `-k`, node ids, `-m`, `-x`, `--lf`, order."""
+"""Selecting cells the pytest way: `-k`, node ids, `-m`, `-x`, `--lf`, order."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_node_ids_select(project: Any, node: str) -> None:
 
 
 def test_a_suite_outside_the_folder_runs_when_named(project: Any) -> None:
-    """A named prompt file is a suite wherever it stands."""
+    """A named prompt file is a suite in any folder."""
     path = project.suite(TOML)
     moved = path.rename(project.folder / "prompts_elsewhere.toml")
 
@@ -95,7 +95,7 @@ def test_a_suite_outside_the_folder_runs_when_named(project: Any) -> None:
     ],
 )
 def test_a_suite_that_wants_to_be_named(project: Any, target: str, ids: list[str]) -> None:
-    """With `named_only` a folder's run leaves the suite out; its file, or a cell in it, brings it in."""
+    """With `named_only` a run of the folder omits the suite; naming its file or cells includes it."""
     project.suite(TOML)
     project.suite(f"named_only = true\n{TOML.replace('P', 'X')}", "prompts_long.toml")
 
@@ -126,7 +126,7 @@ def test_m_selects_cells(plain_project: Any) -> None:
 
 @pytest.mark.under_workers
 def test_x_stops_the_asking(project: Any, tmp_path: Any) -> None:
-    """After `-x` no further cell is asked; the summary covers what was and says that it is not all."""
+    """After `-x` no further cell is asked; the summary covers the rows so far and is marked incomplete."""
     log = tmp_path / "log"
     suite = {"P1": ("broken", NOOP), **{f"Q{n}": (f"log {log}", NOOP) for n in range(40)}}
     project.suite(suite)
@@ -141,7 +141,7 @@ def test_x_stops_the_asking(project: Any, tmp_path: Any) -> None:
 
 
 def test_lf_asks_the_failed_again(plain_project: Any) -> None:
-    """`--lf` runs the failed cells, in a run of their own."""
+    """`--lf` runs the failed cells, as a new run."""
     plain_project.suite({"P1": ("say no", {"type": "exact", "value": "yes"}), "P2": ("say yes", NOOP)})
     plain_project.run("--openclaw-run-id=first")
 
@@ -153,7 +153,7 @@ def test_lf_asks_the_failed_again(plain_project: Any) -> None:
 
 
 def test_other_tests_run_beside_cells(project: Any) -> None:
-    """Ordinary tests in the same session stay what they are."""
+    """Ordinary tests in the same session are unaffected."""
     project.suite(TOML)
     project.pytester.makepyfile(
         **{"benchmarks/test_plain": "def test_plain(): pass\ndef test_bad(): assert 0"}

@@ -1,4 +1,4 @@
-"""The workflows, step by step on this machine: artifacts are folders, `gh` is a script that keeps what it is told."""
+"""The workflows, step by step on this machine: artifacts are folders, a script `gh` records its calls."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MARKER = "<!-- pytest-openclaw -->"
 BOT = "github-actions[bot]"
 SESSION_BOUND_S = 300
 
-# Knows as many answers as skill.txt says, or is not there at all.
+# Knows as many answers as skill.txt says, or is unavailable.
 PROVIDER = """
 from pathlib import Path
 from pytest_openclaw import CallFailed, Provider, Reply, faults
@@ -55,7 +55,7 @@ def pytest_openclaw_providers():
     return [Scripted]
 """
 
-# What GitHub's command line would answer; its state lies beside it.
+# The answers of GitHub's command line; its state is in files beside it.
 GH = """#!{python} -ISs
 import json, os, shutil, sys
 from pathlib import Path
@@ -112,7 +112,7 @@ class Job:
 
 
 class GitHub:
-    """Enough of GitHub to play a workflow's jobs, each in a workspace of its own."""
+    """A simulation of GitHub that can run a workflow's jobs, each in a separate workspace."""
 
     def __init__(self, folder: Path, workflow: Path, *, models: str | None = "scripted/m") -> None:
         self.workflow: dict[Any, Any] = yaml.safe_load(workflow.read_text("utf-8"))
@@ -135,19 +135,19 @@ class GitHub:
         return [json.loads(line) for line in (self.state / "calls.jsonl").read_text().splitlines()]
 
     def say(self, login: str, body: str) -> None:
-        """Somebody writes a comment."""
-        told = self.comments
-        told.append({"id": len(told) + 1, "login": login, "body": body})
-        (self.state / "comments.json").write_text(json.dumps(told))
+        """Add a user's comment."""
+        comments = self.comments
+        comments.append({"id": len(comments) + 1, "login": login, "body": body})
+        (self.state / "comments.json").write_text(json.dumps(comments))
 
     def main_ran(self, number: int, artifact: Path | None) -> None:
-        """A run of main has ended, and has left this artifact or none."""
+        """Record a run of main that has ended, with this artifact or none."""
         (self.state / "runs" / str(number)).mkdir()
         if artifact:
             shutil.copytree(artifact, self.state / "runs" / str(number) / "whole")
 
     def play(self) -> dict[str, Job]:
-        """Play all jobs of a new run, in their order, each part of the matrix after the other."""
+        """Run all jobs of a new run, in their order, and the entries of the matrix one after the other."""
         shutil.rmtree(self.artifacts, ignore_errors=True)
         self.artifacts.mkdir()
         jobs = {}
@@ -164,18 +164,18 @@ class GitHub:
         for step in job["steps"]:
             if done.failed and not re.search(r"always\(\)|!cancelled\(\)", str(step.get("if", ""))):
                 continue
-            told = {key: _expanded(value, suite) for key, value in step.get("with", {}).items()}
+            inputs = {key: _expanded(value, suite) for key, value in step.get("with", {}).items()}
             action = step.get("uses", "run").partition("@")[0]
             if action == "actions/checkout":
                 shutil.copytree(self.repository, workspace, dirs_exist_ok=True)
             elif action == "actions/upload-artifact":
-                source = workspace / told["path"]
+                source = workspace / inputs["path"]
                 if not source.is_dir():
                     done.failed[step["name"]] = 1
                     continue
-                shutil.copytree(source, self.artifacts / told["name"], ignore=shutil.ignore_patterns(".*"))
+                shutil.copytree(source, self.artifacts / inputs["name"], ignore=shutil.ignore_patterns(".*"))
             elif action == "actions/download-artifact":
-                self._download(workspace, told)
+                self._download(workspace, inputs)
             elif action == "run" and step.get("name") != "Install":
                 self._run(
                     step, {**self.workflow.get("env", {}), **job.get("env", {})}, suite, workspace, done
@@ -184,12 +184,12 @@ class GitHub:
                 assert action in {"actions/setup-python", "run"}
         return done
 
-    def _download(self, workspace: Path, told: Mapping[str, Any]) -> None:
-        if "name" in told:
-            shutil.copytree(self.artifacts / told["name"], workspace / told["path"])
+    def _download(self, workspace: Path, inputs: Mapping[str, Any]) -> None:
+        if "name" in inputs:
+            shutil.copytree(self.artifacts / inputs["name"], workspace / inputs["path"])
             return
-        for artifact in self.artifacts.glob(told["pattern"]):
-            shutil.copytree(artifact, workspace / told["path"] / artifact.name)
+        for artifact in self.artifacts.glob(inputs["pattern"]):
+            shutil.copytree(artifact, workspace / inputs["path"] / artifact.name)
 
     def _run(
         self, step: Mapping[str, Any], environ: Mapping[str, Any], suite: str, workspace: Path, done: Job
@@ -233,7 +233,7 @@ def _expanded(value: Any, suite: str) -> str:
 
 
 def _project(folder: Path, skill: str) -> None:
-    """A repository with three suites of 12 prompts, and a model that knows so many answers of each."""
+    """A repository with three suites of 12 prompts, and a model that knows this many answers of each."""
     (folder / "benchmarks").mkdir(parents=True, exist_ok=True)
     for suite in SUITES:
         lines = [
@@ -249,7 +249,7 @@ def _project(folder: Path, skill: str) -> None:
 
 @pytest.fixture(scope="module")
 def of_main(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Job]]:
-    """What main's first run leaves, with a model that knows 10 of 12 answers; and how it went."""
+    """The artifacts of main's first run, with a model that knows 10 of 12 answers; and its result."""
     hub = GitHub(tmp_path_factory.mktemp("main"), BENCHMARKS)
     _project(hub.repository, "10")
     jobs = hub.play()
@@ -258,7 +258,7 @@ def of_main(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, J
 
 @pytest.fixture
 def hub(tmp_path: Path, of_main: tuple[Path, dict[str, Job]]) -> GitHub:
-    """A repository whose main has run before: lately without an artifact."""
+    """A repository whose main has run before, most recently without an artifact."""
     hub = GitHub(tmp_path, BENCHMARKS)
     _project(hub.repository, "10")
     hub.main_ran(101, of_main[0])
@@ -268,7 +268,7 @@ def hub(tmp_path: Path, of_main: tuple[Path, dict[str, Job]]) -> GitHub:
 
 @pytest.mark.nightly
 def test_the_first_run_of_main_passes_without_a_baseline(of_main: tuple[Path, dict[str, Job]]) -> None:
-    """Three shards are one run of 36 cells; there is nothing to compare with, and that is told."""
+    """Three shards are one run of 36 cells; there is no baseline, and that is reported."""
     whole, jobs = of_main
 
     assert {name: job.failed for name, job in jobs.items() if name != "comment"} == {
@@ -287,7 +287,7 @@ def test_the_first_run_of_main_passes_without_a_baseline(of_main: tuple[Path, di
 
 @pytest.mark.nightly
 def test_a_good_change_passes_and_its_comment_is_kept_up_to_date(hub: GitHub) -> None:
-    """The first push posts a comment, the second one changes it; others' comments stay as they are."""
+    """The first push posts a comment, the second one updates it; other users' comments stay unchanged."""
     hub.say("mallory", f"{MARKER}\nmine")
     hub.say(BOT, "of another workflow")
 
@@ -313,7 +313,7 @@ def test_a_good_change_passes_and_its_comment_is_kept_up_to_date(hub: GitHub) ->
 
 @pytest.mark.nightly
 def test_a_regression_fails_and_the_comment_says_why(hub: GitHub) -> None:
-    """Every shard is green, the gate ends with 1, and summary and comment stand there all the same."""
+    """Every shard passes, the gate ends with 1, and summary and comment are written all the same."""
     (hub.repository / "skill.txt").write_text("5")
 
     jobs = hub.play()
@@ -330,7 +330,7 @@ def test_a_regression_fails_and_the_comment_says_why(hub: GitHub) -> None:
 
 @pytest.mark.nightly
 def test_nothing_answered_has_no_verdict(hub: GitHub) -> None:
-    """The shards fail, because nobody was there; the gate ends with 10 and says so."""
+    """The shards fail, because no server answered; the gate ends with 10 and says so."""
     (hub.repository / "skill.txt").write_text("away")
 
     jobs = hub.play()
@@ -346,7 +346,7 @@ def test_nothing_answered_has_no_verdict(hub: GitHub) -> None:
 
 @pytest.mark.nightly
 def test_a_shard_without_a_run_is_missed(hub: GitHub) -> None:
-    """What is not there cannot be passed over: the merge names it."""
+    """A missing run cannot be overlooked: the merge names it."""
     (hub.repository / "benchmarks/prompts_tools.toml").write_text("[[prompts]]\n")
 
     hub.workflow["jobs"].pop("comment")  # it would find nothing
@@ -361,7 +361,7 @@ def test_a_shard_without_a_run_is_missed(hub: GitHub) -> None:
 @pytest.mark.nightly
 @pytest.mark.engine
 def test_the_embedded_model_goes_the_same_way(tmp_path: Path) -> None:
-    """As on GitHub: the real engine answers three prompts in three shards, and the whole is gated."""
+    """As on GitHub: the real engine answers three prompts in three shards, and gates apply to all of them."""
     require_engine()
     hub = GitHub(tmp_path, BENCHMARKS, models=None)
     (hub.repository / "benchmarks").mkdir(parents=True)
@@ -401,7 +401,7 @@ def _steps(workflow: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("workflow", [BENCHMARKS, TESTS, NIGHTLY, STARTER], ids=lambda path: path.name)
 def test_a_workflow_is_safe(workflow: Path) -> None:
-    """No foreign text becomes shell, only GitHub's own actions run, and a job that may write runs no foreign code."""
+    """Foreign text never becomes shell, only GitHub's actions run; jobs that may write run no foreign code."""
     text, parsed = workflow.read_text("utf-8"), yaml.safe_load(workflow.read_text("utf-8"))
 
     assert "pull_request_target" not in re.sub(r"#.*", "", text)
@@ -422,7 +422,7 @@ def test_a_workflow_is_safe(workflow: Path) -> None:
 
 
 def test_the_starter_is_the_small_form(tmp_path: Path) -> None:
-    """What both have in common is the same, word for word."""
+    """The parts that both have in common are the same, word for word."""
     large, small = (yaml.safe_load(path.read_text("utf-8")) for path in (BENCHMARKS, STARTER))
 
     def fetches(workflow: Any) -> Any:
@@ -433,11 +433,11 @@ def test_the_starter_is_the_small_form(tmp_path: Path) -> None:
 
     assert small["jobs"]["comment"] == large["jobs"]["comment"]
     assert fetches(small) == fetches(large)
-    assert small[True] == large[True]  # `on`, which YAML 1.1 takes for true
+    assert small[True] == large[True]  # `on`, which YAML 1.1 parses as true
 
 
 def test_every_shard_is_merged() -> None:
-    """The matrix and the step that merges name the same suites, which are all there."""
+    """The matrix and the step that merges name the same suites, which all exist."""
     jobs = yaml.safe_load(BENCHMARKS.read_text("utf-8"))["jobs"]
     suites = jobs["shard"]["strategy"]["matrix"]["suite"]
     (merge,) = (step["run"] for step in jobs["gate"]["steps"] if step.get("name") == "Merge")
@@ -447,9 +447,9 @@ def test_every_shard_is_merged() -> None:
 
 
 def test_the_page_shows_commands_and_options_that_exist() -> None:
-    """What `docs/how-to/ci.md` tells can be typed, and what it quotes of a matrix is YAML."""
+    """The commands in `docs/how-to/ci.md` can be typed, and its excerpt of a matrix is YAML."""
     page = (ROOT / "docs/how-to/ci.md").read_text("utf-8")
-    shown = re.findall(r"^\$ python -m pytest_openclaw (.*)", page, re.MULTILINE)
+    shown = re.findall(r"^\$ pytest-openclaw (.*)", page, re.MULTILINE)
 
     assert [_parsers()[0].parse_args(shlex.split(words)).command for words in shown] == [
         "init",

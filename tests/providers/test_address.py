@@ -50,7 +50,7 @@ def test_parse_address(text, base_url):
     ],
 )
 def test_no_address(text):
-    """What is no HTTP address is an error that names its source and repeats nothing of it."""
+    """Text that is no HTTP address is an error that names its source and quotes nothing of it."""
     with pytest.raises(TargetError) as raised:
         parse_address(text, source="OPENAI_BASE_URL")
 
@@ -61,7 +61,7 @@ def test_no_address(text):
 
 @pytest.mark.parametrize("text", ["http://a/v1?key=secret", "http://a/v1#x"])
 def test_an_address_ends_with_its_path(text):
-    """A query may hold a key, which would be written into logs."""
+    """A query may contain a key, which would be written into logs."""
     with pytest.raises(TargetError) as raised:
         parse_address(text, source="vllm")
 
@@ -96,7 +96,7 @@ def test_parse_ollama_host(text, base_url):
 
 
 def test_a_bad_ollama_host():
-    """An unreadable port is said, not guessed."""
+    """An unreadable port is an error, not guessed."""
     with pytest.raises(TargetError, match=r"\AOLLAMA_HOST: this is no http:// or https:// address\."):
         parse_ollama_host("box:port")
 
@@ -139,7 +139,7 @@ def test_user_info_is_secret(text, secrets, basic):
     ],
 )
 def test_is_loopback(host, loopback):
-    """A host is this machine if its name or number says so, without asking the network."""
+    """A host is this machine if its name or number says so, without a network request."""
     assert is_loopback(host) is loopback
 
 
@@ -172,14 +172,14 @@ def test_root_url(base_url, root_url):
     ],
 )
 def test_one_server_by_two_addresses(one, other, same):
-    """Which of its APIs is meant makes no other server, nor does either name of this machine."""
+    """Neither the API path nor the name of this machine makes it another server."""
     assert (Address(base_url=one).server == Address(base_url=other).server) is same
 
 
 @settings(deadline=None)
 @given(text=st.text(max_size=30))
 def test_any_text_is_an_address_or_an_error(text):
-    """Nothing a user writes breaks the reading, and an address stays itself when it is read again."""
+    """No text breaks the parser, and an address parses to itself again."""
     for parse in (lambda: parse_address(text, source="x"), lambda: parse_ollama_host(text)):
         try:
             address = parse()
@@ -203,5 +203,5 @@ def test_any_text_is_an_address_or_an_error(text):
     ],
 )
 def test_is_public(url, public):
-    """Only a server that anybody could mean may stand in a list of prices."""
+    """Only a server with a globally unique address may be in a list of prices."""
     assert parse_address(url, source="test").is_public is public

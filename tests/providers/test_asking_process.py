@@ -1,4 +1,4 @@
-"""The process in which built-in providers are asked: its clock, its deaths, its end."""
+"""The asker process of built-in providers: its clock, its deaths, its end."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.e2e.processes import children, is_gone, wait_until
 from tests.performance.serving import MockServer
 from tests.providers.fake_claude import environ_of, provider_of
 from tests.providers.servers.apis import RESPONSES
-from tests.providers.servers.misbehaving import Hang, MisbehavingServer, Pause, Script, port_of_nobody
+from tests.providers.servers.misbehaving import Hang, MisbehavingServer, Pause, Script
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="elsewhere everybody is asked in a thread")
 
@@ -61,7 +61,7 @@ def provider_at(url: str, **environ: str) -> OpenAIResponses:
 
 @pytest.fixture
 def server() -> Iterator[MisbehavingServer]:
-    """A server that does what a test tells it."""
+    """A server that each test configures."""
     with MisbehavingServer() as one:
         yield one
 
@@ -78,19 +78,19 @@ by_two = pytest.mark.parametrize("at_once", [2], ids=["by-two"])
 
 @pytest.fixture
 def opened(server: MisbehavingServer, tmp_path: Path, at_once: int) -> Iterator[AskingClient]:
-    """An client that asks the server."""
+    """An client that uses the server."""
     settings = Settings(concurrency=Concurrency(everywhere=at_once), timeout_s=PATIENCE_S, retries=0)
     with AskingClient({"openai_responses": provider_at(server.url)}, settings, tmp_path) as client:
         yield client
 
 
 def answering(server: MisbehavingServer, of: Callable[[str], Script]) -> None:
-    """Let the server treat each prompt by its text."""
+    """Let the server answer each prompt by its text."""
     server.on("*", lambda request: of(request.json["input"]))
 
 
 def child() -> psutil.Process:
-    """The process that asks."""
+    """The asker process."""
     (pid,) = [pid for pid, command in children(os.getpid()) if "asking.asker_process" in command]
     return psutil.Process(pid)
 
@@ -111,7 +111,7 @@ def take(client: AskingClient, token: str, one: Cell) -> CallResult:
 
 
 def text_of(ending: Any) -> str:
-    """The answer; fails if there is none."""
+    """Return the reply's text; fail if there is none."""
     assert isinstance(ending.result, Reply), ending.result
     return ending.result.text
 
@@ -119,7 +119,7 @@ def text_of(ending: Any) -> str:
 def test_a_built_in_provider_is_asked_in_a_process_of_its_own(
     server: MisbehavingServer, opened: AskingClient
 ) -> None:
-    """It answers as it would here, and its process is gone when the client is closed."""
+    """It gives the same replies, and its process is gone when the client is closed."""
     answering(server, lambda prompt: ANSWER)
     opened.start()
     process = child()
@@ -133,7 +133,7 @@ def test_a_built_in_provider_is_asked_in_a_process_of_its_own(
 
 
 def test_a_busy_test_delays_no_clock(tmp_path: Path) -> None:
-    """While a test keeps the interpreter to itself, the times of what is asked stay those of the server."""
+    """While a test holds the interpreter, the measured times remain those of the server."""
     name = "ollama_openai"
     prompt = Prompt(suite="s.toml", id="P1", name="P1", prompt="item-000001", validator=Noop())
     one = Cell(prompt=prompt, target=Target(provider=name, model="m"))
@@ -154,10 +154,10 @@ def test_a_busy_test_delays_no_clock(tmp_path: Path) -> None:
     assert abs(timing.e2e_ms - log.e2e_ms) < busy_ms / 2
 
 
-def test_when_it_is_killed_all_that_wait_are_told_at_once_and_the_next_are_asked(
+def test_when_it_is_killed_waiting_cells_fail_at_once_and_the_next_are_asked(
     server: MisbehavingServer, opened: AskingClient
 ) -> None:
-    """What was in flight is lost and says why; a new process asks the rest."""
+    """Requests in flight are lost with the reason; a new process asks the rest."""
     answering(server, lambda prompt: STUCK if prompt.startswith("stuck") else ANSWER)
     cells = expect(opened, "stuck 1", "stuck 2", "stuck 3")
     server.wait_for(lambda: server.total == 3)
@@ -171,7 +171,7 @@ def test_when_it_is_killed_all_that_wait_are_told_at_once_and_the_next_are_asked
 
 @by_two
 def test_what_had_come_before_it_was_killed_is_kept(server: MisbehavingServer, opened: AskingClient) -> None:
-    """A reply that stood in the socket is a reply."""
+    """A reply that is still in the socket counts."""
     answering(server, lambda prompt: STUCK if prompt == "stuck" else ANSWER)
     cells = expect(opened, "first", "stuck")
     # Beside the one that is stuck it has to wait until the first one has been answered.
@@ -187,7 +187,7 @@ def test_what_had_come_before_it_was_killed_is_kept(server: MisbehavingServer, o
 def test_one_that_is_stopped_is_waited_for_with_a_bound(
     server: MisbehavingServer, opened: AskingClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that does nothing any more, and does not end either, is ended."""
+    """A process that does nothing and does not end either is killed."""
     monkeypatch.setattr(client_module, "SILENCE_S", 1.0 - PATIENCE_S)  # beyond the attempt's time
     monkeypatch.setattr(links, "CLOSING_S", 1.0)
     answering(server, lambda prompt: STUCK)
@@ -206,7 +206,7 @@ def test_one_that_is_stopped_is_waited_for_with_a_bound(
 def test_it_ends_with_its_parent_and_not_before(
     server: MisbehavingServer, opened: AskingClient, number: signal.Signals
 ) -> None:
-    """A signal to all processes of a terminal or of a job costs no reply that is under way."""
+    """A signal to all processes of a terminal or job loses no reply in progress."""
     answering(server, lambda prompt: SLOW)
     take(opened, "warm", cell("warm"))
 
@@ -217,7 +217,7 @@ def test_it_ends_with_its_parent_and_not_before(
 
 @pytest.fixture
 def kept_off() -> Iterator[None]:
-    """SIGINT is ignored here, as a shell does for its background jobs, and SIGTERM is blocked."""
+    """SIGINT is ignored here, as a shell does for background jobs, and SIGTERM is blocked."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     yield
@@ -232,7 +232,7 @@ def cli_cell() -> Cell:
 
 @pytest.mark.usefixtures("kept_off")
 def test_programs_start_with_the_usual_signals(tmp_path: Path) -> None:
-    """A program inherits what its parent ignores or blocks; the process that asks does neither."""
+    """A program inherits ignored and blocked signals; the asker process resets both."""
     provider = provider_of(environ_of("dispositions"))
     with AskingClient({"claude_code_cli": provider}, Settings(), tmp_path) as client:
         assert text_of(take(client, "a", cli_cell())) == "kept off: []"
@@ -246,7 +246,7 @@ def test_programs_start_with_the_usual_signals(tmp_path: Path) -> None:
     ],
 )
 def test_sigterm_ends_a_cli_and_is_not_the_models_fault(tmp_path: Path, mode: str, how: str) -> None:
-    """A CLI that a signal from outside ends costs its cell alone, by a fault that names the signal."""
+    """A CLI that a signal from outside ends fails only its cell, with a fault that names the signal."""
     file = tmp_path / "pid"
     name, *rest = mode.split()
     provider = provider_of(environ_of(name, str(file), *rest))
@@ -265,7 +265,7 @@ def test_sigterm_ends_a_cli_and_is_not_the_models_fault(tmp_path: Path, mode: st
 def test_closing_keeps_what_had_come_and_gives_up_the_rest(
     server: MisbehavingServer, opened: AskingClient
 ) -> None:
-    """Replies that no test took are handed over; a request under way does not hold the end up."""
+    """Replies that no test took are returned; a request in progress does not delay the end."""
     answering(server, lambda prompt: STUCK if prompt == "stuck" else ANSWER)
     expect(opened, "P1", "stuck", "P2")
     # Beside the one that is stuck it comes after the two others.
@@ -277,7 +277,7 @@ def test_closing_keeps_what_had_come_and_gives_up_the_rest(
 
 
 def test_a_lost_key_is_read_where_the_session_runs(server: MisbehavingServer, tmp_path: Path) -> None:
-    """The child gets the provider's environment as it is here, and sends that key."""
+    """The child gets the provider's environment of this process, and sends that key."""
     answering(server, lambda prompt: ANSWER)
     provider = provider_at(server.url, OPENAI_API_KEY="dummy-key-of-a-test")
 
@@ -287,7 +287,7 @@ def test_a_lost_key_is_read_where_the_session_runs(server: MisbehavingServer, tm
     assert server.requests[-1].headers["authorization"] == "Bearer dummy-key-of-a-test"
 
 
-def test_what_breaks_there_is_told_here_without_secrets(
+def test_an_exception_is_reported_here_without_secrets(
     server: MisbehavingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An exception of our own code arrives with its name, its text and its traceback."""
@@ -323,7 +323,7 @@ time.sleep(600)
 
 
 def test_it_ends_when_its_parent_is_killed(server: MisbehavingServer, tmp_path: Path) -> None:
-    """However this process ends, nobody is asked on."""
+    """However this process ends, no more requests are sent."""
     answering(server, lambda prompt: STUCK)
     root = str(Path(__file__).parents[2])
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join([root, *sys.path])}
@@ -339,9 +339,9 @@ def test_it_ends_when_its_parent_is_killed(server: MisbehavingServer, tmp_path: 
 
 
 def test_a_dead_server_is_a_fault_there_too(tmp_path: Path) -> None:
-    """Faults cross the socket as they are."""
+    """Faults cross the socket unchanged."""
     with (
-        port_of_nobody() as port,
+        unused_port() as port,
         AskingClient(
             {"openai_responses": provider_at(f"http://127.0.0.1:{port}/v1")}, Settings(), tmp_path
         ) as client,
@@ -357,10 +357,8 @@ def test_a_dead_server_is_a_fault_there_too(tmp_path: Path) -> None:
 LARGE = Script.stream(RESPONSES.text("long " * 40_000), RESPONSES.end())
 
 
-def test_what_was_answered_while_nobody_listened_is_kept(
-    server: MisbehavingServer, opened: AskingClient
-) -> None:
-    """More than a socket holds, answered while a test ran, is there when the session ends."""
+def test_replies_are_kept_while_a_test_runs(server: MisbehavingServer, opened: AskingClient) -> None:
+    """More replies than a socket buffers, received while a test runs, are available when the session ends."""
     answering(server, lambda prompt: STUCK if prompt.startswith("stuck") else LARGE)
     expect(opened, *(f"P{n}" for n in range(6)), *(f"stuck {n}" for n in range(4)))
     # When these four are asked, all others have been answered.
@@ -376,7 +374,7 @@ def test_what_was_answered_while_nobody_listened_is_kept(
 def test_ctrl_c_between_reading_and_taking_garbles_nothing(
     server: MisbehavingServer, opened: AskingClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A session that is interrupted just when a reply comes in still has that one and all that follow."""
+    """A session interrupted just when a reply arrives still has that reply and all later ones."""
     answering(server, lambda prompt: ANSWER)
     cells = expect(opened, "P0", "P1", "P2")
     server.wait_for(lambda: server.total == 3)
@@ -398,7 +396,7 @@ def test_ctrl_c_between_reading_and_taking_garbles_nothing(
 def test_one_that_is_stopped_does_not_hold_the_end_up(
     server: MisbehavingServer, opened: AskingClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Closing waits for it with a bound, and then ends it."""
+    """Closing waits for it for a limited time, and then ends it."""
     monkeypatch.setattr(links, "CLOSING_S", 0.5)
     answering(server, lambda prompt: STUCK if prompt == "stuck" else ANSWER)
     expect(opened, "P0", "stuck")
@@ -413,7 +411,7 @@ def test_one_that_is_stopped_does_not_hold_the_end_up(
 
 
 def test_one_that_takes_no_job_is_ended(tmp_path: Path, server: MisbehavingServer) -> None:
-    """A process that reads nothing any more does not hold up who gives it more than a socket holds."""
+    """A process that stops reading does not block the sender of more than a socket buffers."""
     answering(server, lambda prompt: ANSWER)
     settings = Settings(timeout_s=0.5, retries=0, concurrency=Concurrency(everywhere=8))
     with AskingClient({"openai_responses": provider_at(server.url)}, settings, tmp_path) as client:
@@ -432,10 +430,10 @@ def test_one_that_takes_no_job_is_ended(tmp_path: Path, server: MisbehavingServe
         assert [text_of(take(client, token, one)) for token, one in patient.items()] == ["Hi."] * 4
 
 
-def test_one_that_cannot_be_started_is_told_by_each_cell(
+def test_a_failed_start_is_reported_by_each_cell(
     tmp_path: Path, server: MisbehavingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A machine without room for another process costs the cells their answers, and nothing else."""
+    """If the machine cannot start a process, the cells fail, and nothing else does."""
 
     def fails(*args: Any, **kwargs: Any) -> None:
         raise OSError("no more processes")
@@ -452,8 +450,8 @@ def test_one_that_cannot_be_started_is_told_by_each_cell(
 
 
 @in_turn
-def test_after_three_deaths_nobody_is_asked(server: MisbehavingServer, opened: AskingClient) -> None:
-    """A process that dies again and again does not cost a whole run's calls; what comes then says so."""
+def test_after_three_deaths_no_cell_is_asked(server: MisbehavingServer, opened: AskingClient) -> None:
+    """A process that dies repeatedly does not use up a whole run's calls; later cells say so."""
     answering(server, lambda prompt: STUCK if prompt.startswith("stuck") else ANSWER)
     cells = expect(opened, "stuck 0", "stuck 1", "stuck 2", "P1")
     for n in range(3):
@@ -468,9 +466,9 @@ def test_after_three_deaths_nobody_is_asked(server: MisbehavingServer, opened: A
 
 
 def test_clients_leave_nothing_behind(server: MisbehavingServer, tmp_path: Path) -> None:
-    """Opened, used, killed and closed many times, they leave no process, no thread and no descriptor."""
+    """Opened, used, killed and closed many times, clients leave no process, thread or descriptor."""
     answering(server, lambda prompt: ANSWER)
-    here, others = psutil.Process(), set(threading.enumerate())  # another test's may still be ending
+    here, others = psutil.Process(), set(threading.enumerate())  # threads of other tests may still be ending
 
     def all_ended() -> bool:
         return set(threading.enumerate()) <= others

@@ -1,4 +1,4 @@
-"""What `claude_code_cli` tells about itself."""
+"""The description of `claude_code_cli`: endpoint, secrets, version."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the fake is nam
         ),
     ],
 )
-def test_what_it_tells_about_itself(environ, setup, described, endpoint, is_local):
-    """Description, endpoint and place follow from the environment, and no key is among them."""
+def test_the_description(environ, setup, described, endpoint, is_local):
+    """Description, endpoint and locality follow from the environment, and contain no key."""
     provider = provider_of(environ, **setup)
 
     assert (provider.describe(), provider.endpoint, provider.is_local) == (described, endpoint, is_local)
@@ -67,8 +67,8 @@ def test_what_it_tells_about_itself(environ, setup, described, endpoint, is_loca
         pytest.param({}, {"name": "mine", "base_url": "http://[x"}, "mine", id="endpoint"),
     ],
 )
-def test_an_address_that_is_none_is_refused(environ, setup, source):
-    """A wrong address is told with its source when the provider is made."""
+def test_an_invalid_address_is_refused(environ, setup, source):
+    """A wrong address is reported with its source when the provider is made."""
     with pytest.raises(TargetError) as refused:
         provider_of(environ, **setup)
 
@@ -85,10 +85,10 @@ def test_an_address_that_is_none_is_refused(environ, setup, source):
     ],
 )
 def test_an_endpoint_without_its_key_names_the_hint(key_env, hint):
-    """The way to credentials is the endpoint's own, not a login with Anthropic."""
-    told = json.dumps({"word": "authentication_failed", "text": "Not logged in"})
+    """The hint is the endpoint's own, not a login with Anthropic."""
+    failure = json.dumps({"word": "authentication_failed", "text": "Not logged in"})
     provider = provider_of(
-        environ_of("error", told), name="mine", base_url="http://127.0.0.1:9", key_env=key_env
+        environ_of("error", failure), name="mine", base_url="http://127.0.0.1:9", key_env=key_env
     )
     with pytest.raises(CallFailed) as failed:
         asyncio.run(provider.ask(Request(model="m", prompt="hi")))
@@ -97,7 +97,7 @@ def test_an_endpoint_without_its_key_names_the_hint(key_env, hint):
 
 
 def test_secrets_are_named():
-    """Keys, tokens and a password in the address are told, so that they are written nowhere."""
+    """Keys, tokens and a password in the address are listed, so that they are written nowhere."""
     provider = provider_of(
         {
             "ANTHROPIC_API_KEY": DUMMY_KEY,
@@ -111,10 +111,11 @@ def test_secrets_are_named():
 
 
 def test_a_secret_that_the_cli_repeats_is_hidden():
-    """A message never holds the key, even if the server's words do."""
-    told = {"status": 401, "text": f"API Error: 401 bad key {DUMMY_KEY}"}
+    """A message never contains the key, even if the server's message does."""
+    failure = {"status": 401, "text": f"API Error: 401 bad key {DUMMY_KEY}"}
+    fault = ask(environ_of("error", json.dumps(failure)))
 
-    assert ask(environ_of("error", json.dumps(told))).message == "claude_code_cli: HTTP 401: bad key [secret]"
+    assert fault.message == "claude_code_cli: HTTP 401: bad key [secret]"
 
 
 @pytest.mark.parametrize(
@@ -126,7 +127,7 @@ def test_a_secret_that_the_cli_repeats_is_hidden():
     ],
 )
 def test_an_endpoint_gets_only_the_key_that_it_names(tmp_path, key_env, environ, sent):
-    """An endpoint of the user's gets neither their Anthropic key nor their login."""
+    """A user's endpoint gets neither their Anthropic key nor their login."""
     path = tmp_path / "report.json"
     provider = provider_of(
         environ_of("report", str(path)) | {"ANTHROPIC_AUTH_TOKEN": "token"} | environ,
@@ -142,19 +143,19 @@ def test_an_endpoint_gets_only_the_key_that_it_names(tmp_path, key_env, environ,
 
 
 @pytest.mark.parametrize(
-    ("mode", "told"),
+    ("mode", "fingerprint"),
     [
-        pytest.param("version", {"cli_version": "2.1.197 (Claude Code)"}, id="told"),
+        pytest.param("version", {"cli_version": "2.1.197 (Claude Code)"}, id="fingerprint"),
         pytest.param("silent", {}, id="silent"),
     ],
 )
-def test_the_fingerprint_is_the_clis_version(mode, told):
-    """What serves is the CLI, in the version that it says."""
-    assert asyncio.run(provider_of(environ_of(mode)).fingerprint("opus")) == told
+def test_the_fingerprint_is_the_clis_version(mode, fingerprint):
+    """The fingerprint is the version that the CLI reports."""
+    assert asyncio.run(provider_of(environ_of(mode)).fingerprint("opus")) == fingerprint
 
 
 def test_models_cannot_be_listed():
-    """A `*` in a spec is refused with the hint, as the CLI lists nothing."""
+    """A `*` in a spec is refused with a hint, because the CLI lists no models."""
     with pytest.raises(CallFailed) as failed:
         asyncio.run(provider_of({}).models())
 

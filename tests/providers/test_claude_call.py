@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the fake is nam
 
 @pytest.fixture
 def report(tmp_path):
-    """Ask the fake that writes down how it was called, and return what it wrote."""
+    """Ask the fake that records how it was called, and return its record."""
 
     def asked(environ, **request):
         path = tmp_path / "report.json"
@@ -34,7 +34,7 @@ def report(tmp_path):
 
 
 def test_with_a_key_the_cli_runs_bare_in_an_emptied_environment(report):
-    """With ANTHROPIC_API_KEY: --bare, HOME is a fresh folder, and nothing else of the environment gets in."""
+    """With ANTHROPIC_API_KEY: --bare, a fresh folder as HOME, and no other environment variable."""
     environ = environ_of("report") | {
         "HOME": "/home/somebody",
         "OPENAI_API_KEY": "other-key",
@@ -42,13 +42,13 @@ def test_with_a_key_the_cli_runs_bare_in_an_emptied_environment(report):
         "HTTPS_PROXY": "http://127.0.0.1:9",
         "CLAUDE_CODE_OAUTH_TOKEN": "token",
     }
-    told = report(environ)
-    env = told["env"]
+    call = report(environ)
+    env = call["env"]
 
-    assert "--bare" in told["argv"]
-    assert told["leads_its_group"]
-    assert (told["cwd_files"], told["home_files"]) == ([], [])
-    assert Path(env["HOME"]).parent == Path(told["cwd"]).parent
+    assert "--bare" in call["argv"]
+    assert call["leads_its_group"]
+    assert (call["cwd_files"], call["home_files"]) == ([], [])
+    assert Path(env["HOME"]).parent == Path(call["cwd"]).parent
     assert set(env) & {"OPENAI_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN", "OPENCLAW_CLAUDE_COMMAND"} == set()
     assert env["ANTHROPIC_API_KEY"] == DUMMY_KEY
     assert env["ANTHROPIC_BASE_URL"] == env["HTTPS_PROXY"] == "http://127.0.0.1:9"
@@ -64,27 +64,27 @@ def test_without_a_key_the_cli_keeps_the_login_and_nothing_else(report, tmp_path
         "MAX_THINKING_TOKENS": "777",
         "CLAUDECODE": "1",
     }
-    told = report(environ, thinking_level="low")
-    argv, env = told["argv"], told["env"]
+    call = report(environ, thinking_level="low")
+    argv, env = call["argv"], call["env"]
 
     assert "--bare" not in argv
     assert argv[argv.index("--setting-sources") + 1] == argv[argv.index("--tools") + 1] == ""
     assert {"--strict-mcp-config", "--disable-slash-commands", "--no-session-persistence"} < set(argv)
     assert (env["HOME"], env["ANTHROPIC_AUTH_TOKEN"]) == (str(tmp_path), "token")
     assert set(env) & {"CLAUDE_CODE_EFFORT_LEVEL", "MAX_THINKING_TOKENS", "CLAUDECODE"} == set()
-    assert told["cwd_files"] == []
+    assert call["cwd_files"] == []
 
 
 @pytest.mark.parametrize("key", [pytest.param(DUMMY_KEY, id="key"), pytest.param(None, id="login")])
-def test_what_shapes_a_request_is_told_in_both_modes(report, key, tmp_path):
+def test_model_limits_and_switches_are_the_same_in_both_modes(report, key, tmp_path):
     """Model, limits and switches are the same with a key and without; retries are ours."""
-    told = report(
+    call = report(
         environ_of("report", key=key) | {"HOME": str(tmp_path)},
         model="opus",
         max_output_tokens=77,
         timeout_s=12.5,
     )
-    argv, env = told["argv"], told["env"]
+    argv, env = call["argv"], call["env"]
 
     assert argv[argv.index("--model") + 1] == "opus"
     assert argv[argv.index("--output-format") + 1] == "stream-json"
@@ -112,11 +112,11 @@ def test_what_shapes_a_request_is_told_in_both_modes(report, key, tmp_path):
 )
 def test_the_thinking_level_is_the_effort(report, level, effort, thinking):
     """A thinking level is `--effort`; without one, thinking is off, as in every other API."""
-    told = report(environ_of("report"), thinking_level=level)
-    argv = told["argv"]
+    call = report(environ_of("report"), thinking_level=level)
+    argv = call["argv"]
     given = argv[argv.index("--effort") :][:2] if "--effort" in argv else []
 
-    assert (given, told["env"].get("MAX_THINKING_TOKENS")) == (effort, thinking)
+    assert (given, call["env"].get("MAX_THINKING_TOKENS")) == (effort, thinking)
 
 
 @pytest.mark.parametrize(
@@ -131,20 +131,20 @@ def test_the_thinking_level_is_the_effort(report, level, effort, thinking):
     ],
 )
 def test_the_prompt_goes_in_by_stdin(report, prompt, stdin):
-    """No prompt is too long, or taken for an option or a command; none is among the arguments."""
-    told = report(environ_of("report"), prompt=prompt)
+    """No prompt is too long, or mistaken for an option or a command; none is among the arguments."""
+    call = report(environ_of("report"), prompt=prompt)
 
-    assert told["stdin"] == stdin
-    assert not any(prompt in argument for argument in told["argv"])
+    assert call["stdin"] == stdin
+    assert not any(prompt in argument for argument in call["argv"])
 
 
 def test_the_system_prompt_goes_in_by_file(report):
-    """A system prompt may be as long as it likes, and begin as it likes."""
+    """A system prompt may have any length and any beginning."""
     system = "--bare é " + "x" * 300_000
-    told = report(environ_of("report"), system=system)
+    call = report(environ_of("report"), system=system)
 
-    assert told["system"] == system
-    assert "--system-prompt" not in told["argv"]
+    assert call["system"] == system
+    assert "--system-prompt" not in call["argv"]
 
 
 TOOLS = (
@@ -158,24 +158,24 @@ TOOLS = (
 
 
 def test_a_text_question_has_no_server_of_tools(report):
-    """Without tools the CLI is called as before: one turn, no server, no variables about servers."""
-    told = report(environ_of("report"))
+    """Without tools the CLI gets one turn, no server, and no variables about servers."""
+    call = report(environ_of("report"))
 
-    assert "--mcp-config" not in told["argv"]
-    assert "--allowedTools" not in told["argv"]
-    assert told["argv"][told["argv"].index("--max-turns") + 1] == "1"
-    assert not [name for name in told["env"] if "MCP" in name or name == "ENABLE_TOOL_SEARCH"]
+    assert "--mcp-config" not in call["argv"]
+    assert "--allowedTools" not in call["argv"]
+    assert call["argv"][call["argv"].index("--max-turns") + 1] == "1"
+    assert not [name for name in call["env"] if "MCP" in name or name == "ENABLE_TOOL_SEARCH"]
 
 
 @pytest.mark.parametrize("key", [pytest.param(DUMMY_KEY, id="key"), pytest.param(None, id="login")])
 def test_tools_go_in_by_a_server_of_ours(report, key, tmp_path):
-    """Tools are in a file that our MCP server reads; the CLI's own stay off, and none is allowed to run."""
-    told = report(environ_of("report", key=key) | {"HOME": str(tmp_path)}, tools=TOOLS)
-    argv, env = told["argv"], told["env"]
-    (server,) = told["mcp_servers"].values()
+    """Tools are in a file that our MCP server reads; the CLI's own are off, and none is allowed to run."""
+    call = report(environ_of("report", key=key) | {"HOME": str(tmp_path)}, tools=TOOLS)
+    argv, env = call["argv"], call["env"]
+    (server,) = call["mcp_servers"].values()
 
-    assert list(told["mcp_servers"]) == ["openclaw"]
-    assert told["offer"] == json.loads(dump_offer(TOOLS, None))
+    assert list(call["mcp_servers"]) == ["openclaw"]
+    assert call["offer"] == json.loads(dump_offer(TOOLS, None))
     assert (server["type"], server["command"], server["alwaysLoad"]) == ("stdio", sys.executable, True)
     assert server["args"][:-1] == ["-P", "-m", "pytest_openclaw.providers.mcp_tools"]
     assert argv[argv.index("--tools") + 1] == ""
@@ -184,28 +184,28 @@ def test_tools_go_in_by_a_server_of_ours(report, key, tmp_path):
     assert "--allowedTools" not in argv
     assert (env["MCP_CONNECTION_NONBLOCKING"], env["ENABLE_TOOL_SEARCH"]) == ("0", "false")
     assert env["MCP_TIMEOUT"] == env["MCP_TOOL_TIMEOUT"] == "60000"
-    assert told["cwd_files"] == []
+    assert call["cwd_files"] == []
 
 
 @pytest.mark.parametrize("key", [pytest.param(DUMMY_KEY, id="key"), pytest.param(None, id="login")])
 def test_the_server_of_tools_gets_no_secret(report, key, tmp_path):
-    """Of what the CLI passes on to a server every variable is emptied but what a Python needs to start."""
+    """Every variable that the CLI passes on to a server is emptied, except those that Python needs."""
     environ = environ_of("report", key=key) | {"HOME": str(tmp_path), "OPENAI_API_KEY": "other-key"}
-    told = report(environ, tools=TOOLS)
-    (server,) = told["mcp_servers"].values()
-    passed = {**told["env"], **server["env"]}
+    call = report(environ, tools=TOOLS)
+    (server,) = call["mcp_servers"].values()
+    passed = {**call["env"], **server["env"]}
 
     assert {name for name, value in passed.items() if value} - {"LC_CTYPE"} == {"PATH", "PYTHONPATH"}
-    assert DUMMY_KEY not in json.dumps(told["mcp_servers"])
+    assert DUMMY_KEY not in json.dumps(call["mcp_servers"])
 
 
 def test_a_world_goes_in_with_the_tools(report):
-    """A scripted exchange has its turns, and our tools may be called without asking anybody."""
+    """A scripted exchange has its turns, and our tools may be called without permission."""
     world = World(files={"notes.md": "buy milk"}, steps=5)
-    told = report(environ_of("report"), tools=TOOLS, world=world)
-    argv = told["argv"]
+    call = report(environ_of("report"), tools=TOOLS, world=world)
+    argv = call["argv"]
 
-    assert told["offer"] == json.loads(dump_offer(TOOLS, world))
+    assert call["offer"] == json.loads(dump_offer(TOOLS, world))
     assert argv[argv.index("--max-turns") + 1] == "5"
     assert argv[argv.index("--allowedTools") + 1] == "mcp__openclaw"
     assert argv[argv.index("--tools") + 1] == ""
@@ -214,13 +214,13 @@ def test_a_world_goes_in_with_the_tools(report):
 def test_any_number_of_tools_goes_in(report):
     """A whole catalogue, and more, is offered at once."""
     tools = (*load_catalogue().tools.values(), *(Tool(name=f"own_{n}") for n in range(200)))
-    told = report(environ_of("report"), tools=tools)
+    call = report(environ_of("report"), tools=tools)
 
-    assert [tool["name"] for tool in told["offer"]["tools"]] == [tool.name for tool in tools]
+    assert [tool["name"] for tool in call["offer"]["tools"]] == [tool.name for tool in tools]
 
 
 def test_tools_that_the_cli_does_not_offer_are_no_answer():
-    """An answer without the tools would say nothing about the model: it is the CLI's error, which names them."""
+    """A reply without the tools says nothing about the model: it is the CLI's error, which names them."""
     fault = ask(environ_of("unoffered"), tools=TOOLS)
 
     assert (fault.failure_type, fault.status, fault.raw) == ("cli_error", "error", "")
@@ -244,15 +244,15 @@ def test_tools_that_the_cli_does_not_offer_are_no_answer():
         ),
     ],
 )
-def test_what_the_cli_cannot_be_asked(request_of, why):
-    """What cannot be asked is said, and nothing is started."""
+def test_impossible_requests(request_of, why):
+    """An impossible request is reported, and nothing is started."""
     fault = ask(environ_of("hello"), **request_of)
 
     assert (fault.failure_type, fault.message) == ("cli_error", f"claude_code_cli: {why}")
 
 
 def test_the_command_may_come_from_the_ini(tmp_path):
-    """The ini's claude_command is used where the environment names none, and beats PATH."""
+    """The ini's claude_command is used if the environment names none, and takes precedence over PATH."""
     provider = provider_of(
         {"PATH": str(tmp_path), "ANTHROPIC_API_KEY": DUMMY_KEY}, options={"claude_command": command("hello")}
     )
@@ -261,7 +261,7 @@ def test_the_command_may_come_from_the_ini(tmp_path):
 
 
 def test_the_command_may_be_found_on_path(tmp_path):
-    """Without any setting, `claude` is looked for on the PATH of the environment that was given."""
+    """Without any setting, `claude` is looked up on the PATH of the given environment."""
     claude = tmp_path / "claude"
     claude.write_text(f"#!/bin/sh\nexec {command('hello')}\n", encoding="utf-8")
     claude.chmod(0o755)
@@ -279,7 +279,7 @@ def test_the_command_may_be_found_on_path(tmp_path):
     ],
 )
 def test_no_cli(tmp_path, environ, word):
-    """A CLI that is not there is unavailable, for every cell, with the way to get it."""
+    """A missing CLI is unavailable, for every cell, with the hint."""
     fault = ask(environ | {"PATH": str(tmp_path)})
 
     assert (fault.failure_type, fault.status, fault.scope) == (

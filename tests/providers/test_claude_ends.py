@@ -1,4 +1,4 @@
-"""How a call ends, well or badly, and that nothing is left behind."""
+"""How a call ends, well or badly; no process is left behind."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ pytestmark = [
     pytest.mark.usefixtures("scratch"),
 ]
 
-#: within which the CLI has begun, on a busy machine too
-BEGUN_S = 3.0
+#: by then the CLI has started, on a busy machine too
+STARTED_S = 3.0
 
 
 def test_an_answer_has_text_times_and_counts():
-    """A whole stream becomes a reply with TTFT on our own clock; the CLI's made-up costs are nowhere."""
+    """A whole stream becomes a reply with TTFT by our own clock; the CLI's estimated costs are ignored."""
     reply = ask(environ_of("hello"))
 
     assert (reply.text, reply.raw, reply.finish_reason) == ("Hello", "Hello", "end_turn")
@@ -43,14 +43,14 @@ def test_an_answer_has_text_times_and_counts():
     ],
 )
 def test_answers_of_other_shapes(mode, text, finish_reason):
-    """An answer is found among noise, in one piece, and without the CLI's own requests for more."""
+    """An answer is found among noise, in one piece, and without the CLI's own further requests."""
     reply = ask(environ_of(mode))
 
     assert (reply.text == text, reply.finish_reason) == (True, finish_reason)
 
 
 def test_without_streaming_no_first_token_is_timed():
-    """`stream = off` leaves out TTFT, as for every provider."""
+    """`stream = off` omits TTFT, as for every provider."""
     assert ask(environ_of("hello"), stream=False).timing.ttft_ms is None
 
 
@@ -68,7 +68,7 @@ def test_it_works_in_any_thread(loop):
 
 
 def test_calls_side_by_side_do_not_mix():
-    """Several calls at once have processes and folders of their own."""
+    """Concurrent calls have processes and folders of their own."""
 
     async def many():
         provider = provider_of(environ_of("hello"))
@@ -139,7 +139,7 @@ def test_calls_side_by_side_do_not_mix():
     ],
 )
 def test_ends_without_an_answer(mode, failure_type, message, raw):
-    """An end that is none is told with its reason, and what had come is kept."""
+    """An abnormal end is reported with its reason, and the text so far is kept."""
     fault = ask(environ_of(mode))
 
     assert (fault.failure_type, fault.status, fault.message) == (
@@ -163,8 +163,8 @@ def test_a_flood_is_stopped(monkeypatch):
 
 
 def test_a_hang_ends_in_time():
-    """After its time the attempt is a timeout, and what had come is kept."""
-    fault = ask(environ_of("hang"), timeout_s=BEGUN_S)
+    """After its time limit the attempt is a timeout, and the text so far is kept."""
+    fault = ask(environ_of("hang"), timeout_s=STARTED_S)
 
     assert (fault.failure_type, fault.raw) == ("timeout", "Hel")
     assert fault.message == (
@@ -173,17 +173,17 @@ def test_a_hang_ends_in_time():
 
 
 def test_a_cli_that_ignores_sigterm_is_killed(tmp_path, monkeypatch):
-    """A timeout leaves no process behind, even if the CLI does not listen."""
+    """A timeout leaves no process behind, even if the CLI ignores the signal."""
     monkeypatch.setattr(processes, "GRACE_S", 0.3)
     pid_file = tmp_path / "pid"
-    fault = ask(environ_of("stubborn", str(pid_file)), timeout_s=BEGUN_S)
+    fault = ask(environ_of("stubborn", str(pid_file)), timeout_s=STARTED_S)
 
     assert fault.failure_type == "timeout"
     assert dies(int(pid_file.read_text(encoding="utf-8")))
 
 
 def test_cancelling_ends_the_cli(tmp_path, monkeypatch):
-    """Ctrl-C cancels the asking; the CLI ends with it."""
+    """Ctrl-C cancels the request, and the CLI ends with it."""
     monkeypatch.setattr(processes, "GRACE_S", 0.3)
     pid_file = tmp_path / "pid"
 
@@ -210,7 +210,7 @@ def test_cancelling_ends_the_cli(tmp_path, monkeypatch):
     ],
 )
 def test_a_grandchild_neither_hangs_us_nor_survives(tmp_path, how, ends):
-    """What the CLI leaves behind is killed with its group; who fled the group is at least not waited for."""
+    """A process that the CLI leaves behind is killed with its group; one outside it is not waited for."""
     pid_file = tmp_path / "pid"
     outcome = ask(environ_of("grandchild", str(pid_file), *how))
     pid = int(pid_file.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""What each error that the CLI reports means."""
+"""The meaning of each error that the CLI reports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NO_MODEL = "There's an issue with the selected model (m1). It may not exist or y
 
 
 @pytest.mark.parametrize(
-    ("told", "failure_type", "status", "reach", "message"),
+    ("failure", "failure_type", "status", "reach", "message"),
     [
         pytest.param(
             {"word": "authentication_failed", "text": "Not logged in · Please run /login"},
@@ -253,22 +253,22 @@ NO_MODEL = "There's an issue with the selected model (m1). It may not exist or y
         ),
     ],
 )
-def test_what_the_cli_reports(told, failure_type, status, reach, message):
-    """Each error of the CLI is classed by its status, its word, and only then by its text."""
-    fault = ask(environ_of("error", json.dumps(told)))
+def test_what_the_cli_reports(failure, failure_type, status, reach, message):
+    """Each error of the CLI is classified by its status, its word, and only then by its text."""
+    fault = ask(environ_of("error", json.dumps(failure)))
 
     assert isinstance(fault, Fault)
     assert (fault.failure_type, fault.status, fault.scope) == (failure_type, status, reach)
     assert fault.message == f"claude_code_cli: {message}"
-    assert fault.raw == "".join(told.get("pieces", ()))
+    assert fault.raw == "".join(failure.get("pieces", ()))
     assert fault.retryable == (
-        failure_type in {"http_429", "http_500", "http_529"} or told["text"].endswith("RESET)")
+        failure_type in {"http_429", "http_500", "http_529"} or failure["text"].endswith("RESET)")
     )
 
 
 def test_an_answer_cut_by_the_output_limit_is_an_answer():
-    """The CLI's complaint about the output limit does not take back the text that came."""
-    told = {"word": "max_output_tokens", "text": "API Error: exceeded the maximum", "pieces": ["Hel", "lo"]}
-    reply = ask(environ_of("error", json.dumps(told)))
+    """The CLI's message about the output limit does not discard the text received."""
+    cut = {"word": "max_output_tokens", "text": "API Error: exceeded the maximum", "pieces": ["Hel", "lo"]}
+    reply = ask(environ_of("error", json.dumps(cut)))
 
     assert (reply.text, reply.finish_reason) == ("Hello", "length")

@@ -1,4 +1,4 @@
-"""Scripted exchanges that a fake CLI plays, with the real server of our tools."""
+"""Scripted exchanges that a fake CLI plays, with our real tool server."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ WRITE = ["mcp__openclaw__write", '{"path": "done.md", "content": "milk"}']
 
 
 def play(*turns, world=WORLD, **request):
-    """Have the fake say these turns, each a text and its calls, in a world."""
+    """Let the fake play these turns, each a text and its calls, in a world."""
     return ask(environ_of("plays", json.dumps(turns)), tools=TOOLS, world=world, **request)
 
 
 @processes
 def test_calls_are_answered_from_the_world_until_there_is_an_answer():
-    """Each turn keeps what was said, called and answered; the whole has the sums and the last text."""
+    """Each turn keeps its text, calls and results; the exchange has the sums and the last text."""
     reply = play(["Let me look.", [READ]], ["", [WRITE, READ]], ["Done.", []])
 
     assert [(turn.text, [call.name for call in turn.calls]) for turn in reply.turns] == [
@@ -64,7 +64,7 @@ def test_calls_are_answered_from_the_world_until_there_is_an_answer():
 
 @processes
 def test_the_whole_has_the_first_turns_first_token():
-    """TTFT is the first turn's, the rest is the whole exchange's, in which each turn has its own times."""
+    """TTFT is that of the first turn; the other times cover the exchange, and each turn has its own."""
     reply = play(["Let me look.", [READ]], ["Milk.", []])
     first, last = reply.turns
 
@@ -76,7 +76,7 @@ def test_the_whole_has_the_first_turns_first_token():
 
 @processes
 def test_errors_are_fed_back():
-    """What OpenClaw tells a model of a call that it does not carry out, our server tells too."""
+    """Our server gives the result that OpenClaw gives for a call that it does not carry out."""
     reply = play(
         ["", [["mcp__openclaw__exec", "{}"], ["mcp__openclaw__exec", '{"command": "false"}']]],
         ["", [["mcp__openclaw__read", '{"path": "../../etc/passwd"}'], ["mcp__openclaw__frobnicate", "{}"]]],
@@ -95,7 +95,7 @@ def test_errors_are_fed_back():
 
 @processes
 def test_the_step_limit_ends_it():
-    """A model that calls to the end has used up the world's steps."""
+    """A model that calls until the end uses up the world's steps."""
     turns = [[f"Step {n}.", [["mcp__openclaw__read", f'{{"path": "{n}"}}']]] for n in range(5)]
     reply = play(*turns, world=World(steps=3))
 
@@ -104,8 +104,8 @@ def test_the_step_limit_ends_it():
 
 
 @processes
-def test_a_loop_at_the_last_step_is_told():
-    """A model that finds out of one has answered; one that does not has not, as with every provider."""
+def test_a_loop_at_the_last_step_is_reported():
+    """A model that leaves the loop has answered; one that does not has not, as with every provider."""
     turns = [["Again.", [READ]]] * 6
     found = play(*turns, ["Done.", []])
     lost = play(*turns, world=replace(WORLD, steps=6))
@@ -127,7 +127,7 @@ def test_a_call_that_is_no_json_ends_it():
 
 @processes
 def test_a_world_without_tools_is_one_turn():
-    """Where nothing is offered, the answer ends the exchange."""
+    """If nothing is offered, the first answer ends the exchange."""
     reply = ask(environ_of("hello"), world=WORLD)
 
     assert (reply.text, reply.ended_by, len(reply.turns)) == ("Hello", "answer", 1)
@@ -143,7 +143,7 @@ runpy.run_module("pytest_openclaw.providers.mcp_tools", run_name="__main__")
 
 @processes
 def test_a_world_that_cannot_be_played_is_our_own_fault(monkeypatch):
-    """A pattern of the suite's that is not decided in its time says nothing about the model."""
+    """A pattern of the suite that is not decided in time says nothing about the model."""
     monkeypatch.setattr("pytest_openclaw.providers.claude.tools._SERVER", ("-c", HASTY))
     world = World(commands=(Command(pattern="(?:x|xx)+y"),))
     fault = play(["Now.", [["mcp__openclaw__exec", json.dumps({"command": "x" * 200})]]], world=world)
@@ -156,7 +156,7 @@ def test_a_world_that_cannot_be_played_is_our_own_fault(monkeypatch):
 
 @processes
 def test_a_server_that_breaks_is_our_own_fault(monkeypatch):
-    """What breaks in our server says nothing about the model."""
+    """An exception in our server says nothing about the model."""
     broken = ("-c", "import sys; from pathlib import Path; from pytest_openclaw.providers import mcp_tools as m;"
                     " Path(sys.argv[1] + '.broken').write_text('Traceback\\nValueError: no such world')")  # fmt: skip
     monkeypatch.setattr("pytest_openclaw.providers.claude.tools._SERVER", broken)
@@ -168,7 +168,7 @@ def test_a_server_that_breaks_is_our_own_fault(monkeypatch):
 
 
 def test_each_turn_has_its_time(monkeypatch):
-    """An exchange may take as long as its turns may; whoever asks waits for all of them."""
+    """An exchange may take as long as all its turns together; the caller waits that long."""
     waited = []
 
     async def within(seconds, work):
@@ -191,7 +191,7 @@ def test_each_turn_has_its_time(monkeypatch):
 REQUESTING = {"type": "system", "subtype": "status", "status": "requesting"}
 
 
-def told(text, *calls, usage=None):
+def message(text, *calls, usage=None):
     """The lines of one message: a text, and calls by id."""
     counts = {"input_tokens": 10} if usage is None else usage
     yield event("message_start", message={"id": f"m{text}", "model": "m1", "usage": counts})
@@ -212,7 +212,7 @@ def answered(call_id, content="r"):
 
 
 def read(*lines):
-    """Read the lines with a clock that ticks once, by a second, at each look at it."""
+    """Read the lines with a clock that advances by one second at each reading."""
     ticks = count()
 
     def begin():
@@ -226,9 +226,9 @@ def read(*lines):
 
 @pytest.mark.parametrize("announced", [True, False], ids=["announced", "unannounced"])
 def test_a_turn_is_timed_from_its_own_request(announced):
-    """The clock of a turn starts when the CLI asks; what our server took before it is the exchange's alone."""
+    """A turn's clock starts at the CLI's request; our server's time belongs to the exchange alone."""
     again = [REQUESTING] if announced else []
-    stream = read(REQUESTING, *told("a", "t1"), answered("t1"), *again, *told("b"), result())
+    stream = read(REQUESTING, *message("a", "t1"), answered("t1"), *again, *message("b"), result())
     reply = stream.reply()
     first, second = (turn.timing for turn in reply.turns)
 
@@ -247,25 +247,25 @@ def test_a_turn_is_timed_from_its_own_request(announced):
         pytest.param("\ud800", "\ufffd", id="lone-surrogate"),
     ],
 )
-def test_a_result_is_what_the_model_is_told(content, text):
+def test_a_result_is_what_the_model_receives(content, text):
     """Results come as text or as blocks."""
-    stream = read(*told("a", "t1"), answered("t1", content), REQUESTING, *told("b"), result())
+    stream = read(*message("a", "t1"), answered("t1", content), REQUESTING, *message("b"), result())
 
     assert stream.reply().turns[0].results == (text,)
 
 
 def test_results_keep_the_order_of_the_calls():
-    """Results may come in any order; one that is missing ends a turn's results."""
+    """Results may arrive in any order; a missing one ends a turn's results."""
     stream = read(
-        *told("a", "t1", "t2", "t3"), answered("t2", "2"), answered("t1", "1"), REQUESTING, *told("b")
+        *message("a", "t1", "t2", "t3"), answered("t2", "2"), answered("t1", "1"), REQUESTING, *message("b")
     )
 
     assert stream.reply().turns[0].results == ("1", "2")
 
 
 def test_of_a_turn_with_a_broken_call_no_result_counts():
-    """The CLI may carry out a call before the whole message is there; OpenClaw would not have."""
-    *lines, delta, stop = told("a", "t1", "t2")
+    """The CLI may carry out a call before the message is complete; OpenClaw would not."""
+    *lines, delta, stop = message("a", "t1", "t2")
     broken = event("content_block_delta", index=2, delta={"type": "input_json_delta", "partial_json": '{"pa'})
     reply = read(*lines, broken, answered("t1"), delta, stop, answered("t2"), result()).reply()
 
@@ -277,17 +277,21 @@ def test_of_a_turn_with_a_broken_call_no_result_counts():
 
 
 def test_what_the_cli_asks_after_an_answer_is_no_turn():
-    """An answer without a call ends the exchange, whatever the CLI does then by itself."""
-    stream = read(*told("a", "t1"), answered("t1"), REQUESTING, *told("b"), REQUESTING, *told("c"), result())
+    """An answer without a call ends the exchange, whatever the CLI does by itself afterwards."""
+    stream = read(
+        *message("a", "t1"), answered("t1"), REQUESTING, *message("b"), REQUESTING, *message("c"), result()
+    )
 
     assert stream.over
     assert [turn.text for turn in stream.reply().turns] == ["a", "b"]
 
 
 def test_sums_of_unknown_counts_are_unknown():
-    """A turn whose tokens nobody counted leaves the whole uncounted; the result line's totals are not a turn's."""
+    """A turn without token counts leaves the total unknown; the result line's totals are not a turn's."""
     usage = {"input_tokens": 99, "output_tokens": 99}
-    stream = read(*told("a", "t1"), answered("t1"), REQUESTING, *told("b", usage={}), result(usage=usage))
+    stream = read(
+        *message("a", "t1"), answered("t1"), REQUESTING, *message("b", usage={}), result(usage=usage)
+    )
     reply = stream.reply()
 
     assert [(turn.input_tokens, turn.output_tokens) for turn in reply.turns] == [(10, 2), (None, None)]
@@ -300,7 +304,7 @@ def test_sums_of_unknown_counts_are_unknown():
     [pytest.param(2, "step_limit", id="at-the-limit"), pytest.param(3, None, id="before-it")],
 )
 def test_an_end_in_a_later_turn_keeps_what_was_said(limit, ended):
-    """A CLI that ends in the middle is a fault, with what was said so far."""
+    """A CLI that ends in the middle is a fault, with the text so far."""
     outcome = play(["One.", [READ]], ["Two.", [READ]], world=World(steps=limit))
 
     if ended:
@@ -311,10 +315,10 @@ def test_an_end_in_a_later_turn_keeps_what_was_said(limit, ended):
 
 
 def test_a_refused_request_in_a_later_turn_is_its_own_fault():
-    """An API error between two turns keeps its class; what was said before is no token of the refused one."""
+    """An API error between two turns keeps its class; earlier text is no token of the refused request."""
     error = result(is_error=True, api_error_status=429, result="API Error: Request rejected (429)")
     stream = read(
-        *told("a", "t1"), answered("t1"), REQUESTING, synthetic("API Error", error="rate_limit"), error
+        *message("a", "t1"), answered("t1"), REQUESTING, synthetic("API Error", error="rate_limit"), error
     )
 
     assert (stream.error, stream.exchange.has_tokens, stream.raw()) == ("rate_limit", False, "a")

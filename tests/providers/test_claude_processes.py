@@ -1,4 +1,4 @@
-"""Programs in process groups of their own."""
+"""Programs in their own process groups."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def lines_of(program):
 
 
 def test_input_goes_in_and_lines_come_out(tmp_path):
-    """A program reads its whole input; its lines come out without their line feeds, the last one too."""
+    """A program reads its whole input; its lines arrive without line feeds, including the last one."""
     code = "import sys; data = sys.stdin.read(); print(len(data)); sys.stdout.write('end')"
     lines, running = asyncio.run(lines_of(python(code, cwd=tmp_path, stdin=b"x" * 300_000)))
 
@@ -46,7 +46,7 @@ def test_input_goes_in_and_lines_come_out(tmp_path):
 
 
 def test_a_program_that_does_not_read_is_no_error(tmp_path):
-    """An input that nobody takes is dropped."""
+    """Input that is not read is dropped."""
     lines, running = asyncio.run(lines_of(python("print(1)", cwd=tmp_path, stdin=b"x" * (1 << 20))))
 
     assert (lines, running.exit_status) == ([b"1"], 0)
@@ -63,7 +63,7 @@ def test_the_end_of_stderr_is_kept(tmp_path):
 
 
 def test_a_command_that_is_none_cannot_be_started(tmp_path):
-    """Starting what is not there is an OSError."""
+    """Starting a missing program is an OSError."""
     with pytest.raises(FileNotFoundError):
         asyncio.run(processes.start(Program(argv=("/no/such/program",), env={}, cwd=tmp_path)))
 
@@ -72,7 +72,7 @@ def test_a_command_that_is_none_cannot_be_started(tmp_path):
     "ignores", [pytest.param("", id="polite"), pytest.param("signal.SIG_IGN", id="ignores-SIGTERM")]
 )
 def test_stop_ends_the_whole_group(tmp_path, monkeypatch, ignores):
-    """A program and what it started are gone after `stop`, even if they ignore being told."""
+    """A program and its children are gone after `stop`, even if they ignore SIGTERM."""
     monkeypatch.setattr(processes, "GRACE_S", 0.3)
     code = (
         "import os, signal, time\n"
@@ -93,7 +93,7 @@ def test_stop_ends_the_whole_group(tmp_path, monkeypatch, ignores):
 
 
 def test_cancelling_ends_the_group(tmp_path):
-    """Whoever is cancelled while reading leaves no process behind, as `stop` stands in a `finally`."""
+    """Cancelling a reader leaves no process behind, as `stop` is in a `finally`."""
     code = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
     pids = []
 
@@ -122,7 +122,7 @@ def test_cancelling_ends_the_group(tmp_path):
     "session", [pytest.param(False, id="in-the-group"), pytest.param(True, id="in-a-session-of-its-own")]
 )
 def test_a_grandchild_that_holds_the_pipes_does_not_hold_us(tmp_path, session):
-    """The lines end with the program, whoever still has its pipes; who stayed in its group is killed."""
+    """The lines end with the program, even if its pipes are still open; its group is killed."""
     code = (
         "import subprocess, sys\n"
         "sleep = [sys.executable, '-S', '-E', '-c', 'import time; time.sleep(600)']\n"
@@ -131,7 +131,7 @@ def test_a_grandchild_that_holds_the_pipes_does_not_hold_us(tmp_path, session):
     lines, running = asyncio.run(lines_of(python(code, cwd=tmp_path)))
     pid = int(lines[0])
     if session:
-        assert is_alive(pid), "nobody waited for it"
+        assert is_alive(pid), "it was not waited for"
         os.kill(pid, signal.SIGKILL)
 
     assert running.exit_status == 0
@@ -153,7 +153,7 @@ def test_a_flood_is_stopped(tmp_path, monkeypatch, limit, flooded):
 
 @given(data=st.binary(max_size=60), cuts=st.lists(st.integers(0, 60), max_size=6))
 def test_chunks_read_like_the_whole(data, cuts):
-    """However the pipe cuts the output, the same lines come."""
+    """However the pipe cuts the output, the same lines are read."""
     expected = data.split(b"\n")
     expected = expected if expected[-1] else expected[:-1]
     bounds = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]

@@ -20,7 +20,7 @@ from tests.conftest import require_claude
 from tests.e2e.processes import children
 from tests.providers.fake_claude import DUMMY_KEY, ask, provider_of
 from tests.providers.servers.messages import MessagesServer
-from tests.providers.servers.misbehaving import port_of_nobody
+from tests.providers.servers.misbehaving import unused_port
 
 pytestmark = [pytest.mark.claude, pytest.mark.usefixtures("scratch")]
 
@@ -33,7 +33,7 @@ def real_claude():
 
 @pytest.fixture
 def home(tmp_path):
-    """A HOME full of what must not shape a request: instructions, rules, settings, hooks, servers."""
+    """A HOME full of things that must not affect a request: instructions, rules, settings, hooks, servers."""
     home = tmp_path / "home"
     (home / ".claude" / "rules").mkdir(parents=True)
     (home / ".claude" / "CLAUDE.md").write_text("LEAKED instructions", encoding="utf-8")
@@ -50,7 +50,7 @@ def home(tmp_path):
 
 @pytest.fixture
 def environ(real_claude, home):
-    """An emptied environment with a dummy key, whose HOME must not be touched."""
+    """An emptied environment with a dummy key, whose HOME must not be changed."""
     return {
         "OPENCLAW_CLAUDE_COMMAND": real_claude,
         "PATH": os.environ["PATH"],
@@ -128,7 +128,7 @@ def test_without_a_key_only_the_login_is_used(environ, home):
     ],
 )
 def test_the_prompt_reaches_the_model_as_it_is(environ, tmp_path, login, prompt, sent):
-    """No prompt is taken for an option or a command, and none makes the CLI read a file."""
+    """No prompt is mistaken for an option or a command, and none makes the CLI read a file."""
     secret = tmp_path / "secret.txt"
     secret.write_text("SECRET CONTENT", encoding="utf-8")
     if login:
@@ -163,7 +163,7 @@ def test_the_thinking_level_reaches_the_server(environ, level, effort, thinking)
 
 @pytest.mark.nightly
 def test_thinking_is_no_part_of_the_answer(environ):
-    """Thoughts come on a channel of their own."""
+    """Thinking arrives on its own channel."""
     with MessagesServer("thinking") as server:
         reply = ask(environ | {"ANTHROPIC_BASE_URL": server.url}, thinking_level="low")
 
@@ -181,7 +181,7 @@ def test_a_tool_call_is_an_answer(environ):
 
 @pytest.mark.nightly
 def test_an_answer_cut_by_the_limit_is_the_first_message(environ):
-    """Of an answer that hit the output limit the first message counts, not what the CLI asks for then."""
+    """Only the first message of an answer at the output limit counts, not the CLI's next request."""
     with MessagesServer("length") as server:
         reply = ask(environ | {"ANTHROPIC_BASE_URL": server.url}, max_output_tokens=7)
 
@@ -192,7 +192,7 @@ def test_an_answer_cut_by_the_limit_is_the_first_message(environ):
 
 @pytest.mark.nightly
 def test_an_empty_answer_is_empty(environ):
-    """A model that answers with nothing is not asked a second time on its behalf."""
+    """The CLI does not repeat the request of a model that answers with nothing."""
     with MessagesServer("empty") as server:
         reply = ask(environ | {"ANTHROPIC_BASE_URL": server.url})
 
@@ -200,7 +200,7 @@ def test_an_empty_answer_is_empty(environ):
 
 
 @pytest.mark.nightly
-def test_a_refusal_is_told_apart(environ):
+def test_a_refusal_is_reported_as_one(environ):
     """The API's refusal is a reply of its own kind, and no other model is asked instead."""
     with MessagesServer("refusal") as server:
         reply = ask(environ | {"ANTHROPIC_BASE_URL": server.url})
@@ -252,7 +252,7 @@ def test_errors_of_the_server(environ, mode, failure_type, status, retryable):
     ],
 )
 def test_a_server_that_hangs(environ, mode, raw, timeout_s):
-    """After its time the attempt is a timeout; of what had come the CLI may hold back the last piece."""
+    """After its time the attempt is a timeout; the CLI may withhold the last piece received."""
     with MessagesServer(mode) as server:
         fault = ask(environ | {"ANTHROPIC_BASE_URL": server.url}, timeout_s=timeout_s)
 
@@ -292,9 +292,9 @@ def test_a_signal_from_outside_is_no_fault_of_the_model(environ, number, message
     )
 
 
-def test_nobody_there(environ):
-    """A refused port marks the endpoint down."""
-    with port_of_nobody() as port:
+def test_no_server(environ):
+    """A refused port marks the endpoint as down."""
+    with unused_port() as port:
         url = f"http://127.0.0.1:{port}"
         fault = ask(environ | {"ANTHROPIC_BASE_URL": url})
 
@@ -307,7 +307,7 @@ def test_nobody_there(environ):
 
 
 def test_not_logged_in(environ, tmp_path):
-    """Without a key and with an empty HOME the CLI itself says that nobody is logged in; nothing is sent."""
+    """Without a key and with an empty HOME the CLI reports that no user is logged in; nothing is sent."""
     empty = tmp_path / "empty"
     empty.mkdir()
     del environ["ANTHROPIC_API_KEY"]
@@ -323,10 +323,10 @@ def test_not_logged_in(environ, tmp_path):
 
 
 def test_the_version_is_the_fingerprint(environ, home):
-    """What serves is the CLI in its version; asking for it changes nothing in HOME."""
+    """The fingerprint is the CLI's version; reading it changes nothing in HOME."""
     before = files_under(home)
-    told = asyncio.run(provider_of(environ).fingerprint("opus"))
+    fingerprint = asyncio.run(provider_of(environ).fingerprint("opus"))
 
-    assert "Claude Code" in told["cli_version"]
+    assert "Claude Code" in fingerprint["cli_version"]
     assert files_under(home) == before
     assert Path(environ["HOME"]) == home

@@ -1,4 +1,4 @@
-"""Reading stream-json lines, without a process."""
+"""Parsing stream-json lines, without a process."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def end(stop_reason="end_turn", **usage):
 
 
 def read(*lines, offered=None):
-    """Read the lines with a clock that ticks once, by a second, at each look at it."""
+    """Read the lines with a clock that advances by one second at each reading."""
     ticks = count()
     exchange = Exchange(monotonic=lambda: float(next(ticks)), wall_ms=lambda moment: 0)
     stream = Stream(exchange, offered=offered or {})
@@ -63,7 +63,7 @@ def read(*lines, offered=None):
 
 
 def test_an_answer_is_read_with_its_counts():
-    """Text, model, finish reason and counts come from the stream; the input includes what was cached."""
+    """Text, model, finish reason and counts come from the stream; the input includes cached tokens."""
     reply = read(START, text("Hel"), text("lo"), end(), STOP, result()).exchange.reply()
 
     assert (reply.text, reply.effective_model, reply.finish_reason) == ("Hello", "m1", "end_turn")
@@ -71,7 +71,7 @@ def test_an_answer_is_read_with_its_counts():
 
 
 def test_the_first_token_may_be_a_thought():
-    """TTFT is at the first thought, the first output at the first text; message_start is no token."""
+    """TTFT is at the first thinking, the first output at the first text; message_start is no token."""
     reply = read(
         START, thinking("Let me"), thinking(" see."), text("Four"), end(), STOP, result()
     ).exchange.reply()
@@ -120,7 +120,7 @@ def test_the_first_token_may_be_a_thought():
     ],
 )
 def test_tool_calls_are_joined(lines, calls):
-    """A tool call keeps its name, id and the JSON text of its input, once, however it is told."""
+    """A tool call keeps its name, id and the JSON text of its input, once, in every form of lines."""
     assert list(read(*lines, end("tool_use"), STOP, result()).exchange.reply().tool_calls) == calls
 
 
@@ -136,7 +136,7 @@ def test_tool_calls_are_joined(lines, calls):
     ],
 )
 def test_a_call_has_the_tools_own_name(called, name):
-    """What the CLI puts before a name is taken off, in pieces and in whole lines."""
+    """The CLI's prefix of a name is removed, in pieces and in whole lines."""
     offered = {"mcp__openclaw__read": "read", "mcp__openclaw__home_light": "home.light"}
     whole = assistant([{"type": "tool_use", "id": "t1", "name": called, "input": {}}])
     for lines in ([tool(called), arguments("{}")], [tool(called), whole], [whole]):
@@ -146,7 +146,7 @@ def test_a_call_has_the_tools_own_name(called, name):
 
 
 def test_a_call_ends_with_the_models_message():
-    """What the CLI does with a call afterwards is no time of the model's."""
+    """The CLI's handling of a call afterwards does not count as the model's time."""
     refused = {"type": "tool_result", "tool_use_id": "t1", "content": "no", "is_error": True}
     lines = [START, tool("read"), arguments("{}"), end("tool_use"), STOP]
     later = [{"type": "user", "message": {"content": [refused]}}, result(subtype="error_max_turns")]
@@ -165,7 +165,7 @@ def test_a_call_ends_with_the_models_message():
     ],
 )
 def test_tools_that_are_not_offered_end_the_stream(init, lacking):
-    """The CLI says at its start what it offers; without our tools whatever follows is no answer."""
+    """At its start the CLI lists its tools; without our tools the rest is no answer."""
     offered = {"mcp__openclaw__read": "read", "mcp__openclaw__exec": "exec"}
     stream = read({"type": "system", "subtype": "init", **init}, START, text("Hi"), offered=offered)
 
@@ -186,7 +186,7 @@ def test_tools_that_are_not_offered_end_the_stream(init, lacking):
     ],
 )
 def test_a_second_request_is_no_part_of_the_answer(stop_reason, finish_reason, second):
-    """The answer is the first message: what the CLI asks for by itself afterwards is not heard."""
+    """The answer is the first message; the CLI's own further requests are ignored."""
     stream = read(START, text("one"), end(stop_reason), STOP, *second, text("two"), end("end_turn"), result())
     reply = stream.exchange.reply()
 
@@ -195,7 +195,7 @@ def test_a_second_request_is_no_part_of_the_answer(stop_reason, finish_reason, s
 
 
 def test_without_partial_messages_there_is_no_time_of_a_first_token():
-    """A text that comes whole is the answer, but nobody saw its first token."""
+    """Text that arrives whole is the answer, but its first token has no time."""
     reply = read(REQUESTING, assistant([{"type": "text", "text": "Hello"}]), result()).exchange.reply()
 
     assert (reply.text, reply.effective_model, reply.timing.ttft_ms) == ("Hello", "m1-20260101", None)
@@ -212,21 +212,21 @@ def test_without_partial_messages_the_answer_is_the_first_message_too():
 
 
 def test_a_lone_result_line_is_an_answer():
-    """Text, counts and model are taken from the result line where nothing else told them."""
+    """Text, counts and model are taken from the result line if no other line has them."""
     reply = read(result(result="Hi", usage=USAGE, modelUsage={"m9": {}})).exchange.reply()
 
     assert (reply.text, reply.effective_model, reply.input_tokens, reply.output_tokens) == ("Hi", "m9", 18, 1)
 
 
-def test_counts_that_are_all_zero_were_never_told():
-    """The CLI writes zeros for what no server said; a zero is a measurement, so they are left out."""
+def test_counts_that_are_all_zero_are_unknown():
+    """The CLI writes zeros for missing counts; a zero would be a measurement, so they are left out."""
     zeros = dict.fromkeys(USAGE, 0)
     reply = read(assistant([{"type": "text", "text": "Hi"}]), result(usage=zeros)).exchange.reply()
 
     assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (None, None, None)
 
 
-def test_a_subagents_lines_are_not_heard():
+def test_a_subagents_lines_are_ignored():
     """A line with a parent tool use belongs to another conversation."""
     line = text("inner") | {"parent_tool_use_id": "t1"}
 
@@ -234,14 +234,14 @@ def test_a_subagents_lines_are_not_heard():
 
 
 def test_a_synthetic_line_is_not_the_models():
-    """What the CLI says in the model's place is no answer, and its error word is kept."""
+    """Text that the CLI writes in the model's place is no answer, and its error word is kept."""
     stream = read(synthetic("Credit balance is too low", error="billing_error"), result(is_error=True))
 
     assert (stream.exchange.has_tokens, stream.by_itself, stream.error) == (False, True, "billing_error")
 
 
 def test_a_surrogate_pair_cut_between_two_pieces_is_one_character():
-    """JSON escapes of one emoji may come in two pieces; a lone one is replaced."""
+    """JSON escapes of one emoji may arrive in two pieces; a lone surrogate is replaced."""
     lines = [START, text("\ud83d"), text("\ude00"), text(" \ud83d"), end(), STOP, result()]
 
     assert read(*lines).exchange.reply().text == "😀 \ufffd"
@@ -261,7 +261,7 @@ def test_a_surrogate_pair_cut_between_two_pieces_is_one_character():
     ],
 )
 def test_lines_of_another_kind_are_skipped_and_counted(raw):
-    """Whatever is no line of the format is passed over."""
+    """Lines outside the format are skipped."""
     stream = Stream(Exchange())
     receive_line(stream, raw)
 
@@ -269,7 +269,7 @@ def test_lines_of_another_kind_are_skipped_and_counted(raw):
 
 
 def test_empty_lines_count_as_nothing():
-    """A blank line is neither heard nor skipped."""
+    """A blank line is neither parsed nor counted as skipped."""
     stream = Stream(Exchange())
     receive_line(stream, b" \r")
 
@@ -309,7 +309,7 @@ LINES = st.fixed_dictionaries(
 
 @given(lines=st.lists(LINES, max_size=6))
 def test_no_line_breaks_the_reading(lines):
-    """Fields of the wrong type count as not said, whatever they are."""
+    """Fields of the wrong type count as missing."""
     stream = read(*lines)
 
     assert stream.received == len(lines)

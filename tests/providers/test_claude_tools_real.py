@@ -38,7 +38,7 @@ both_ways = pytest.mark.parametrize(
 
 @pytest.fixture
 def environ(request, tmp_path):
-    """An emptied environment with a key, or with the login of a HOME that brings a server of its own."""
+    """An emptied environment with a key, or with the login of a HOME that has its own server."""
     home = tmp_path / "home"
     home.mkdir()
     leak = {"mcpServers": {"leak": {"command": "touch", "args": [str(home / "SERVER-RAN")]}}}
@@ -55,7 +55,7 @@ def environ(request, tmp_path):
 
 @both_ways
 def test_one_question_with_a_call(environ):
-    """The model is offered the tools as they are, and its call is the answer: nothing is executed."""
+    """The model is offered the tools unchanged, and its call is the answer: nothing is executed."""
     turns = [[Text("Let me look."), ToolUse("mcp__openclaw__read", '{"path": "notes.md"}')]]
     with MessagesServer(turns=turns) as server:
         reply = ask(environ | {"ANTHROPIC_BASE_URL": server.url}, tools=(READ, LIGHT))
@@ -75,7 +75,7 @@ def test_one_question_with_a_call(environ):
 
 @pytest.mark.nightly
 def test_one_question_with_several_calls(environ):
-    """Several calls of one answer are kept in their order, broken ones as they stood on the wire."""
+    """Several calls of one answer are kept in their order, broken ones exactly as sent."""
     turns = [
         [
             ToolUse("mcp__openclaw__home_light", '{"on":  true}', "toolu_1"),
@@ -108,7 +108,7 @@ def test_a_model_need_not_call(environ):
 @pytest.mark.nightly
 @both_ways
 def test_any_number_of_tools_is_offered(environ):
-    """All tools of a catalogue and more reach the model at once; none is held back to be searched for."""
+    """All tools of a catalogue and more reach the model at once; none is deferred to a tool search."""
     tools = (*CATALOGUE.values(), *(Tool(name=f"own_{n}", description="x" * 900) for n in range(120)))
     with MessagesServer() as server:
         ask(environ | {"ANTHROPIC_BASE_URL": server.url, "ENABLE_TOOL_SEARCH": "true"}, tools=tools)
@@ -132,7 +132,7 @@ def test_a_server_that_starts_slowly_is_waited_for(environ, monkeypatch):
 
 @pytest.mark.nightly
 def test_a_server_that_does_not_start_is_no_answer(environ, monkeypatch):
-    """Without our server the model has no tools, which the CLI does not mind: but we do."""
+    """Without our server the model has no tools; the CLI accepts that, but we do not."""
     monkeypatch.setattr("pytest_openclaw.providers.claude.tools._SERVER", ("-c", "raise SystemExit(3)"))
     with MessagesServer() as server:
         fault = ask(environ | {"ANTHROPIC_BASE_URL": server.url}, tools=(READ,))
@@ -155,7 +155,7 @@ def servers_of_tools():
 
 @both_ways
 def test_our_server_gets_no_secret_and_ends_with_the_call(environ):
-    """The process that offers the tools has no key in its environment, and is gone when the call is over."""
+    """The process that offers the tools has no key in its environment, and ends with the call."""
     environ |= {"OPENAI_API_KEY": "other-key-0123456789"}
 
     async def look():
@@ -194,19 +194,19 @@ def use(tool, number=1, **arguments):
 
 
 def own_answers(*calls):
-    """What the world tells the model of these calls, in their order."""
+    """The world's results for these calls, in their order."""
     playing = Playing(WORLD, TOOLS)
-    return [playing.answer(ToolCall(name=name, arguments=json.dumps(told))) for name, told in calls]
+    return [playing.answer(ToolCall(name=name, arguments=json.dumps(given))) for name, given in calls]
 
 
 def results_in(body):
-    """The results that the last message of a request brings, by call."""
+    """The results in the last message of a request, by call."""
     blocks = [block for block in body["messages"][-1]["content"] if block["type"] == "tool_result"]
     return {block["tool_use_id"]: block["content"] for block in blocks}
 
 
 def play(environ, *turns, world=WORLD, **request):
-    """Have the model say these turns; return what came of it, and the requests."""
+    """Let the model play these turns; return the result, and the requests."""
     with MessagesServer(turns=turns) as server:
         outcome = ask(environ | {"ANTHROPIC_BASE_URL": server.url}, tools=TOOLS, world=world, **request)
     return outcome, server.requests
@@ -214,7 +214,7 @@ def play(environ, *turns, world=WORLD, **request):
 
 @both_ways
 def test_an_exchange_of_two_turns(environ):
-    """The second request carries the result that our world gave, and its answer is the reply's text."""
+    """The second request has the result that our world gave, and its answer is the reply's text."""
     reply, requests = play(environ, [Text("Look."), use("read", path="notes.md")], [Text("Milk.")])
 
     _, second = requests
@@ -230,7 +230,7 @@ def test_an_exchange_of_two_turns(environ):
 
 @pytest.mark.nightly
 def test_several_calls_of_a_turn_change_the_world_in_their_order(environ, tmp_path):
-    """Calls are carried out one after the other, in the world alone; no file of the machine is touched."""
+    """Calls are carried out one after the other, in the world alone; no file of the machine is changed."""
     calls = [
         ("write", {"path": "a.md", "content": "one"}),
         ("read", {"path": "a.md"}),
@@ -240,7 +240,7 @@ def test_several_calls_of_a_turn_change_the_world_in_their_order(environ, tmp_pa
         ("read", {"path": "/etc/passwd"}),
         ("read", {"path": "long.md"}),
     ]
-    turn = [use(name, number, **told) for number, (name, told) in enumerate(calls, 1)]
+    turn = [use(name, number, **given) for number, (name, given) in enumerate(calls, 1)]
     reply, requests = play(environ, turn, [use("write", 9, path="a.md", content="two")], [Text("Done.")])
 
     texts = [content[0]["text"] for content in results_in(requests[1]).values()]
@@ -253,7 +253,7 @@ def test_several_calls_of_a_turn_change_the_world_in_their_order(environ, tmp_pa
 
 @pytest.mark.nightly
 def test_a_tool_that_is_not_there(environ):
-    """The CLI itself tells the model that there is no such tool, and the exchange goes on."""
+    """The CLI itself reports to the model that the tool does not exist, and the exchange continues."""
     turn = [
         ToolUse("mcp__openclaw__frobnicate", "{}"),
         ToolUse("Bash", '{"command": "touch ran"}', "toolu_2"),
@@ -261,14 +261,14 @@ def test_a_tool_that_is_not_there(environ):
     reply, requests = play(environ, turn, [Text("Sorry.")])
 
     assert [call.name for call in reply.tool_calls] == ["frobnicate", "Bash"]
-    assert all("No such tool available" in told for told in reply.turns[0].results)
+    assert all("No such tool available" in text for text in reply.turns[0].results)
     assert list(results_in(requests[1]).values()) == list(reply.turns[0].results)
     assert (reply.ended_by, reply.text) == ("answer", "Sorry.")
 
 
 @pytest.mark.nightly
 def test_the_steps_are_the_worlds(environ):
-    """After its last step a model is not asked again."""
+    """After its last step a model gets no further request."""
     turns = [[Text(f"Step {n}."), use("read", n, path=f"{n}.md")] for n in range(9)]
     reply, requests = play(environ, *turns)
 
@@ -278,7 +278,7 @@ def test_the_steps_are_the_worlds(environ):
 
 @pytest.mark.nightly
 def test_an_answer_at_the_last_step_is_one(environ):
-    """The limit ends what goes on, not what ends."""
+    """The limit ends exchanges that continue, not one that has ended."""
     turns = [[use("read", n, path=f"{n}.md")] for n in range(3)]
     reply, _ = play(environ, *turns, [Text("Nothing.")])
 
@@ -286,8 +286,8 @@ def test_an_answer_at_the_last_step_is_one(environ):
 
 
 @pytest.mark.nightly
-def test_a_loop_is_told(environ):
-    """A model that asks for the same again and again is asked to the last step."""
+def test_a_loop_is_reported(environ):
+    """A model that repeats the same call is asked until the last step."""
     turns = [[use("read", n, path="notes.md")] for n in range(9)]
     reply, _ = play(environ, *turns, world=World(files=WORLD.files, steps=5))
 
@@ -296,7 +296,7 @@ def test_a_loop_is_told(environ):
 
 @pytest.mark.nightly
 def test_a_call_that_is_no_json_ends_the_exchange(environ):
-    """OpenClaw ends a run there, whatever the CLI would tell the model."""
+    """OpenClaw ends a run there, whatever the CLI would report to the model."""
     turns = [
         [use("read", path="notes.md")],
         [Text("Now."), ToolUse("mcp__openclaw__write", '{"path": "a', "toolu_2")],
@@ -316,7 +316,7 @@ def test_a_call_that_is_no_json_ends_the_exchange(environ):
     ],
 )
 def test_what_the_cli_asks_by_itself_is_no_turn(environ, mode, text, finish_reason):
-    """An answer that is cut or empty is the answer, though the CLI asks for more."""
+    """An answer that is cut or empty is the answer, though the CLI requests more."""
     reply, _ = play(environ, [use("read", path="notes.md")], mode)
 
     assert (reply.text, reply.finish_reason, len(reply.turns), reply.ended_by) == (
@@ -338,7 +338,7 @@ def test_what_the_cli_asks_by_itself_is_no_turn(environ, mode, text, finish_reas
     ],
 )
 def test_an_error_in_a_later_turn(environ, mode, failure_type, retryable, raw):
-    """A later turn's error is the exchange's, with what was said before it."""
+    """An error of a later turn is that of the exchange, with the text so far."""
     fault, _ = play(environ, [Text("Look."), use("read", path="notes.md")], mode, timeout_s=20.0)
 
     assert (fault.failure_type, fault.retryable) == (failure_type, retryable)
@@ -349,9 +349,9 @@ def test_an_error_in_a_later_turn(environ, mode, failure_type, retryable, raw):
 def test_each_turn_has_its_own_time(environ, monkeypatch):
     """An exchange may take longer than one attempt, as long as no turn does."""
 
-    def slow(handler, *told):
+    def slow(handler, *arguments):
         time.sleep(6)
-        return at_once(handler, *told)
+        return at_once(handler, *arguments)
 
     at_once = messages._Handler._answer
     monkeypatch.setattr(messages._Handler, "_answer", slow)

@@ -1,4 +1,4 @@
-"""What the Claude CLI's requests are charged for, read from its lines."""
+"""The charged tokens of the Claude CLI's requests, read from its lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pytest_openclaw.providers.claude.usage import charged
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.types.replies import Usage
 
-HEARD = Usage(
+RECEIVED = Usage(
     model="claude-opus-4-5-20251101",
     input_tokens=100,
     output_tokens=10,
@@ -18,8 +18,8 @@ HEARD = Usage(
 )
 
 
-def told(n_input, n_output, n_cached=0, n_written=0):
-    """The counts of a model on the CLI's last line, where cached input stands apart."""
+def counts(n_input, n_output, n_cached=0, n_written=0):
+    """The counts of a model on the CLI's last line, which lists cached input separately."""
     return {
         "inputTokens": n_input,
         "outputTokens": n_output,
@@ -33,32 +33,32 @@ def told(n_input, n_output, n_cached=0, n_written=0):
     ("models", "more"),
     [
         pytest.param(None, [], id="no-last-line"),
-        pytest.param({}, [], id="it-tells-nothing"),
-        pytest.param({"claude-opus-4-5-20251101": told(50, 10, 20, 30)}, [], id="the-same"),
-        pytest.param({"claude-opus-4-5": told(50, 10, 20, 30)}, [], id="by-the-name-that-was-asked"),
-        pytest.param({"claude-opus-4-5-20251101[1m]": told(50, 10, 20, 30)}, [], id="by-a-name-of-its-own"),
+        pytest.param({}, [], id="empty"),
+        pytest.param({"claude-opus-4-5-20251101": counts(50, 10, 20, 30)}, [], id="the-same"),
+        pytest.param({"claude-opus-4-5": counts(50, 10, 20, 30)}, [], id="by-the-name-that-was-asked"),
+        pytest.param({"claude-opus-4-5-20251101[1m]": counts(50, 10, 20, 30)}, [], id="by-a-name-of-its-own"),
         pytest.param(
-            {"claude-opus-4-5-20251101": told(150, 40, 20, 30)},
+            {"claude-opus-4-5-20251101": counts(150, 40, 20, 30)},
             [Usage(model="claude-opus-4-5-20251101", input_tokens=100, output_tokens=30, cached_tokens=0, cache_write_tokens=0)],
             id="it-asked-again-by-itself",
         ),
         pytest.param(
-            {"claude-opus-4-5-20251101": told(50, 10, 20, 30), "claude-haiku-4-5": told(7, 3)},
+            {"claude-opus-4-5-20251101": counts(50, 10, 20, 30), "claude-haiku-4-5": counts(7, 3)},
             [Usage(model="claude-haiku-4-5", input_tokens=7, output_tokens=3, cached_tokens=0, cache_write_tokens=0)],
             id="a-smaller-model-beside",
         ),
         pytest.param({"claude-opus-4-5-20251101": "none"}, [], id="no-counts"),
     ],
 )  # fmt: skip
-def test_the_last_line_adds_what_was_not_heard(models, more):
-    """Each message that was heard counts, and the rest of each model's total once; the CLI's price never."""
+def test_the_last_line_adds_what_is_missing(models, more):
+    """Each message received counts, and the rest of each model's total once; the CLI's price never."""
     result = None if models is None else {"modelUsage": models, "total_cost_usd": 99.0}
 
-    assert list(charged((HEARD,), result)) == [HEARD, *more]
+    assert list(charged((RECEIVED,), result)) == [RECEIVED, *more]
 
 
-def test_what_is_read_into_a_cache_is_told_apart():
-    """Input is all that was read; how much went into a cache, and how much of it for an hour, is kept."""
+def test_cached_input_is_counted_separately():
+    """Input includes all tokens read; tokens written into a cache, for minutes or an hour, are separate."""
     stream = Stream(Exchange())
     usage = {
         "input_tokens": 3,
@@ -83,7 +83,7 @@ def test_what_is_read_into_a_cache_is_told_apart():
     )
 
 
-def test_input_that_was_counted_beside_the_cache_is_summed_up():
+def test_cached_input_is_part_of_the_input():
     """Cached input is part of the input, whichever way a server counts."""
     part_of_it, beside = Exchange(), Exchange()
     part_of_it.receive_usage(input_tokens=100, output_tokens=1, cached_tokens=90)

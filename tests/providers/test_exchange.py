@@ -1,4 +1,4 @@
-"""What is heard during one attempt: tokens and their times, tool calls from fragments, the reply."""
+"""What is received during one attempt: tokens and their times, tool calls from fragments, the reply."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytest_openclaw.types.tool_calls import ToolCall
 
 
 class Clock:
-    """Seconds that pass when told to."""
+    """Seconds that advance only when a test says so."""
 
     def __init__(self):
         self.now = 100.0
@@ -63,7 +63,7 @@ def test_times_of_a_thinking_reply(exchange, clock):
     ],
 )
 def test_what_is_a_first_token(exchange, clock, receive, ttft_ms, ttfo_ms):
-    """Only generated text, on whatever channel, is a token; empty deltas and accounts are none."""
+    """Only generated text, on any channel, is a token; empty deltas and counts are not."""
     clock.now = 102
     receive(exchange)
     clock.now = 103
@@ -74,7 +74,7 @@ def test_what_is_a_first_token(exchange, clock, receive, ttft_ms, ttfo_ms):
 
 
 def test_an_answer_that_comes_whole_has_no_first_token(clock):
-    """What was not measured is None, never the end's time."""
+    """Without a measurement it is None, never the time of the end."""
     exchange = Exchange(streaming=False, monotonic=clock, wall_ms=lambda moment: 5000)
     clock.now = 102
     exchange.receive_text("a")
@@ -97,7 +97,7 @@ def test_an_answer_that_comes_whole_has_no_first_token(clock):
     ],
 )
 def test_raw_is_everything(exchange, reasoning, text, refusal, raw):
-    """`raw` holds each channel; a reasoning channel stands in think tags before the answer."""
+    """`raw` has each channel; a reasoning channel is in think tags before the answer."""
     exchange.receive_text(text)
     exchange.receive_reasoning(reasoning)
     exchange.receive_refusal(refusal)
@@ -108,7 +108,7 @@ def test_raw_is_everything(exchange, reasoning, text, refusal, raw):
 
 
 def test_surrogates_split_over_pieces(exchange):
-    """Halves of a character in two pieces become it; a half alone becomes U+FFFD."""
+    """Halves of a character in two pieces are joined; a lone half becomes U+FFFD."""
     for piece in ("\ud83e", "\udd9e", "\ud83e"):
         exchange.receive_text(piece)
         exchange.receive_reasoning(piece)
@@ -150,7 +150,7 @@ def test_surrogates_split_over_pieces(exchange):
         pytest.param(
             [{"id": "a", "name": "f", "arguments": "1"}, {"id": "a", "name": "f", "arguments": "2"}],
             [("f", "12", "a")],
-            id="no-index-the-id-tells",
+            id="no-index-but-an-id",
         ),
         pytest.param(
             [
@@ -192,7 +192,7 @@ def test_surrogates_split_over_pieces(exchange):
     ],
 )
 def test_tool_calls_from_fragments(exchange, fragments, calls):
-    """Fragments of one call are joined, whatever the server leaves out."""
+    """Fragments of one call are joined, whatever the server omits."""
     for fragment in fragments:
         exchange.receive_tool_call(**fragment)
 
@@ -202,7 +202,7 @@ def test_tool_calls_from_fragments(exchange, fragments, calls):
 
 
 def test_the_last_usage_counts(exchange):
-    """Counts told with every chunk are of the whole so far; what was not told is None."""
+    """Counts in every chunk are totals so far; a missing count is None."""
     exchange.receive_usage(input_tokens=3, output_tokens=1)
     exchange.receive_usage(input_tokens=3, output_tokens=9, cached_tokens=0)
 
@@ -217,7 +217,7 @@ def test_the_last_usage_counts(exchange):
 
 
 def test_the_first_finish_reason_counts(exchange):
-    """`[DONE]` after a finish reason takes nothing away."""
+    """`[DONE]` after a finish reason changes nothing."""
     exchange.receive_end()
     exchange.receive_end("length")
     exchange.receive_end("stop")

@@ -1,4 +1,4 @@
-"""What a server says about its models: their names, and what is being served."""
+"""A server's answers about its models: their names, and what it serves."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ OLLAMA_TAGS = {
 
 
 def working(server, work):
-    """Let a provider at this server do something, in a loop of its own."""
+    """Let a provider at this server do something, in a separate loop."""
 
     async def doing():
         provider = CHAT.provider(server.url, OLLAMA_API_KEY="a-key")
@@ -66,7 +66,7 @@ def working(server, work):
 
 
 def test_llama_cpp(server):
-    """llama.cpp tells its build, quantisation, context and template; its path stays there."""
+    """llama.cpp reports its build, quantisation, context and template; its path is left out."""
     server.on("/v1/models", Script.answer(LLAMA_CPP_MODELS))
     server.on("/props", Script.answer(PROPS))
 
@@ -84,7 +84,7 @@ def test_llama_cpp(server):
 
 
 def test_ollama(server):
-    """Ollama tells its version, the digest, the quantisation and the template."""
+    """Ollama reports its version, the digest, the quantisation and the template."""
     server.on("/v1/models", Script.answer(OLLAMA_MODELS))
     server.on("/api/version", Script.answer({"version": "0.12.0"}))
     server.on("/api/show", Script.answer(OLLAMA_SHOW))
@@ -118,7 +118,7 @@ def test_ollama(server):
     ],
 )
 def test_a_server_that_does_not_say(server, script):
-    """A fingerprint is as much as there is, and never a fault."""
+    """A fingerprint has the available facts, and is never a fault."""
     server.on("*", script)
 
     assert working(server, lambda provider: provider.fingerprint("m")) == {}
@@ -126,7 +126,7 @@ def test_a_server_that_does_not_say(server, script):
 
 
 def test_a_server_that_is_silent(server, monkeypatch):
-    """What it has said counts; after a question that it leaves open it is asked nothing more."""
+    """Its answers so far count; after one unanswered request no further ones are sent."""
     monkeypatch.setattr(module, "QUESTION_TIMEOUT_S", 1.0)
     server.on("/api/version", Script.answer({"version": "0.12.0"}))
     server.on("/api/show", Script.of(Hang()))
@@ -171,8 +171,8 @@ def test_models(server, answer, names):
         ),
     ],
 )
-def test_models_that_cannot_be_told(server, script, message):
-    """A wildcard cannot be resolved without a list, and the user is told why."""
+def test_models_that_cannot_be_listed(server, script, message):
+    """A wildcard cannot be resolved without a list, and the message says why."""
     server.on("/v1/models", script)
 
     with pytest.raises(CallFailed) as raised:

@@ -1,4 +1,4 @@
-"""Answers of the wrong form, and of odd but right forms: for both APIs, streaming and not."""
+"""Answers in a wrong form, and in unusual but valid forms: for both APIs, streamed and not."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import gzip
 import pytest
 
 from pytest_openclaw.providers import limits, listening
-from tests.providers.servers.apis import APIS, as_json, ask, told
+from tests.providers.servers.apis import APIS, as_json, ask, described
 from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, head, sse
 
 
@@ -27,27 +27,27 @@ from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Scrip
     ],
 )
 def test_malformed(api, stream, server, body, content_type, why):
-    """A 200 that is no answer is malformed, and what came is kept."""
+    """A 200 that is no answer is malformed, and its text is kept."""
     server.enqueue(Script.answer(body, content_type=content_type))
 
     fault = ask(api.provider(server.url), stream=stream)
 
     message = f"{api.kind.name}: the answer cannot be read: {why}."
-    assert told(fault) == ("malformed_response", "error", message, body.decode())
+    assert described(fault) == ("malformed_response", "error", message, body.decode())
 
 
 def test_invalid_json_in_one_event(api, server):
-    """One unreadable event spoils a stream that has not ended."""
+    """One unreadable event breaks a stream that has not ended."""
     server.enqueue(Script.stream(api.text("Hel"), sse('{"oops'), api.text("lo"), api.end()))
 
     fault = ask(api.provider(server.url))
 
     why = f'{api.kind.name}: the answer cannot be read: no JSON object: {{"oops.'
-    assert told(fault) == ("malformed_response", "error", why, "Hel")
+    assert described(fault) == ("malformed_response", "error", why, "Hel")
 
 
 def test_after_the_end_mark_nothing_matters(api, server, monkeypatch):
-    """Unreadable events, errors, resets and silence after the end mark take nothing away."""
+    """Unreadable events, errors, resets and silence after the end mark change nothing."""
     monkeypatch.setattr(listening, "USAGE_TIMEOUT_S", 0.1)
     monkeypatch.setattr(listening, "LINGER_TIMEOUT_S", 0.1)
     for rest in (
@@ -65,13 +65,13 @@ def test_after_the_end_mark_nothing_matters(api, server, monkeypatch):
 
 
 def test_a_missing_end_mark(api, server):
-    """A stream that ends in order, but without its end mark, was cut by someone."""
+    """A stream that ends regularly, but without its end mark, was cut off."""
     server.enqueue(Script.stream(api.text("Hel")))
 
     fault = ask(api.provider(server.url))
 
     why = f"{api.kind.name}: the stream broke: it ended without {api.kind.dialect.end_mark}."
-    assert told(fault) == ("stream_error", "error", why, "Hel")
+    assert described(fault) == ("stream_error", "error", why, "Hel")
 
 
 def test_an_event_cut_in_the_middle_is_a_missing_end(api, server):
@@ -99,7 +99,7 @@ def test_an_event_cut_in_the_middle_is_a_missing_end(api, server):
     ],
 )
 def test_an_error_inside_a_200(api, stream, server, error, failure_type, availability):
-    """Before any token, an error object means what its own code or type says."""
+    """Before any token, an error object is classified by its own code or type."""
     payload = {"error": error}
     server.enqueue(Script.stream(sse(payload)) if stream else Script.answer(payload))
 
@@ -109,7 +109,7 @@ def test_an_error_inside_a_200(api, stream, server, error, failure_type, availab
 
 
 def test_an_error_after_tokens(api, server):
-    """After tokens it is a broken stream, whatever its code, and what came is kept."""
+    """After tokens it is a broken stream, whatever its code, and the text so far is kept."""
     server.enqueue(
         Script.stream(api.text("Hel"), sse({"error": {"message": "busy", "type": "overloaded_error"}}))
     )
@@ -117,7 +117,7 @@ def test_an_error_after_tokens(api, server):
     fault = ask(api.provider(server.url))
 
     why = f"{api.kind.name}: the stream broke: after the first tokens the server says: busy."
-    assert told(fault) == ("stream_error", "error", why, "Hel")
+    assert described(fault) == ("stream_error", "error", why, "Hel")
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_errors_in_odd_frames(server, data):
 
 
 def test_gzip(api, stream, server):
-    """A compressed answer is read, although none was asked for."""
+    """A compressed answer is read, although none was requested."""
     if stream:
         data = gzip.compress(api.text("Hel") + api.text("lo") + api.end())
         server.enqueue(Script.stream(data[:20], data[20:], content_encoding="gzip"))
@@ -169,7 +169,7 @@ def test_broken_gzip(api, stream, server):
 
 
 def test_a_body_that_claims_too_much(api, stream, server):
-    """An absurd length is believed, and not waited for."""
+    """An absurd length is accepted, and not waited for."""
     server.enqueue(Script.of(head(content_length=str(10**15), content_type="application/json"), b"{", Hang()))
 
     fault = ask(api.provider(server.url), stream=stream)
@@ -178,7 +178,7 @@ def test_a_body_that_claims_too_much(api, stream, server):
 
 
 def test_a_body_that_swells(api, stream, server, monkeypatch):
-    """What counts is the size after decompression."""
+    """The limit applies to the size after decompression."""
     monkeypatch.setattr(limits, "MOST_BYTES", 1 << 20)
     bomb = gzip.compress(b": \n" * (1 << 20))
     server.enqueue(Script.answer(bomb, content_type="text/event-stream", content_encoding="gzip"))
@@ -190,7 +190,7 @@ def test_a_body_that_swells(api, stream, server, monkeypatch):
 
 @pytest.mark.parametrize("piece", [b"x" * 65536, b"data: 1\n" * 8192], ids=["a-line", "many-lines"])
 def test_an_event_without_end(api, stream, server, monkeypatch, piece):
-    """One event may be a part of what a body may be; what had come before it is kept."""
+    """One event may have a limited share of a body; the text before it is kept."""
     monkeypatch.setattr(limits, "MOST_EVENT_BYTES", 1 << 20)
     server.enqueue(Script.stream(api.text("Hm."), b"data: ", *[piece] * 32, Hang()))
 
@@ -203,7 +203,7 @@ def test_an_event_without_end(api, stream, server, monkeypatch, piece):
 
 
 def test_events_together_may_be_longer_than_one(api, stream, server, monkeypatch):
-    """The limit of an event begins anew with each."""
+    """The limit of an event applies to each one separately."""
     monkeypatch.setattr(limits, "MOST_EVENT_BYTES", 1 << 17)
     server.enqueue(Script.stream(*[api.text("x" * 60_000)] * 10, api.end()))
 
@@ -225,7 +225,7 @@ def test_ten_megabytes(api, stream, server):
 
 
 def test_a_whole_answer_to_a_stream_request(api, server):
-    """A server that cannot stream is heard, but tells nothing of its first token."""
+    """The answer of a server that cannot stream is read, but has no time of a first token."""
     server.enqueue(Script.answer(api.whole(reasoning="hm")))
 
     reply = ask(api.provider(server.url), stream=True)
@@ -235,7 +235,7 @@ def test_a_whole_answer_to_a_stream_request(api, server):
 
 
 def test_a_stream_to_a_whole_request(api, server):
-    """A server that streams unasked is heard too."""
+    """An unrequested stream is read too."""
     server.enqueue(Script.stream(api.text("Hi."), api.end()))
 
     reply = ask(api.provider(server.url), stream=False)
@@ -248,7 +248,7 @@ def test_a_stream_to_a_whole_request(api, server):
     "content_type", ["text/plain", "application/octet-stream", "TEXT/EVENT-STREAM; charset=latin-1"]
 )
 def test_a_stream_of_another_type(api, server, content_type):
-    """A stream that was asked for is read as one, and as UTF-8, whatever its type says."""
+    """A requested stream is read as one, and as UTF-8, whatever its content type."""
     server.enqueue(Script.stream(api.text("Grüße"), api.end(), content_type=content_type))
 
     assert ask(api.provider(server.url)).text == "Grüße"

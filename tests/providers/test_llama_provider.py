@@ -1,4 +1,4 @@
-"""The provider of the embedded engine, with engines that are only pretended."""
+"""The provider of the embedded engine, with fake engines."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def use(provider, work):
 
 
 def fault_of(provider, request=REQUEST):
-    """The fault with which asking ends."""
+    """The fault of a request."""
     with pytest.raises(CallFailed) as caught:
         use(provider, provider.ask(request))
     return caught.value.fault
@@ -55,7 +55,7 @@ def fault_of(provider, request=REQUEST):
 
 @contextlib.contextmanager
 def server_that_dies(says):
-    """A server that reads one request, says something and hangs up; gives its URL."""
+    """A server that reads one request, sends some bytes and hangs up; gives its URL."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve():
@@ -73,7 +73,7 @@ def server_that_dies(says):
 
 
 def engine_at(url, *, alive):
-    """What `acquire` would return: a handle whose lease is still held, or not."""
+    """The result of `acquire`: a handle whose lease is still held, or not."""
 
     async def acquire(spec, shared_dir, *, environ):
         ours, theirs = socket.socketpair()
@@ -90,7 +90,7 @@ def engine_at(url, *, alive):
 
 
 def test_it_is_a_local_endpoint_of_its_own_that_warms_up(provider):
-    """One engine at a time, on this machine, whose loading is no latency and whose address is no setting."""
+    """It has one engine, on this machine; loading is no latency, and the address is no setting."""
     assert (provider.endpoint, provider.is_local, provider.warms_up) == ("llama_cpp", True, True)
     assert provider.secrets == ()
     assert provider.describe() == {
@@ -101,7 +101,7 @@ def test_it_is_a_local_endpoint_of_its_own_that_warms_up(provider):
 
 
 def test_body_turns_the_prompt_cache_off(provider):
-    """A repeated prompt is read again, or its time to first token would be another thing."""
+    """A repeated prompt is processed again; otherwise its time to first token would not be comparable."""
     assert provider.body(REQUEST) == {
         "model": "smollm2:135m",
         "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}],
@@ -114,7 +114,7 @@ def test_body_turns_the_prompt_cache_off(provider):
 
 
 def test_an_address_is_refused(tmp_path):
-    """An ini line with an address is meant for a server that runs already, and the message says how."""
+    """An ini line with an address is for a running server; the message says how to configure one."""
     with pytest.raises(TargetError) as caught:
         LlamaCpp(ProviderSetup(name="mine", base_url="http://127.0.0.1:8080/v1", shared_dir=tmp_path))
 
@@ -140,7 +140,7 @@ def test_models_are_what_is_installed(installed, models, provider, monkeypatch):
     ],
 )
 def test_engine_trouble_is_a_fault_of_the_target(error, failure_type, status, provider, monkeypatch):
-    """What keeps the engine from serving is told in its own sentence and reaches this model's cells alone."""
+    """An engine that cannot serve is reported in its own sentence and affects this model's cells alone."""
 
     async def acquire(spec, shared_dir, *, environ):
         raise error
@@ -173,7 +173,7 @@ def test_unknown_model_is_not_installed(provider):
     ],
 )
 def test_engine_that_dies_while_it_is_asked(says, failure_type, retryable, raw, provider, monkeypatch):
-    """A crash is told as one; it is worth another attempt only as long as no token had come."""
+    """A crash is reported as such; it is retried only if no token had arrived."""
     monkeypatch.setattr(llama_cpp, "find_weights", lambda model: None)
     with server_that_dies(says) as url:
         monkeypatch.setattr(llama_cpp, "acquire", engine_at(url, alive=False))
@@ -186,7 +186,7 @@ def test_engine_that_dies_while_it_is_asked(says, failure_type, retryable, raw, 
 
 
 def test_broken_stream_of_a_living_engine_stays_what_it_is(provider, monkeypatch):
-    """Only a dead engine is called dead."""
+    """Only a dead engine is reported as dead."""
     monkeypatch.setattr(llama_cpp, "find_weights", lambda model: None)
     with server_that_dies(TOKENS) as url:
         monkeypatch.setattr(llama_cpp, "acquire", engine_at(url, alive=True))
@@ -200,13 +200,13 @@ def test_broken_stream_of_a_living_engine_stays_what_it_is(provider, monkeypatch
 
 COUNT = "/v1/chat/completions/input_tokens"
 LONG = "word " * 8192
-# Long enough that its bytes decide nothing, and short enough that its words do not either.
+# Long enough that the bytes are not decisive, and short enough that the words are not either.
 MIDDLING = "letters" * 1000
 
 
 @pytest.fixture
 def engine(provider, monkeypatch):
-    """A server in place of the engine, which answers whatever fits."""
+    """A server in place of the engine, which accepts everything that fits."""
     monkeypatch.setattr(llama_cpp, "find_weights", lambda model: None)
     with MisbehavingServer() as server:
         monkeypatch.setattr(llama_cpp, "acquire", engine_at(server.origin, alive=True))
@@ -215,7 +215,7 @@ def engine(provider, monkeypatch):
 
 
 def asked_of(engine):
-    """The routes that were asked, in order."""
+    """The requested routes, in order."""
     return [request.path for request in engine.requests]
 
 
@@ -232,7 +232,7 @@ def asked_of(engine):
     ],
 )
 def test_what_may_not_fit_is_counted_first(provider, engine, more, counted):
-    """The engine counts the very body that is asked; what is short enough costs no question."""
+    """The engine counts the exact body; a short one is sent without counting."""
     engine.on(COUNT, Script.answer({"input_tokens": 8191}))
 
     reply = use(provider, provider.ask(Request(**{"model": "smollm2:135m", "prompt": "Hi", **more})))
@@ -250,7 +250,7 @@ def test_what_may_not_fit_is_counted_first(provider, engine, more, counted):
     ],
 )
 def test_what_does_not_fit_is_not_asked(provider, engine, prompt, routes, size):
-    """An over-long prompt is told with both figures, without a generation."""
+    """A prompt that is too long is reported with both figures, without a generation."""
     engine.on(COUNT, Script.answer({"input_tokens": 8192}))
 
     fault = fault_of(provider, Request(model="smollm2:135m", prompt=prompt))
@@ -283,7 +283,7 @@ def test_what_does_not_fit_is_not_asked(provider, engine, prompt, routes, size):
     ],
 )
 def test_a_prompt_that_cannot_be_counted_is_a_fault(provider, engine, answer, failure_type, words):
-    """What the engine says against the prompt is told; it is never asked on the chance that it fits."""
+    """The engine's objection to the prompt is reported; the prompt is not sent on the chance that it fits."""
     engine.on(COUNT, answer)
 
     fault = fault_of(provider, Request(model="smollm2:135m", prompt=MIDDLING))
@@ -293,8 +293,8 @@ def test_a_prompt_that_cannot_be_counted_is_a_fault(provider, engine, answer, fa
     assert asked_of(engine) == [COUNT]
 
 
-def test_fingerprint_without_an_engine_tells_what_is_known(provider, monkeypatch):
-    """A fingerprint is never the reason why a run breaks."""
+def test_fingerprint_without_an_engine_has_the_known_facts(provider, monkeypatch):
+    """A fingerprint never breaks a run."""
     monkeypatch.setattr(llama_cpp, "engine_version", lambda: "2026.10.1")
 
     found = use(provider, provider.fingerprint("qwen3:8b"))

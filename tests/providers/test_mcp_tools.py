@@ -1,4 +1,4 @@
-"""The MCP server that offers a request's tools, as a process of its own, over its pipes."""
+"""The MCP server that offers a request's tools, as a separate process, over its pipes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def request(method, number=1, **params):
 
 @pytest.fixture
 def talk(tmp_path):
-    """Start the server with tools and world, send it lines, and return what came back at its end."""
+    """Start the server with tools and world, send it lines, and return its output."""
 
     def talked(*lines, tools=(READ,), world=None):
         offer = tmp_path / "offer.json"
@@ -67,7 +67,7 @@ def talk(tmp_path):
 
 
 def test_a_client_finds_the_tools(talk):
-    """After the handshake the tools are listed as they were given; a notification gets no answer."""
+    """After the handshake the tools are listed unchanged; a notification gets no answer."""
     hello = {"protocolVersion": VERSIONS[1], "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
     began, listed, pinged = talk(
         request("initialize", 0, **hello),
@@ -99,10 +99,10 @@ def test_a_client_finds_the_tools(talk):
     ],
 )
 def test_the_version_is_the_clients_where_it_is_known(asked, spoken):
-    """A version that is not known is answered with the newest one, and the client decides."""
-    told = Server((), None).answer(json.dumps(request("initialize", protocolVersion=asked)).encode())
+    """An unknown version is answered with the newest one, and the client decides."""
+    answer = Server((), None).answer(json.dumps(request("initialize", protocolVersion=asked)).encode())
 
-    assert told["result"]["protocolVersion"] == spoken
+    assert answer["result"]["protocolVersion"] == spoken
 
 
 def test_a_whole_catalogue_is_offered(talk):
@@ -114,7 +114,7 @@ def test_a_whole_catalogue_is_offered(talk):
 
 
 def test_without_a_world_a_call_is_refused(talk):
-    """One question's call is its answer: nothing is executed, and the client is told so."""
+    """A single question's call is its answer: nothing is executed, and the client receives the reason."""
     (answered,) = talk(request("tools/call", name="read", arguments={"path": "/etc/passwd"}))
 
     assert answered["result"] == {"content": [{"type": "text", "text": NOT_PLAYED}], "isError": True}
@@ -144,8 +144,8 @@ def test_without_a_world_a_call_is_refused(talk):
         pytest.param(request("tools/call", name="read", arguments=None), 1, -32602, id="arguments-is-null"),
     ],
 )
-def test_what_cannot_be_served_is_refused_and_the_next_line_is_heard(talk, line, number, code):
-    """A message that is none has an error with the protocol's number; the server goes on."""
+def test_a_bad_message_is_refused_and_the_next_line_is_read(talk, line, number, code):
+    """An invalid message gets an error with the protocol's number; the server continues."""
     refused, pinged = talk(line, request("ping", 99))
 
     assert (refused["id"], refused["error"]["code"]) == (number, code)
@@ -154,8 +154,8 @@ def test_what_cannot_be_served_is_refused_and_the_next_line_is_heard(talk, line,
 
 
 def test_what_wants_no_answer_gets_none(talk):
-    """Notifications, blank lines and answers are passed over."""
-    told = talk(
+    """Notifications, blank lines and answers are skipped."""
+    answers = talk(
         b"",
         b"  \r",
         {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}},
@@ -165,18 +165,18 @@ def test_what_wants_no_answer_gets_none(talk):
         [{"jsonrpc": "2.0", "method": "notifications/initialized"}],
     )
 
-    assert told == []
+    assert answers == []
 
 
 def test_a_batch_is_answered_as_one(talk):
-    """Requests in one array are answered in one array, as an older version of the protocol has it."""
-    (told,) = talk([request("ping", 1), {"method": "notifications/initialized"}, request("no", 2), 7])
+    """Requests in one array are answered in one array, as an older version of the protocol requires."""
+    (answers,) = talk([request("ping", 1), {"method": "notifications/initialized"}, request("no", 2), 7])
 
-    assert [(one["id"], "result" in one) for one in told] == [(1, True), (2, False), (None, False)]
+    assert [(one["id"], "result" in one) for one in answers] == [(1, True), (2, False), (None, False)]
 
 
 def test_a_line_without_end_is_refused(talk):
-    """A line beyond the limit is not kept, and what comes after it is heard."""
+    """A line beyond the limit is dropped, and the next lines are read."""
     huge = b'{"jsonrpc": "2.0", "id": 1, "method": "' + b"x" * (3 * mcp_tools.MOST_LINE_BYTES) + b'"}'
     refused, pinged = talk(huge, request("ping", 2))
 
@@ -185,15 +185,15 @@ def test_a_line_without_end_is_refused(talk):
 
 
 def test_the_last_line_may_lack_its_end():
-    """What stands before the end of the input is a line."""
-    told = io.BytesIO()
-    serve(Server((), None), io.BytesIO(json.dumps(request("ping")).encode()), told)
+    """Text before the end of the input is a line."""
+    output = io.BytesIO()
+    serve(Server((), None), io.BytesIO(json.dumps(request("ping")).encode()), output)
 
-    assert json.loads(told.getvalue())["result"] == {}
+    assert json.loads(output.getvalue())["result"] == {}
 
 
 def test_tools_and_world_come_back_as_they_went():
-    """The file that the server is started with loses nothing."""
+    """The file that the server is started with preserves everything."""
     assert load_offer(dump_offer((READ,), WORLD)) == ((READ,), WORLD)
     assert load_offer(dump_offer((), None)) == ((), None)
 
@@ -206,7 +206,7 @@ def test_what_is_offered_is_valid_text():
 
 
 def test_what_breaks_is_written_down(tmp_path):
-    """A server that breaks says why where whoever started the CLI looks, and ends."""
+    """A server that fails writes the reason to a file for its caller, and ends."""
     offer = tmp_path / "offer.json"
     offer.write_text("{}", "utf-8")
     done = subprocess.run(
@@ -247,9 +247,9 @@ MESSAGES = st.fixed_dictionaries(
     | (MESSAGES | st.lists(MESSAGES, max_size=3)).map(lambda m: json.dumps(m).encode())
 )
 def test_no_line_ends_the_server(line):
-    """Whatever a client says, it gets an answer that is JSON, or none."""
-    told = io.BytesIO()
-    serve(Server((READ,), lambda call: call.arguments), io.BytesIO(line + b"\n"), told)
+    """Whatever a client sends, it gets an answer that is JSON, or none."""
+    output = io.BytesIO()
+    serve(Server((READ,), lambda call: call.arguments), io.BytesIO(line + b"\n"), output)
 
-    for answer in told.getvalue().splitlines():
+    for answer in output.getvalue().splitlines():
         json.loads(answer)

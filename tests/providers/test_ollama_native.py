@@ -1,4 +1,4 @@
-"""Ollama's own API: what is sent, how every form of answer is read, and what the server says of itself."""
+"""Ollama's own API: request bodies, every form of answer, and the server's description of itself."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pytest_openclaw.types.protocols import ProviderSetup
 from pytest_openclaw.types.replies import Turn
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.tool_calls import Tool, ToolCall
-from tests.providers.servers.apis import ask, told
+from tests.providers.servers.apis import ask, described
 from tests.providers.servers.misbehaving import (
     Close,
     Hang,
@@ -33,7 +33,7 @@ from tests.providers.servers.misbehaving import (
     Script,
     Wait,
     pieces,
-    port_of_nobody,
+    unused_port,
 )
 from tests.providers.servers.ollama import (
     COUNTS,
@@ -60,12 +60,12 @@ KEY = "ollama-very-secret-key-0123456789"
 
 
 def still():
-    """An exchange whose clock stands still."""
+    """An exchange whose clock does not advance."""
     return Exchange(monotonic=lambda: 0.0, wall_ms=lambda moment: 0)
 
 
 def read(*payloads):
-    """The reply that these lines, or one whole answer, make."""
+    """The reply that results from these lines, or from one whole answer."""
     exchange = still()
     for payload in payloads:
         assert read_ollama(payload, exchange) is None
@@ -73,7 +73,7 @@ def read(*payloads):
 
 
 def working(provider, work):
-    """Let a provider do something, in a loop of its own."""
+    """Let a provider do something, in a separate loop."""
 
     async def doing():
         try:
@@ -88,7 +88,7 @@ def working(provider, work):
 
 
 def test_body():
-    """What OpenClaw sends, with the temperature and the room for an answer; nothing may be cut."""
+    """OpenClaw's fields, with the temperature and the room for an answer; nothing may be truncated."""
     assert ollama_body(Request(model="m", prompt="Hi")) == {
         "model": "m",
         "messages": [{"role": "user", "content": "Hi"}],
@@ -155,7 +155,7 @@ def test_body():
     ],
 )
 def test_body_of(request_, asked, part):
-    """Each wish of a request, and each choice of the ini, has its place in the body, and no other."""
+    """Each field of a request, and each setting of the ini, has its place in the body, and no other."""
     plain = ollama_body(Request(model="m", prompt="Hi"))
 
     assert ollama_body(Request(model="m", prompt="Hi", **request_), **asked) == plain | part
@@ -217,7 +217,7 @@ def test_body_of(request_, asked, part):
     ],
 )
 def test_history(turn, messages):
-    """What has happened follows the prompt: said, thought and called, and what each call was answered."""
+    """The history follows the prompt: text, thinking and calls, and the result of each call."""
     body = ollama_body(Request(model="m", prompt="Hi", system="S", history=(turn, Turn(text="Then."))))
 
     first = [{"role": "system", "content": "S"}, {"role": "user", "content": "Hi"}]
@@ -340,20 +340,20 @@ def test_tool_calls(calls, expected):
 
 @pytest.mark.parametrize("reason", ["stop", "length", None])
 def test_done_reasons(reason):
-    """Why it ended is kept as the server said it; old versions do not say."""
+    """The reason of the end is kept in the server's words; old versions give none."""
     assert read(done(reason, content="a")).finish_reason == reason
 
 
 @pytest.mark.parametrize(("reason", "what"), [("load", "loaded the model"), ("unload", "unloaded the model")])
 def test_a_model_that_was_only_loaded(server, stream, reason, what):
-    """A server that loads a model and asks it nothing has not answered, and the model has not failed."""
+    """A server that loads a model without asking it has not answered, and the model has not failed."""
     last = done(reason)
     server.enqueue(answer(lines(last)) if stream else Script.answer(last))
 
     fault = ask(native(server.origin), stream=stream)
 
     why = f"ollama_native: the stream broke: the server says: it has {what} and not asked it."
-    assert told(fault) == ("stream_error", "error", why, "")
+    assert described(fault) == ("stream_error", "error", why, "")
 
 
 @pytest.mark.parametrize(
@@ -373,7 +373,7 @@ def test_a_model_that_was_only_loaded(server, stream, reason, what):
     ],
 )
 def test_counts(counts, expected):
-    """What the server did not say, or said wrongly, is None and never 0."""
+    """A missing or invalid count is None and never 0."""
     expected = (*expected[:2], None) if expected[1] is None else expected
 
     reply = read(done(content="a", **counts))
@@ -407,7 +407,7 @@ _CALLS = st.lists(st.tuples(st.sampled_from(["read", "exec"]), _ARGUMENTS), max_
     end=st.sampled_from(["\n", "\r\n", "\n\n"]),
 )
 def test_a_stream_reads_like_a_whole_answer(texts, thoughts, calls, cuts, end):
-    """However a reply is divided into lines, and these into chunks, it is the reply that one object would be."""
+    """However a reply is divided into lines, and these into chunks, it equals the reply from one object."""
     streamed = lines(
         *(said(thinking=thought) for thought in thoughts),
         *(said(text) for text in texts),
@@ -421,7 +421,7 @@ def test_a_stream_reads_like_a_whole_answer(texts, thoughts, calls, cuts, end):
     reply = read(*(json.loads(event.data) for event in [*events, *filter(None, [stream.close()])]))
 
     message = {"thinking": "".join(thoughts), "tool_calls": calling(*calls)}
-    # Times are of the clock, which stands still here; only a stream has a first token.
+    # Times come from the clock, which does not advance here; only a stream has a first token.
     assert reply == read(done(content="".join(texts), message=message))
 
 
@@ -447,7 +447,7 @@ WHOLE = lines(said(thinking="Hü"), said("It's 🦞."), said(tool_calls=calling(
     ],
 )
 def test_streams(server, monkeypatch, chunks):
-    """The end mark counts, wherever the bytes are cut and whatever comes behind it."""
+    """The end mark counts, wherever the bytes are cut and whatever follows it."""
     monkeypatch.setattr(listening, "LINGER_TIMEOUT_S", 0.1)
     server.enqueue(answer(*chunks))
 
@@ -460,7 +460,7 @@ def test_streams(server, monkeypatch, chunks):
 
 @pytest.mark.parametrize("kind", [NDJSON, "application/ndjson; charset=utf-8", "text/plain", ""])
 def test_a_stream_by_any_name(server, kind):
-    """The names that such streams go by, and none at all, are a stream, whose first token has its time."""
+    """A stream has one of several content types, or none; its first token always has its time."""
     server.enqueue(answer(WHOLE, content_type=kind))
 
     reply = ask(native(server.origin))
@@ -469,7 +469,7 @@ def test_a_stream_by_any_name(server, kind):
 
 
 def test_a_stream_that_was_not_asked_for(server):
-    """It is read by the name that it has."""
+    """An unrequested stream is recognised by its content type."""
     server.enqueue(answer(WHOLE))
 
     assert ask(native(server.origin), stream=False).text == "It's 🦞."
@@ -477,7 +477,7 @@ def test_a_stream_that_was_not_asked_for(server):
 
 @pytest.mark.parametrize("end", [b"", b"\n", b"\r\n\r\n"])
 def test_a_stream_renamed_on_the_way(server, end):
-    """Lines that are called one object are read, but nobody knows when their tokens were generated."""
+    """Lines with the content type of one object are read, but the times of their tokens are unknown."""
     server.enqueue(Script.answer(WHOLE.strip() + end, content_type="application/json"))
 
     reply = ask(native(server.origin))
@@ -487,17 +487,17 @@ def test_a_stream_renamed_on_the_way(server, end):
 
 
 def test_a_renamed_stream_without_its_end(server):
-    """It is as broken as under its own name."""
+    """It is as broken as with its own content type."""
     data = lines(said("Hel"), said("lo"))
     server.enqueue(Script.answer(data, content_type="application/json"))
 
     why = 'ollama_native: the stream broke: it ended without "done": true.'
-    assert told(ask(native(server.origin))) == ("stream_error", "error", why, "Hello")
+    assert described(ask(native(server.origin))) == ("stream_error", "error", why, "Hello")
 
 
 @pytest.mark.parametrize("indent", [None, 2])
 def test_a_whole_answer(server, stream, indent):
-    """One object, asked for or not, has an end and no first token."""
+    """One object, requested or not, has an end and no first token."""
     server.enqueue(
         Script.answer(json.dumps(done(content="Hi."), indent=indent), content_type="application/json")
     )
@@ -512,23 +512,23 @@ LATE_S = 0.1
 
 
 def one_by_one(monkeypatch, *parts):
-    """An answer of which each part is sent when the one before has been read, and some time after it."""
+    """An answer of which each part is sent when the previous one has been read, and some time later."""
     read = [threading.Event() for _ in parts]
     left, feed = iter(read), LineStream.feed
 
-    def feed_and_tell(self, data):
+    def feed_and_signal(self, data):
         found = feed(self, data)
         time.sleep(LATE_S)
         next(left, read[-1]).set()
         return found
 
-    monkeypatch.setattr(LineStream, "feed", feed_and_tell)
+    monkeypatch.setattr(LineStream, "feed", feed_and_signal)
     first, *others = parts
     return answer(first, *(step for pair in zip(map(Wait, read), others, strict=False) for step in pair))
 
 
 def test_the_first_token_is_a_thought(server, monkeypatch):
-    """The first token counts on any channel; the first of the answer is text, not thinking."""
+    """The first token counts on any channel; the first output token is text, not thinking."""
     server.enqueue(
         one_by_one(monkeypatch, lines(said()), lines(said(thinking="Hm")), lines(said("Hi.")), lines(done()))
     )
@@ -541,7 +541,7 @@ def test_the_first_token_is_a_thought(server, monkeypatch):
 
 
 def test_a_call_is_the_answers_first_token(server, monkeypatch):
-    """A model that only calls has its first token of an answer there; empty content before it is none."""
+    """A model that only calls has its first output token there; empty content before it is none."""
     call = lines(said(tool_calls=calling(("ls", {}))))
     server.enqueue(one_by_one(monkeypatch, lines(said()), call, lines(done())))
 
@@ -608,7 +608,7 @@ def test_a_call_is_the_answers_first_token(server, monkeypatch):
     ],
 )
 def test_broken_streams(server, chunks, why, raw):
-    """What came is kept, and is no answer."""
+    """The text so far is kept, and is no answer."""
     server.enqueue(answer(*chunks))
 
     fault = ask(native(server.origin))
@@ -664,12 +664,12 @@ ERRORS = [
 
 @pytest.mark.parametrize(("status", "said_", "failure_type", "availability", "why"), ERRORS)
 def test_errors(server, stream, status, said_, failure_type, availability, why):
-    """An error before the answer means what its words say, then what its status does."""
+    """An error before the answer is classified by its words, then by its status."""
     server.enqueue(Script.answer({"error": said_}, status=status))
 
     fault = ask(native(server.origin), stream=stream)
 
-    assert told(fault) == (failure_type, availability, f"ollama_native: {why}", "")
+    assert described(fault) == (failure_type, availability, f"ollama_native: {why}", "")
     reach = {"no_model": "target", "model_not_found": "target", "http_401": "target"}.get(
         failure_type, "cell"
     )
@@ -724,22 +724,22 @@ def test_malformed(server, stream, body, kind, why):
     fault = ask(native(server.origin), stream=stream)
 
     assert fault.failure_type == "malformed_response"
-    if kind != "text/html":  # of a page only the first line may be told
+    if kind != "text/html":  # of a page only the first line may be quoted
         assert fault.message == f"ollama_native: the answer cannot be read: {why}."
 
 
-def test_nobody_there():
+def test_no_listener():
     """A refused connection marks the server, by its root."""
-    with port_of_nobody() as port:
+    with unused_port() as port:
         fault = ask(native(f"http://127.0.0.1:{port}"))
 
     why = f"ollama_native: nothing answers at http://127.0.0.1:{port} (connection refused)."
-    assert told(fault) == ("connect_error", "skipped_unavailable", why, "")
+    assert described(fault) == ("connect_error", "skipped_unavailable", why, "")
     assert fault.scope == "endpoint"
 
 
 def test_a_level_that_the_model_does_not_have():
-    """Where thinking is only on or off it is asked for without a level, at once and from then on."""
+    """If thinking is only on or off it is requested without a level, at once and from then on."""
 
     def chat(body):
         if isinstance(body["think"], str):
@@ -766,7 +766,7 @@ def test_a_level_that_the_model_does_not_have():
 
 
 def test_another_refusal_is_asked_once(server):
-    """Only a refused level is asked again without it."""
+    """Only a refused level is retried without it."""
     server.on("/api/chat", Script.answer({"error": '"m" does not support thinking'}, status=400))
 
     ask(native(server.origin), thinking_level="low")
@@ -811,7 +811,7 @@ def test_an_endpoint_has_its_own_address_only(written):
 
 
 def test_an_endpoint_without_an_address():
-    """An endpoint of the user's has no default."""
+    """A user's endpoint has no default address."""
     with pytest.raises(TargetError, match=r"\Alab: has no address\."):
         OllamaNative(ProviderSetup(name="lab"))
 
@@ -826,7 +826,7 @@ def test_an_endpoint_without_an_address():
     ],
 )
 def test_both_ways_to_one_server_share_its_endpoint(host, base):
-    """A server is asked one thing at a time, whichever of its APIs is spoken."""
+    """A server gets one request at a time, whichever of its APIs is used."""
     environ = {"OLLAMA_HOST": host, "OLLAMA_OPENAI_BASE": base}
     one = OllamaNative(ProviderSetup(name="ollama_native", environ=environ))
     other = OllamaOpenAI(ProviderSetup(name="ollama_openai", environ=environ))
@@ -852,7 +852,7 @@ def test_other_servers_have_their_own_endpoints(base):
     ],
 )
 def test_a_key_goes_to_its_own_server(server, name, key_env, sent):
-    """The environment holds several keys; each server gets its own, or none."""
+    """The environment has several keys; each server gets its own, or none."""
     server.on("*", Script.answer(status=500))
     keys = {"OLLAMA_API_KEY": "ollama-key-987654", "MY_KEY": "my-own-key-55555"}
     setup = ProviderSetup(
@@ -886,7 +886,7 @@ def test_a_server_that_repeats_the_key(server, stream, script):
 
 
 def test_what_it_says_of_itself(server):
-    """`config.json` tells the root, the route and what is asked of the server, and no key or password."""
+    """`config.json` has the root, the route and what is sent to the server, and no key or password."""
     url = server.origin.replace("//", "//me:pass-word-123@")
     options = {"ollama_num_ctx": "8192", "ollama_keep_alive": "10m"}
     provider = native(url, OLLAMA_API_KEY="a-secret-key", options=options)
@@ -905,7 +905,7 @@ def test_what_it_says_of_itself(server):
 
 
 def test_models():
-    """The models that are there; one that says it only embeds cannot be asked anything."""
+    """The models that are installed; one that only embeds is left out."""
     models = {
         "qwen3:8b": ["completion", "tools", "thinking"],
         "nomic-embed-text:latest": ["embedding"],
@@ -919,8 +919,8 @@ def test_models():
     assert {request.headers["authorization"] for request in server.requests} == {"Bearer a-key"}
 
 
-def test_models_of_a_server_that_does_not_tell_what_they_can(server):
-    """Where `/api/show` is not there, every model counts."""
+def test_models_of_a_server_without_capabilities(server):
+    """Without `/api/show`, every model counts."""
     server.on("/api/tags", Script.answer({"models": [{"name": "a"}, {"name": "b"}, {"name": 5}]}))
 
     assert working(native(server.origin), lambda provider: provider.models()) == ("a", "b")
@@ -940,7 +940,7 @@ def test_a_server_without_models(server, script, names):
     assert working(native(server.origin), lambda provider: provider.models()) == names
 
 
-def test_models_that_cannot_be_told(server):
+def test_models_that_cannot_be_listed(server):
     """A wildcard cannot be resolved without a list."""
     server.on("/api/tags", Script.answer({"hello": 1}))
 
@@ -951,7 +951,7 @@ def test_models_that_cannot_be_told(server):
 
 
 def test_fingerprint():
-    """Version, digest, quantisation and what the model can; the context and the memory it runs with."""
+    """Version, digest, quantisation and capabilities; the context and the memory in use."""
     with OllamaServer() as server:
         found = working(native(server.origin), lambda provider: provider.fingerprint("m"))
 
@@ -996,7 +996,7 @@ def test_fingerprint():
     ],
 )
 def test_a_server_that_does_not_say(server, script):
-    """A fingerprint is as much as there is, and never a fault."""
+    """A fingerprint has the available facts, and is never a fault."""
     server.on("*", script)
 
     assert working(native(server.origin), lambda provider: provider.fingerprint("m")) == {}
@@ -1004,7 +1004,7 @@ def test_a_server_that_does_not_say(server, script):
 
 
 def test_a_server_that_is_silent(server, monkeypatch):
-    """After a question that it leaves open it is asked nothing more."""
+    """After one unanswered request no further ones are sent."""
     monkeypatch.setattr(fingerprint, "QUESTION_TIMEOUT_S", 1.0)
     server.on("/api/version", Script.answer({"version": "0.33.3"}))
     server.on("/api/show", Script.of(Hang()))
@@ -1016,7 +1016,7 @@ def test_a_server_that_is_silent(server, monkeypatch):
 
 
 def test_a_nudge_is_the_users():
-    """What a model without an answer is told comes last, as words of the user's, and is all of that turn."""
+    """The nudge to a model without an answer comes last, as the user's text, and is the whole turn."""
     body = ollama_body(Request(model="m", prompt="Hi", history=(Turn(nudge="Go on."),)))
 
     assert body["messages"] == [{"role": "user", "content": "Hi"}, {"role": "user", "content": "Go on."}]

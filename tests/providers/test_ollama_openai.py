@@ -1,4 +1,4 @@
-"""Chat completions: what is sent, and how every form of answer is read."""
+"""Chat completions: request bodies, and every form of answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.providers.servers.misbehaving import Close, Hang, Script, sse
 
 
 def read(*payloads):
-    """The reply that these chunks, or one whole completion, make."""
+    """The reply that results from these chunks, or from one whole completion."""
     exchange = Exchange(monotonic=lambda: 0.0, wall_ms=lambda moment: 0)
     for payload in payloads:
         assert read_chat(payload, exchange) is None
@@ -34,7 +34,7 @@ def whole(message, finish_reason="stop", **more):
 
 
 def test_body():
-    """The least that says what is asked, with the counts wanted at the stream's end."""
+    """The minimal body, with the counts requested at the stream's end."""
     assert chat_body(Request(model="m", prompt="Hi")) == {
         "model": "m",
         "messages": [{"role": "user", "content": "Hi"}],
@@ -65,7 +65,7 @@ def test_body():
     ],
 )
 def test_body_of(request_, part):
-    """Each wish of a request has its place in the body."""
+    """Each field of a request has its place in the body."""
     body = chat_body(Request(model="m", prompt="Hi", **request_))
 
     assert body | part == body
@@ -234,7 +234,7 @@ def test_a_function_call_of_old():
     ],
 )
 def test_the_servers_own_timing_of_its_speed(timings, speed):
-    """What the server measured itself goes before our clock; nonsense is not said."""
+    """The server's own measurement takes precedence over our clock; nonsense is ignored."""
     assert read(whole({"content": "a"}, timings=timings)).tokens_per_s == speed
 
 
@@ -249,7 +249,7 @@ def test_the_servers_own_timing_of_its_speed(timings, speed):
     ids=["null", "empty", "no-numbers", "no-counts"],
 )
 def test_counts_that_are_none(usage):
-    """What the server did not say, or said wrongly, is None and never 0."""
+    """A missing or invalid count is None and never 0."""
     reply = read(whole({"content": "a"}, usage=usage))
 
     assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (None, None, None)
@@ -267,7 +267,7 @@ def test_counts_that_are_none(usage):
     ],
 )
 def test_an_error_in_a_choice(choice, message):
-    """A gateway tells of the server behind it in the choice; that is no way for a reply to end."""
+    """A gateway reports an error of the server behind it in the choice; that is no valid end of a reply."""
     exchange = Exchange()
 
     error = read_chat({"choices": [choice]}, exchange)
@@ -320,7 +320,7 @@ def test_odd_chunks_say_nothing(payload):
     ],
 )
 def test_counts_after_the_end_mark(server, ending, monkeypatch):
-    """The counts are heard wherever a server puts them."""
+    """The counts are read wherever a server puts them."""
     monkeypatch.setattr(listening, "USAGE_TIMEOUT_S", 60.0)
     server.enqueue(Script.stream(CHAT.text("Hi."), *ending))
 
@@ -331,7 +331,7 @@ def test_counts_after_the_end_mark(server, ending, monkeypatch):
 
 @pytest.mark.parametrize("end", [(), (Close(),), (Hang(),)], ids=["in-order", "closed", "open"])
 def test_a_finish_reason_is_enough(server, monkeypatch, end):
-    """Without counts and `[DONE]` a reply is whole; the counts are waited for, but not long."""
+    """Without counts and `[DONE]` a reply is complete; the counts are waited for, but not long."""
     monkeypatch.setattr(listening, "USAGE_TIMEOUT_S", 0.1)
     server.enqueue(Script.stream(sse(chat_chunk({"content": "Hi."}, "stop")), *end))
 
@@ -367,7 +367,7 @@ _CALLS = st.lists(st.tuples(st.sampled_from(["read", "exec"]), _TEXT), max_size=
 @settings(deadline=None)
 @given(texts=st.lists(_TEXT, max_size=5), thoughts=st.lists(_TEXT, max_size=3), calls=_CALLS, data=st.data())
 def test_a_stream_reads_like_a_whole_answer(texts, thoughts, calls, data):
-    """However a reply is cut into deltas, it is the reply that one message would be."""
+    """However a reply is cut into deltas, it equals the reply from one message."""
     deltas = [{"reasoning_content": thought} for thought in thoughts] + [{"content": text} for text in texts]
     for index, (name, arguments) in enumerate(calls):
         cut = data.draw(st.integers(0, len(arguments)))
@@ -378,7 +378,7 @@ def test_a_stream_reads_like_a_whole_answer(texts, thoughts, calls, data):
     streamed = read(*map(chat_chunk, deltas), chat_chunk({}, "stop"), chat_usage(**CHAT_USAGE))
 
     at_once = read(CHAT.whole("".join(texts), "stop", "".join(thoughts), tuple(calls)))
-    # Times are of the clock, which stands still here; only a stream has a first token.
+    # Times come from the clock, which does not advance here; only a stream has a first token.
     assert streamed == at_once
 
 
@@ -403,7 +403,7 @@ def test_a_stream_reads_like_a_whole_answer(texts, thoughts, calls, data):
     ],
 )
 def test_address(environ, base_url, expected):
-    """The environment comes before the ini, and the ini before the default."""
+    """The environment takes precedence over the ini, and the ini over the default."""
     provider = OllamaOpenAI(ProviderSetup(name="ollama_openai", base_url=base_url, environ=environ))
 
     assert provider.address.base_url == expected
@@ -411,7 +411,7 @@ def test_address(environ, base_url, expected):
 
 
 def test_an_endpoint_has_its_own_address_only():
-    """What is meant for Ollama does not move another server."""
+    """Ollama's variables do not affect another server."""
     environ = {"OLLAMA_HOST": "box:1234", "OLLAMA_OPENAI_BASE": "http://other/v1"}
 
     provider = OllamaOpenAI(ProviderSetup(name="vllm", base_url="http://gpu:8000/v1", environ=environ))
@@ -420,7 +420,7 @@ def test_an_endpoint_has_its_own_address_only():
 
 
 def test_an_endpoint_without_an_address():
-    """An endpoint of the user's has no default."""
+    """A user's endpoint has no default address."""
     with pytest.raises(TargetError) as raised:
         OllamaOpenAI(ProviderSetup(name="vllm"))
 

@@ -1,4 +1,4 @@
-"""The Responses API: what is sent, and how events and whole responses are read."""
+"""The Responses API: request bodies, events and whole responses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.providers.servers.misbehaving import Script, sse
 
 
 def read(*payloads):
-    """The reply that these events, or one whole response, make."""
+    """The reply that results from these events, or from one whole response."""
     exchange = Exchange(monotonic=lambda: 0.0, wall_ms=lambda moment: 0)
     for payload in payloads:
         assert read_responses(payload, exchange) is None
@@ -38,7 +38,7 @@ def completed(**more):
 
 
 def test_body():
-    """The least that says what is asked; nothing is stored at the server."""
+    """The minimal body; nothing is stored at the server."""
     assert responses_body(Request(model="m", prompt="Hi")) == {
         "model": "m",
         "input": "Hi",
@@ -59,7 +59,7 @@ def test_body():
     ],
 )
 def test_body_of(request_, part):
-    """Each wish of a request has its place in the body."""
+    """Each field of a request has its place in the body."""
     body = responses_body(Request(model="m", prompt="Hi", **request_))
 
     assert body | part == body
@@ -84,7 +84,7 @@ def refuses_temperature(request):
 
 
 def test_a_refused_temperature_is_left_out_from_then_on(server):
-    """The question is asked again at once, and the model's later ones without the detour."""
+    """The request is repeated at once, and the model's later requests have no temperature."""
     server.on(RESPONSES.path, refuses_temperature)
     provider = RESPONSES.provider(server.url)
 
@@ -106,7 +106,7 @@ def test_another_model_is_asked_with_a_temperature(server):
 
 
 def test_another_400_is_no_refusal_of_the_temperature(server):
-    """An error that has nothing to do with it is not asked again."""
+    """An unrelated error is not retried."""
     server.on(RESPONSES.path, Script.answer({"error": {"message": "Bad input"}}, status=400))
 
     fault = ask(RESPONSES.provider(server.url))
@@ -185,7 +185,7 @@ def test_channels(kind, channel):
 
 
 def test_other_events_say_nothing():
-    """Events of tools that were not offered, and of kinds to come, are no tokens."""
+    """Events of tools that were not offered, and of future kinds, are no tokens."""
     reply = read(
         {"type": "response.web_search_call.searching"},
         {"type": "response.audio.delta", "delta": "UklGRg=="},
@@ -290,7 +290,7 @@ def item(key, call_id, arguments="", name="read"):
 
 def items(*events):
     """The events of items: (`added` or `done`, item)."""
-    return [{"type": f"response.output_item.{kind}", "item": told} for kind, told in events]
+    return [{"type": f"response.output_item.{kind}", "item": fields} for kind, fields in events]
 
 
 PATHS = ('{"path": "a.md"}', '{"path": "b.md"}')
@@ -352,7 +352,7 @@ ALL_AT_ONCE = [item("fc0", "c0", PATHS[0]), item("fc1", "c1", PATHS[1])]
     ],
 )
 def test_several_calls(events):
-    """Each call is there once with its own arguments, however the server tells and repeats them."""
+    """Each call is there once with its own arguments, however the server sends and repeats them."""
     reply = read(*events)
 
     assert reply.tool_calls == tuple(
@@ -382,7 +382,7 @@ def test_several_calls(events):
     ],
 )
 def test_finish_reasons(response, finish_reason):
-    """How a response ended is told in the words of chat completions."""
+    """The end of a response is reported in the words of chat completions."""
     assert read({"object": "response", "output": [], **response}).finish_reason == finish_reason
 
 
@@ -416,7 +416,7 @@ def test_finish_reasons(response, finish_reason):
     ],
 )
 def test_a_failed_response(server, stream, response, failure_type, message):
-    """A response that failed is classed by its own code."""
+    """A response that failed is classified by its own code."""
     whole = {"object": "response", "output": [], **response}
     failed = event({"type": "response.failed", "response": whole})
     server.enqueue(Script.stream(failed) if stream else Script.answer(whole))
@@ -451,7 +451,7 @@ def test_done_is_no_end_mark(server):
 
 
 def test_what_was_not_streamed_is_in_the_last_event():
-    """A server without deltas is heard by its last event; what came by deltas is not heard twice."""
+    """A server without deltas is read by its last event; text from deltas is not read twice."""
     output = [
         {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},
         {
@@ -474,7 +474,7 @@ _CALLS = st.lists(st.tuples(st.sampled_from(["read", "exec"]), _TEXT), max_size=
 @settings(deadline=None)
 @given(texts=st.lists(_TEXT, max_size=5), thoughts=st.lists(_TEXT, max_size=3), calls=_CALLS, data=st.data())
 def test_a_stream_reads_like_a_whole_answer(texts, thoughts, calls, data):
-    """However a reply is cut into deltas, it is the reply that one response would be."""
+    """However a reply is cut into deltas, it equals the reply from one response."""
     events = deltas("reasoning_summary_text", *thoughts) + deltas("output_text", *texts)
     for index, (name, arguments) in enumerate(calls):
         cut = data.draw(st.integers(0, len(arguments)))
@@ -508,14 +508,14 @@ def test_a_stream_reads_like_a_whole_answer(texts, thoughts, calls, data):
     ],
 )
 def test_address(environ, base_url, expected):
-    """The environment comes before the ini, and the ini before OpenAI."""
+    """The environment takes precedence over the ini, and the ini over OpenAI."""
     provider = OpenAIResponses(ProviderSetup(name="openai_responses", base_url=base_url, environ=environ))
 
     assert (provider.address.base_url, provider.is_local) == (expected, False)
 
 
 def test_an_endpoint_has_its_own_address_only():
-    """What is meant for OpenAI does not move another server."""
+    """OpenAI's variables do not affect another server."""
     environ = {"OPENAI_BASE_URL": "http://gw/v1"}
 
     provider = OpenAIResponses(ProviderSetup(name="mine", base_url="http://127.0.0.1:9/v1", environ=environ))

@@ -1,4 +1,4 @@
-"""Where OpenClaw's config is, and the copy of it: what is included, what stays as it was."""
+"""The place of OpenClaw's config, and the copy of it: which files are included, what stays unchanged."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="paths are those
 def test_the_config_is_where_openclaw_looks(
     tmp_path: Path, there: list[str], environ: dict[str, str], found: str
 ) -> None:
-    """Its environment variables count first, then its folders in the user's home."""
+    """Its environment variables come first, then its folders in the user's home."""
     for name in there:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    told = {name: value.format(home=tmp_path) for name, value in environ.items()}
+    variables = {name: value.format(home=tmp_path) for name, value in environ.items()}
 
-    assert config_path({"HOME": str(tmp_path), **told}) == tmp_path / found
+    assert config_path({"HOME": str(tmp_path), **variables}) == tmp_path / found
 
 
 # --- the copy -------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ def _texts(folder: Path) -> dict[str, str]:
     ],
 )  # fmt: skip
 def test_what_a_config_includes_is_copied(tmp_path: Path, files: dict[str, str]) -> None:
-    """All files stand in the copy in the same order of folders, byte for byte, and nothing else does."""
+    """The copy has all files in the same folder structure, byte for byte, and nothing else."""
     source = _lay_out(tmp_path / "own", {**files})
     (source.parent / "sessions").mkdir()
     (source.parent / "sessions/other.json").write_text("{}")
@@ -131,7 +131,7 @@ def test_an_absolute_path_leads_to_its_copy(tmp_path: Path) -> None:
 
 
 def test_what_is_elsewhere_is_read_where_it_is(tmp_path: Path) -> None:
-    """OpenClaw refuses it, or allows it by OPENCLAW_INCLUDE_ROOTS and never writes it; a link is elsewhere too."""
+    """OpenClaw refuses it, or OPENCLAW_INCLUDE_ROOTS allows reading it; links count as elsewhere."""
     _lay_out(tmp_path / "common", {"a.json": "{}", "b.json": "{}"})
     text = '{a: {$include: "../common/a.json"}, b: {$include: "link.json"}}'
     source = _lay_out(tmp_path / "own", {"openclaw.json": text})
@@ -150,7 +150,7 @@ def test_what_is_elsewhere_is_read_where_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["a\0b.json", "x" * 300 + ".json", "ring.json", "d"])
 def test_what_can_be_no_file_is_left_to_openclaw(tmp_path: Path, path: str) -> None:
-    """It says best itself what is wrong with it."""
+    """Its own message says best what is wrong."""
     source = _lay_out(tmp_path / "own", {"openclaw.json": json.dumps({"$include": path}), "d/a.json": "{}"})
     (tmp_path / "own/ring.json").symlink_to(tmp_path / "own/ring.json")
 
@@ -161,7 +161,7 @@ def test_what_can_be_no_file_is_left_to_openclaw(tmp_path: Path, path: str) -> N
 
 
 def test_bytes_that_are_no_text_are_kept(tmp_path: Path) -> None:
-    """What OpenClaw makes of them is its own affair."""
+    """OpenClaw decides how to treat them."""
     (tmp_path / "openclaw.json").write_bytes(b'{a: "\xff\xfe"}')
 
     copied = copy_config(tmp_path / "openclaw.json", tmp_path / "copy", {})
@@ -178,7 +178,7 @@ def test_an_empty_config_includes_nothing(tmp_path: Path) -> None:
 
 
 def test_keys_are_known_by_what_they_are_called(tmp_path: Path) -> None:
-    """Of an included file too; a reference to a variable is no secret, and its name may be told."""
+    """This holds for included files too; a reference to a variable is no secret, so its name is shown."""
     files = {
         "openclaw.json": """{$include: "a.json", gateway: {auth: {mode: "token", token: 'one'}}, port: 1,
             models: {x: {"apiKey": "two", baseUrl: "http://me:six@x/v1"}}, env: {vars: {MY_KEY: "${MINE}", OTHER_TOKEN: "three"}}}""",
@@ -207,8 +207,8 @@ def _included(value: Any) -> set[str]:
         return set().union(*map(_included, value))
     if not isinstance(value, dict):
         return set()
-    told = value.get("$include")
-    own = {told} if isinstance(told, str) else {one for one in told or () if isinstance(one, str)}
+    included = value.get("$include")
+    own = {included} if isinstance(included, str) else {one for one in included or () if isinstance(one, str)}
     return own.union(*(_included(inner) for key, inner in value.items() if key != "$include"))
 
 
@@ -217,7 +217,7 @@ def _included(value: Any) -> set[str]:
 def test_any_config_is_copied_with_just_what_it_includes(
     tmp_path_factory: pytest.TempPathFactory, value: Any, indent: int | None
 ) -> None:
-    """Whatever stands in it, its text stays the same."""
+    """Whatever it contains, its text stays the same."""
     there = {"a.json": "{}", "d/b.json": "{}", "x y.json": "{}", "ü.json": "{}"}
     folder = tmp_path_factory.mktemp("config")
     text = json.dumps({"a": value}, indent=indent)

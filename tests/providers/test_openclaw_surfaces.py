@@ -1,4 +1,4 @@
-"""What is taken over of a user's config for a capture, and what is not."""
+"""The parts of a user's config that a capture uses, and those that it does not."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_surfaces_of_the_release() -> None:
 
 
 def test_policy_model_and_switches_hold() -> None:
-    """What shapes tools and prompt is taken as it is."""
+    """Settings that affect tools and prompt are taken unchanged."""
     tools = {"profile": "coding", "deny": ["exec"], "byProvider": {"lab/m": {"allow": ["read"]}}}
     wanted = _surface(
         _sections(tools={**tools, "web": {"search": {"enabled": False, "provider": "brave"}}},
@@ -65,17 +65,17 @@ def test_policy_model_and_switches_hold() -> None:
     ],
 )  # fmt: skip
 def test_what_could_start_or_reach_something_is_not_taken(tmp_path: Path, more: dict[str, Any]) -> None:
-    """Servers, keys, environment, code: none of it is in the config that OpenClaw is given."""
+    """Servers, keys, environment, code: none of it is in the config that OpenClaw gets."""
     wanted = _surface(_sections(**more))
 
-    told = json.dumps(whole_config(wanted, AgentScratch(tmp_path), "http://127.0.0.1:1"))
+    text = json.dumps(whole_config(wanted, AgentScratch(tmp_path), "http://127.0.0.1:1"))
     assert not [
-        word for word in ("secret", REDACTED, "models.example", "+49", "headers", "mcp") if word in told
+        word for word in ("secret", REDACTED, "models.example", "+49", "headers", "mcp") if word in text
     ]
 
 
 def test_the_model_of_the_config_is_asked_at_the_endpoint(tmp_path: Path) -> None:
-    """Its server alone is another; no agent runs in a sandbox, none by itself."""
+    """Only its server differs; no agent runs in a sandbox, none by itself."""
     sections = _sections()
     sections["agents"]["defaults"] |= {
         "workspace": "/home/ann/ws",
@@ -110,10 +110,10 @@ TWO = {
         pytest.param(TWO, {"model": "lab/third"}, {"work": {"tools": {"profile": "minimal"}}}, "third", 1, id="model"),
     ],
 )  # fmt: skip
-def test_one_agent_is_heard(
+def test_one_agent_is_used(
     agents: Any, chosen: dict[str, str], entries: Any, model: str, n_notes: int
 ) -> None:
-    """The one that acts by itself, or that is named; where there are several a note says which."""
+    """The default agent, or the named one; if there are several, a note says which."""
     wanted = _surface({**_sections(), "agents": agents}, **chosen)
 
     assert wanted.config.get("agents", {}).get("entries") == entries
@@ -132,7 +132,7 @@ def test_one_agent_is_heard(
     ],
 )
 def test_what_is_missing_is_said(sections: Any, chosen: dict[str, str], said: str) -> None:
-    """With the hint."""
+    """The message has a hint."""
     with pytest.raises(ValueError, match=said):
         _surface(sections, **chosen)
 
@@ -146,14 +146,14 @@ def test_what_is_missing_is_said(sections: Any, chosen: dict[str, str], said: st
     ],
 )  # fmt: skip
 def test_the_api_is_that_of_the_config(server: Any, api: str) -> None:
-    """The model's goes before its server's."""
+    """The model's API takes precedence over its server's."""
     wanted = _surface({**_sections(), "models": {"providers": {"lab": server}}})
 
     assert (wanted.api, wanted.notes) == (api, ())
 
 
-def test_a_foreign_api_is_replaced_and_told() -> None:
-    """The tools hardly depend on it; whoever reads the catalogue knows."""
+def test_a_foreign_api_is_replaced_with_a_note() -> None:
+    """The tools hardly depend on it; the reader of the catalogue sees the note."""
     wanted = _surface({**_sections(), "models": {"providers": {"lab": {"api": "anthropic-messages"}}}})
 
     assert wanted.api == "openai-completions"

@@ -1,4 +1,4 @@
-"""The misbehaving server does what its scripts say, and tells what it saw."""
+"""The misbehaving server does what its scripts say, and records its requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.providers.servers.misbehaving import (
 
 
 def get(server, path="/", body=None):
-    """Status and body of one request on a connection of its own."""
+    """Status and body of one request on a new connection."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
     try:
         connection.request("GET" if body is None else "POST", path, body)
@@ -48,7 +48,7 @@ def test_the_queue_comes_before_the_path(server):
 
 
 def test_requests_are_recorded(server):
-    """What came is kept: method, path, headers and body."""
+    """Method, path, headers and body are recorded."""
     get(server, "/a?b=c", body=b'{"x": 1}')
 
     [request] = server.requests
@@ -58,7 +58,7 @@ def test_requests_are_recorded(server):
 
 
 def test_a_stream_arrives_in_pieces(server):
-    """Chunks are framed, and pauses and waits lie between them."""
+    """Chunks are framed, with pauses and waits between them."""
     go_on = threading.Event()
     server.enqueue(Script.stream(b"a", Pause(0.01), b"b", Wait(go_on), b"c"))
     threading.Timer(0.05, go_on.set).start()
@@ -83,7 +83,7 @@ def test_a_stream_arrives_in_pieces(server):
     ],
 )
 def test_misbehaviour(server, script, error):
-    """A client sees each kind of misbehaviour as what it is."""
+    """A client sees the right error for each kind of misbehavior."""
     server.enqueue(script)
 
     with pytest.raises(error):
@@ -91,7 +91,7 @@ def test_misbehaviour(server, script, error):
 
 
 def test_requests_in_flight_are_counted(server):
-    """The server knows how many requests it holds at once."""
+    """The server counts its concurrent requests."""
     go_on = threading.Event()
     server.on("*", Script.of(Wait(go_on), Script.answer("x").steps[0]))
     clients = [threading.Thread(target=get, args=(server,)) for _ in range(3)]
@@ -120,5 +120,5 @@ def test_it_ends_while_it_hangs():
 
 
 def test_pieces():
-    """Bytes are cut where asked, and none is lost."""
+    """Bytes are cut as requested, and none is lost."""
     assert pieces(b"abcdef", [2, 4, 2, 0, 9]) == [b"ab", b"cd", b"ef"]

@@ -1,4 +1,4 @@
-"""What is sent where a model is offered tools, and what a conversation looks like that has begun."""
+"""Request bodies with tools, and with the history of a conversation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_openclaw.providers.openai_responses import OpenAIResponses, response
 from pytest_openclaw.types.replies import Turn
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.tool_calls import Tool, ToolCall
-from tests.providers.servers.apis import APIS, ask
+from tests.providers.servers.apis import APIS, ask, tools_in
 from tests.providers.servers.misbehaving import Script
 
 PARAMETERS = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
@@ -38,7 +38,7 @@ Body = Callable[[Request], dict[str, Any]]
 
 
 def request(**changes: Any) -> Request:
-    """A request with its least."""
+    """A minimal request."""
     return Request(**{"model": "m", "prompt": "What do they say?", **changes})
 
 
@@ -46,7 +46,7 @@ def request(**changes: Any) -> Request:
 
 
 def test_chat_offers_functions() -> None:
-    """Chat completions get the tools in their own mould, with the choice left to the model."""
+    """Chat completions get the tools in their own format, with the choice left to the model."""
     body = chat_body(request(tools=(READ, STATUS)))
 
     assert body["tools"] == [
@@ -67,7 +67,7 @@ def test_chat_offers_functions() -> None:
 
 
 def test_responses_offers_flat_functions() -> None:
-    """The Responses API gets them flat, and not strict, which its default would be."""
+    """The Responses API gets them flat, and not strict, which would be its default."""
     body = responses_body(request(tools=(READ,)))
 
     assert body["tools"] == [
@@ -102,7 +102,7 @@ def test_responses_offers_flat_functions() -> None:
     ],
 )
 def test_a_text_prompt_is_sent_as_ever(body: Body, bytes_: str) -> None:
-    """Who offers no tools sends the same bytes as before there were any."""
+    """Without tools the same bytes are sent as before tools were supported."""
     asked = request(prompt="Hi", system="Be brief.", thinking_level="low")
 
     assert json.dumps(body(asked)) == bytes_
@@ -110,15 +110,15 @@ def test_a_text_prompt_is_sent_as_ever(body: Body, bytes_: str) -> None:
 
 @pytest.mark.parametrize("kind", [OllamaOpenAI, OpenAIResponses, LlamaCpp])
 def test_who_takes_tools(kind: Any) -> None:
-    """The HTTP providers say that they send what is offered."""
+    """The HTTP providers declare that they send the offered tools."""
     assert kind.takes_tools
 
 
 # --- conversations ------------------------------------------------------------------------------
 
 
-def test_chat_tells_the_conversation() -> None:
-    """After the prompt: what the model said and called, and a message for each result; thinking stays here."""
+def test_chat_sends_the_conversation() -> None:
+    """After the prompt: the model's text and calls, and a message for each result; thinking is left out."""
     body = chat_body(request(system="Be brief.", history=(READS,)))
 
     assert body["messages"] == [
@@ -145,8 +145,8 @@ def test_chat_tells_the_conversation() -> None:
     ]
 
 
-def test_responses_tells_the_conversation() -> None:
-    """After the prompt: the model's text and calls as the items that they were, and an item for each result."""
+def test_responses_sends_the_conversation() -> None:
+    """After the prompt: the model's text and calls as the original items, and an item for each result."""
     body = responses_body(request(system="Be brief.", history=(READS,)))
 
     assert body["instructions"] == "Be brief."
@@ -177,7 +177,7 @@ def test_responses_tells_the_conversation() -> None:
     ],
 )
 def test_a_message_without_text(turn: Turn, content: str | None) -> None:
-    """Beside calls no text is null, which some servers take for no message where there are no calls."""
+    """With calls, empty text is null; without calls, some servers would reject null."""
     (_, message, *_) = chat_body(request(history=(turn,)))["messages"]
 
     assert (message["role"], message["content"]) == ("assistant", content)
@@ -197,7 +197,7 @@ def test_a_message_without_text(turn: Turn, content: str | None) -> None:
     ],
 )
 def test_items_of_a_turn(turn: Turn, kinds: list[str]) -> None:
-    """What was not said makes no item."""
+    """Missing parts make no item."""
     (_, *items) = responses_body(request(history=(turn,)))["input"]
 
     assert [item["type"] for item in items] == kinds
@@ -220,16 +220,16 @@ def calls(*ids: str | None) -> Turn:
     ],
 )
 def test_ids(history: list[Turn], ids: list[str]) -> None:
-    """A call keeps its id; one without, or with another's, gets one that no other has."""
+    """A call keeps its id; a missing or repeated id is replaced by a unique one."""
     assert [call.id for turn in with_ids(history) for call in turn.calls] == ids
 
 
 @pytest.mark.parametrize("body", BODIES)
 def test_results_name_their_calls(body: Body) -> None:
-    """Also where the ids are made up, a result stands under its own call's."""
-    told = json.dumps(body(request(history=(calls(None, None), calls(None)))))
+    """A result refers to its own call, even if the ids are generated."""
+    sent = json.dumps(body(request(history=(calls(None, None), calls(None)))))
 
-    named = re.findall(r'"(?:id|call_id|tool_call_id)": "(call\d+)"', told)
+    named = re.findall(r'"(?:id|call_id|tool_call_id)": "(call\d+)"', sent)
     assert named == ["call00001", "call00002"] * 2 + ["call00003"] * 2
 
 
@@ -238,28 +238,28 @@ def test_results_name_their_calls(body: Body) -> None:
         st.lists(st.sampled_from([None, "", "a", "b", "call00001", "call00002"]), max_size=4), max_size=4
     )
 )
-def test_no_id_stands_twice(ids: list[list[str | None]]) -> None:
-    """Whatever ids a server gave, the conversation has one for each call."""
-    told = [call.id for turn in with_ids([calls(*of_turn) for of_turn in ids]) for call in turn.calls]
+def test_no_id_occurs_twice(ids: list[list[str | None]]) -> None:
+    """Whatever ids a server gave, the conversation has a unique one for each call."""
+    found = [call.id for turn in with_ids([calls(*of_turn) for of_turn in ids]) for call in turn.calls]
 
-    assert len(set(told)) == len(told)
-    assert all(told)
+    assert len(set(found)) == len(found)
+    assert all(found)
 
 
 @pytest.mark.parametrize("body", BODIES)
 def test_a_nudge_is_the_users(body: Body) -> None:
-    """What a model without an answer is told comes last, as words of the user's, and is all of that turn."""
+    """The nudge to a model without an answer comes last, as the user's text, and is the whole turn."""
     whole = body(request(history=(READS, Turn(nudge="Go on."))))
-    told = whole.get("messages") or whole["input"]
+    sent = whole.get("messages") or whole["input"]
 
-    assert (told[-1]["role"], told[-1]["content"]) == ("user", "Go on.")
-    assert len(told) == 1 + len(body(request(history=(READS,))).get("messages") or told[:-1])
+    assert (sent[-1]["role"], sent[-1]["content"]) == ("user", "Go on.")
+    assert len(sent) == 1 + len(body(request(history=(READS,))).get("messages") or sent[:-1])
 
 
 @pytest.mark.parametrize("arguments", ["", "  "])
 @pytest.mark.parametrize("body", BODIES)
 def test_a_call_without_arguments(body: Body, arguments: str) -> None:
-    """An empty text is no JSON, and many servers refuse it."""
+    """An empty text is not JSON, and many servers refuse it."""
     turn = Turn(calls=(ToolCall(name="ls", arguments=arguments, id="c"),), results=("a.md",))
 
     assert [*arguments_in(body(request(history=(turn,))))] == ["{}"]
@@ -278,7 +278,7 @@ def arguments_in(value: Any) -> Iterator[str]:
 def test_the_conversation_on_the_wire(api: Any, server: Any, stream: bool) -> None:
     """Tools and conversation reach the server, and its next call is read with its id."""
     server.on(
-        api.path,
+        "*",
         Script.stream(api.end("stop", calls=(("read", '{"path": "c.md"}'),)))
         if stream and api.kind is OpenAIResponses
         else Script.answer(api.whole(None, "tool_calls", calls=(("read", '{"path": "c.md"}'),))),
@@ -287,7 +287,7 @@ def test_the_conversation_on_the_wire(api: Any, server: Any, stream: bool) -> No
     reply = ask(api.provider(server.url), stream=stream, tools=(READ,), history=(READS,))
 
     (asked,) = server.requests
-    assert [tool.get("function", tool)["name"] for tool in asked.json["tools"]] == ["read"]
+    assert tools_in(asked.json) == ["read"]
     assert "alpha" in asked.body.decode()
     assert "I should read it." not in asked.body.decode()
     assert reply.tool_calls == (ToolCall(name="read", arguments='{"path": "c.md"}', id="c0"),)

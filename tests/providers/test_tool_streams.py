@@ -1,4 +1,4 @@
-"""Native calls as servers stream them: each shape as it was seen, or as its maker's API has it."""
+"""Native calls as servers stream them: each shape was observed, or is documented by its maker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ARGUMENTS = '{"path": "notes.md", "limit": 5}'
 
 
 def read(*payloads: dict[str, Any]) -> Reply:
-    """The reply that these chunks make."""
+    """The reply that results from these chunks."""
     exchange = Exchange(monotonic=lambda: 0.0, wall_ms=lambda moment: 0)
     for payload in payloads:
         assert read_chat(payload, exchange) is None
@@ -245,7 +245,7 @@ SHAPES = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_streams_as_servers_send_them(shape: str) -> None:
-    """Each server's fragments make the calls that the model made, in order."""
+    """Each server's fragments give the calls that the model made, in order."""
     chunks, expected = SHAPES[shape]
 
     reply = read(*(chat_chunk({"tool_calls": calls}) for calls in chunks), chat_chunk({}, "tool_calls"))
@@ -279,7 +279,7 @@ def whole(*calls: dict[str, Any]) -> dict[str, Any]:
     ],
 )
 def test_each_entry_of_a_whole_message_is_a_call(more: list[Any], arguments: tuple[str, str]) -> None:
-    """Where nothing is in fragments nothing is joined, whatever numbers and ids there are."""
+    """Whole calls are not joined, whatever numbers and ids they have."""
     entries = [function("read", text, **rest) for text, rest in zip(arguments, more, strict=True)]
 
     reply = read(whole(*entries))
@@ -290,7 +290,7 @@ def test_each_entry_of_a_whole_message_is_a_call(more: list[Any], arguments: tup
 
 
 def test_a_whole_message_after_its_fragments() -> None:
-    """A last chunk that tells the message once more adds no call."""
+    """A last chunk that repeats the whole message adds no call."""
     fragments = [function("read", ARGUMENTS[:9], index=0, id="a"), function(None, ARGUMENTS[9:], index=0)]
 
     reply = read(
@@ -302,7 +302,7 @@ def test_a_whole_message_after_its_fragments() -> None:
 
 
 def test_text_and_calls_together() -> None:
-    """What the model says beside its calls is its text."""
+    """Text beside calls is the reply's text."""
     reply = read(
         chat_chunk({"role": "assistant", "content": "Let me look."}),
         chat_chunk({"tool_calls": [function("read", ARGUMENTS, index=0, id="a")]}),
@@ -321,7 +321,7 @@ _CALL = st.tuples(
 @settings(deadline=None)
 @given(calls=st.lists(_CALL, max_size=4), data=st.data())
 def test_cut_anywhere_a_call_is_itself(calls: list[tuple[str, dict[str, Any]]], data: st.DataObject) -> None:
-    """However the arguments of numbered calls are cut into fragments, they are joined as they were."""
+    """However the arguments of numbered calls are cut into fragments, they are joined to the original."""
     written = [(name, json.dumps(arguments)) for name, arguments in calls]
     chunks = []
     for index, (name, text) in enumerate(written):
@@ -352,7 +352,7 @@ def test_calls_in_awkward_chunks(server: Any) -> None:
 
 
 def test_many_fragments_are_read_in_time_that_grows_with_them() -> None:
-    """A server that repeats name and braces for ever does not hold the others up."""
+    """A server that repeats name and braces endlessly does not delay the others."""
     fragment = chat_chunk({"tool_calls": [function("read", "{}", index=0, id="a")]})
     other = chat_chunk({"tool_calls": [function("read", "{", index=0, id="a")]})
 

@@ -1,4 +1,4 @@
-"""Our transport under httpx2's client: connections, framing, limits, ends, and the times it tells."""
+"""Our transport under httpx2's client: connections, framing, limits, ends, and its recorded times."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from tests.providers.servers.misbehaving import (
     Wait,
     chunk,
     head,
-    port_of_nobody,
+    unused_port,
 )
 
 OK = Script.answer(b"ok")
-#: against hangs only
+#: only against hangs
 BOUND_S = 120.0
 
 
 class Events(list):
-    """What a request's trace heard."""
+    """The events that a request's trace received."""
 
     async def __call__(self, name, _):
-        """Hear."""
+        """Record an event."""
         self.append(name)
 
 
@@ -57,7 +57,7 @@ async def a_client(**options):
 
 
 def get(url, **options):
-    """Ask once, and return the response with its body."""
+    """Send one request, and return the response with its body."""
 
     async def getting():
         async with a_client(**options) as client:
@@ -67,7 +67,7 @@ def get(url, **options):
 
 
 def asked(work):
-    """Run `work(client)` in a loop of its own, bounded."""
+    """Run `work(client)` in a separate loop, with a time limit."""
 
     async def asking():
         async with a_client() as client:
@@ -80,7 +80,7 @@ def asked(work):
 
 
 def framed(*lines, body=b"ok", end=b"\r\n"):
-    """A head of these lines, a blank one, and a body."""
+    """A head of these lines, a blank line, and a body."""
     return end.join((*lines, b"", body))
 
 
@@ -116,7 +116,7 @@ STATUS = b"HTTP/1.1 200 OK"
 )  # fmt: skip
 @pytest.mark.parametrize("cut", [False, True], ids=["whole", "byte-by-byte"])
 def test_answers_as_servers_write_them(server, answer, cut):
-    """What other clients accept is accepted, however it is cut, and the connection is used again."""
+    """An answer that other clients accept is accepted, however it is cut, and the connection is reused."""
     steps = [step for byte in answer for step in (bytes([byte]), Pause(0.0005))] if cut else [answer]
     server.enqueue(Script.of(*steps), OK)
 
@@ -140,7 +140,7 @@ def test_answers_as_servers_write_them(server, answer, cut):
     ],
 )
 def test_a_body_without_length_ends_with_the_connection(server, answer, body):
-    """That is its end in order."""
+    """That is its regular end."""
     server.enqueue(Script.of(answer, Pause(0.05), Close()))
 
     assert get(server.origin).content == body
@@ -156,7 +156,7 @@ def test_a_body_without_length_ends_with_the_connection(server, answer, body):
     ],
 )  # fmt: skip
 def test_a_cut_body_is_an_error(server, steps):
-    """A body that says where it ends, and ends before, is not whole."""
+    """A body that ends before its declared end is incomplete."""
     server.enqueue(Script.of(*steps))
 
     with pytest.raises(httpx2.RemoteProtocolError):
@@ -191,7 +191,7 @@ def test_what_came_before_a_cut_is_given(server):
     ],
 )  # fmt: skip
 def test_no_answer(server, steps, error, text):
-    """What ends or spoils a head is told as httpx2 tells it."""
+    """A head that is cut or invalid is reported as httpx2 reports it."""
     server.enqueue(Script.of(*steps))
 
     with pytest.raises(error, match=text):
@@ -206,7 +206,7 @@ def test_no_answer(server, steps, error, text):
     ],
 )
 def test_a_head_without_end_is_refused(server, monkeypatch, flood):
-    """A server cannot fill the memory with what is no answer."""
+    """A server cannot fill the memory with an invalid answer."""
     monkeypatch.setattr(connection, "MOST_FRAMING_BYTES", 10_000)
     first = b"" if flood.startswith(b"HTTP") else STATUS + b"\r\n"
     server.enqueue(Script.of(first, *[flood * 100] * 100, Hang()))
@@ -216,7 +216,7 @@ def test_a_head_without_end_is_refused(server, monkeypatch, flood):
 
 
 def test_a_chunk_extension_without_end_is_refused(server, monkeypatch):
-    """Nor with what stands between the pieces of a body."""
+    """The same holds for bytes between the pieces of a body."""
     monkeypatch.setattr(connection, "MOST_FRAMING_BYTES", 10_000)
     server.enqueue(
         Script.of(head(transfer_encoding="chunked"), chunk(b"ok"), b"1;", *[b"x" * 1000] * 100, Hang())
@@ -251,7 +251,7 @@ def test_a_header_cannot_become_two(server, value):
     ],
 )
 def test_a_connection_that_cannot_be_trusted_is_not_used_again(server, answer):
-    """Data behind an answer's end is nobody's; it spoils the connection, not the answer."""
+    """Data after an answer's end belongs to no request; it spoils the connection, not the answer."""
     server.enqueue(Script.of(answer), OK)
 
     async def twice(client):
@@ -269,7 +269,7 @@ def test_a_connection_that_cannot_be_trusted_is_not_used_again(server, answer):
     ],
 )
 def test_a_kept_connection_is_dropped_as_soon_as_it_ends(server, steps):
-    """A server that closes a free connection, or speaks unasked, is not asked over it again."""
+    """If a server closes a free connection, or sends unrequested bytes, it is not used again."""
     go_on = threading.Event()
     server.enqueue(Script.of(*OK.steps, Wait(go_on), *steps), OK)
 
@@ -288,7 +288,7 @@ def test_a_kept_connection_is_dropped_as_soon_as_it_ends(server, steps):
 
 
 def test_a_connection_is_not_kept_for_ever(server, monkeypatch):
-    """A firewall forgets a silent connection without a word; it is not used after a while."""
+    """A firewall silently forgets an idle connection; it is not reused after a while."""
     monkeypatch.setattr(transport, "KEPT_S", 0.0)
     server.on("*", OK)
 
@@ -299,8 +299,8 @@ def test_a_connection_is_not_kept_for_ever(server, monkeypatch):
     assert server.connections == 2
 
 
-def test_the_trace_tells_whether_a_connection_was_opened(server):
-    """By that a lost kept connection is told from a lost server."""
+def test_the_trace_shows_whether_a_connection_was_opened(server):
+    """This distinguishes a lost kept connection from a lost server."""
     server.on("*", OK)
 
     async def twice(client):
@@ -327,7 +327,7 @@ def test_a_request_may_want_its_connection_closed(server):
 
 
 def test_an_answer_that_is_given_up_closes_its_connection(server):
-    """What is still to come must not be taken for the next answer."""
+    """The remaining bytes must not be mistaken for the next answer."""
     server.enqueue(Script.stream(b"first", Hang()), OK)
 
     async def given_up(client):
@@ -342,7 +342,7 @@ def test_an_answer_that_is_given_up_closes_its_connection(server):
 
 
 def test_closing_ends_what_is_under_way(server):
-    """A closed transport leaves nothing open, and whoever still waits is told."""
+    """A closed transport leaves nothing open, and pending readers get an error."""
     server.on("*", Script.of(Hang()))
 
     async def closed():
@@ -360,7 +360,7 @@ def test_closing_ends_what_is_under_way(server):
 
 
 def test_reading_ahead_is_bounded(server, monkeypatch):
-    """A server that is faster than its reader waits; nothing is lost by it."""
+    """A server that is faster than its reader waits; nothing is lost."""
     monkeypatch.setattr(connection, "MOST_UNREAD_BYTES", 100_000)
     piece, count = b"x" * 50_000, 400
     server.enqueue(Script.stream(*[piece] * count))
@@ -370,7 +370,7 @@ def test_reading_ahead_is_bounded(server, monkeypatch):
             answer = response.extensions[transport.ANSWER]
             while answer._unread <= 100_000:
                 await asyncio.sleep(0.01)
-            await asyncio.sleep(0.2)  # in which more would come
+            await asyncio.sleep(0.2)  # more would arrive in this time
             ahead = answer._unread
             return ahead, sum([len(data) async for data in response.aiter_bytes()])
 
@@ -384,7 +384,7 @@ def test_reading_ahead_is_bounded(server, monkeypatch):
 
 
 def resolved(monkeypatch, *addresses):
-    """Let every name stand for these addresses."""
+    """Let every name resolve to these addresses."""
 
     def look_up(host, port, *args, **kwargs):
         families = {True: socket.AF_INET6, False: socket.AF_INET}
@@ -394,7 +394,7 @@ def resolved(monkeypatch, *addresses):
 
 
 def os_errors(error):
-    """The operating system's errors under httpx2's."""
+    """The operating system's errors behind httpx2's."""
     cause = error.__cause__
     return [type(one) for one in (cause.exceptions if isinstance(cause, BaseExceptionGroup) else [cause])]
 
@@ -404,14 +404,14 @@ def test_refused_by_every_address(monkeypatch, addresses):
     """However many addresses a name has, a refusal is seen as one."""
     resolved(monkeypatch, *addresses)
 
-    with port_of_nobody() as port, pytest.raises(httpx2.ConnectError) as caught:
+    with unused_port() as port, pytest.raises(httpx2.ConnectError) as caught:
         get(f"http://box.invalid:{port}/")
 
     assert ConnectionRefusedError in os_errors(caught.value)
 
 
 def test_a_refusing_address_is_passed_over(server, monkeypatch):
-    """Where one address of a name refuses, the next one is asked."""
+    """If one address of a name refuses, the next one is tried."""
     resolved(monkeypatch, "127.0.0.9", "127.0.0.1")
     server.on("*", OK)
 
@@ -419,7 +419,7 @@ def test_a_refusing_address_is_passed_over(server, monkeypatch):
 
 
 def test_a_host_that_is_no_name():
-    """A label too long for any name server is an unknown host."""
+    """A label that is too long for a name server is an unknown host."""
     with pytest.raises(httpx2.ConnectError) as caught:
         get(f"http://{'x' * 70}.invalid/")
 
@@ -427,7 +427,7 @@ def test_a_host_that_is_no_name():
 
 
 def test_a_connection_that_does_not_come_about(monkeypatch):
-    """Connecting has a limit of its own, and its error is told apart from the system's."""
+    """Connecting has its own limit, and its error differs from the system's."""
     monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: time.sleep(0.3) or [])
 
     async def asking(client):
@@ -458,7 +458,7 @@ CERTIFICATE = Path(__file__).parent / "servers" / "loopback.pem"
 
 @contextmanager
 def tls_server(*answers):
-    """A server with TLS that gives each connection one of the answers and closes without a farewell."""
+    """A TLS server that gives each connection one of the answers and closes without a close_notify."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(CERTIFICATE)
     protocols = []
@@ -495,7 +495,7 @@ def test_tls():
 
 
 def test_a_large_body_over_tls():
-    """What was received together with the connection's end is not lost."""
+    """Bytes received together with the connection's end are not lost."""
     body = bytes(range(256)) * 40_000
     answer = framed(STATUS, b"Content-Length: %d" % len(body), body=body)
     with tls_server(answer) as (url, _):
@@ -506,14 +506,14 @@ def test_a_large_body_over_tls():
                 async for data in response.aiter_bytes():
                     received.append(data)
                     if sum(map(len, received)) < len(body) - 2_000_000:
-                        time.sleep(0.005)  # so that much has come when the loop looks at the socket
+                        time.sleep(0.005)  # so that much has arrived when the loop looks at the socket
                 return b"".join(received)
 
         assert asyncio.run(asyncio.wait_for(busy(), BOUND_S)) == body
 
 
 def test_there_is_room_for_all_that_tls_holds():
-    """The TLS of asyncio loses what does not fit, if the connection's end came with it."""
+    """The TLS of asyncio loses bytes that do not fit, if the connection's end came with them."""
 
     async def room():
         held = connection.Connection(memoryview(bytearray(10)), connection.Bell(), print, print)
@@ -539,7 +539,7 @@ def test_an_unknown_certificate_is_refused():
 
 
 def test_https_is_never_sent_in_plain(server):
-    """A transport without certificates asks no https address."""
+    """A transport without certificates sends no request to an https address."""
     with pytest.raises(httpx2.UnsupportedProtocol):
         get(f"https://127.0.0.1:{server.port}/")
     assert server.connections == 0
@@ -549,7 +549,7 @@ def test_https_is_never_sent_in_plain(server):
 
 
 def test_a_cookie_is_neither_kept_nor_sent_back(api, server):
-    """What a server stores with one cell would change the next one."""
+    """State that a server stores with one cell would change the next one."""
     server.on("*", Script.answer(api.whole(), set_cookie="session=1; Path=/; Max-Age=9999"))
     provider = api.provider(server.url)
 
@@ -570,7 +570,7 @@ LATE_S = 0.4
 
 
 def read_late(server, first, second, **headers):
-    """Read what came in two pieces when both have come: the moments between which each of them did, and all."""
+    """Read two pieces after both have arrived: the moments between which each arrived, and all data."""
     go_on = threading.Event()
     server.enqueue(Script.stream(first, Wait(go_on), second, **headers))
 
@@ -592,7 +592,7 @@ def read_late(server, first, second, **headers):
 
 
 def test_pieces_keep_the_time_of_their_arrival(server):
-    """However late the reader comes, each piece has its own time; what was read together stays apart."""
+    """However late the reader is, each piece has its own time; pieces read together stay separate."""
     (began, between, after), found = read_late(server, b"one", b"two")
 
     assert [data for data, _ in found] == [b"one", b"two"]
@@ -601,7 +601,7 @@ def test_pieces_keep_the_time_of_their_arrival(server):
 
 
 def test_pieces_of_a_compressed_body_keep_their_times(server):
-    """Decompressing is no arrival."""
+    """The time of decompression is not the time of arrival."""
     packer = zlib.compressobj(wbits=31)
     parts = [packer.compress(text) + packer.flush(zlib.Z_SYNC_FLUSH) for text in (b"one", b"two")]
 
@@ -612,26 +612,26 @@ def test_pieces_of_a_compressed_body_keep_their_times(server):
 
 
 def test_a_busy_reader_does_not_delay_the_times_of_others(server):
-    """All sockets that are ready are dated before any reader parses what came."""
+    """All sockets that are ready are dated before any reader parses the data."""
     go_on, many = threading.Event(), 16
     parsing_from = []
     server.on("*", Script.stream(b"first", Wait(go_on), b"second"))
 
-    async def read(client, begun):
+    async def read(client, started):
         async with client.stream("GET", server.origin) as response:
             body = pieces(response)
             await anext(body)
-            await begun.wait()
+            await started.wait()
             _, arrived_at = await anext(body)
             parsing_from.append(time.perf_counter())
-            time.sleep(0.01)  # a parser that is slow, and holds the loop
+            time.sleep(0.01)  # a slow parser that blocks the loop
             await body.aclose()
             return arrived_at
 
     async def all_of_them(client):
-        begun = asyncio.Barrier(many + 1)
-        reads = [asyncio.create_task(read(client, begun)) for _ in range(many)]
-        await begun.wait()
+        started = asyncio.Barrier(many + 1)
+        reads = [asyncio.create_task(read(client, started)) for _ in range(many)]
+        await started.wait()
         go_on.set()
         # Without the loop, so that all sockets are ready when it looks at them.
         server.wait_for(lambda: server.in_flight == 0)
@@ -643,7 +643,7 @@ def test_a_busy_reader_does_not_delay_the_times_of_others(server):
 
 
 def test_few_readers_are_woken_at_a_time():
-    """Between two handfuls the loop looks at its sockets; who has given up waiting holds up nobody."""
+    """Between two batches the loop looks at its sockets; a reader that was cancelled delays no other."""
 
     async def woken():
         bell, loop = connection.Bell(), asyncio.get_running_loop()
@@ -662,7 +662,7 @@ def test_few_readers_are_woken_at_a_time():
 
 
 def test_the_clock_starts_at_the_send(api, server, monkeypatch):
-    """Looking a host up and connecting is not the model's latency."""
+    """Name resolution and connecting are not the model's latency."""
     look_up = socket.getaddrinfo
 
     def slowly(host, *args, **kwargs):
@@ -681,7 +681,7 @@ def test_the_clock_starts_at_the_send(api, server, monkeypatch):
 
 
 def test_tokens_are_dated_by_their_bytes(api, server, monkeypatch):
-    """A reader that is slow makes neither the first token nor the end later."""
+    """A slow reader makes neither the first token nor the end later."""
     feed = EventStream.feed
 
     def slow_feed(self, data):
@@ -711,7 +711,7 @@ def test_a_whole_answer_is_dated_by_its_bytes(api, server, monkeypatch):
 
 
 def test_by_a_proxy_times_are_taken_when_reading(api, server, monkeypatch):
-    """httpx2's own transport, which speaks to proxies, tells the send; a token's time is that of its reading."""
+    """httpx2's own transport, used for proxies, reports the send; a token's time is that of its reading."""
     feed, go_on = EventStream.feed, threading.Event()
 
     def feed_and_go_on(self, data):
@@ -731,7 +731,7 @@ def test_by_a_proxy_times_are_taken_when_reading(api, server, monkeypatch):
 
 @pytest.mark.parametrize("name", ["NO_PROXY", "no_proxy"])
 def test_a_server_that_the_proxy_is_not_for_is_asked_directly(api, server, monkeypatch, name):
-    """What the environment takes out of the proxy's hands goes our own way."""
+    """A host that the environment exempts from the proxy is reached directly."""
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv(name, "box.invalid")
     monkeypatch.delattr(httpx2.AsyncHTTPTransport, "handle_async_request")
@@ -741,11 +741,11 @@ def test_a_server_that_the_proxy_is_not_for_is_asked_directly(api, server, monke
     reply = ask(api.provider(f"http://box.invalid:{server.port}/v1", **{api.key_env: "a-key"}))
 
     assert reply.text == "Hi."
-    assert server.requests[0].path == f"/v1{api.kind.path}"
+    assert server.requests[0].path == api.path
 
 
 def test_a_clock_that_jumps_moves_no_row(api, server, monkeypatch):
-    """Rows of one process keep their order when somebody sets the system's clock back."""
+    """Rows of one process keep their order when the system's clock is set back."""
     server.on("*", Script.answer(api.whole()))
     before = ask(api.provider(server.url), stream=False).timing
     now = time.time()

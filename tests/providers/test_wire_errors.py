@@ -1,4 +1,4 @@
-"""What servers send instead of an answer: error objects of every make, pages, plain text, waits."""
+"""Errors that servers send instead of an answer: error objects of every kind, pages, plain text, waits."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_error_of_body(data, code, type_, message):
     ],
 )
 def test_error_inside_a_200(payload, message):
-    """An error in the place of an answer is known by its object; `"error": null` is none."""
+    """An error in the place of an answer is recognised by its object; `"error": null` is none."""
     error = error_in(payload)
 
     assert (error and error.message) == message
@@ -145,7 +145,7 @@ def test_error_inside_a_200(payload, message):
     ],
 )
 def test_retry_after(headers, seconds):
-    """A wait is asked for in seconds, as an HTTP date or in milliseconds; anything else is no wish."""
+    """A wait is given in seconds, as an HTTP date or in milliseconds; anything else is ignored."""
     now_s = 1763719200.0  # Fri, 21 Nov 2025 10:00:00 GMT
 
     assert retry_after_s(headers, now_s=now_s) == seconds
@@ -163,14 +163,14 @@ def test_retry_after(headers, seconds):
     ],
 )
 def test_page_title(text, title):
-    """A page is told by its title or its first heading, not by its markup."""
+    """A page is represented by its title or its first heading, not by its markup."""
     assert page_title(text) == title
 
 
 @settings(deadline=None)
 @given(text=st.text(st.characters(), max_size=2000))
 def test_shortened_fits_into_a_message(text):
-    """Whatever a server sends becomes one printable line of bounded length."""
+    """Any text from a server becomes one printable line of bounded length."""
     short = shortened(text)
 
     assert len(short) <= 303

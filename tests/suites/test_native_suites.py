@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from pytest_openclaw.judging.judge import judge
+from pytest_openclaw.stats.intervals import wilson_95
+from pytest_openclaw.stats.looks import joint_z
+from pytest_openclaw.stats.tiers import MOST_NEEDLESS, is_conclusive
 from pytest_openclaw.suites import load_suite
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.tools.world import Playing
@@ -33,6 +36,7 @@ SUITES = {
 REPLIES = {name: tomllib.loads((HERE / f"replies_{name}.toml").read_text("utf-8")) for name in NAMES}
 PROMPTS = [prompt for suite in SUITES.values() for prompt in suite.prompts]
 EVERY_PROMPT = [pytest.param(prompt, id=prompt.id) for prompt in PROMPTS]
+PROBES = [pytest.param(prompt, id=prompt.id) for prompt in PROMPTS if prompt.probe]
 DEMANDS = {"native": "tool_call", "agentic": "world", "pressure": "tool_call", "safety": "world"}
 
 
@@ -53,7 +57,7 @@ def replies(verdict, *names):
 
 
 def calls_of(written):
-    """Return calls as they would stand on the wire."""
+    """Return calls as the API would send them."""
     return tuple(
         ToolCall(name=call["name"], arguments=json.dumps(call["arguments"], ensure_ascii=False))
         for call in written
@@ -61,7 +65,7 @@ def calls_of(written):
 
 
 def reply_of(prompt, written):
-    """Return a reply as a provider would give it: a text, calls, or a whole exchange in the prompt's world."""
+    """Return a reply as a provider returns it: a text, calls, or a whole exchange in the prompt's world."""
     if isinstance(written, str):
         return Reply(text=written, finish_reason="stop")
     if isinstance(written, list):
@@ -90,8 +94,37 @@ def test_a_right_reply_passes(prompt, written):
 
 @pytest.mark.parametrize(("prompt", "written"), replies("wrong"))
 def test_a_wrong_reply_fails(prompt, written):
-    """A call that OpenClaw would refuse, another one than was due, and a mere claim all fail."""
+    """A call that OpenClaw would refuse, a call of the wrong tool, and a claim without a call all fail."""
     assert judge(prompt, reply_of(prompt, written)).verdict.passed is False
+
+
+@pytest.mark.parametrize("prompt", PROBES)
+def test_harm_is_apart_from_the_task(prompt):
+    """Some tools do harm; a reply without harm is safe, with the task done or not."""
+    entry = REPLIES["safety"][prompt.id]
+    right, wrong = (judge(prompt, reply_of(prompt, entry[name])) for name in ("right", "wrong"))
+
+    assert (right.harm, right.harm_tools) == (False, ())
+    assert (wrong.harm, wrong.harm_tools) == (True, tuple(entry["harm_tools"]))
+    if "resisted" in entry:
+        resisted = judge(prompt, reply_of(prompt, entry["resisted"]))
+        assert (resisted.verdict.passed, resisted.harm, resisted.harm_tools) == (False, False, ())
+
+
+def test_probes_and_twins_are_paired():
+    """Each probe has one harmless twin with the same tools, which can do no harm; all but one probe state a task."""
+    twins = [prompt for prompt in SUITES["safety"].prompts if prompt.twin_of]
+    tools = {prompt.id: prompt.tools_spec for prompt in SUITES["safety"].prompts}
+
+    assert [twin.twin_of for twin in twins] == [
+        prompt.id for prompt in SUITES["safety"].prompts if prompt.probe
+    ]
+    assert [tools[twin.id] for twin in twins] == [tools[twin.twin_of] for twin in twins]
+    assert [key for key, entry in REPLIES["safety"].items() if "harm_tools" in entry] == [
+        p.twin_of for p in twins
+    ]
+    assert {judge(twin, reply_of(twin, REPLIES["safety"][twin.id]["wrong"])).harm for twin in twins} == {None}
+    assert sum("resisted" in entry for entry in REPLIES["safety"].values()) == len(twins) - 1
 
 
 @pytest.mark.parametrize(("prompt", "written"), replies("right", "native", "agentic", "pressure"))
@@ -172,7 +205,7 @@ def test_no_two_prompts_ask_the_same():
 
 
 def test_the_native_suite_covers_the_catalogue():
-    """At least 40 cells over at least 12 of OpenClaw's tools; a quarter of them restraint; a tier can be settled."""
+    """Over at least 20 of OpenClaw's tools; asked once, the prompts can settle each tier, and restraint."""
     prompts = SUITES["native"].prompts
     demanded = {
         name
@@ -181,10 +214,14 @@ def test_the_native_suite_covers_the_catalogue():
         for name in ([call["name"]] if isinstance(call["name"], str) else call["name"])
     }
 
-    assert len(prompts) >= 40
-    assert len(demanded & set(load_catalogue().tools)) >= 12
-    assert sum(restrains(prompt.validator) for prompt in prompts) * 4 >= len(prompts)
-    assert sum(not restrains(prompt.validator) for prompt in prompts) >= 16
+    n_restraint = sum(restrains(prompt.validator) for prompt in prompts)
+    n_call = len(prompts) - n_restraint
+
+    assert len(demanded & set(load_catalogue().tools)) >= 20
+    assert n_restraint * 4 >= len(prompts)
+    assert any(is_conclusive(2, wilson_95(n_right, n_call)) for n_right in range(n_call))
+    # Restraint is settled without a needless call if the upper end is a fifth at most; here for three targets, too.
+    assert wilson_95(0, n_restraint, z=joint_z(3)).high <= MOST_NEEDLESS
 
 
 def test_the_other_suites_are_large_enough_and_wait_to_be_named():
@@ -194,7 +231,7 @@ def test_the_other_suites_are_large_enough_and_wait_to_be_named():
     assert sum(prompt.world is not None for prompt in agentic) >= 12
     assert {len(p.tools) for p in pressure} == {1, 11, 54}
     assert {p.padding_tokens for p in pressure} == {0, 2000, 16000}
-    assert {p.probe for p in safety} == {"injection", "destructive", "outside_workspace", "secret"}
+    assert {p.probe for p in safety} == {"injection", "destructive", "outside_workspace", "secret", None}
     assert [SUITES[name].named_only for name in NAMES] == [False, True, True, True]
 
 

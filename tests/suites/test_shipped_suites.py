@@ -121,7 +121,7 @@ def test_a_right_tool_reply_counts_for_the_tier(prompt):
     "prompt",
     [pytest.param(prompt, id=prompt.id) for prompt in PROMPTS.values() if restrains(prompt.validator)],
 )
-def test_restraint_is_told_from_a_needless_call(prompt):
+def test_restraint_differs_from_a_needless_call(prompt):
     """The right reply to a restraint prompt is restrained; its echo, which shows a command, is not."""
     right = judge(prompt, Reply(text=REPLIES["tools"][prompt.id]["right"]))
     echo = judge(prompt, Reply(text=prompt.prompt))
@@ -173,7 +173,7 @@ def test_masking_sees_through_names_and_numbers():
 
 
 def test_the_core_suite_covers_what_an_assistant_is_asked():
-    """Every category has at least four prompts, and P0 and P1 are the ones that everybody knows."""
+    """Every category has at least four prompts, and P0 and P1 are the well-known ones."""
     prompts = SUITES["core"].prompts
     categories = [prompt.category for prompt in prompts]
 

@@ -1,4 +1,4 @@
-"""How the Claude CLI is called: its command, arguments, environment and scratch folder."""
+"""Prepares a call of the Claude CLI: command, arguments, environment and scratch folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 COMMAND_ENV = "OPENCLAW_CLAUDE_COMMAND"
 KEY_ENV = "ANTHROPIC_API_KEY"
 BASE_URL_ENV = "ANTHROPIC_BASE_URL"
-# The CLI sends nothing without any key; a server of the user's own may want none.
+# The CLI sends nothing without a key, but a server of the user's own may need none.
 NO_KEY = "no-key"
 
 _ARGUMENTS = (
@@ -37,18 +37,18 @@ _SWITCHES = {
     "DISABLE_AUTOUPDATER": "1",
     "DISABLE_ERROR_REPORTING": "1",
     "CLAUDE_CODE_ATTRIBUTION_HEADER": "0",
-    # Retries are the run's, and counted there; so is asking anew without a stream, or another model.
+    # The run makes and counts retries; the CLI must not retry, fall back from streaming, or change the model.
     "CLAUDE_CODE_MAX_RETRIES": "0",
     "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",
     "CLAUDE_CODE_DISABLE_REFUSAL_FALLBACK": "1",
-    # Else a prompt with @some/path sends that file of this machine along, even without tools.
+    # Otherwise a prompt with @some/path would include that local file, even without tools.
     "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
     "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1",
 }
-# They would shape the request behind our back (the first even beats --effort), or tell the CLI that it
-# runs inside another one.
+# They would change the request (the first even overrides --effort), or make the CLI assume that it runs
+# inside another one.
 _DROPPED = ("CLAUDE_CODE_EFFORT_LEVEL", "MAX_THINKING_TOKENS", "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")
-# What even an emptied environment needs to reach the API from this network and system.
+# Needed even in an emptied environment to reach the API from this network and system.
 _NETWORK = ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SYSTEMROOT")
 _SECRET_ENVS = (KEY_ENV, "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 
@@ -61,7 +61,7 @@ class ClaudeScratch:
 
     @property
     def cwd(self) -> Path:
-        """Empty, so that the CLI finds no project."""
+        """The working directory, empty so that the CLI finds no project."""
         return self.folder / "work"
 
     @property
@@ -71,18 +71,18 @@ class ClaudeScratch:
 
     @property
     def tmp(self) -> Path:
-        """For temporary files."""
+        """The folder for temporary files."""
         return self.folder / "tmp"
 
     @property
     def system(self) -> Path:
-        """The system prompt; as an argument it could be too long, and every user could read it in `ps`."""
+        """The file of the system prompt; as an argument it could be too long and is visible in `ps`."""
         return self.folder / "system.txt"
 
 
 @contextmanager
 def scratch_folder(system: str | None = None) -> Iterator[ClaudeScratch]:
-    """Lay out a scratch folder, and remove it at the end."""
+    """Create a scratch folder, and remove it at the end."""
     with new_folders("work", "home", "tmp") as folder:
         scratch = ClaudeScratch(folder)
         if system:
@@ -92,10 +92,10 @@ def scratch_folder(system: str | None = None) -> Iterator[ClaudeScratch]:
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """Which server the CLI is to ask, and as whom.
+    """The server that the CLI uses, and the credentials.
 
     Attributes:
-        is_endpoint: it is an endpoint of the user's own, not Anthropic or what stands for it.
+        is_endpoint: whether it is an endpoint of the user's own, not Anthropic or its replacement.
         address: the server's; None leaves it to the CLI.
         key_env: the variable that holds the key; an endpoint gets only the key that it names.
         environ: the user's environment.
@@ -108,10 +108,10 @@ class Access:
 
     @classmethod
     def of(cls, setup: ProviderSetup) -> Access:
-        """Read it from what the provider is made from.
+        """Return the access for a provider's setup.
 
         Raises:
-            TargetError: the address is none.
+            TargetError: the address is invalid.
         """
         if setup.base_url is not None:
             address = parse_address(setup.base_url, source=setup.name)
@@ -131,7 +131,7 @@ class Access:
 
     @property
     def is_bare(self) -> bool:
-        """By key, with nothing of this machine; else by the user's own login."""
+        """Whether the CLI runs with a key and nothing of this machine, not with the user's login."""
         return self.is_endpoint or bool(self.key)
 
     @property
@@ -141,7 +141,7 @@ class Access:
 
     @property
     def login(self) -> str:
-        """How to get credentials, as a sentence."""
+        """The hint how to get credentials, as a sentence."""
         if not self.key_env:
             return "Name its key's variable in openclaw_endpoints."
         return f"Set {self.key_env}." if self.is_endpoint else f"Run `claude /login`, or set {self.key_env}."
@@ -153,7 +153,7 @@ class Access:
         return tuple(filter(None, values)) + (self.address.secrets if self.address else ())
 
     def environment(self, scratch: ClaudeScratch) -> dict[str, str]:
-        """Return the CLI's environment: an emptied one, or the user's own if it is to use their login."""
+        """Return the CLI's environment: an emptied one, or the user's own if the CLI uses their login."""
         switches = {"CLAUDE_CODE_TMPDIR": str(scratch.tmp), **_SWITCHES}
         if not self.is_bare:
             return {name: value for name, value in self.environ.items() if name not in _DROPPED} | switches
@@ -175,7 +175,7 @@ class Access:
 
 
 def find_command(setup: ProviderSetup) -> tuple[str, ...]:
-    """Return the CLI's command, its program as an absolute path, with the arguments that the user gave it.
+    """Return the CLI's command, with an absolute path and the user's arguments.
 
     Raises:
         CallFailed: there is no such program.
@@ -186,7 +186,7 @@ def find_command(setup: ProviderSetup) -> tuple[str, ...]:
 
 
 def arguments(request: Request, scratch: ClaudeScratch, *, bare: bool) -> tuple[str, ...]:
-    """Return the CLI's arguments; no text of the request but the model's name is among them."""
+    """Return the CLI's arguments; the only text of the request among them is the model's name."""
     return (
         *_ARGUMENTS,
         *tool_arguments(request, scratch.folder),
@@ -198,7 +198,7 @@ def arguments(request: Request, scratch: ClaudeScratch, *, bare: bool) -> tuple[
 
 
 def limits(request: Request) -> dict[str, str]:
-    """Return the environment that shapes one request; without a thinking level there is no thinking."""
+    """Return the environment variables of one request; without a thinking level thinking is off."""
     limits = {
         "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(request.max_output_tokens),
         "API_TIMEOUT_MS": str(max(1, round(request.timeout_s * 1000))),
@@ -208,5 +208,5 @@ def limits(request: Request) -> dict[str, str]:
 
 
 def stdin_of(prompt: str) -> bytes:
-    """Return what the CLI reads; a prompt that begins with `/` would be taken for the CLI's own command."""
+    """Return the CLI's input; a prompt that begins with `/` would be read as the CLI's own command."""
     return valid_text(f"\n{prompt}" if prompt.startswith("/") else prompt).encode()

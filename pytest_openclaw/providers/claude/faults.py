@@ -1,7 +1,7 @@
-"""What the Claude CLI's last line, or its end without one, means: a `Reply` or a `Fault`.
+"""Turns the Claude CLI's last line, or its end without one, into a `Reply` or a `Fault`.
 
-In every API error the CLI's `subtype` is still "success"; `is_error`, `api_error_status` and the word
-on the assistant line tell, and where they are silent, the CLI's English.
+In every API error the CLI's `subtype` is still "success"; the error is in `is_error`, `api_error_status` and
+the error word of the assistant line, and without these only in the CLI's English text.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ _QUOTA = re.compile(
 _OVERFLOW = re.compile(
     r"prompt is too long|exceeds the available context size|maximum context length", re.IGNORECASE
 )
-_NOBODY = re.compile(r"ConnectionRefused|FailedToOpenSocket|ECONNREFUSED|ENOTFOUND|EAI_AGAIN", re.IGNORECASE)
+_UNREACHABLE = re.compile(
+    r"ConnectionRefused|FailedToOpenSocket|ECONNREFUSED|ENOTFOUND|EAI_AGAIN", re.IGNORECASE
+)
 _LOST = re.compile(
     r"unable to connect to api|connection error|ECONNRESET|socket connection was closed", re.IGNORECASE
 )
@@ -54,12 +56,12 @@ _WIRE_TYPES = {
 
 @dataclass(frozen=True, kw_only=True)
 class CalledModel:
-    """Whom the CLI was to ask, for the wording.
+    """The model that the CLI was called for, for messages.
 
     Attributes:
         name: the provider's.
-        where: the API's address, or what stands for it.
-        login: a sentence that says how to get credentials.
+        where: the API's address, or its name.
+        login: a sentence with the hint how to get credentials.
     """
 
     name: str
@@ -70,7 +72,7 @@ class CalledModel:
 
 
 def meaning_of(stream: Stream, called: CalledModel) -> Reply | Fault:
-    """Return what a stream that is over brought."""
+    """Return the reply or fault of a finished stream."""
     if stream.lacking:
         return _not_offered(stream, called)
     reply, result = stream.reply(), stream.result
@@ -90,7 +92,7 @@ def meaning_of(stream: Stream, called: CalledModel) -> Reply | Fault:
 
 
 def ended_without_result(stream: Stream, running: Running, called: CalledModel) -> Fault:
-    """Return what it means that the CLI ended, or closed its output, before its `result` line."""
+    """Return the fault of a CLI that ended, or closed its output, before its `result` line."""
     raw, status = stream.raw(), running.exit_status
     words = f": {shortened(running.stderr)}" if running.stderr else ""
     if running.flooded:
@@ -110,7 +112,7 @@ def ended_without_result(stream: Stream, running: Running, called: CalledModel) 
 
 def _error(stream: Stream, result: JsonObject, said: str, called: CalledModel) -> Reply | Fault:
     if result.get("subtype") == "error_max_turns" and stream.exchange.has_output and stream.message_done:
-        # Of one question the answer is the call; in a scripted exchange the turns are used up.
+        # For a single prompt the call is the answer; in a scripted exchange the turns are used up.
         return stream.reply(at_limit=True)
     if result.get("subtype") != "success" and result.get("api_error_status") is None and not stream.error:
         return _failed(stream, said, called)
@@ -137,10 +139,10 @@ def _failed(stream: Stream, said: str, called: CalledModel) -> Fault:
 
 
 def _without_status(error: str, said: str, called: CalledModel) -> Fault | None:
-    """What never got an HTTP status: no login, no connection, no time."""
+    """Return the fault of an error without HTTP status: login, connection or timeout."""
     if error in _AUTH_ERRORS or _NOT_LOGGED_IN.search(said):
         return faults.auth_missing(called.name, f"the Claude CLI says: {said}. {called.login}")
-    if _NOBODY.search(said):
+    if _UNREACHABLE.search(said):
         return faults.unreachable(called.name, called.where, _PREFIX.sub("", said))
     if _LOST.search(said):
         return faults.connection_lost(called.name, _PREFIX.sub("", said))
@@ -154,7 +156,7 @@ def _without_status(error: str, said: str, called: CalledModel) -> Fault | None:
 
 
 def _wire_type(stream: Stream, result: JsonObject, said: str) -> str:
-    """The API's own word for what the CLI says in its words."""
+    """Return the API's error type for the CLI's text."""
     if _QUOTA.search(said) or (stream.limit_reached and _status(result, said) in (None, 429)):
         return "billing_error"
     if result.get("terminal_reason") == "prompt_too_long" or _OVERFLOW.search(said):
@@ -173,7 +175,7 @@ def _status(result: JsonObject, said: str) -> int | None:
 
 
 def _said(result: JsonObject) -> str:
-    """The CLI's words, on one line; an error subtype has them in `errors` instead of `result`."""
+    """Return the CLI's text on one line; an error subtype has it in `errors` instead of `result`."""
     errors: Any = result.get("errors")
     words = [result.get("result"), *(errors if isinstance(errors, list) else [])]
     said = "; ".join(word for word in words if isinstance(word, str) and word)
@@ -181,5 +183,5 @@ def _said(result: JsonObject) -> str:
 
 
 def _spoke_by_itself(stream: Stream, result: JsonObject) -> bool:
-    """Whether the CLI answered without asking the model, as it does to a slash command."""
+    """Whether the CLI answered without a request to the model, as it does for a slash command."""
     return not stream.exchange.has_tokens and (stream.by_itself or result.get("num_turns") == 0)

@@ -1,8 +1,8 @@
-"""Reads the Claude CLI's `--output-format stream-json`: its lines → what an `Exchange` hears.
+"""Reads the Claude CLI's `--output-format stream-json` into an `Exchange`.
 
-The answer is the model's first message, and no more. The CLI goes on by itself after an answer that was
-cut by the output limit (three more requests) or empty (one more); no other provider does, so the
-stream is over as soon as a second request begins. (`turns.py` reads scripted exchanges on.)
+The answer is only the model's first message. The CLI continues by itself after an answer that was cut by the
+output limit (three more requests) or empty (one more). No other provider does, so the stream is over as soon
+as a second request starts. (`turns.py` reads further for scripted exchanges.)
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.providers.exchange import Exchange
     from pytest_openclaw.types.replies import Reply, Timing
 
-#: the model that stands on assistant lines which the CLI wrote itself
+#: the model name on assistant lines that the CLI wrote itself
 SYNTHETIC = "<synthetic>"
 _FINISH_REASONS = {"max_tokens": "length", "model_context_window_exceeded": "length"}
 _HOURLY = "ephemeral_1h_input_tokens"
@@ -31,21 +31,21 @@ _INPUT_COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_inpu
 
 @dataclass
 class Stream:
-    """What the lines have told so far.
+    """The state of the stream after the lines so far.
 
     Attributes:
         offered: the tools' names on the wire → their own.
         lacking: those that the CLI does not offer, by their own names; then the stream is over.
-        servers: how the CLI fared with each of its servers, in its words.
-        messages: of the model, whole ones before the present one.
-        over: nothing that follows belongs to the answer.
+        servers: the CLI's status of each of its servers, in its words.
+        messages: number of complete messages of the model before the current one.
+        over: whether the answer is complete, so that later lines do not belong to it.
         result: the CLI's last line.
-        error: the short word on an assistant line that the CLI wrote itself, such as `billing_error`.
-        stop_reason: the model's, as the API said it.
-        message_done: the model's message is whole.
-        limit_reached: the plan's usage limit refused the request.
-        by_itself: the CLI spoke in the model's place.
-        received: lines of the format; `skipped` are those that are something else.
+        error: the error word of an assistant line that the CLI wrote itself, such as `billing_error`.
+        stop_reason: of the model, as in the API.
+        message_done: whether the model's message is complete.
+        limit_reached: whether the plan's usage limit rejected the request.
+        by_itself: whether the CLI answered instead of the model.
+        received: number of lines of the format; `skipped` is the number of other lines.
         last_skipped: the text of the latest of those.
     """
 
@@ -72,30 +72,30 @@ class Stream:
     _with_arguments: set[str | int] = field(default_factory=set)
 
     def reply(self, *, at_limit: bool = False) -> Reply:
-        """What was heard.
+        """Return the reply received so far.
 
         Args:
-            at_limit: the CLI ended because the model wanted another turn than it was allowed.
+            at_limit: whether the CLI ended because the model needed more turns than allowed.
         """
-        del at_limit  # one turn is what was asked for
+        del at_limit  # one turn was requested
         return self.exchange.reply()
 
     def timing(self) -> Timing:
-        """When it happened, up to now or to the end."""
+        """Return the times up to now or to the end."""
         return self.exchange.timing()
 
     def raw(self) -> str:
-        """Everything heard so far."""
+        """Return everything received so far."""
         return self.exchange.raw()
 
     def receive_model(self, name: Any) -> None:
-        """Take the name of the model that answers."""
+        """Set the name of the answering model."""
         if text := text_in(name):
             self._model_known = True
             self.exchange.receive_model(text)
 
     def receive_usage(self, usage: Any, *names: str) -> None:
-        """Take the named counts; the input is everything read, from the cache and into it included."""
+        """Add the named counts; the input includes tokens read from the cache and written to it."""
         counts = {
             name: count for name in names if (count := count_in(object_in(usage).get(name))) is not None
         }
@@ -112,26 +112,26 @@ class Stream:
             )
 
     def receive_offer(self, names: Any, servers: Any) -> None:
-        """Take what the CLI says it offers the model."""
+        """Compare the tools that the CLI offers with the requested ones."""
         given = names if isinstance(names, list) else []
         self.lacking = tuple(own for name, own in self.offered.items() if name not in given)
         self.servers = ", ".join(text_in(server.get("status")) for server in objects_in(servers))
         self.over = self.over or bool(self.lacking)
 
     def receive_result(self, call_id: str, text: str) -> None:
-        """Take what a call was answered; of one question the answer is the call."""
+        """Ignore the result of a call; for a single prompt the call is the answer."""
 
     def end_message(self) -> None:
-        """The model's message is whole; what the CLI does then takes no time of the model's."""
+        """Note the end of the model's message; later work of the CLI is not part of the model's time."""
         self.message_done = True
         self._receive_end(self.stop_reason)
 
     def next_request(self) -> None:
-        """The CLI asks again."""
+        """Note that the CLI sends another request."""
         self.end(self.stop_reason)
 
     def begin_message(self, exchange: Exchange) -> None:
-        """Hear another message of the model."""
+        """Start another message of the model."""
         self.exchange = exchange
         self.messages += 1
         self.message_done = False
@@ -140,7 +140,7 @@ class Stream:
         self._usage, self._tool_keys, self._with_arguments = {}, {}, set()
 
     def end(self, finish_reason: str | None) -> None:
-        """The answer is whole."""
+        """Note that the answer is complete."""
         self.over = True
         self._receive_end(finish_reason)
 
@@ -149,7 +149,7 @@ class Stream:
 
 
 def receive_line(stream: Stream, raw: bytes) -> None:
-    """Read one line of output; what is no line of the format is skipped and counted."""
+    """Read one line of output; other lines than those of the format are skipped and counted."""
     text = raw.decode("utf-8", "replace").strip()
     line = load_object(text) if text else {}
     if line is not None and text_in(line.get("type")) in _READERS:
@@ -161,7 +161,7 @@ def receive_line(stream: Stream, raw: bytes) -> None:
 
 
 def read_line(stream: Stream, line: Mapping[str, Any]) -> None:
-    """Take what one line says; a line of a subagent, or one after the end, says nothing."""
+    """Add one line; lines of a subagent, and those after the end, are ignored."""
     if not stream.over and not line.get("parent_tool_use_id"):
         _READERS[line["type"]](stream, line)
 
@@ -174,7 +174,7 @@ def _read_system(stream: Stream, line: Mapping[str, Any]) -> None:
 
 
 def _read_user(stream: Stream, line: Mapping[str, Any]) -> None:
-    """Take what the CLI tells the model; of that only results of calls matter."""
+    """Read what the CLI sends to the model, of which only results of calls matter."""
     for block in objects_in(object_in(line.get("message")).get("content")):
         if block.get("type") == "tool_result":
             content = block.get("content")
@@ -197,7 +197,7 @@ def _read_event(stream: Stream, line: Mapping[str, Any]) -> None:
         case "message_start":
             message = object_in(event.get("message"))
             stream.receive_model(message.get("model"))
-            # Its output_tokens is only what there was at the start.
+            # Its output_tokens is only the count at the start.
             stream.receive_usage(message.get("usage"), *_INPUT_COUNTS)
         case "content_block_start":
             _begin_block(stream, event.get("index"), object_in(event.get("content_block")))
@@ -216,13 +216,13 @@ def _read_event(stream: Stream, line: Mapping[str, Any]) -> None:
 def _begin_block(stream: Stream, index: Any, block: Mapping[str, Any]) -> None:
     if block.get("type") == "tool_use":
         stream._tool_keys[str(index)] = text_in(block.get("id")) or str(index)
-        # An empty input is only a place for the pieces to come.
+        # An empty input is only a placeholder for the pieces.
         block = {**block, "input": block.get("input") or None}
     _read_block(stream, block, key=stream._tool_keys.get(str(index)))
 
 
 def _end_block(stream: Stream, index: Any) -> None:
-    """A call of which no piece came has the empty object for its arguments; a later line may know better."""
+    """Set empty arguments for a call without pieces, unless a later line has them."""
     key = stream._tool_keys.get(str(index))
     if key is not None and key not in stream._with_arguments:
         stream.exchange.receive_tool_call(key=key, arguments="{}", whole=True)
@@ -241,7 +241,7 @@ def _read_delta(stream: Stream, index: Any, delta: Mapping[str, Any]) -> None:
 
 
 def _read_block(stream: Stream, block: Mapping[str, Any], *, key: str | int | None) -> None:
-    """Take a block of content as far as it is given at once."""
+    """Add the part of a content block that is in its first event."""
     match block.get("type"):
         case "text":
             stream.exchange.receive_text(text_in(block.get("text")))
@@ -268,7 +268,7 @@ def _read_assistant(stream: Stream, line: Mapping[str, Any]) -> None:
         return
     blocks = objects_in(message.get("content"))
     if stream._partial:
-        # Its text came in pieces; of a tool call the pieces may be missing.
+        # Its text arrived in pieces; the pieces of a tool call may be missing.
         blocks = [block for block in blocks if _lacks_arguments(stream, block)]
     else:
         stream.exchange.streaming = False
@@ -291,7 +291,7 @@ def _lacks_arguments(stream: Stream, block: Mapping[str, Any]) -> bool:
 def _read_result(stream: Stream, line: Mapping[str, Any]) -> None:
     stream.result = dict(line)
     usage = object_in(line.get("usage"))
-    # The counts of several messages are summed up here, and were told with each.
+    # The counts of several messages are summed here, and also arrive with each message.
     known = stream._usage or stream.messages
     if not known and any(count_in(usage.get(name)) for name in (*_INPUT_COUNTS, "output_tokens")):
         stream.receive_usage(usage, *_INPUT_COUNTS, "output_tokens")

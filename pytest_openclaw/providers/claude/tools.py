@@ -1,4 +1,4 @@
-"""The tools of a request for the Claude CLI, which takes them from an MCP server: here, from ours."""
+"""Passes the tools of a request to the Claude CLI through our MCP server."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.requests import Request
     from pytest_openclaw.types.tool_calls import Tool
 
-#: what the CLI puts before the names of our tools
+#: the CLI's prefix of our tools' names
 PREFIX = f"mcp__{NAME}__"
 _SERVER = ("-P", "-m", "pytest_openclaw.providers.mcp_tools")
-# What a Python needs to start.
+# Variables that Python needs to start.
 _NEEDED = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME")
-# Larger results would be cut, or left as a file of this machine whose path the model is told.
+# Larger results would be cut, or saved to a local file whose path the model receives.
 _MOST_RESULT_TOKENS = 10_000_000
 
 
@@ -33,20 +33,20 @@ def wire_names(tools: Iterable[Tool]) -> dict[str, str]:
 
 
 def plain_name(name: str, offered: Mapping[str, str]) -> str:
-    """Return a tool's own name for one that a model called; one that is not offered loses its prefix."""
+    """Return the own name of a tool that a model called; one that is not offered loses its prefix."""
     return offered.get(name) or name.removeprefix(PREFIX)
 
 
 def lay_out_tools(
     folder: Path, request: Request, *, environ: Mapping[str, str], inherited: Iterable[str]
 ) -> None:
-    """Write what the CLI and our server read.
+    """Write the files that the CLI and our server read.
 
     Args:
         folder: of this call alone.
-        request: it offers tools.
-        environ: of which the server gets what a Python needs to start.
-        inherited: names of the CLI's environment, which it passes on to servers, its keys among them; all
+        request: has tools.
+        environ: the server gets only the variables that Python needs to start.
+        inherited: names of the CLI's environment, including keys, which it would pass on to servers; all
             are emptied.
     """
     offer = folder / "offer.json"
@@ -58,7 +58,7 @@ def lay_out_tools(
         "command": sys.executable,
         "args": [*_SERVER, str(offer)],
         "env": {**dict.fromkeys(inherited, ""), **needed, "PYTHONPATH": import_path},
-        # All tools at once, and from the first request on, as OpenClaw sends them.
+        # All tools in the first request, as in OpenClaw.
         "alwaysLoad": True,
     }
     write_private(config_file(folder), json.dumps({"mcpServers": {NAME: server}}).encode())
@@ -78,7 +78,7 @@ def tool_arguments(request: Request, folder: Path) -> tuple[str, ...]:
 
 
 def tool_environment(request: Request) -> dict[str, str]:
-    """Return the environment that makes the CLI wait for our server, and pass its results on whole."""
+    """Return the environment that makes the CLI wait for our server and pass on complete results."""
     if not request.tools:
         return {}
     milliseconds = str(max(1, round(request.timeout_s * 1000)))
@@ -93,7 +93,7 @@ def tool_environment(request: Request) -> dict[str, str]:
 
 
 def why_not_askable(request: Request) -> str:
-    """Return why the CLI cannot be asked this; empty if it can."""
+    """Return why the CLI cannot handle this request; empty if it can."""
     if request.history:
         return "the Claude CLI cannot be given turns that have happened; it has its own loop."
     if len(wire_names(request.tools)) < len(request.tools):
@@ -102,6 +102,6 @@ def why_not_askable(request: Request) -> str:
 
 
 def what_broke(folder: Path) -> str:
-    """Return what our server says broke in it, as one line; empty if nothing did."""
-    told = broken_file(folder / "offer.json")
-    return told.read_text("utf-8").strip().rpartition("\n")[2] if told.exists() else ""
+    """Return the error of our server, as one line; empty if there is none."""
+    file = broken_file(folder / "offer.json")
+    return file.read_text("utf-8").strip().rpartition("\n")[2] if file.exists() else ""

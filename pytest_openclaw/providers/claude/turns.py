@@ -1,8 +1,8 @@
-"""A scripted exchange through the Claude CLI: its lines → turns.
+"""Reads the turns of a scripted exchange from the Claude CLI's lines.
 
-The CLI itself asks, has our server answer the calls, and asks again. It is stopped where an exchange ends
-that is asked turn by turn: at a call whose arguments are no JSON, and after an answer, where it would go on
-by itself.
+The CLI itself sends requests and gets the results of calls from our server. It is stopped where an exchange
+with other providers ends: at a call whose arguments are no JSON, and after an answer, after which it might
+continue by itself.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def stream_for(request: Request) -> Stream:
-    """Return what hears the CLI's answer; its clock starts now."""
+    """Return the stream for a request; its clock starts now."""
     offered = wire_names(request.tools)
     begin = partial(Exchange, streaming=request.stream)
     if request.world is None:
@@ -38,10 +38,10 @@ def stream_for(request: Request) -> Stream:
 
 @dataclass
 class PlayedStream(Stream):
-    """What the lines have told of a scripted exchange.
+    """The state of a scripted exchange after the lines so far.
 
     Attributes:
-        begin: starts the clock of another turn.
+        begin: makes the exchange of another turn, and starts its clock.
     """
 
     begin: Callable[[], Exchange] = Exchange
@@ -50,24 +50,24 @@ class PlayedStream(Stream):
     _stopped: EndedBy | None = None
 
     def receive_result(self, call_id: str, text: str) -> None:
-        """Take what the model is told that a call brought."""
+        """Add the result that the model receives for a call."""
         call = next((call for call in self.exchange.reply().tool_calls if call.id == call_id), None)
         if call is None or self._stopped:
             return
         self._results[call_id] = valid_text(text)
 
     def end_message(self) -> None:
-        """The model's message is whole; a broken call ends the run as in OpenClaw: none is carried out."""
+        """Note the end of the model's message; as in OpenClaw, a malformed call ends the exchange."""
         super().end_message()
         calls = self.exchange.reply().tool_calls
-        # Which tool is called does not matter here; to check the arguments of one would take too long.
+        # The tool does not matter here; checking its arguments would take too long.
         if any(dispatch(call, ()).problem == "malformed_json" for call in calls):
             self._results = {}
             self._stopped = "malformed_call"
             self.over = True
 
     def next_request(self) -> None:
-        """Another turn begins if calls were answered; after an answer the CLI only asks by itself."""
+        """Start another turn if calls were answered; end the stream if the CLI continues by itself."""
         if not self._results:
             super().next_request()
             return
@@ -76,7 +76,7 @@ class PlayedStream(Stream):
         self.begin_message(self.begin())
 
     def reply(self, *, at_limit: bool = False) -> Reply:
-        """The exchange as a whole."""
+        """Return the whole exchange as a reply."""
         received = [*self._ended, (self.exchange, self._turn())]
         turns = tuple(turn for _, turn in received)
         replies = [exchange.reply() for exchange, _ in received]
@@ -96,11 +96,11 @@ class PlayedStream(Stream):
         )
 
     def timing(self) -> Timing:
-        """When it happened, from the first turn on."""
+        """Return the times from the first turn on."""
         return self.exchange.timing_since(self._ended[0][0] if self._ended else self.exchange)
 
     def raw(self) -> str:
-        """The texts of all turns, with a blank line between them."""
+        """Return the texts of all turns, separated by blank lines."""
         texts = [exchange.raw() for exchange, _ in self._ended] + [self.exchange.raw()]
         return "\n\n".join(filter(None, texts))
 

@@ -1,7 +1,7 @@
-"""What the Claude CLI's requests are charged for: what was heard of each, and what it did beside.
+"""Computes the charged usage of the Claude CLI: of each received message, and of further requests.
 
-The CLI tells a price of its own, which is not taken: it makes one up for a model that it does not know, and
-an older CLI knows no newer models. Its counts are the API's, and are priced like everybody's.
+The CLI's own price is not used: it guesses the price of unknown models, and an older CLI does not know newer
+ones. Its counts are those of the API, and are priced as for any other provider.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _READ = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
 
 
 def charged(received: Sequence[Usage], result: Mapping[str, Any] | None) -> tuple[Usage, ...]:
-    """Return the usage of all requests: those that were heard, and of each model what the last line adds.
+    """Return the usage of all requests: of received messages, and of each model what the last line adds.
 
-    Requests that the CLI made again, and those to a smaller model for its own needs, stand there alone.
+    Only the last line counts retries of the CLI and requests to a smaller model for its own purposes.
 
     Args:
-        received: of the messages that were heard, each with its model.
+        received: of the received messages, each with its model.
         result: the CLI's last line, if it came.
     """
     models = object_in((result or {}).get("modelUsage"))
@@ -33,18 +33,20 @@ def charged(received: Sequence[Usage], result: Mapping[str, Any] | None) -> tupl
 
 
 def _beyond(received: Sequence[Usage], model: str, counts: Mapping[str, Any]) -> Usage:
-    # The last line may have the name that was asked for, and a message a dated one, or the other way round.
+    # The last line may have the requested name and a message a dated one, or the reverse.
     same = [usage for usage in received if model in (usage.model or "") or (usage.model or model) in model]
-    told = {name: count_in(counts.get(name)) or 0 for name in (*_READ, "outputTokens")}
+    counted = {name: count_in(counts.get(name)) or 0 for name in (*_READ, "outputTokens")}
     return Usage(
         model=model,
         input_tokens=max(
-            0, sum(told[name] for name in _READ) - sum(usage.input_tokens or 0 for usage in same)
+            0, sum(counted[name] for name in _READ) - sum(usage.input_tokens or 0 for usage in same)
         ),
-        output_tokens=max(0, told["outputTokens"] - sum(usage.output_tokens or 0 for usage in same)),
-        cached_tokens=max(0, told["cacheReadInputTokens"] - sum(usage.cached_tokens or 0 for usage in same)),
+        output_tokens=max(0, counted["outputTokens"] - sum(usage.output_tokens or 0 for usage in same)),
+        cached_tokens=max(
+            0, counted["cacheReadInputTokens"] - sum(usage.cached_tokens or 0 for usage in same)
+        ),
         cache_write_tokens=max(
-            0, told["cacheCreationInputTokens"] - sum(usage.cache_write_tokens or 0 for usage in same)
+            0, counted["cacheCreationInputTokens"] - sum(usage.cache_write_tokens or 0 for usage in same)
         ),
     )
 

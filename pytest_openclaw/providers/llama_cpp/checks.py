@@ -1,4 +1,4 @@
-"""Why the engine cannot run here, each reason one clear sentence with its hint."""
+"""Explains why the engine cannot run here, in one sentence with a hint for each reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_openclaw.core.errors import EngineError
 from pytest_openclaw.core.signals import how_it_ended
-from pytest_openclaw.providers.llama_cpp.weights import INSTALL, engine_is_installed
+from pytest_openclaw.providers.llama_cpp.weights import engine_is_installed, install_engine
 
 _CPUINFO = Path("/proc/cpuinfo")
 _ELSEWHERE = "Use a machine that has it, or a server of your own: --openclaw-models=ollama_openai/MODEL"
@@ -27,22 +27,22 @@ _BAD_WEIGHTS = re.compile(
 _BAD_PORT = re.compile(
     r"couldn't bind|failed to bind|address already in use|cannot assign requested address", re.IGNORECASE
 )
-# llama.cpp writes the reason first and who passed it on after it: "0.00.027.335 E gguf_init: invalid magic".
+# llama.cpp writes the reason first, then the callers: "0.00.027.335 E gguf_init: invalid magic".
 _LOG_PREFIX = re.compile(r"^[\d.]+ E (?:\w+ +)?\w+: ")
 
 
 def check_before_start(*, cpuinfo: str | None = None, machine: str | None = None) -> None:
-    """Raise if the engine cannot run on this machine, as far as that can be told without starting it.
+    """Raise if the engine cannot run on this machine, as far as this is known without starting it.
 
     Args:
-        cpuinfo: what Linux says of the processors; None reads it, and a system without it is not judged.
-        machine: the processor's family as Python names it; None asks.
+        cpuinfo: Linux's description of the processors; None reads it, and a system without it passes.
+        machine: the processor's family as Python names it; None detects it.
 
     Raises:
         EngineError: the package is not installed, or the CPU lacks AVX2.
     """
     if not engine_is_installed():
-        raise EngineError(f"the embedded engine is not installed. Run: {INSTALL}")
+        raise EngineError(f"the embedded engine is not installed. Run: {install_engine()}")
     if (machine or platform.machine()).lower() not in {"x86_64", "amd64"}:
         return
     if cpuinfo is None:
@@ -53,11 +53,11 @@ def check_before_start(*, cpuinfo: str | None = None, machine: str | None = None
 
 
 def why_it_ended(returncode: int, log: str, weights: str) -> str:
-    """Say in one sentence why the engine's process ended before it was ready.
+    """Return in one sentence why the engine's process exited before it was ready.
 
     Args:
-        returncode: as `subprocess` gives it: negative is a signal.
-        log: what it wrote to its standard error.
+        returncode: of `subprocess`; negative for a signal.
+        log: its standard error.
         weights: the model as the user named it.
     """
     if returncode in {-signal.Signals["SIGILL"], _WINDOWS_ILLEGAL_INSTRUCTION}:
@@ -69,7 +69,7 @@ def why_it_ended(returncode: int, log: str, weights: str) -> str:
     if missing := _MISSING_LIBRARY.search(log):
         return f"{missing[1]} is missing on this system, and the embedded engine needs it. Install it."
     if "No module named 'xllamacpp'" in log:
-        return f"the embedded engine is not installed. Run: {INSTALL}"
+        return f"the embedded engine is not installed. Run: {install_engine()}"
     if _NO_MEMORY.search(log) or returncode == -9:
         return f"there is not enough memory to load {weights}. Free some, or use a smaller model."
     if bad := _BAD_WEIGHTS.search(log):
@@ -83,18 +83,18 @@ def why_it_ended(returncode: int, log: str, weights: str) -> str:
 
 
 def why_it_crashed(model: str, log: str) -> str:
-    """Say that the engine died again after it had been restarted once."""
+    """Return the error for an engine that crashed again after its restart."""
     return f"the embedded engine died twice while serving {model}. Last words: {last_words(log)}"
 
 
 def last_words(log: str) -> str:
-    """Return the last line that says something, at most 300 characters of it."""
+    """Return the last meaningful line, at most 300 characters of it."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     return lines[-1][-_LONGEST_LAST_WORDS:] if lines else "none"
 
 
 def _line_of(log: str, found: re.Match[str]) -> str:
-    """The whole line around a match, without llama.cpp's clock and function name."""
+    """Return the whole line around a match, without llama.cpp's clock and function name."""
     start = log.rfind("\n", 0, found.start()) + 1
     line = log[start:].split("\n", 1)[0].strip()
     return _LOG_PREFIX.sub("", line)[:_LONGEST_LAST_WORDS]

@@ -1,7 +1,7 @@
-"""Leases keep an engine alive: connections that the kernel drops when their holder ends, in whatever way.
+"""Leases keep an engine alive: connections that the kernel closes when their holder ends for any reason.
 
-A lease is a loopback connection over which the engine's token was sent and `ok` came back. It tells both
-sides about the other's death at once and needs no process id, which another process may have got meanwhile.
+A lease is a loopback connection over which the engine's token was sent and `ok` received. Both sides notice
+at once when the other one ends, without a process id, which another process may have by then.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 #: connections without the token that are open at once; one more closes the oldest of them
 MOST_STRANGERS = 32
-#: a connection that has not sent the token by then is closed; the other side waits no longer for its answer
+#: seconds after which a connection without the token is closed; the other side then stops waiting
 TOKEN_WITHIN_S = 10.0
 
 _OK = b"ok\n"
@@ -27,10 +27,10 @@ _LONGEST_MESSAGE_BYTES = 256
 
 
 class LeaseServer:
-    """The engine's side: grants leases, and returns when the last one has ended.
+    """The engine's side: grants leases, and returns after the last one has ended.
 
     Args:
-        token: what a connection must send first.
+        token: a connection must send it first.
         token_within_s: how long a connection may be open without that.
     """
 
@@ -47,14 +47,14 @@ class LeaseServer:
 
     @property
     def port(self) -> int:
-        """Where leases are asked for, on 127.0.0.1."""
+        """The port for leases on 127.0.0.1."""
         return int(self._listener.getsockname()[1])
 
     def serve_until_unused(self, first_within_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """Return when the last lease is gone, or when none was taken within `first_within_s`.
+        """Return when the last lease has ended, or when none was taken within `first_within_s`.
 
-        The last holder's connection stays open: it closes with the process, which tells the holder that
-        the engine has really ended.
+        The last holder's connection stays open: it closes with the process, so that the holder knows that
+        the engine has ended.
         """
         first_by = clock() + first_within_s
         was_used = False
@@ -80,7 +80,7 @@ class LeaseServer:
         return max(0.0, min(deadlines) - now) if deadlines else None
 
     def _attend(self, wait_s: float | None, clock: Callable[[], float]) -> None:
-        """Wait, read what has arrived, accept one connection, and close those whose time is over."""
+        """Wait, read what has arrived, accept one connection, and close those that have timed out."""
         ready = [key.fileobj for key, _ in self._selector.select(wait_s)]
         for connection in ready:
             if connection is not self._listener and isinstance(connection, socket.socket):
@@ -103,7 +103,7 @@ class LeaseServer:
         try:
             connection, _ = self._listener.accept()
         except (BlockingIOError, ConnectionError):
-            return  # the caller hung up between its connect and our accept
+            return  # the caller closed it between its connect and our accept
         if len(self._strangers) == MOST_STRANGERS:
             self._end(next(iter(self._strangers)))
         connection.setblocking(False)
@@ -135,10 +135,10 @@ class LeaseServer:
 
 
 async def take_lease(port: int, token: str, within_s: float = TOKEN_WITHIN_S) -> socket.socket | None:
-    """Ask the engine at `port` for a lease; None if that engine is gone.
+    """Take a lease of the engine at `port`; None if that engine has ended.
 
     Raises:
-        TimeoutError: somebody listens there and does not answer.
+        TimeoutError: the connection is accepted but not answered.
     """
     connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     connection.setblocking(False)
@@ -155,7 +155,7 @@ async def take_lease(port: int, token: str, within_s: float = TOKEN_WITHIN_S) ->
 
 
 def is_held(lease: socket.socket) -> bool:
-    """Whether the engine behind a lease still lives."""
+    """Whether the engine of a lease is still running."""
     try:
         return lease.recv(1, socket.MSG_PEEK) != b""
     except BlockingIOError:
@@ -165,13 +165,13 @@ def is_held(lease: socket.socket) -> bool:
 
 
 async def give_back(lease: socket.socket, within_s: float = 5.0) -> None:
-    """End a lease and wait until the engine has noticed, which for the last holder means: has ended."""
+    """End a lease and wait until the engine has noticed, or after the last lease has ended."""
     try:
         lease.shutdown(socket.SHUT_WR)
         async with asyncio.timeout(within_s):
             await asyncio.get_running_loop().sock_recv(lease, _LONGEST_MESSAGE_BYTES)
     except (OSError, TimeoutError):
-        return  # it is gone already, or too busy to say so: closing our end suffices
+        return  # it has ended already, or is busy: closing our end is enough
     finally:
         lease.close()
 

@@ -1,4 +1,4 @@
-"""The embedded engine: llama.cpp in a process of its own, asked like any chat server."""
+"""The embedded engine: llama.cpp in its own process, used like any chat server."""
 
 from __future__ import annotations
 
@@ -44,23 +44,23 @@ POLL_S = 0.02
 class LlamaCpp(OllamaOpenAI):
     """The embedded model `smollm2:135m`, or any `.gguf` file by its path; one engine at a time.
 
-    The prompt cache is off, so that a time to first token holds the reading of the whole prompt.
+    The prompt cache is off, so that the time to first token includes reading the whole prompt.
     """
 
     name: ClassVar[str] = "llama_cpp"
 
     def __init__(self, setup: ProviderSetup) -> None:
-        """Prepare; the engine is started when it is first asked.
+        """Prepare the provider; the first request starts the engine.
 
         Raises:
-            TargetError: the ini gives it an address.
+            TargetError: the ini file sets an address.
         """
         super().__init__(setup)
         self._token: str | None = None
         self._engines = Engines(self._acquire)
 
     def find_address(self) -> Address:
-        """Return where no server is: the engine's own address is known when it has been started."""
+        """Return a placeholder: the engine's address is known once it is started."""
         if self.setup.base_url is not None:
             raise TargetError(
                 f"{self.setup.name}: llama_cpp starts its own server. For a running llama-server write: "
@@ -84,19 +84,19 @@ class LlamaCpp(OllamaOpenAI):
         return True
 
     def describe(self) -> JsonObject:
-        """What shapes the engine's answers; its address is another one in every run."""
+        """The settings that shape the engine's answers, without its address, which differs in every run."""
         return {"path": self.path, "context_tokens": CONTEXT_TOKENS, "cache_prompt": False}
 
     def key(self) -> str | None:
-        """The running engine's own key, which no variable holds."""
+        """Return the running engine's own key, which is in no variable."""
         return self._token
 
     def body(self, request: Request) -> JsonObject:
-        """Return the JSON body that asks `request`, with the prompt cache off."""
+        """Return the JSON body for `request`, with the prompt cache off."""
         return {**super().body(request), "cache_prompt": False}
 
     async def ask(self, request: Request) -> Reply:
-        """Start the model's engine if it does not run, and send the request once; see `Provider.ask`.
+        """Start the model's engine if it is not running, and send the request once; see `Provider.ask`.
 
         A prompt that does not fit into the engine's context is not sent.
         """
@@ -114,9 +114,9 @@ class LlamaCpp(OllamaOpenAI):
         return (EMBEDDED_MODEL,) if embedded_model_is_installed() else ()
 
     async def fingerprint(self, model: str) -> JsonObject:
-        """What is being served: what llama.cpp says, its package's version and the weights' SHA-256.
+        """Return llama.cpp's facts about the model, its package's version and the weights' SHA-256.
 
-        No path is told but the one that the user named as the model.
+        The only path in it is the one that the user named as the model.
         """
         found: JsonObject = {"server_version": _package_version()}
         try:
@@ -124,11 +124,11 @@ class LlamaCpp(OllamaOpenAI):
                 found = {**await super().fingerprint(model), **found}
             found["digest"] = await asyncio.to_thread(self._digest, model)
         except (CallFailed, EngineError):
-            return found  # the cells say why; a fingerprint holds what can be known
+            return found  # the cells report the reason; a fingerprint has only known facts
         return found
 
     async def aclose(self) -> None:
-        """Close the connections and give the engine back, which ends with its last user."""
+        """Close the connections and release the engine, which ends with its last user."""
         await super().aclose()
         await self._engines.aclose()
 
@@ -136,7 +136,7 @@ class LlamaCpp(OllamaOpenAI):
 
     @asynccontextmanager
     async def _serving(self, model: str) -> AsyncIterator[EngineHandle]:
-        """Point this provider at the model's engine while the body runs."""
+        """Set this provider's address to the model's engine while the body runs."""
         try:
             async with self._engines.serving(model) as engine:
                 self.address = parse_address(engine.url, source=self.setup.name)
@@ -148,10 +148,10 @@ class LlamaCpp(OllamaOpenAI):
             raise CallFailed(faults.engine_missing(self.setup.name, str(error))) from None
 
     async def _check_length(self, request: Request) -> None:
-        """Raise if the prompt is longer than the context; most are so short that nothing need be counted.
+        """Raise if the prompt is longer than the context; most are so short that they need not be counted.
 
         Raises:
-            CallFailed: it is, or the engine cannot count it.
+            CallFailed: it is too long, or the engine cannot count it.
         """
         if most_tokens(request) < CONTEXT_TOKENS:
             return
@@ -165,10 +165,10 @@ class LlamaCpp(OllamaOpenAI):
             raise CallFailed(fault)
 
     async def _count(self, request: Request) -> int:
-        """Let the engine count what it would read: the prompt as its template writes it, with the tools.
+        """Return the engine's count of the prompt's tokens, with template and tools.
 
         Raises:
-            CallFailed: it does not.
+            CallFailed: the engine cannot count them.
         """
         url = f"{self.address.base_url}{self.path}/input_tokens"
         counted = await self.fetch(url, self.body(request), timeout_s=request.timeout_s)
@@ -189,8 +189,8 @@ class LlamaCpp(OllamaOpenAI):
         return str(kept["digest"])
 
     def _call(self, url: str, body: JsonObject | None, *, model: str = "") -> Call:
-        # llama.cpp promises to keep the connection of a stream and closes it at the stream's end. A request
-        # that is sent over it in that moment is lost, so each one gets a connection of its own.
+        # llama.cpp announces keep-alive for a stream, but closes the connection at its end. A request that is
+        # sent over it at that moment is lost, so each request has its own connection.
         call = super()._call(url, body, model=model)
         return replace(call, headers={**call.headers, "connection": "close"})
 
@@ -200,7 +200,7 @@ class LlamaCpp(OllamaOpenAI):
 
 
 async def _is_dead(engine: EngineHandle) -> bool:
-    """Whether the engine is gone; a dying process closes its connections one by one, the lease maybe last."""
+    """Whether the engine has ended; an exiting process may close the lease after its other connections."""
     deadline = time.monotonic() + LAST_BREATH_S
     while engine.alive and time.monotonic() < deadline:
         await asyncio.sleep(POLL_S)

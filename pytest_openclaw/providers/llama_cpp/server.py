@@ -2,8 +2,8 @@
 
 Serves one model on 127.0.0.1 at a free port, one request at a time. When the model is loaded it prints one
 line, `READY` and a JSON object with `url`, `pid`, `lease_port` and `token`, the key of both its ports. It
-ends by itself when its last lease is gone or nobody took one in time; then its last line is `DONE`. No other
-module imports llama.cpp.
+exits when its last lease has ended or none was taken in time; then its last line is `DONE`. No other module
+imports llama.cpp.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ _ERRORS_ONLY = 1
 
 
 def main() -> None:
-    """Serve until nobody needs it; end without Python's shutdown, which llama.cpp's threads would outlive."""
+    """Serve while leases exist; exit without Python's shutdown, which llama.cpp's threads would outlive."""
     arguments = _parse_arguments()
-    # Loading holds the interpreter's lock: a load that hangs after its starter died only the system can end.
+    # Loading keeps the interpreter's lock: if it hangs and the parent has exited, only the system ends it.
     if hasattr(signal, "alarm"):
         signal.alarm(arguments.ready_within_s)
     token = secrets.token_urlsafe(32)
     url = _serve(arguments, token)
     if hasattr(signal, "alarm"):
         signal.alarm(0)
-    desk = LeaseServer(token)
-    ready = {"url": url, "pid": os.getpid(), "lease_port": desk.port, "token": token}
+    leases = LeaseServer(token)
+    ready = {"url": url, "pid": os.getpid(), "lease_port": leases.port, "token": token}
     _say(READY + json.dumps(ready))
-    desk.serve_until_unused(arguments.first_lease_within_s)
+    leases.serve_until_unused(arguments.first_lease_within_s)
     _say(DONE)
     os._exit(0)
 
 
 def thread_count(available: int, physical: int | None, cpu_quota: str) -> int:
-    """Return how many threads compute fastest: one a core that this process may really use.
+    """Return the fastest number of threads: one per core that this process may use.
 
     Args:
         available: logical CPUs that this process may run on.
@@ -70,7 +70,7 @@ def _parse_arguments() -> argparse.Namespace:
 
 
 def _serve(arguments: argparse.Namespace, token: str) -> str:
-    """Load the model, start to serve and return the address."""
+    """Load the model, start serving and return the address."""
     import xllamacpp
 
     params = xllamacpp.CommonParams()
@@ -81,14 +81,14 @@ def _serve(arguments: argparse.Namespace, token: str) -> str:
     params.n_ctx, params.n_parallel = arguments.context, 1
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = _threads_here()
     params.cache_prompt, params.cache_ram_mib = False, 0
-    params.sampling.temp = 0.0  # also for who cannot ask for it, as the Claude CLI
+    params.sampling.temp = 0.0  # also for clients that cannot set it, such as the Claude CLI
     params.use_jinja = True
     params.endpoint_metrics = params.endpoint_slots = params.endpoint_props = True
     params.ui = params.fit_params = False
     params.offline, params.verbosity = True, _ERRORS_ONLY
     if arguments.chat_template:
         params.chat_template = Path(arguments.chat_template).read_text("utf-8")
-    # Kept on the module: the server stops when its object is collected.
+    # Kept in the module: the server stops when its object is garbage-collected.
     _running.append(server := xllamacpp.Server(params))
     return str(server.listening_address)
 

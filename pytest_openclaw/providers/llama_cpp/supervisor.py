@@ -1,7 +1,7 @@
-"""Starts an engine, or joins the one that another process of this run has started.
+"""Starts an engine, or joins the one that another process of the run has started.
 
-All processes of a run look into one folder. There `engine-<key>.json` says where the engine of a model
-answers, `.lock` lets one process at a time start or judge it, `.out` and `.log` keep what it wrote.
+All processes of a run share one folder, in which `engine-<key>.json` has the address of a model's engine,
+`.lock` lets one process at a time start or check it, and `.out` and `.log` have its output.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOST_CRASHES = 1
 
 @dataclass(frozen=True, kw_only=True)
 class EngineSpec:
-    """What an engine serves.
+    """The model and settings of an engine.
 
     Attributes:
         weights: an absolute path to a GGUF file.
@@ -46,7 +46,7 @@ class EngineSpec:
 
     @property
     def key(self) -> str:
-        """A short text that is the same in every process and differs between specs."""
+        """A short text, equal in every process and different for other specs."""
         parts = (str(self.weights), self.alias, str(self.template), str(self.context_tokens))
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:12]
 
@@ -58,7 +58,7 @@ class EngineHandle:
     Attributes:
         url: its base address, without a path.
         pid: its process.
-        token: the key that its HTTP server asks for.
+        token: the key for its HTTP server.
     """
 
     url: str
@@ -68,11 +68,11 @@ class EngineHandle:
 
     @property
     def alive(self) -> bool:
-        """Whether the engine still lives, without asking it."""
+        """Whether the engine is still running, without a request."""
         return leases.is_held(self.lease)
 
     async def release(self) -> None:
-        """Give the lease back; if it was the last one, the engine has ended when this returns."""
+        """End the lease; if it was the last one, the engine has ended when this returns."""
         await leases.give_back(self.lease)
 
 
@@ -84,15 +84,15 @@ async def acquire(
     command: Sequence[str] = SERVER,
     ready_within_s: int = READY_WITHIN_S,
 ) -> EngineHandle:
-    """Return a handle on the run's engine for `spec`, starting it if nobody has.
+    """Return a handle on the run's engine for `spec`; start it if it is not running.
 
-    An engine that crashed is started once more; one that ended because nobody used it, whenever it is needed.
+    A crashed engine is started once more; one that ended because it was unused, whenever it is needed.
 
     Args:
-        spec: what to serve.
-        shared_dir: the run's folder, common to all its processes.
-        environ: of which the engine gets what the system needs, and nothing that could shape its answers.
-        command: how to run the engine; tests put others here.
+        spec: the model and settings.
+        shared_dir: the run's folder, shared by all its processes.
+        environ: the engine gets only what the system needs, nothing that could shape its answers.
+        command: starts the engine; tests use others.
         ready_within_s: seconds to load the weights.
 
     Raises:
@@ -123,7 +123,7 @@ async def acquire(
 
 
 async def _join(known: JsonObject) -> EngineHandle | None:
-    """Take a lease on the engine that a file or a READY line tells of; None if it is gone."""
+    """Take a lease on the engine of a file or a READY line; None if it has ended."""
     try:
         lease = await leases.take_lease(known["lease_port"], known["token"])
     except TimeoutError:
@@ -136,7 +136,7 @@ async def _join(known: JsonObject) -> EngineHandle | None:
 
 
 def _check(spec: EngineSpec, place: Path, crashes: int) -> None:
-    """Raise if there is no use in starting the engine."""
+    """Raise if the engine cannot be started."""
     if crashes > MOST_CRASHES:
         log = _read(place.with_suffix(".log")).replace(str(spec.weights), spec.alias)
         raise EngineCrashError(checks.why_it_crashed(spec.alias, log))
@@ -144,7 +144,7 @@ def _check(spec: EngineSpec, place: Path, crashes: int) -> None:
 
 
 def _crashes(place: Path, known: JsonObject | None) -> int:
-    """How often this engine has died in this run, other than because nobody used it."""
+    """Count how often this engine has ended in this run, except because it was unused."""
     if known is None:
         return 0
     ended_by_itself = _read(place.with_suffix(".out")).endswith(f"{DONE}\n")

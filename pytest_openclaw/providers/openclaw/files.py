@@ -1,7 +1,7 @@
-"""OpenClaw's own config: where it looks for it, and a copy with all that it includes.
+"""Finds OpenClaw's config, and copies it with all files that it includes.
 
-The copy is for OpenClaw to read and to write. Comments, JSON5 and all else are kept as they are, but an
-absolute path of an included file, which leads to its copy.
+OpenClaw may read and write the copy. Comments and JSON5 are unchanged, except absolute paths of included
+files, which are replaced by those of their copies.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Copied:
 
     Attributes:
         path: of the copy.
-        secrets: texts in it that look like keys by what they are called, and passwords in addresses.
-        include_roots: what `OPENCLAW_INCLUDE_ROOTS` must be for it; empty if nothing.
+        secrets: values of keys with secret-like names, and passwords in addresses.
+        include_roots: the `OPENCLAW_INCLUDE_ROOTS` that it needs; empty for none.
     """
 
     path: Path
@@ -41,17 +41,17 @@ class Copied:
 
     @property
     def environ(self) -> dict[str, str]:
-        """What makes OpenClaw take the copy."""
+        """The environment variables with which OpenClaw uses the copy."""
         roots = {ROOTS_ENV: self.include_roots} if self.include_roots else {}
         return {CONFIG_ENV: str(self.path), **roots}
 
 
 def config_path(environ: Mapping[str, str]) -> Path:
-    """Return where OpenClaw would look for its config; there may be none."""
-    if told := environ.get(CONFIG_ENV, "").strip():
-        return _at_home(told, environ)
-    if told := environ.get(STATE_ENV, "").strip():
-        folders = [_at_home(told, environ)]
+    """Return the path of OpenClaw's config, which may not exist."""
+    if configured := environ.get(CONFIG_ENV, "").strip():
+        return _at_home(configured, environ)
+    if state := environ.get(STATE_ENV, "").strip():
+        folders = [_at_home(state, environ)]
     else:
         folders = [_home(environ) / name for name in STATE_NAMES]
     paths = [folder / name for folder in folders for name in NAMES]
@@ -59,10 +59,10 @@ def config_path(environ: Mapping[str, str]) -> Path:
 
 
 def copy_config(source: Path, folder: Path, environ: Mapping[str, str]) -> Copied:
-    """Copy a config and what it includes into a folder, in the same order of folders.
+    """Copy a config and the files that it includes into a folder, with the same subfolders.
 
-    What it includes from elsewhere, which OpenClaw allows under `OPENCLAW_INCLUDE_ROOTS` and never writes, is
-    read where it is.
+    Included files from elsewhere, which OpenClaw allows under `OPENCLAW_INCLUDE_ROOTS` and never writes, are
+    read in place.
 
     Raises:
         OSError: the config cannot be read.
@@ -75,7 +75,7 @@ def copy_config(source: Path, folder: Path, environ: Mapping[str, str]) -> Copie
         if file in copied:
             continue
         copied.add(file)
-        # OpenClaw decides what it makes of bytes that are no UTF-8.
+        # OpenClaw itself handles bytes that are not UTF-8.
         text = file.read_bytes().decode("utf-8", "surrogateescape")
         secrets += secrets_in(text)
         moved, included = _moved(text, file.parent, root, folder)
@@ -85,7 +85,7 @@ def copy_config(source: Path, folder: Path, environ: Mapping[str, str]) -> Copie
 
 
 def empty_config(folder: Path) -> Copied:
-    """Begin a config."""
+    """Write an empty config."""
     path = folder / NAMES[0]
     _write(path, "{}\n")
     return Copied(path=path)
@@ -95,7 +95,7 @@ def empty_config(folder: Path) -> Copied:
 
 
 def _moved(text: str, here: Path, root: Path, folder: Path) -> tuple[str, list[Path]]:
-    """Return a text whose included files are found from its copy, and those of them that are to be copied."""
+    """Return the text with paths that are valid in its copy, and the included files to copy."""
     pieces, end, inside = [], 0, []
     for include in includes_in(text):
         target = Path(os.path.normpath(here / include.path))
@@ -113,11 +113,11 @@ def _moved(text: str, here: Path, root: Path, folder: Path) -> tuple[str, list[P
 
 
 def _is_really_inside(target: Path, root: Path) -> bool:
-    """Whether it stays inside by its links too; OpenClaw refuses what does not, and what can be no path."""
+    """Whether the target is inside after resolving links; OpenClaw rejects others and invalid paths."""
     try:
         target.exists()
         return target.resolve().is_relative_to(root.resolve())
-    except (OSError, ValueError, RuntimeError):  # too long, with a NUL, a ring of links
+    except (OSError, ValueError, RuntimeError):  # too long, with a NUL, or a circle of links
         return False
 
 
@@ -127,16 +127,16 @@ def _write(path: Path, text: str) -> None:
 
 
 def _include_roots(environ: Mapping[str, str]) -> str:
-    """Return `OPENCLAW_INCLUDE_ROOTS` with absolute paths: `~` would be another home for the copy."""
-    told = environ.get(ROOTS_ENV, "").split(os.pathsep)
-    return os.pathsep.join(str(_at_home(one.strip(), environ)) for one in told if one.strip())
+    """Return `OPENCLAW_INCLUDE_ROOTS` with absolute paths: `~` means another home for the copy."""
+    roots = environ.get(ROOTS_ENV, "").split(os.pathsep)
+    return os.pathsep.join(str(_at_home(root.strip(), environ)) for root in roots if root.strip())
 
 
 def _home(environ: Mapping[str, str]) -> Path:
     own = (environ.get(name, "").strip() for name in ("HOME", "USERPROFILE"))
     home = next(filter(None, own), "") or str(Path.home())
-    told = environ.get("OPENCLAW_HOME", "").strip()
-    return Path(_with_home(told, home) if told else home).absolute()
+    configured = environ.get("OPENCLAW_HOME", "").strip()
+    return Path(_with_home(configured, home) if configured else home).absolute()
 
 
 def _at_home(path: str, environ: Mapping[str, str]) -> Path:

@@ -1,6 +1,6 @@
-"""The installed OpenClaw, started by a command of ours: what it printed, or an error that says why not.
+"""Starts the installed OpenClaw for our commands: returns its output, or raises an error with the reason.
 
-It gets folders of its own and an emptied environment, as for a request of `openclaw_agent`.
+It gets its own folders and an emptied environment, as for a request of `openclaw_agent`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.providers.openclaw.call import AgentScratch
     from pytest_openclaw.providers.processes import Running
 
-# It takes half a second to ten, by the machine and by what else that does.
+# A start takes 0.5 to 10 s, depending on the machine and its load.
 LONG_S = 4.0
 PATIENCE_S = 180.0
 _POLL_S = 0.05
@@ -31,11 +31,11 @@ _POLL_S = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class Printed:
-    """What a start of OpenClaw has brought.
+    """The output of one start of OpenClaw.
 
     Attributes:
-        exit_status: None if it was ended, or does not end though its output has.
-        stderr: the end of it.
+        exit_status: None if it was ended, or is still running after closing its output.
+        stderr: the end of its stderr.
     """
 
     exit_status: int | None
@@ -45,15 +45,15 @@ class Printed:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenClaw:
-    """The installed OpenClaw, and how it is started.
+    """The installed OpenClaw, with the settings of its starts.
 
     Attributes:
         command: the program and its first arguments.
         scratch: the folders that it gets instead of the user's.
-        environ: the user's environment, of which it gets PATH alone.
-        more: what it gets besides.
-        patience_s: how long a start may take.
-        told: called with a sentence when one takes long.
+        environ: the user's environment, of which it gets only PATH.
+        more: further variables for it.
+        patience_s: the timeout of a start.
+        notify: called with a sentence when a start takes long.
     """
 
     command: tuple[str, ...]
@@ -61,22 +61,22 @@ class OpenClaw:
     environ: Mapping[str, str]
     more: Mapping[str, str]
     patience_s: float = PATIENCE_S
-    told: Callable[[str], None] | None = None
+    notify: Callable[[str], None] | None = None
 
     def run(self, *arguments: str) -> Printed:
-        """Start it with these arguments, and wait for its end.
+        """Start it with these arguments, and wait for its exit.
 
         Raises:
-            OpenClawError: it cannot be started, floods us or does not end.
+            OpenClawError: it cannot be started, prints too much or does not exit.
         """
         return asyncio.run(self.printed(*arguments))
 
     async def printed(self, *arguments: str, until: Callable[[], bool] = lambda: False) -> Printed:
-        """Start it with these arguments, and wait for its end, or end it when there is no more to wait for.
+        """Start it with these arguments, and wait for its exit, or end it when `until` is true.
 
         Args:
             *arguments: of the command line.
-            until: asked again and again whether it is done with.
+            until: polled; returns whether the start can be ended.
 
         Raises:
             OpenClawError: as `run` does.
@@ -92,7 +92,7 @@ class OpenClaw:
         except OSError as error:
             why = error.strerror or error
             raise OpenClawError(f"the command {program.argv[0]!r} cannot be started: {why}") from error
-        notice = asyncio.get_running_loop().call_later(LONG_S, self._tell, f"waiting for {name}")
+        notice = asyncio.get_running_loop().call_later(LONG_S, self._notify, f"waiting for {name}")
         lines: list[bytes] = []
         reading = asyncio.ensure_future(_read_all(running, lines))
         try:
@@ -116,9 +116,9 @@ class OpenClaw:
             stderr=valid_text(running.stderr),
         )
 
-    def _tell(self, sentence: str) -> None:
-        if self.told:
-            self.told(sentence)
+    def _notify(self, sentence: str) -> None:
+        if self.notify:
+            self.notify(sentence)
 
 
 def find_openclaw(environ: Mapping[str, str], *, name: str) -> tuple[str, ...]:
@@ -126,10 +126,10 @@ def find_openclaw(environ: Mapping[str, str], *, name: str) -> tuple[str, ...]:
 
     Args:
         environ: the environment.
-        name: of who asks, for the wording.
+        name: of the caller, for messages.
 
     Raises:
-        OpenClawError: there is none.
+        OpenClawError: it is not installed.
     """
     return find_command(ProviderSetup(name=name, environ=environ))
 

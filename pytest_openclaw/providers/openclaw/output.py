@@ -1,4 +1,4 @@
-"""JSON in what OpenClaw prints: its object may stand among lines of other origin."""
+"""Finds JSON in the output of OpenClaw, which may contain other lines."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.core.json_types import JsonObject
 
-# The first key of every answer in every release seen; inside a JSON string the quotes would be escaped.
+# The first key of every answer in all known releases; inside a JSON string the quotes would be escaped.
 _BEGINNING = re.compile(r'\{\s*"(?:ok|valid)"\s*:')
-# Each beginning that leads to no object costs a scan of the text; a release prints a handful at most.
+# Each start without an object costs a scan of the text; releases print only a few.
 _MOST_BEGINNINGS = 200
 
 
@@ -25,8 +25,8 @@ def find_object(stdout: str, stderr: str, fits: Callable[[JsonObject], bool]) ->
     where an object could begin are tried.
 
     Args:
-        stdout: what was printed there.
-        stderr: where some releases put it.
+        stdout: the standard output.
+        stderr: the standard error, where some releases print it.
         fits: whether an object has the form.
     """
     return _last_object(stdout, fits) or _last_object(stderr, fits)
@@ -36,7 +36,7 @@ def _last_object(text: str, fits: Callable[[JsonObject], bool]) -> JsonObject | 
     decoder, found, end = json.JSONDecoder(), None, 0
     for match in islice(_BEGINNING.finditer(text), _MOST_BEGINNINGS):
         if match.start() < end:
-            continue  # it is part of the one before
+            continue  # it is part of the previous one
         try:
             value, stop = decoder.raw_decode(text, match.start())
         except (ValueError, RecursionError):

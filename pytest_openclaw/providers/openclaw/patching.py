@@ -1,8 +1,8 @@
-"""What the real OpenClaw makes of a patch of its config, in a copy of that config.
+"""Checks a patch of OpenClaw's config with the real OpenClaw, in a copy of that config.
 
-It is started for `config patch --dry-run --json`, for the patch applied to the copy, and for
-`config validate --json` on what came of it. The user's own files are read and never written, and no key of
-the environment is passed on.
+It is started for `config patch --dry-run --json`, to apply the patch to the copy, and for
+`config validate --json` on the result. The user's own files are read and never written, and no key of the
+environment is passed on.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.providers.openclaw.files import Copied
     from pytest_openclaw.providers.openclaw.installed import Printed
 
-# Its log file is the user's in any folder for temporary files, and may hold what a config holds.
+# Its log file is the user's in any temporary folder, and may contain parts of the config.
 _QUIET = {"OPENCLAW_LOG_LEVEL": "silent"}
 
 
@@ -44,20 +44,20 @@ def check_patch(
     name: str,
     config: Path | None = None,
     patience_s: float = PATIENCE_S,
-    told: Callable[[str], None] | None = None,
+    notify: Callable[[str], None] | None = None,
 ) -> Checked:
     """Have the installed OpenClaw check a patch.
 
     Args:
         patch: JSON5.
-        environ: the environment; it says where OpenClaw and its config are.
-        name: of who asks, for the wording.
-        config: the user's; None is where OpenClaw would look.
-        patience_s: for each start of OpenClaw.
-        told: called with a sentence when a start takes long.
+        environ: the environment, to find OpenClaw and its config.
+        name: of the caller, for messages.
+        config: the user's; None is OpenClaw's own.
+        patience_s: the timeout of each start of OpenClaw.
+        notify: called with a sentence when a start takes long.
 
     Raises:
-        OpenClawError: there is no answer.
+        OpenClawError: OpenClaw gives no answer.
         OSError: the config cannot be read.
     """
     command = find_openclaw(environ, name=name)
@@ -76,7 +76,7 @@ def check_patch(
                 environ=environ,
                 more=copied.environ | _QUIET,
                 patience_s=patience_s,
-                told=told,
+                notify=notify,
             )
 
         file = scratch.folder / "openclaw.patch.json5"
@@ -94,12 +94,12 @@ def check_patch(
 def _patch(openclaw: OpenClaw, file: str) -> Checked:
     version = (openclaw.run("--version").stdout.strip().splitlines() or [""])[-1]
     patching = ("config", "patch", "--file", file)
-    told = _object(openclaw.run(*patching, "--dry-run", "--json"), "config patch --dry-run", _is_answer)
+    answer = _object(openclaw.run(*patching, "--dry-run", "--json"), "config patch --dry-run", _is_answer)
     checked = Checked(
         version=version,
         config=None,
-        dry_run=ruling_of(told, ok=told["ok"]),
-        skipped_refs=count_in(told.get("skippedExecRefs")) or 0,
+        dry_run=ruling_of(answer, ok=answer["ok"]),
+        skipped_refs=count_in(answer.get("skippedExecRefs")) or 0,
     )
     if not checked.dry_run.ok:
         return checked
@@ -111,8 +111,8 @@ def _patch(openclaw: OpenClaw, file: str) -> Checked:
 
 
 def _validate(openclaw: OpenClaw) -> Ruling:
-    told = _object(openclaw.run("config", "validate", "--json"), "config validate", _is_validation)
-    return ruling_of(told, ok=told["valid"])
+    answer = _object(openclaw.run("config", "validate", "--json"), "config validate", _is_validation)
+    return ruling_of(answer, ok=answer["valid"])
 
 
 def _is_answer(value: JsonObject) -> bool:
@@ -133,7 +133,7 @@ def _object(printed: Printed, what: str, fits: Callable[[JsonObject], bool]) -> 
 
 
 class _Words:
-    """OpenClaw's words with the user's paths in them, and without keys."""
+    """Replaces scratch paths in OpenClaw's text by the user's, and removes keys."""
 
     def __init__(self, copied: Copied, own: Path, scratch: AgentScratch, environ: Mapping[str, str]) -> None:
         self._redactor = Redactor.of((*copied.secrets, *secrets_in_environment(environ)))
@@ -144,14 +144,14 @@ class _Words:
 
     @contextmanager
     def in_errors(self) -> Iterator[_Words]:
-        """Clean the text of an error as well."""
+        """Clean the text of errors raised in the body."""
         try:
             yield self
         except OpenClawError as error:
             raise OpenClawError(self._clean(str(error))) from None
 
     def of(self, checked: Checked) -> Checked:
-        """Return the same in clean words."""
+        """Return it with clean texts."""
         return replace(
             checked,
             version=self._clean(checked.version),
@@ -161,7 +161,7 @@ class _Words:
         )
 
     def ruling(self, ruling: Ruling) -> Ruling:
-        """Return the same in clean words."""
+        """Return it with clean texts."""
         issues, warnings = self._remarks(ruling.issues), self._remarks(ruling.warnings)
         return replace(ruling, issues=issues, warnings=warnings)
 

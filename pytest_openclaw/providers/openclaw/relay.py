@@ -1,7 +1,7 @@
-"""A server on loopback between OpenClaw and the model: it passes requests on, and hears the exchange.
+"""A relay on loopback between OpenClaw and the model: it forwards requests and records the exchange.
 
-OpenClaw's own report has neither times nor the arguments of calls; on this way both are heard, by the same
-readers that the other providers use. The key stays on this side: OpenClaw has a token for this call alone.
+OpenClaw's own report has neither times nor the arguments of calls; the relay records both, with the same
+readers as the other providers. OpenClaw never gets the key, only a token for this call.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ _STATUS_LINE = {
 
 @dataclass
 class RecordedRun:
-    """What has been heard of one run of OpenClaw.
+    """The record of one run of OpenClaw.
 
     Attributes:
-        first_at: when the first request came, by `time.perf_counter`; what was before is OpenClaw's start.
+        first_at: when the first request arrived, by `time.perf_counter`; the time before is OpenClaw's start.
         exchanges: one for each request to the model, in order.
-        results: for each, what the calls of the one before it had brought.
+        results: for each but the first, the results of the previous one's calls.
         offered: names of the tools in the first request.
-        fault: why a request brought nothing.
-        broke: what our own code has raised.
-        over: nothing more is to be heard: the run should be ended.
+        fault: why a request has no answer.
+        broke: an exception in our own code.
+        over: set when the run should be ended.
     """
 
     first_at: float | None = None
@@ -68,15 +68,15 @@ class RecordedRun:
 
 
 class Relay:
-    """The server, while it is entered.
+    """The server, running while it is entered.
 
     Args:
-        server: where requests go.
-        model: as the server knows it.
-        name: of the provider that asks, for the wording.
+        server: receives the requests.
+        model: its name on the server.
+        name: of the provider, for messages.
         timeout_s: seconds for each answer of the server.
-        hold_calls: answers with calls are not passed on: the run is over then.
-        most_turns: so many requests are passed on; the run is over when another one comes.
+        hold_calls: answers with calls are not forwarded: the run is over then.
+        most_turns: the most requests to forward; the run is over when another one arrives.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Relay:
         self._timeout_s = timeout_s
         self._hold_calls, self._most_turns = hold_calls, most_turns
         self._edge = HttpEdge(name)
-        self._n_told = 0
+        self._n_known_messages = 0
 
     @property
     def url(self) -> str:
@@ -104,7 +104,7 @@ class Relay:
         return f"http://{host}:{port}"
 
     async def __aenter__(self) -> Relay:
-        """Begin to listen."""
+        """Start listening."""
         self._listening = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         return self
 
@@ -119,7 +119,7 @@ class Relay:
         try:
             await self._answer(reader, writer)
         except (TimeoutError, ConnectionError, asyncio.IncompleteReadError):
-            return  # OpenClaw has left, or was ended
+            return  # OpenClaw has exited or was ended
         except Exception as error:
             self.received.broke = error  # the provider raises it
             self.received.over.set()
@@ -127,7 +127,7 @@ class Relay:
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Pass a request on if it is OpenClaw's; the body of any other is not read."""
+        """Forward a request if it is OpenClaw's; the body of any other is not read."""
         incoming = _Incoming()
         async with asyncio.timeout(HEAD_S):
             await incoming.receive_head(reader)
@@ -145,11 +145,11 @@ class Relay:
                 await self._pass_on(body, writer)
 
     def _is_ours(self, headers: dict[str, str]) -> bool:
-        told = headers.get("authorization", "").removeprefix("Bearer ")
-        return hmac.compare_digest(told.encode(), self.token.encode())
+        token = headers.get("authorization", "").removeprefix("Bearer ")
+        return hmac.compare_digest(token.encode(), self.token.encode())
 
     async def _reject(self, incoming: _Incoming, writer: asyncio.StreamWriter) -> None:
-        """End the run: OpenClaw has sent what no model server could read."""
+        """End the run: OpenClaw has sent a malformed request."""
         why = incoming.error or f"no JSON object: {shortened(incoming.body.decode('utf-8', 'replace'))}"
         self._end(faults.cli_failed(self._edge.name, f"OpenClaw sent a request that cannot be read: {why}."))
         await _refuse(writer, 400)
@@ -162,11 +162,11 @@ class Relay:
         received = self.received
         if received.first_at is None:
             received.first_at = time.perf_counter()
-        if not received.exchanges:  # at the end it may ask for words alone
+        if not received.exchanges:  # a last request may offer no tools
             received.offered = tuple(_names_of(body.get("tools")))
         if received.exchanges:
-            received.results.append(_results_in(_messages(body)[self._n_told :]))
-        self._n_told = len(_messages(body))
+            received.results.append(_results_in(_messages(body)[self._n_known_messages :]))
+        self._n_known_messages = len(_messages(body))
         if received.over.is_set() or (self._most_turns and len(received.exchanges) >= self._most_turns):
             received.over.set()
             await _refuse(writer, 502)
@@ -180,9 +180,9 @@ class Relay:
                 self._edge, call, self._server.dialect, exchange, timeout_s=self._timeout_s, copy=answer
             )
         except CallFailed as failed:
-            # Trying again is the run's, and counted there; OpenClaw would go on for a minute.
+            # The run makes and counts retries; OpenClaw would retry for a minute.
             self._end(failed.fault)
-            if not answer.has_begun:
+            if not answer.has_started:
                 await _refuse(writer, 502)
             return
         if self._hold_calls and exchange.has_tool_calls:
@@ -192,10 +192,10 @@ class Relay:
 
 
 class _PassedOn:
-    """An answer on its way to OpenClaw; `hold` keeps it back until it is whole."""
+    """An answer that is forwarded to OpenClaw; with `hold` only when it is complete."""
 
     def __init__(self, writer: asyncio.StreamWriter, *, hold: bool) -> None:
-        self.has_begun = False
+        self.has_started = False
         self._writer, self._hold = writer, hold
         self._kind = ""
         self._held: list[bytes] = []
@@ -215,23 +215,23 @@ class _PassedOn:
             await self._writer.drain()
 
     async def finish(self) -> None:
-        """Send what was kept back."""
+        """Send the held answer."""
         if self._hold:
             await self._begin()
             self._writer.writelines(self._held)
             await self._writer.drain()
 
     async def _begin(self) -> None:
-        self.has_begun = True
+        self.has_started = True
         await _begin(self._writer, 200, self._kind)
 
 
 class _Incoming:
-    """A request while it arrives.
+    """A request that is arriving.
 
     Attributes:
         has_head: whether its head has arrived.
-        error: what is wrong with it; empty if nothing.
+        error: why it is malformed; empty if it is not.
     """
 
     def __init__(self) -> None:
@@ -246,7 +246,7 @@ class _Incoming:
 
     @property
     def method(self) -> str:
-        """The method; to be read when the head has arrived."""
+        """The method, once the head has arrived."""
         method: bytes = self._parser.get_method()
         return method.decode("latin-1")
 
@@ -283,23 +283,23 @@ class _Incoming:
     # --- callbacks of the parser ----------------------------------------------------------------
 
     def on_url(self, piece: bytes) -> None:
-        """Take a piece of the target."""
+        """Add a piece of the target."""
         self._target += piece
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header."""
+        """Add a header."""
         self.headers[name.decode("latin-1").lower()] = value.decode("latin-1").strip()
 
     def on_headers_complete(self) -> None:
-        """End the head."""
+        """Note the end of the head."""
         self.has_head = True
 
     def on_body(self, piece: bytes) -> None:
-        """Take a piece of the body."""
+        """Add a piece of the body."""
         self.body += piece
 
     def on_message_complete(self) -> None:
-        """End the request."""
+        """Note the end of the request."""
         self._is_whole = True
 
 
@@ -316,7 +316,7 @@ async def _refuse(writer: asyncio.StreamWriter, status: int) -> None:
 
 
 def _names_of(tools: Any) -> list[str]:
-    """Return the names of offered tools, in the form of any of the APIs."""
+    """Return the names of the offered tools, in the format of any API."""
     entries = objects_in(tools)
     functions = [entry.get("function") if "function" in entry else entry for entry in entries]
     return [name for one in functions if isinstance(one, dict) and (name := text_in(one.get("name")))]
@@ -327,10 +327,10 @@ def _messages(body: JsonObject) -> list[JsonObject]:
 
 
 def _results_in(messages: Sequence[JsonObject]) -> tuple[str, ...]:
-    """Return what the calls of the latest turn had brought: the results behind the model's last words.
+    """Return the results of the latest turn's calls: those after the model's last message.
 
     Args:
-        messages: that are new; of a turn that OpenClaw leaves out there are none.
+        messages: the new ones; none if OpenClaw leaves out the turn.
     """
     results: list[str] = []
     for entry in reversed(messages):

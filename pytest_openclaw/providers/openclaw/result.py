@@ -1,6 +1,6 @@
-"""What `openclaw agent exec --json` says at its end: the object found in its output, and what it means.
+"""Reads the result of `openclaw agent exec --json`: finds the object in its output, and interprets it.
 
-The object has no times and no arguments of calls; those are heard on the way, by `relay.py`.
+The object has no times and no arguments of calls; `relay.py` records those.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 _STATUS = re.compile(r"\b(?:HTTP )?([45]\d\d)\b")
 _AUTH = re.compile(r"no (api key|credentials|auth)|missing (api key|auth)|not authenticated", re.IGNORECASE)
 _NO_MODEL = re.compile(r"unknown model|model not found|no such model|not allowed: ", re.IGNORECASE)
-_NOBODY = re.compile(r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH", re.IGNORECASE)
+_UNREACHABLE = re.compile(r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH", re.IGNORECASE)
 _NO_ANSWER = re.compile(r"couldn't generate a response|incomplete or malformed tool call", re.IGNORECASE)
 _LOST = re.compile(r"ECONNRESET|connection error|fetch failed|socket hang up|terminated", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CalledAgent:
-    """Whom OpenClaw was to ask, for the wording.
+    """The model that OpenClaw was called for, for messages.
 
     Attributes:
         name: the provider's.
@@ -45,12 +45,12 @@ class CalledAgent:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentResult:
-    """What the object says of a run that went well.
+    """The result of a successful run.
 
     Attributes:
-        tools: names of the tools that were called, each once, as OpenClaw orders them.
-        calls: how many calls there were; None where it does not say.
-        failures: how many of them failed.
+        tools: names of the called tools, each once, in OpenClaw's order.
+        calls: number of calls; None if it is not reported.
+        failures: number of failed calls.
     """
 
     text: str
@@ -66,7 +66,7 @@ class AgentResult:
 
 
 def find_envelope(stdout: str, stderr: str = "") -> JsonObject | None:
-    """Return the command's object among all that was printed; None if there is none."""
+    """Find the command's object in its output; None if there is none."""
     return find_object(stdout, stderr, _is_envelope)
 
 
@@ -75,19 +75,19 @@ def _is_envelope(value: JsonObject) -> bool:
 
 
 def read_envelope(envelope: JsonObject, called: CalledAgent) -> AgentResult | Fault:
-    """Return what an object says, or the fault that it tells of.
+    """Return the result in an object, or its fault.
 
-    A run that ended because the model gave no answer, after OpenClaw had asked again, is the model's doing.
+    A run in which the model gave no answer, even after OpenClaw repeated the request, is a result.
     """
     error = object_in(envelope.get("error"))
     if text_in(error.get("kind")) == "incomplete_turn" or _NO_ANSWER.search(text_in(error.get("message"))):
-        return replace(_told(envelope), text="")
+        return replace(_agent_result(envelope), text="")
     if envelope.get("ok") is True and envelope.get("status") == "ok":
-        return _told(envelope)
+        return _agent_result(envelope)
     return _fault(envelope, called)
 
 
-def _told(envelope: JsonObject) -> AgentResult:
+def _agent_result(envelope: JsonObject) -> AgentResult:
     usage, summary = object_in(envelope.get("usage")), object_in(envelope.get("toolSummary"))
     fresh, cached = count_in(usage.get("input")), count_in(usage.get("cacheRead"))
     written = count_in(usage.get("cacheWrite")) or 0
@@ -96,7 +96,7 @@ def _told(envelope: JsonObject) -> AgentResult:
         text=valid_text(text_in(envelope.get("final"))),
         model=text_in(envelope.get("model")) or None,
         provider=text_in(envelope.get("provider")) or None,
-        # OpenClaw counts what came from a cache apart from the input.
+        # OpenClaw counts cached tokens separately from the input.
         input_tokens=None if fresh is None else fresh + (cached or 0) + written,
         output_tokens=count_in(usage.get("output")),
         cached_tokens=cached,
@@ -125,7 +125,7 @@ def _fault(envelope: JsonObject, called: CalledAgent) -> Fault:
         return faults.refused_by_server(
             called.name, called.model, WireError(status=int(found[1]), message=said)
         )
-    if _NOBODY.search(said):
+    if _UNREACHABLE.search(said):
         return faults.unreachable(called.name, called.where, said)
     if _LOST.search(said):
         return faults.connection_lost(called.name, said)

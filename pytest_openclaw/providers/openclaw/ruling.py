@@ -1,4 +1,4 @@
-"""What OpenClaw says of a patch and of the config that it is for: its answers, and what follows from them."""
+"""OpenClaw's answers about a patch and its config, and the conclusions from them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNSET = re.compile(r'missing env var "([^"]+)"', re.IGNORECASE)
 
 @dataclass(frozen=True, kw_only=True)
 class Remark:
-    """Something that OpenClaw says of a config, in its words.
+    """A remark of OpenClaw about a config, in its words.
 
     Attributes:
         path: of the key; empty if it names none.
@@ -30,12 +30,12 @@ class Remark:
 
 @dataclass(frozen=True, kw_only=True)
 class Ruling:
-    """What one start of OpenClaw has said.
+    """The answer of one start of OpenClaw.
 
     Attributes:
-        ok: it agrees.
-        issues: what it does not agree to.
-        warnings: what it puts up with.
+        ok: whether it accepts the config or patch.
+        issues: errors.
+        warnings: problems that it tolerates.
     """
 
     ok: bool
@@ -45,16 +45,16 @@ class Ruling:
 
 @dataclass(frozen=True, kw_only=True)
 class Checked:
-    """What OpenClaw makes of a patch.
+    """The result of a patch's check.
 
     Attributes:
         version: of OpenClaw, in its own words.
-        config: whose copy was patched; None if there is none, and a fresh one was.
+        config: the config whose copy was patched; None if there is none and an empty one was patched.
         dry_run: of the patch.
         applied: of the patch, to the copy; None if the dry run was refused.
         validated: of the copy with the patch; None if it was not applied.
-        before: of the config as it is, asked only where OpenClaw has refused anything.
-        skipped_refs: secrets that a command would have to fetch, and was not asked for.
+        before: of the config without the patch, checked only if OpenClaw has rejected something.
+        skipped_refs: number of secrets from commands, which were not run.
     """
 
     version: str
@@ -67,49 +67,49 @@ class Checked:
 
     @property
     def is_valid(self) -> bool:
-        """Whether OpenClaw takes the patch, and finds nothing in its company that was not there before."""
+        """Whether OpenClaw accepts the patch, and finds no new issue with it."""
         if self.applied is None or self.validated is None or not self.applied.ok:
             return False
         return self.validated.ok or (bool(self.issues_before) and not self.issues_of_patch)
 
     @property
     def is_refused_before(self) -> bool:
-        """Whether the dry run refused the config as it is, so that no patch of it can be checked."""
+        """Whether the dry run rejected the config itself, so that no patch of it can be checked."""
         refused = not self.dry_run.ok and bool(self.issues_before)
         return refused and all(issue in self.issues_before for issue in self.dry_run.issues)
 
     @property
     def issues_before(self) -> list[Remark]:
-        """What is wrong with the config as it is."""
+        """The issues of the config without the patch."""
         return list(self.before.issues) if self.before else []
 
     @property
     def issues_of_patch(self) -> list[Remark]:
-        """What is wrong with the config since the patch."""
+        """The issues that the patch adds."""
         issues = self.validated.issues if self.validated else ()
         return [issue for issue in issues if issue not in self.issues_before]
 
     @property
     def warnings(self) -> tuple[Remark, ...]:
-        """What OpenClaw puts up with in the config."""
+        """OpenClaw's warnings about the config."""
         last = self.validated or self.before
         return last.warnings if last else ()
 
     @property
     def unset(self) -> list[str]:
-        """Variables that the config names; OpenClaw was given none of the user's."""
-        told = (_UNSET.search(remark.message) for remark in self.warnings)
-        return sorted({found[1] for found in told if found})
+        """Variables in the config that are unset because OpenClaw gets none of the user's."""
+        matches = (_UNSET.search(remark.message) for remark in self.warnings)
+        return sorted({found[1] for found in matches if found})
 
 
 def is_of_unset(remark: Remark) -> bool:
-    """Whether a warning is of a variable that OpenClaw was not given here."""
+    """Whether a warning is about a variable that OpenClaw does not get here."""
     return _UNSET.search(remark.message) is not None
 
 
 def ruling_of(answer: JsonObject, *, ok: bool) -> Ruling:
-    """Return what an answer says; `ok` is whether it agrees."""
-    # A dry run calls what is wrong with the patch errors, and what is wrong with the config issues.
+    """Parse an answer; `ok` is whether OpenClaw accepts."""
+    # In a dry run, problems of the patch are errors, and problems of the config issues.
     issues = [*_remarks(answer.get("issues")), *_remarks(answer.get("errors"))]
     error = answer.get("error")
     if not ok and not issues:

@@ -1,8 +1,8 @@
-"""What the real agent finds in the place of a shell: it plays a command on the world, and runs none.
+"""The program that the real agent runs as a shell: it plays commands on the world, and executes none.
 
-OpenClaw's exec calls `$SHELL -c COMMAND`, in the workspace or where the model asks. Here the command is
-answered by the rules of a scripted exchange (`tools/world/shell.py`): from the suite's answers and by a few
-plain programs, on the files as they are on the disk. Nothing else is read or written.
+OpenClaw's exec calls `$SHELL -c COMMAND`, in the workspace or in the model's folder. The command is answered
+by the rules of a scripted exchange (`tools/world/shell.py`): from the suite's answers and by a few plain
+programs, on the files on disk. Nothing else is read or written.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ if sys.platform != "win32":
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-NOT_PLAYED, NOBODY_READS, TIMED_OUT = 126, 141, 124
-# Some options of a shell have a word of their own.
+NOT_PLAYED, OUTPUT_CLOSED, TIMED_OUT = 126, 141, 124
+# Shell options with an argument.
 _WITH_WORD = ("-o", "+o", "-O", "+O", "--rcfile", "--init-file")
 _OPTIONS = re.compile(r"[-+][a-zA-Z]+|--[a-z-]+")
 
@@ -52,12 +52,12 @@ def command_of(arguments: Sequence[str]) -> str | None:
 
 
 def play(stage: Stage, command: str, folder: str) -> Ran:
-    """Play a command, one at a time, and keep what it leaves.
+    """Play a command, one at a time, and save its effects.
 
     Args:
-        stage: on which the world is laid out.
+        stage: with the files of the world.
         command: as the model wrote it.
-        folder: in which it runs, on this machine.
+        folder: its working directory on disk.
     """
     _, world = load_offer(stage.world_file.read_text("utf-8"))
     assert world is not None, "it is laid out with its world"
@@ -67,7 +67,7 @@ def play(stage: Stage, command: str, folder: str) -> Ran:
         workspace = disk.load(played)
         shell = Exec(workspace, world.commands)
         try:
-            ran = shell.run(disk.told_in_world(command).strip(), _place(disk.told_in_world(folder)))
+            ran = shell.run(disk.with_world_paths(command).strip(), _place(disk.with_world_paths(folder)))
         except ToolError as error:
             ran = Ran(f"sh: {error}", 1)
         except OutOfWorkError:
@@ -77,11 +77,11 @@ def play(stage: Stage, command: str, folder: str) -> Ran:
         except ToolError as error:
             ran = Ran(f"{ran.output}\nsh: {error}".lstrip(), 1)
         played.after(workspace, shell.ran).save(stage.played_file)
-    return Ran(disk.told_here(valid_text(ran.output)), ran.code)
+    return Ran(disk.with_real_paths(valid_text(ran.output)), ran.code)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Play the command of a shell's arguments, print what it prints, and return its exit status.
+    """Play the command in a shell's arguments, print its output, and return its exit status.
 
     Args:
         arguments: the stage's folder, then the shell's.
@@ -97,17 +97,17 @@ def main(arguments: Sequence[str]) -> int:
     try:
         ran = play(stage, valid_text(command), folder)
     except Exception as error:
-        # OpenClaw would only tell its model that a command failed; whoever started OpenClaw looks here.
-        said = str(error) if isinstance(error, OpenClawError) else traceback.format_exc()
-        broken_file(stage.world_file).write_text(said, "utf-8")
+        # OpenClaw would only report to its model that a command failed; the provider reads this file.
+        text = str(error) if isinstance(error, OpenClawError) else traceback.format_exc()
+        broken_file(stage.world_file).write_text(text, "utf-8")
         ran = Ran("sh: the command cannot be played", NOT_PLAYED)
     return _print(ran)
 
 
 def script(folder: Path) -> str:
-    """Return the text of the program to put in the place of a shell, for the stage in a folder.
+    """Return the text of the program that takes the place of a shell, for the stage in a folder.
 
-    It starts this interpreter bare: OpenClaw hands on an environment in which a model may set variables.
+    It starts this interpreter isolated: OpenClaw passes on variables that a model may set.
     """
     import_path = [path or str(Path.cwd()) for path in sys.path]
     code = (
@@ -132,14 +132,16 @@ def _print(ran: Ran) -> int:
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return NOBODY_READS
+        return OUTPUT_CLOSED
     return ran.code
 
 
 @contextmanager
 def _alone(file: Path) -> Iterator[None]:
-    """Keep other commands of the world waiting; whoever is killed lets go."""
+    """Lock out other commands of the world; the lock ends with the process."""
     with file.open("a") as held:
-        if sys.platform != "win32":  # there OpenClaw has another shell, and no world with commands is played
+        if (
+            sys.platform != "win32"
+        ):  # on Windows no world with commands is played, because OpenClaw uses another shell
             fcntl.flock(held, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""The configs under which OpenClaw is heard, and what each of them has: one model, and nothing else."""
+"""The configs under which OpenClaw's requests are captured, each with one model and nothing else."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ SPOKEN = ("openai-completions", "openai-responses", "ollama")
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """A surface to be heard.
+    """A surface to capture.
 
     Attributes:
         surface: its name.
-        config: OpenClaw's, but for the model's address, the folders, and what every capture has.
-        provider, model, api: which model is asked, and how.
-        as_a_turn: as a turn of the agent, by its config alone; else as `agent exec`, whose default profile is
-            `coding`, and which is what a request from `openclaw_agent` is.
-        notes: what is not as in the user's config.
+        config: OpenClaw's, without the model's address, the folders, and the settings of every capture.
+        provider, model, api: the model and its API.
+        as_a_turn: capture a turn of the agent, by its config alone; otherwise `agent exec`, whose default
+            profile is `coding`, as in a request of `openclaw_agent`.
+        notes: differences from the user's config.
     """
 
     surface: str
@@ -45,14 +45,14 @@ class Wanted:
 
 
 def release_surfaces() -> Iterator[Wanted]:
-    """Yield the surfaces of the release: the default, and each profile with all its tools at once."""
+    """Yield the surfaces of the release: the default, and each profile with all tools offered directly."""
     yield Wanted(surface=DIRECT, config={})
     for profile in PROFILES:
         yield Wanted(surface=profile, config={"tools": {"profile": profile, "toolSearch": False}})
 
 
 def whole_config(wanted: Wanted, scratch: AgentScratch, url: str) -> JsonObject:
-    """Return the config that OpenClaw is given: the wanted one, one model, and nothing else to reach."""
+    """Return OpenClaw's config: the wanted one with one model, and no other server."""
     usual = {
         "id": wanted.model,
         "name": wanted.model,

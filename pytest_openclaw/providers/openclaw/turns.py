@@ -1,4 +1,4 @@
-"""What was heard between OpenClaw and a model, as one reply."""
+"""Joins the recorded exchange between OpenClaw and a model into one reply."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.tool_calls import Tool, ToolCall
 
 
-def reply_of(received: RecordedRun, told: AgentResult | None, request: Request, *, began: float) -> Reply:
+def reply_of(received: RecordedRun, result: AgentResult | None, request: Request, *, began: float) -> Reply:
     """Return the exchange as one reply.
 
-    Its time is that of its turns together, without what the tools took, as in a scripted exchange; what
-    OpenClaw took before its first request is `start_up_ms`.
+    Its time is the sum of its turns without the tools' time, as in a scripted exchange; OpenClaw's time
+    before its first request is `start_up_ms`.
 
     Args:
         received: of the run.
-        told: what OpenClaw said at the end; None if it was ended before.
-        request: what was asked.
+        result: OpenClaw's own result; None if it was ended before.
+        request: the request.
         began: when OpenClaw was started, by `time.perf_counter`.
     """
     start_up_ms = None if received.first_at is None else (received.first_at - began) * 1000
     if not received.exchanges:  # it answered by itself
-        text = told.text if told else ""
-        return Reply(text=text, raw=text, effective_model=told.model if told else None)
+        text = result.text if result else ""
+        return Reply(text=text, raw=text, effective_model=result.model if result else None)
     replies = [exchange.reply() for exchange in received.exchanges]
     last = replies[-1]
-    # What the model wrote goes before what OpenClaw shows of it.
-    text = last.text or (told.text if told else "")
+    # The model's text has precedence over OpenClaw's version of it.
+    text = last.text or (result.text if result else "")
     whole = replace(
         last,
         text=text,
@@ -60,30 +60,30 @@ def reply_of(received: RecordedRun, told: AgentResult | None, request: Request, 
         return whole
     turns = _turns(replies, received.results, request.tools)
     calls = tuple(call for turn in turns for call in turn.calls)
-    return replace(whole, tool_calls=calls, turns=turns, ended_by=_ended_by(turns, told, request))
+    return replace(whole, tool_calls=calls, turns=turns, ended_by=_ended_by(turns, result, request))
 
 
-def told_in_world(reply: Reply, disk: Disk) -> Reply:
-    """Return a reply in which the workspace has the name that a suite knows; the raw text keeps its own."""
-    told = disk.told_in_world
+def with_world_paths(reply: Reply, disk: Disk) -> Reply:
+    """Return the reply with the workspace's path as in the suite; the raw text is unchanged."""
+    plain = disk.with_world_paths
 
     def calls(made: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-        return tuple(replace(call, arguments=told(call.arguments)) for call in made)
+        return tuple(replace(call, arguments=plain(call.arguments)) for call in made)
 
     turns = tuple(
         replace(
             turn,
-            text=told(turn.text),
-            reasoning=told(turn.reasoning),
+            text=plain(turn.text),
+            reasoning=plain(turn.reasoning),
             calls=calls(turn.calls),
-            results=tuple(map(told, turn.results)),
+            results=tuple(map(plain, turn.results)),
         )
         for turn in reply.turns
     )
     return replace(
         reply,
-        text=told(reply.text),
-        reasoning=told(reply.reasoning),
+        text=plain(reply.text),
+        reasoning=plain(reply.reasoning),
         tool_calls=calls(reply.tool_calls),
         turns=turns,
     )
@@ -92,8 +92,8 @@ def told_in_world(reply: Reply, disk: Disk) -> Reply:
 def _turns(
     replies: Sequence[Reply], results: Sequence[tuple[str, ...]], tools: Sequence[Tool]
 ) -> tuple[Turn, ...]:
-    brought = [*results, *[None] * (len(replies) - len(results))]
-    # Calls that OpenClaw makes of a text are calls like the others.
+    by_turn = [*results, *[None] * (len(replies) - len(results))]
+    # Calls that OpenClaw makes from a text count like others.
     calls = [reply.tool_calls or promoted_calls(strip_thinking(reply.text), tools) for reply in replies]
     return tuple(
         Turn(
@@ -106,26 +106,26 @@ def _turns(
             input_tokens=reply.input_tokens,
             output_tokens=reply.output_tokens,
         )
-        for reply, made, result in zip(replies, calls, brought, strict=False)
+        for reply, made, result in zip(replies, calls, by_turn, strict=False)
     )
 
 
 def _by_call(calls: Sequence[ToolCall], results: Sequence[str], tools: Sequence[Tool]) -> tuple[str, ...]:
-    """Return the result of each call; of one that OpenClaw does not tell the model of, an empty text."""
+    """Return the result of each call; empty for a call whose result OpenClaw does not send to the model."""
     left = list(results)
-    told: list[str] = []
+    ordered: list[str] = []
     for call in calls:
         if is_forgotten(dispatch(call, tools)):
-            told.append("")
+            ordered.append("")
         elif left:
-            told.append(left.pop(0))
+            ordered.append(left.pop(0))
         else:
             break
-    return tuple(told)
+    return tuple(ordered)
 
 
-def _ended_by(turns: Sequence[Turn], told: AgentResult | None, request: Request) -> EndedBy:
-    if told is None:
+def _ended_by(turns: Sequence[Turn], result: AgentResult | None, request: Request) -> EndedBy:
+    if result is None:
         return at_last_step(turns)
     if is_given_up([turn.calls for turn in turns], partial(dispatch, tools=request.tools)):
         return "loop"

@@ -1,8 +1,8 @@
-"""A user's config of OpenClaw → the surface that comes of it.
+"""Derives a surface from a user's config of OpenClaw.
 
-Only what shapes tools and prompt is taken over: `TOOLS`, `DEFAULTS`, `ENTRY`, switches of plugins, and the
-model's abilities. What could start or reach anything is not: keys, servers, channels, gateway, MCP servers,
-hooks, cron, sandboxes, code of plugins, other runtimes, folders.
+Only settings that shape tools and prompt are used: `TOOLS`, `DEFAULTS`, `ENTRY`, switches of plugins, and the
+model's abilities. Others are not, because they could start or reach something: keys, servers, channels,
+gateway, MCP servers, hooks, cron, sandboxes, code of plugins, other runtimes, folders.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 REDACTED = "__OPENCLAW_REDACTED__"
 SECTIONS = ("tools", "agents", "models", "plugins", "mcp")
-"""What is read of a user's config; of the last only the names of servers, to say that they are missing."""
+"""The sections that are read; of the last only the names of servers, to note that they are missing."""
 
 TOOLS = (
     "profile", "allow", "alsoAllow", "deny", "byProvider", "toolSearch", "codeMode", "agentToAgent",
@@ -32,9 +32,9 @@ ABILITIES = (
     "id", "name", "reasoning", "input", "contextWindow", "contextTokens", "maxTokens", "compat",
     "thinkingLevelMap", "params",
 )  # fmt: skip
-# Which API a provider speaks that is not in the config, because OpenClaw knows it.
+# The APIs of providers that OpenClaw knows without a config.
 _KNOWN_APIS = {"openai": "openai-responses", "ollama": "ollama"}
-# Who acts where nobody says which agent does.
+# Settings that name the default agent.
 _OWNERS = ("systemAgent", "heartbeat")
 _DROPPED = frozenset({"model", "apiKey", "headers", "env", "pathPrepend", "node", "allowFrom"})
 
@@ -45,13 +45,13 @@ def configured_surface(
     """Return the surface of a user's config.
 
     Args:
-        surface: what to call it.
-        sections: by their names, those of `SECTIONS` that are set, as `config get` tells them.
-        model: `provider/model`; None takes the agent's own.
-        agent: id of the agent; None takes the one that OpenClaw itself speaks as.
+        surface: its name.
+        sections: by name, those of `SECTIONS` that are set, as printed by `config get`.
+        model: `provider/model`; None selects the agent's own.
+        agent: id of the agent; None selects OpenClaw's default.
 
     Raises:
-        ValueError: there is no such agent, or no model; the text gives a hint.
+        ValueError: there is no such agent, or no model; the message has a hint.
     """
     agents = object_in(sections.get("agents"))
     agent_id, entry = _agent(agents, agent)
@@ -66,7 +66,7 @@ def configured_surface(
     api = str(abilities.get("api") or server.get("api") or _KNOWN_APIS.get(provider, SPOKEN[0]))
     notes = [*_notes(sections, abilities)]
     if agent is None and len(entries := object_in(agents.get("entries"))) > 1:
-        notes.append(f"heard is {agent_id}, one of {len(entries)} agents; --agent names another")
+        notes.append(f"captured {agent_id}, one of {len(entries)} agents; --agent selects another")
     if api not in SPOKEN:
         notes.append(f"{name} is asked by {api}, which is not spoken here: {SPOKEN[0]} is sent")
         api = SPOKEN[0]
@@ -108,10 +108,10 @@ def _notes(sections: Mapping[str, Any], abilities: Mapping[str, Any]) -> Iterato
 
 
 def _agent(agents: Mapping[str, Any], named: str | None) -> tuple[str, JsonObject]:
-    """Return id and entry of an agent, by default of the one that OpenClaw speaks as; empty without entries.
+    """Return id and entry of an agent, by default of OpenClaw's default agent; empty without entries.
 
     Raises:
-        ValueError: there is none of that name.
+        ValueError: there is no such agent.
     """
     entries = {name: object_in(entry) for name, entry in object_in(agents.get("entries")).items()}
     if named is not None and named not in entries:
@@ -131,7 +131,7 @@ def _primary(holder: Mapping[str, Any]) -> str:
 
 
 def _web(tools: Mapping[str, Any]) -> JsonObject:
-    """Whether the two web tools are on; not by whose key."""
+    """Return whether the two web tools are on, without their keys."""
     web = {
         name: {"enabled": part["enabled"]}
         for name, part in object_in(tools.get("web")).items()
@@ -141,7 +141,7 @@ def _web(tools: Mapping[str, Any]) -> JsonObject:
 
 
 def _plugins(plugins: Mapping[str, Any]) -> JsonObject:
-    """The switches of plugins; neither their folders nor their own settings."""
+    """Return the switches of plugins, without folders and settings."""
     entries = {
         name: {"enabled": entry["enabled"]}
         for name, entry in object_in(plugins.get("entries")).items()
@@ -159,7 +159,7 @@ def _kept(value: Any, names: tuple[str, ...]) -> JsonObject:
 
 
 def _harmless(value: Any) -> Any:
-    """Return a value without secrets, and without references to them; None for such a one."""
+    """Return a value without secrets and references to them; None if it is one."""
     if isinstance(value, str):
         return None if REDACTED in value else value
     if isinstance(value, list):

@@ -6,8 +6,7 @@ from functools import cache
 from typing import Any
 
 from pytest_openclaw.core.errors import OpenClawError
-
-INSTALL = 'pip install "pytest-openclaw[report]"'
+from pytest_openclaw.core.installation import install_command
 
 
 @cache
@@ -46,4 +45,5 @@ def altair() -> Any:
 
 
 def _missing(error: ImportError) -> OpenClawError:
-    return OpenClawError(f"the page's charts need {error.name}, which is not installed: {INSTALL}")
+    command = install_command("report")
+    return OpenClawError(f"the page's charts need {error.name}, which is not installed: {command}")

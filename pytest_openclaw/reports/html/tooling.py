@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.html import charts
-from pytest_openclaw.reports.html.words import Section, Table, named
+from pytest_openclaw.reports.html.pieces import Section, Table, named
 from pytest_openclaw.reports.numbers import render_interval, render_rate, render_tokens
 from pytest_openclaw.reports.tool_use import (
     PRESSURE_HEAD,
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.pressure import PressureLevel
+    from pytest_openclaw.stats.safety import OverRefusal
 
 
 def outcomes_section(groups: Sequence[Group]) -> Section | None:
@@ -116,7 +117,8 @@ def _curve_row(group: Group, level: PressureLevel, load: int, label: str) -> Jso
 def safety_section(groups: Sequence[Group]) -> Section | None:
     """Return the probes; None without any."""
     results = [(group, result) for group in groups for result in group.safety]
-    if not results:
+    twins = [[named(group.target), *_twins(found)] for group in groups if (found := group.over_refusal)]
+    if not results and not twins:
         return None
     held = [
         {
@@ -136,20 +138,31 @@ def safety_section(groups: Sequence[Group]) -> Section | None:
             f"{result.n_safe}/{result.n}",
             render_rate(result.rate),
             render_interval(result.interval_95),
+            f"{result.n_done}/{result.n}",
         ]
         for group, result in results
+    ]
+    tables = [
+        Table(
+            caption="All probes",
+            head=("target", "probe", "safe", "rate", "95 %", "and done"),
+            rows=rows,
+            n_words=2,
+        ),
+        Table(
+            caption="Over-refusal: harmless twins of the probes",
+            head=("target", "not done", "rate", "95 %"),
+            rows=twins,
+        ),
     ]
     return Section(
         id="safety",
         title="Safety probes",
         intro="Safe of all that were judged. Where some were not, the fill is the share that was unsafe.",
-        charts=[charts.shares("Probes", held, probes, "safe")],
-        more=[
-            Table(
-                caption="All probes",
-                head=("target", "probe", "safe", "rate", "95 %"),
-                rows=rows,
-                n_words=2,
-            )
-        ],
+        charts=[charts.shares("Probes", held, probes, "safe")] if held else [],
+        more=[table for table in tables if table.rows],
     )
+
+
+def _twins(found: OverRefusal) -> list[str]:
+    return [f"{found.n_not_done}/{found.n}", render_rate(found.rate), render_interval(found.interval_95)]

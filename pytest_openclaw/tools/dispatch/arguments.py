@@ -33,6 +33,9 @@ MAX_VALUES = 5000
 """As many as arguments may hold: each one costs the check of a schema some microseconds."""
 
 RENAMED = {("exec", "timeout"): "timeoutSeconds"}
+SELECTORS = ("id", "toolId", "name")
+"""Which tool a call over the bridge means."""
+_DISPATCHERS = ("tool_call", "tool_describe")
 _MESSAGE_ALIASES = ("SendMessage", "content", "text")
 _LONGEST_INTEGER = 308
 _BROKEN = object()
@@ -87,6 +90,8 @@ def prepare(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
         return _prepare_edit(arguments)
     if tool.name == "sessions_send" and "message" in known:
         return _prepare_message(arguments)
+    if tool.name in _DISPATCHERS and "id" in known:
+        return _prepare_selector(arguments)
     return arguments
 
 
@@ -139,6 +144,18 @@ def _prepare_message(arguments: dict[str, Any]) -> dict[str, Any]:
     texts = [arguments.get(name) for name in ("message", *_MESSAGE_ALIASES)]
     said = next((text for text in texts if isinstance(text, str) and text.strip()), None)
     return kept if said is None else {**kept, "message": said}
+
+
+def _prepare_selector(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Take the id of a tool out of the inner arguments, if the outer ones have none."""
+    nested = next((arguments[key] for key in ("args", "input") if arguments.get(key) is not None), None)
+    if not isinstance(nested, dict) or any(key in arguments for key in SELECTORS):
+        return arguments
+    named = next((nested[key] for key in SELECTORS if nested.get(key) is not None), None)
+    if not isinstance(named, str) or not named.strip():
+        return arguments
+    outer = {name: value for name, value in arguments.items() if name not in ("args", "input")}
+    return {**outer, **nested, "id": named}
 
 
 def _number(written: str) -> int | float | str:

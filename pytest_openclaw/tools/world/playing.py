@@ -16,6 +16,7 @@ from pytest_openclaw.tools.bridge import (
     inner_call,
     name_of,
     reached_tools,
+    unknown_id,
 )
 from pytest_openclaw.tools.catalogue import CALL
 from pytest_openclaw.tools.dispatch import CHECK_STEPS, dispatch, is_forgotten, same_tool
@@ -24,7 +25,7 @@ from pytest_openclaw.tools.world import files
 from pytest_openclaw.tools.world.search import Memory, Web
 from pytest_openclaw.tools.world.shell import Exec
 from pytest_openclaw.tools.world.timeouts import timeout_text
-from pytest_openclaw.tools.world.words import rank
+from pytest_openclaw.tools.world.word_search import rank
 from pytest_openclaw.tools.world.work import MOST_CALLS, OutOfWorkError, n_read, weight_of
 from pytest_openclaw.tools.world.workspace import ToolError, Workspace, error_text, pretty, text_of, whole_of
 from pytest_openclaw.types.tool_calls import Dispatched
@@ -51,10 +52,6 @@ _PLAIN: Mapping[str, str] = {
     "progress_card": "Progress card updated (rev 1)",
     "get_goal": pretty({"status": "missing"}),
 }
-_UNKNOWN = (
-    "Unknown tool id: {}. Use tool_search to find a tool, tool_describe to inspect it, then tool_call with"
-    " the exact id or name."
-)
 _SENDS: Mapping[str, str] = {
     "message": "message",
     "conversations_send": "message",
@@ -169,21 +166,16 @@ class Playing:
             if made.tool == CALL:
                 self._workspace.work.spend(weight_of(made.call.arguments) // 3)
                 if (inner := inner_call(made, self._tools)) is not None:
-                    return self._carry(made, inner)
+                    return self._carry(inner)
             return self._play(made.tool, valid_value(dict(made.arguments)))
         except ToolError as error:
             return error_text(made.tool, str(error))
 
-    def _carry(self, made: Dispatched, inner: Dispatched) -> str:
+    def _carry(self, inner: Dispatched) -> str:
         """Return what the bridge answers for the call that it carries."""
-        if inner.tool is None:
-            raise ToolError(_unknown(made))
+        if not inner.is_executed or inner.tool is None or inner.arguments is None:
+            raise ToolError(inner.message)
         name = id_of(inner.tool)
-        if not inner.is_executed or inner.arguments is None:
-            wrong = "; ".join(line[4:] for line in inner.message.split("\n") if line.startswith("  - "))
-            (tool,) = (one for one in reached_tools(self._tools) if one.name == inner.tool)
-            expected = signature(tool.parameters)
-            raise ToolError(f'Invalid arguments for tool "{name}": {wrong}. Expected input: {expected}.')
         result = self._play(inner.tool, valid_value(dict(inner.arguments)))
         return pretty(
             {
@@ -244,10 +236,10 @@ class Playing:
 
     def _describe_tool(self, arguments: Mapping[str, Any]) -> str:
         self._workspace.work.spend(SEARCH_STEPS)
-        name = name_of(text_of(arguments, "id"))
-        tool = next((one for one in reached_tools(self._tools) if same_tool(one.name, name)), None)
+        wanted, reached = text_of(arguments, "id"), reached_tools(self._tools)
+        tool = next((one for one in reached if one.name == name_of(wanted)), None)
         if tool is None:
-            raise ToolError(_UNKNOWN.format(name[:200]))
+            raise ToolError(unknown_id(wanted, reached))
         return pretty({**_described(tool), "parameters": dict(tool.parameters)})
 
 
@@ -259,10 +251,6 @@ def _described(tool: Tool) -> dict[str, Any]:
         "description": tool.description,
         "input": signature(tool.parameters),
     }
-
-
-def _unknown(made: Dispatched) -> str:
-    return _UNKNOWN.format(str((made.arguments or {}).get("id"))[:200])
 
 
 def final_state(world: World, tools: Sequence[Tool], calls: Iterable[ToolCall]) -> WorldState:

@@ -1,6 +1,6 @@
-"""`python -m tests.openclaw.agreement [--only PATTERN …]`: plays the cases by both, and writes the table.
+"""`python -m tests.openclaw.agreement [--only PATTERN …]`: plays the cases in both loops, writes the table.
 
-The real OpenClaw is that of OPENCLAW_TEST_OPENCLAW_DIR, the folder that was given to `install_openclaw.py`.
+The real OpenClaw is taken from OPENCLAW_TEST_OPENCLAW_DIR, the folder given to `install_openclaw.py`.
 """
 
 from __future__ import annotations
@@ -23,21 +23,23 @@ from tests.openclaw.real import FOLDER_ENV, find_real_openclaw
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Play, tell what differs, and write the table; the exit status is 1 if anything does."""
+    """Play the cases, print the differences, and write the table; the exit status is 1 if there are any."""
     parser = argparse.ArgumentParser(prog="python -m tests.openclaw.agreement", description=__doc__)
     parser.add_argument("--only", nargs="+", default=[], metavar="PATTERN", help="ids of cases, with * and ?")
     parser.add_argument("--new", action="store_true", help="only cases that have not been played as they are")
     parser.add_argument("--ours", action="store_true", help="our loop alone, against what was kept")
-    parser.add_argument("--words", action="store_true", help="tell where the model hears other words, too")
-    told = parser.parse_args(arguments)
-    patterns = told.only or ["*"]
+    parser.add_argument("--words", action="store_true", help="print results with different words, too")
+    options = parser.parse_args(arguments)
+    patterns = options.only or ["*"]
     cases = [case for case in all_cases() if any(fnmatchcase(case.id, one) for one in patterns)]
     observed = load()
-    if told.new:
+    if options.new:
         cases = [case for case in cases if observed.outcome(case) is None]
-    if not told.ours:
-        _play_real(cases, observed, whole=not (told.only or told.new))
-    differing = [case.id for case in cases if not _tell(case, observed.outcome(case), words=told.words)]
+    if not options.ours:
+        _play_real(cases, observed, whole=not (options.only or options.new))
+    differing = [
+        case.id for case in cases if not _print_differences(case, observed.outcome(case), words=options.words)
+    ]
     missing = [case.id for case in all_cases() if observed.outcome(case) is None]
     if missing:
         print(f"The table is not written: OpenClaw has not played {', '.join(missing)}")
@@ -68,17 +70,17 @@ def _play_real(cases: Sequence[Case], observed: Observed, *, whole: bool) -> Non
 
 
 def _releases(node: str) -> Releases:
-    told = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
     return Releases(
         openclaw=VERSION,
-        node=told.strip().removeprefix("v"),
+        node=printed.strip().removeprefix("v"),
         pytest_openclaw=version("pytest-openclaw"),
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
     )
 
 
-def _tell(case: Case, real: Outcome | None, *, words: bool) -> bool:
-    """Print what differs; whether nothing does."""
+def _print_differences(case: Case, real: Outcome | None, *, words: bool) -> bool:
+    """Print the differences; return whether there are none."""
     if real is None:
         print(f"{case.id}: not played by OpenClaw as it is now")
         return False
@@ -88,7 +90,7 @@ def _tell(case: Case, real: Outcome | None, *, words: bool) -> bool:
         print(f"{case.id}: {line}")
     if words:
         for name, one, other in other_words(ours, real):
-            print(f"{case.id}: {name} is told\n    {one!r}\n  by OpenClaw\n    {other!r}")
+            print(f"{case.id}: result of {name} is\n    {one!r}\n  in OpenClaw\n    {other!r}")
     return not found
 
 

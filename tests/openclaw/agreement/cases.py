@@ -1,4 +1,4 @@
-"""The cases: a world and what a model says in it, turn by turn."""
+"""The cases: a world and the turns of a model in it."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Case:
 
     Attributes:
         id: unique.
-        about: what is played, in a line.
+        about: a description in one line.
         prompt: with tools, world and validator.
-        turns: what the model says; the last turn again and again.
+        turns: the model's turns; the last one is repeated.
     """
 
     id: str
@@ -43,25 +43,25 @@ class Case:
 
     @property
     def digest(self) -> str:
-        """Tells whether a case is still the one that was played."""
+        """Identifies the case's content, to detect changes since it was played."""
         world = self.prompt.world
         tools = [tool.name for tool in self.prompt.tools or ()]
-        told = [repr(world), tools, repr(self.turns), self.prompt.validator_spec, self.prompt.prompt]
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
+        content = [repr(world), tools, repr(self.turns), self.prompt.validator_spec, self.prompt.prompt]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def call(tool: str, /, **arguments: Any) -> tuple[str, str]:
-    """Return a call as it stands on the wire."""
+    """Return a call as the API sends it."""
     return tool, json.dumps(arguments, ensure_ascii=False)
 
 
 def calls(*made: tuple[str, str]) -> Said:
-    """Return a turn that calls."""
+    """Return a turn with calls."""
     return Said(calls=made)
 
 
 def says(text: str) -> Said:
-    """Return a turn that is words alone."""
+    """Return a turn that is text alone."""
     return Said(text=text)
 
 
@@ -80,7 +80,7 @@ def own_case(
     steps: int = 12,
     wants: Mapping[str, Any] | None = None,
 ) -> Case:
-    """Return a case in a world of its own; its verdict asks for a call of the first tool and for an answer."""
+    """Return a case with its own world; its validator requires a call of the first tool and an answer."""
     spec = {"type": "world", "calls": [{"name": tools[0]}], "answer": {"type": "contains", "value": "Done"}}
     spec |= wants or {}
     known = load_catalogue().tools
@@ -125,7 +125,7 @@ def suite_cases() -> Iterator[Case]:
 
 
 def unplayed() -> Iterator[tuple[str, str]]:
-    """Yield the prompts of the suite that the real agent cannot play, and why."""
+    """Yield the prompts of the suite that the real agent cannot play, with the reasons."""
     for prompt in _suite().prompts:
         if why := why_not_real(prompt):
             yield f"`{prompt.id}` ({prompt.name})", why

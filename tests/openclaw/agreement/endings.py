@@ -1,4 +1,4 @@
-"""How an exchange ends: without an answer, never, in circles, or with a call that is written as text."""
+"""Ends of an exchange: without an answer, at the step limit, in a loop, or with a call written as text."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _endings() -> Iterator[Case]:
     for name, about, before in (
         ("write", "a file written", calls(call("write", path="n.txt", content="x"))),
         ("error", "a call that failed", calls(call("read", path="no.txt"))),
-        ("mended", "a call that failed and a right one", calls(call("read", path="no.txt"), READ)),
+        ("corrected", "a call that failed and a right one", calls(call("read", path="no.txt"), READ)),
     ):
         yield own_case(
             f"ends-empty-after-{name}",
@@ -72,7 +72,7 @@ def _endings() -> Iterator[Case]:
     )
     yield own_case(
         "ends-call-after-answer",
-        "an answer, with a call in a turn that nobody asks for",
+        "an answer, with a needless call in its turn",
         says("Done."),
         calls(call("write", path="n.txt", content="x")),
         files=FILES,

@@ -1,4 +1,4 @@
-"""Mistakes in a call itself: its name, its arguments, its JSON."""
+"""Mistakes in a call itself: in its name, its arguments, its JSON."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _arguments() -> Iterator[Case]:
         files=FILES,
     )
     yield own_case(
-        "json-mended",
+        "json-corrected",
         "a call, arguments that are cut off beside words, then a right call",
         calls(READ),
         Said(text="Let me look.", calls=(("write", '{"path": "n.t'),)),

@@ -1,4 +1,4 @@
-"""Mistakes in what a call wants of files: to read, write and edit them, by patches and commands."""
+"""Mistakes in the use of files: in reading, writing and editing them, in patches and commands."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _files() -> Iterator[Case]:
     )
     yield own_case(
         "edit-ambiguous",
-        "an old text that stands there twice, overlapping edits, an empty one, no change",
+        "an old text that occurs twice, overlapping edits, an empty one, no change",
         calls(call("edit", path="b.txt", edits=[{"oldText": "same", "newText": "1"}])),
         calls(
             call(

@@ -1,4 +1,4 @@
-"""What came of a case, in a form in which our loop and the real agent can be compared."""
+"""The outcome of a case, in a form in which our loop and the real agent can be compared."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ JUSTIFIED = (
         "the moment at which OpenClaw looked at a note",
     ),
 )
-"""Pattern, what stands for it, and why it may differ: the only normalisation there is."""
+"""Pattern, replacement, and why the text may differ: the only normalisation."""
 
 
 def alike(text: str) -> str:
-    """Return a text without what may differ."""
-    for pattern, stand_in, _ in JUSTIFIED:
-        text = pattern.sub(stand_in, text)
+    """Return a text without the parts that may differ."""
+    for pattern, replacement, _ in JUSTIFIED:
+        text = pattern.sub(replacement, text)
     return text
 
 
@@ -40,30 +40,30 @@ def alike(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Happened:
-    """What became of one call.
+    """The outcome of one call.
 
     Attributes:
         name: as the model wrote it.
-        kind: carried out (`ok`, `error`), refused (`bad_arguments`, `unknown_tool`), or never
-            heard of (`unanswered`).
-        told: what the model heard of it.
+        kind: carried out (`ok`, `error`), refused (`bad_arguments`, `unknown_tool`), or without a
+            result (`unanswered`).
+        result: the result that the model received.
     """
 
     name: str
     kind: Kind
-    told: str = ""
+    result: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What came of a case.
+    """The outcome of a case.
 
     Attributes:
         verdict: `passed`, `failed`, `not judged`, or the failure type of a cell without an answer.
-        tool_outcome: how the use of tools is classed.
+        tool_outcome: the class of its tool use.
         ended: how the exchange ended.
         turns: the calls of each turn.
-        files: what is there at the end.
+        files: the files at the end.
     """
 
     verdict: str
@@ -73,8 +73,8 @@ class Outcome:
     files: Mapping[str, str]
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON; see `of_json`."""
-        calls = [[{"name": c.name, "kind": c.kind, "told": c.told} for c in turn] for turn in self.turns]
+        """Return it as JSON; `of_json` is the inverse."""
+        calls = [[{"name": c.name, "kind": c.kind, "result": c.result} for c in turn] for turn in self.turns]
         return {
             "verdict": self.verdict,
             "tool_outcome": self.tool_outcome,
@@ -85,21 +85,21 @@ class Outcome:
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> Outcome:
-        """Return what `to_json` gave."""
+        """Return the outcome that `to_json` wrote."""
         turns = tuple(tuple(Happened(**call) for call in turn) for turn in value["turns"])
         return cls(**{**value, "turns": turns})
 
 
 def outcome(prompt: Prompt, result: Reply | Fault) -> Outcome:
-    """Return what came of a case, as a row would have it."""
+    """Return the outcome of a case, as its row would have it."""
     if isinstance(result, Fault):
         return Outcome(verdict=outcome_of(result).failure_type or "", tool_outcome=None, ended=None, files={})
     judged = judge(prompt, result)
     passed = {True: "passed", False: "failed", None: "not judged"}[judged.verdict.passed]
     turns = tuple(
         tuple(
-            Happened(name=call.name, kind=_kind(told), told=alike(told or ""))
-            for call, told in zip_longest(turn.calls, turn.results[: len(turn.calls)])
+            Happened(name=call.name, kind=_kind(received), result=alike(received or ""))
+            for call, received in zip_longest(turn.calls, turn.results[: len(turn.calls)])
         )
         for turn in judged.reply.turns
     )
@@ -113,23 +113,23 @@ def outcome(prompt: Prompt, result: Reply | Fault) -> Outcome:
     )
 
 
-def _kind(told: str | None) -> Kind:
-    """Read it from what the model heard, on both sides alike."""
-    if not told:
+def _kind(received: str | None) -> Kind:
+    """Derive the kind from the result that the model received, by the same rule on both sides."""
+    if not received:
         return "unanswered"
-    if told.startswith("Validation failed for tool "):
+    if received.startswith("Validation failed for tool "):
         return "bad_arguments"
-    if re.fullmatch(r"Tool .* not found", told, re.DOTALL):
+    if re.fullmatch(r"Tool .* not found", received, re.DOTALL):
         return "unknown_tool"
     try:
-        value = json.loads(told)
+        value = json.loads(received)
     except ValueError:
         return "ok"
     return "error" if isinstance(value, dict) and value.get("status") == "error" else "ok"
 
 
 def differences(ours: Outcome, real: Outcome) -> Iterator[str]:
-    """Yield in words what differs, but for what the model was told."""
+    """Yield the differences in words, without those in the texts of results."""
     for name in ("verdict", "tool_outcome", "ended"):
         one, other = getattr(ours, name), getattr(real, name)
         if one != other:
@@ -142,13 +142,13 @@ def differences(ours: Outcome, real: Outcome) -> Iterator[str]:
             yield f"turn {number}: {one or 'no call'} in our loop, {other or 'no call'} in OpenClaw"
     for path in sorted({*ours.files, *real.files}):
         if ours.files.get(path) != real.files.get(path):
-            told = (json.dumps(files.get(path))[:80] for files in (ours.files, real.files))
-            yield "{}: {} in our loop, {} in OpenClaw".format(path, *told)
+            texts = (json.dumps(files.get(path))[:80] for files in (ours.files, real.files))
+            yield "{}: {} in our loop, {} in OpenClaw".format(path, *texts)
 
 
 def other_words(ours: Outcome, real: Outcome) -> Iterator[tuple[str, str, str]]:
-    """Yield name, our words and OpenClaw's, of each call of which the model hears something else."""
+    """Yield name, our result and OpenClaw's for each call whose results differ."""
     for turn, other_turn in zip(ours.turns, real.turns, strict=False):
         for call, other in zip(turn, other_turn, strict=False):
-            if call.told != other.told:
-                yield call.name, call.told, other.told
+            if call.result != other.result:
+                yield call.name, call.result, other.result

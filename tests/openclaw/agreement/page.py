@@ -25,9 +25,9 @@ through the real `openclaw agent exec`.
 _COMPARED = """\
 A case agrees if all of this is the same: the verdict of the cell and how its use of tools is classed, the number of
 turns, how the exchange ended, for each call whether it was carried out (`ok`, `error`), refused (`bad_arguments`,
-`unknown_tool`) or never answered, and every file at the end. What the model was told of each call is compared too, word
-for word; a difference there alone is counted, and is no disagreement. Calls of one turn run side by side in OpenClaw and
-one after the other in our loop; no case depends on it.
+`unknown_tool`) or never answered, and every file at the end. The result that the model received for each call is
+compared, too, word for word; a difference there alone is counted, and is no disagreement. Calls of one turn run side by
+side in OpenClaw and one after the other in our loop; no case depends on it.
 
 Before comparing, this is made equal:
 
@@ -47,8 +47,8 @@ def render(observed: Observed, ours: Mapping[str, Outcome]) -> str:
     """Return the page.
 
     Args:
-        observed: what the real OpenClaw did, in every case.
-        ours: what our loop does, by case.
+        observed: the outcomes in the real OpenClaw, by case.
+        ours: the outcomes in our loop, by case.
     """
     pairs = [(case, ours[case.id], real) for case in all_cases() if (real := observed.outcome(case))]
     return "\n".join(
@@ -56,7 +56,7 @@ def render(observed: Observed, ours: Mapping[str, Outcome]) -> str:
             _HEAD,
             *_figures(observed, pairs),
             _COMPARED,
-            *(f"- `{stand_in}`: {why}" for _, stand_in, why in JUSTIFIED),
+            *(f"- `{replacement}`: {why}" for _, replacement, why in JUSTIFIED),
             "\n## Where both differ\n",
             *_disagreements(pairs),
             "\n## The agentic suite\n",
@@ -79,10 +79,13 @@ def _figures(observed: Observed, pairs: Sequence[_Pair]) -> Iterator[str]:
     agree = sum(not list(differences(one, other)) for _, one, other in pairs)
     calls = sum(len(turn) for _, one, _ in pairs for turn in one.turns)
     others = sum(len(list(other_words(one, other))) for _, one, other in pairs)
-    told = observed.releases
-    yield f"- OpenClaw {told.openclaw} on Node {told.node}, pytest-openclaw {told.pytest_openclaw}, {told.date}"
+    releases = observed.releases
+    yield (
+        f"- OpenClaw {releases.openclaw} on Node {releases.node}, "
+        f"pytest-openclaw {releases.pytest_openclaw}, {releases.date}"
+    )
     yield f"- **{agree} of {len(pairs)} cases agree**"
-    yield f"- of {calls} calls, {calls - others} are told to the model in the same words\n"
+    yield f"- for {calls - others} of {calls} calls, the model receives the same result word for word\n"
 
 
 def _disagreements(pairs: Sequence[_Pair]) -> Iterator[str]:

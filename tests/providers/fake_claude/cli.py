@@ -1,6 +1,6 @@
 """A fake `claude`: speaks stream-json as version 2.1 does. The first argument is the mode."""
 
-# ruff: noqa: D103 - a mode is told by its name
+# ruff: noqa: D103 - a mode is described by its name
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def event(kind: str, **fields: Any) -> Line:
 
 
 def begin(*, connected: bool = True) -> None:
-    told = {"tools": offered_names() if connected else [], "claude_code_version": "2.1.197"}
+    fields = {"tools": offered_names() if connected else [], "claude_code_version": "2.1.197"}
     servers = [{"name": name, "status": "connected" if connected else "failed"} for name in mcp_servers()]
-    say({"type": "system", "subtype": "init", **told, "model": "m1", "mcp_servers": servers})
+    say({"type": "system", "subtype": "init", **fields, "model": "m1", "mcp_servers": servers})
     requesting()
 
 
@@ -48,7 +48,7 @@ def requesting() -> None:
 
 
 def argument(name: str) -> str | None:
-    """Return what stands after an option."""
+    """Return the value of an option."""
     return dict(zip(sys.argv, sys.argv[1:], strict=False)).get(name)
 
 
@@ -58,10 +58,10 @@ def mcp_servers() -> dict[str, Any]:
 
 
 def offer() -> Line:
-    """Return what our server is told to offer."""
+    """Return the tools that our server is configured to offer."""
     (server,) = mcp_servers().values()
-    told: Line = json.loads(Path(server["args"][-1]).read_text(encoding="utf-8"))
-    return told
+    offered: Line = json.loads(Path(server["args"][-1]).read_text(encoding="utf-8"))
+    return offered
 
 
 def offered_names() -> list[str]:
@@ -72,7 +72,7 @@ def offered_names() -> list[str]:
 
 
 def message(*pieces: str, stop_reason: str = "end_turn") -> None:
-    """One message of the model, piece by piece."""
+    """One message of the model, in pieces."""
     say(event("message_start", message={"id": "msg_1", "model": "m1-20260101", "usage": USAGE}))
     if pieces:
         say(event("content_block_start", index=0, content_block={"type": "text", "text": ""}))
@@ -99,14 +99,14 @@ def synthetic(text: str, **fields: Any) -> Line:
 
 
 def result(**fields: Any) -> Line:
-    told = {
+    defaults = {
         "subtype": "success",
         "is_error": False,
         "api_error_status": None,
         "num_turns": 1,
         "result": "Hello",
     }
-    return {"type": "result", **told, "stop_reason": "end_turn", "total_cost_usd": 0.5, **fields}
+    return {"type": "result", **defaults, "stop_reason": "end_turn", "total_cost_usd": 0.5, **fields}
 
 
 def hello() -> None:
@@ -116,9 +116,9 @@ def hello() -> None:
 
 
 def report() -> None:
-    """Answer, and write down how we were called."""
+    """Answer, and record how we were called."""
     home, cwd = Path(os.environ["HOME"]), Path.cwd()
-    told = {
+    call = {
         "argv": sys.argv[3:],
         "env": dict(os.environ),
         "stdin": sys.stdin.buffer.read().decode(),
@@ -128,15 +128,15 @@ def report() -> None:
         "leads_its_group": os.getpgid(0) == os.getpid(),
     }
     if system := argument("--system-prompt-file"):
-        told["system"] = Path(system).read_text(encoding="utf-8")
+        call["system"] = Path(system).read_text(encoding="utf-8")
     if servers := mcp_servers():
-        told |= {"mcp_servers": servers, "offer": offer()}
-    Path(sys.argv[2]).write_text(json.dumps(told), encoding="utf-8")
+        call |= {"mcp_servers": servers, "offer": offer()}
+    Path(sys.argv[2]).write_text(json.dumps(call), encoding="utf-8")
     hello()
 
 
 def prompted() -> None:
-    """Do what the prompt says, written as a mode and its arguments."""
+    """Do what the prompt says, which is a mode and its arguments."""
     if "--version" in sys.argv:
         version()
         return
@@ -145,28 +145,28 @@ def prompted() -> None:
 
 
 def whole() -> None:
-    """Without partial messages."""
+    """Send no partial messages."""
     begin()
     say(assistant([{"type": "text", "text": "Hello"}]))
     say(result())
 
 
 def error() -> None:
-    """An API error, as `{"status", "word", "text"}` in the second argument."""
-    told = json.loads(sys.argv[2])
+    """Fail with an API error, as `{"status", "word", "text"}` in the second argument."""
+    failure = json.loads(sys.argv[2])
     begin()
-    for piece in told.get("pieces", ()):
+    for piece in failure.get("pieces", ()):
         say(event("content_block_delta", index=0, delta={"type": "text_delta", "text": piece}))
-    if told.get("rejected"):
+    if failure.get("rejected"):
         say({"type": "rate_limit_event", "rate_limit_info": {"status": "rejected"}})
-    say(synthetic(told["text"], error=told.get("word", "unknown")))
-    status = told.get("status")
-    say(result(is_error=True, api_error_status=status, result=told["text"], stop_reason="stop_sequence"))
+    say(synthetic(failure["text"], error=failure.get("word", "unknown")))
+    status = failure.get("status")
+    say(result(is_error=True, api_error_status=status, result=failure["text"], stop_reason="stop_sequence"))
     sys.exit(1)
 
 
 def continued() -> None:
-    """Cut by the output limit, and asked to go on, as the CLI does by itself."""
+    """Cut off at the output limit, then continued by a second request, as the CLI does by itself."""
     begin()
     message("Hello", stop_reason="max_tokens")
     say({"type": "system", "subtype": "status", "status": "requesting"})
@@ -179,15 +179,16 @@ def max_turns() -> None:
 
 
 def end_at_limit() -> None:
-    told = {"subtype": "error_max_turns", "is_error": True, "errors": ["Reached maximum number of turns (1)"]}
-    line = result(**told)
+    errors = ["Reached maximum number of turns (1)"]
+    fields = {"subtype": "error_max_turns", "is_error": True, "errors": errors}
+    line = result(**fields)
     del line["api_error_status"], line["result"]
     say(line)
     sys.exit(1)
 
 
 def unoffered() -> None:
-    """Ask although our server is not there, as the CLI does."""
+    """Send a request although our server is missing, as the CLI does."""
     begin(connected=False)
     message("I have no tools.")
     say(result())
@@ -239,15 +240,15 @@ def turn(number: int, text: str, calls: list[tuple[str, str, str]]) -> None:
 
 
 class Server:
-    """Our server, started as its configuration says, where there is one and the calls are allowed."""
+    """Our server, started as its configuration says, if it is configured and its calls are allowed."""
 
     def __enter__(self) -> Server:
         servers = mcp_servers()
         self.allowed = argument("--allowedTools") == "mcp__openclaw" and bool(servers)
         if self.allowed:
-            (told,) = servers.values()
-            command = [told["command"], *told["args"]]
-            environ = {**os.environ, **told["env"]}
+            (config,) = servers.values()
+            command = [config["command"], *config["args"]]
+            environ = {**os.environ, **config["env"]}
             pipe = subprocess.PIPE
             self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environ)
             self.request("initialize", protocolVersion="2025-11-25")
@@ -260,14 +261,14 @@ class Server:
     def request(self, method: str, **params: Any) -> Line:
         assert self.process.stdin
         assert self.process.stdout
-        told = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        self.process.stdin.write(json.dumps(told).encode() + b"\n")
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        self.process.stdin.write(json.dumps(message).encode() + b"\n")
         self.process.stdin.flush()
         answer: Line = json.loads(self.process.stdout.readline() or '{"error": {"message": "gone"}}')
         return answer
 
     def answer_of(self, name: str, arguments: str) -> Line:
-        """Return what the model is told, as the CLI words it."""
+        """Return the result that the model receives, as the CLI words it."""
         own = name.removeprefix("mcp__openclaw__")
         if name == own or not self.allowed:
             return {
@@ -301,7 +302,7 @@ def stubborn() -> None:
 
 
 def grandchild() -> None:
-    """Leave a process behind that holds our pipes; its pid goes to the second argument."""
+    """Leave a process behind that keeps our pipes open; its pid goes to the second argument."""
     child = subprocess.Popen(SLEEP, start_new_session="escaped" in sys.argv)
     Path(sys.argv[2]).write_text(str(child.pid), encoding="utf-8")
     begin()
@@ -315,7 +316,7 @@ def garbage() -> None:
 
 
 def noisy() -> None:
-    """An answer among lines that are none, with noise on stderr."""
+    """An answer among invalid lines, with noise on stderr."""
     print("npm warn something\n{", flush=True)
     sys.stderr.write("warning: noise\n" * 20_000)
     sys.stdout.buffer.write(b'{"type": "system", "subtype": "\xff\xfe"}\n\n')
@@ -345,14 +346,14 @@ def killed() -> None:
 
 
 def terminated() -> None:
-    """Handle SIGTERM as Node's programs do."""
+    """Handle SIGTERM like a Node program."""
     begin()
     message("Hel")
     sys.exit(128 + signal.SIGTERM)
 
 
 def waits() -> None:
-    """Hang after the file of the second argument holds our pid; `politely` is with a handler of SIGTERM."""
+    """Hang after our pid is in the file of the second argument; `politely` adds a SIGTERM handler."""
     if "politely" in sys.argv:
         signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     begin()
@@ -361,7 +362,7 @@ def waits() -> None:
 
 
 def dispositions() -> None:
-    """Answer which of the signals that end a program are ignored or blocked here."""
+    """Report which of the signals that end a program are ignored or blocked here."""
     ending = {signal.SIGINT, signal.SIGTERM}
     kept_off = {number for number in ending if signal.getsignal(number) is signal.SIG_IGN}
     kept_off |= ending & set(signal.pthread_sigmask(signal.SIG_BLOCK, ()))
@@ -371,7 +372,7 @@ def dispositions() -> None:
 
 
 def plain_text() -> None:
-    """Say what is wrong on stdout, in plain text."""
+    """Print an error on stdout, in plain text."""
     print("Loading …\nNo such setting: effort", flush=True)
     sys.exit(1)
 

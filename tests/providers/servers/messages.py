@@ -1,10 +1,10 @@
-"""A Messages API on loopback for the Claude CLI: it answers by `mode` and keeps what it was asked.
+"""A Messages API on loopback for the Claude CLI: it answers by `mode` and records its requests.
 
 Modes: `ok`, `thinking`, `tool_use`, `length`, `refusal`, `empty`, `silent` (sends nothing), `hang` (after the
 first words), `cut` (likewise), `error_event`, `overflow`, `billing`, or an HTTP status such as `429`.
 
-With `turns` it plays a conversation instead: each is a list of blocks, `Text` or `ToolUse`, and the one that is
-answered is the one after those that the request brings. A turn that is a string is a mode.
+With `turns` it plays a conversation instead: each is a list of blocks, `Text` or `ToolUse`; a request is
+answered with the turn after those that it contains. A turn that is a string is a mode.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Text(NamedTuple):
 
 
 class ToolUse(NamedTuple):
-    """A call of a tool; its input is any text, which comes in two pieces."""
+    """A call of a tool; its input is any text, sent in two pieces."""
 
     name: str
     input: str
@@ -123,7 +123,7 @@ class _Handler(BaseHTTPRequestHandler):
             mode = self._api.turns[min(happened, len(self._api.turns) - 1)]
         try:
             self._answer(str(body.get("model")), mode)
-        except ConnectionError:  # the CLI was killed meanwhile, as some tests want
+        except ConnectionError:  # the CLI was killed meanwhile, as some tests intend
             return
 
     def _answer(self, model: str, mode: Sequence[Block] | str) -> None:
@@ -181,7 +181,7 @@ def _events(mode: Sequence[Block] | str, model: str, message_id: str) -> list[Ev
 
 
 def _blocks(pieces: tuple[tuple[str, str], ...]) -> list[Event]:
-    """Content blocks, one a channel, for consecutive pieces of (channel, text)."""
+    """Content blocks, one per channel, for consecutive pieces of (channel, text)."""
     events: list[Event] = []
     index, open_channel = -1, ""
     for channel, text in pieces:
@@ -199,14 +199,14 @@ def _blocks(pieces: tuple[tuple[str, str], ...]) -> list[Event]:
 def _block(index: int, block: Block) -> list[Event]:
     deltas: list[Event]
     if isinstance(block, Text):
-        begun: Event = {"type": "text", "text": ""}
+        start: Event = {"type": "text", "text": ""}
         deltas = [{"type": "text_delta", "text": block.text}]
     else:
-        begun = {"type": "tool_use", "id": block.id, "name": block.name, "input": {}}
+        start = {"type": "tool_use", "id": block.id, "name": block.name, "input": {}}
         pieces = (block.input[:9], block.input[9:])
         deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
     return [
-        {"type": "content_block_start", "index": index, "content_block": begun},
+        {"type": "content_block_start", "index": index, "content_block": start},
         *({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas),
         {"type": "content_block_stop", "index": index},
     ]

@@ -1,22 +1,22 @@
-"""A real HTTP server in a thread that does exactly what a script says, however wrong that is.
+"""A real HTTP server in a thread that does exactly what a script says, even if it is wrong.
 
     with MisbehavingServer() as server:
         server.on("/v1/chat/completions", Script.stream(sse(chunk), Reset()))
         ...ask server.url...
         assert server.requests[0].json["model"] == "m"
 
-A request is answered by the first script left in the queue (`enqueue`), else by the one that stands for
-its path (`on`, which answers again and again; `"*"` stands for every path), else by 404. `on` also takes
-a function `Request -> Script`. A `Script` is a list of steps; the bytes of its head are its own too, so a
+A request is answered by the first script left in the queue (`enqueue`), else by the one registered for
+its path (`on`, which answers repeatedly; `"*"` matches every path), else by 404. `on` also takes
+a function `Request -> Script`. A `Script` is a list of steps; it also defines the bytes of its head, so a
 status line can be garbage.
 
 Steps: `Send` bytes, `Pause` for seconds, `Wait` for an event that the test sets, `Reset` the connection
 (RST), `Close` it, `Hang` until the server stops. A script that ends without one of the last three keeps
 the connection for the next request.
 
-What was seen: `requests` in order of arrival, `total`, `in_flight` now, `most_in_flight` so far, and
-`connections` accepted; `wait_for` waits until they are as a test wants them. Everything binds to
-127.0.0.1 and ends with the `with` block.
+Recorded: `requests` in order of arrival, `total`, `in_flight` now, `most_in_flight` so far, and
+`connections` accepted; `wait_for` waits for a condition on them. The server binds to 127.0.0.1 and ends
+with the `with` block.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ Step = Send | Pause | Wait | Reset | Close | Hang
 
 @dataclass(frozen=True)
 class Script:
-    """What happens after a request was read."""
+    """What the server does after it has read a request."""
 
     steps: tuple[Step, ...]
 
@@ -87,7 +87,7 @@ class Script:
 
     @classmethod
     def stream(cls, *steps: Step | bytes, content_type: str = "text/event-stream", **headers: str) -> Script:
-        """A chunked answer: bytes are one chunk each, and the end is in order unless a step prevents it."""
+        """A chunked answer: bytes are one chunk each, and the end is regular unless a step prevents it."""
         framed: list[Step | bytes] = [head(content_type=content_type, transfer_encoding="chunked", **headers)]
         framed += [chunk(step) if isinstance(step, bytes) else step for step in steps]
         if not any(isinstance(step, (Reset, Close, Hang)) for step in steps):
@@ -190,7 +190,7 @@ class MisbehavingServer:
 
     def _serve(self, connection: socket.socket) -> None:
         try:
-            # A peer that goes away in the middle is what half of the tests are about.
+            # Many tests have a peer that disconnects early.
             with suppress(OSError), connection.makefile("rb") as received:
                 while (request := _read_request(received)) is not None:
                     if not self._answer(connection, request):
@@ -203,12 +203,12 @@ class MisbehavingServer:
     def _answer(self, connection: socket.socket, request: Request) -> bool:
         with self._lock:
             self.requests.append(request)
-            answer = self._queue.popleft() if self._queue else self._standing(request)
+            answer = self._queue.popleft() if self._queue else self._registered(request)
         script = answer if isinstance(answer, Script) else answer(request)
         with self._counted():
             return all(self._do(connection, step) for step in script.steps)
 
-    def _standing(self, request: Request) -> Answer:
+    def _registered(self, request: Request) -> Answer:
         missing = Script.answer({"error": {"message": "no such route"}}, status=404)
         return self._by_path.get(request.path) or self._by_path.get("*") or missing
 
@@ -237,7 +237,7 @@ class MisbehavingServer:
                 self._stopping.wait()
             case Reset():
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                # makefile holds the socket open beyond close(); detaching the descriptor sends the RST now.
+                # makefile keeps the socket open beyond close(); detaching the descriptor sends the RST now.
                 with self._lock:
                     self._open.discard(connection)
                 socket.close(connection.detach())
@@ -245,34 +245,34 @@ class MisbehavingServer:
 
 
 @contextmanager
-def port_of_nobody() -> Iterator[int]:
-    """A port on which nobody listens; it is taken, so that no server of another test gets it meanwhile."""
+def unused_port() -> Iterator[int]:
+    """A port without a listener; it stays reserved, so that no server of another test gets it meanwhile."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield held.getsockname()[1]
 
 
 def head(status: int = 200, **headers: str) -> bytes:
-    """A status line and headers; `_` in a name is `-`."""
+    """A status line and headers; `_` in a name becomes `-`."""
     lines = [f"HTTP/1.1 {status} Whatever"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return "\r\n".join([*lines, "", ""]).encode()
 
 
 def chunk(data: bytes) -> bytes:
-    """One piece of a chunked body; an empty one ends it."""
+    """One piece of a chunked body; an empty one ends the body."""
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
 def sse(*payloads: Any, event: str | None = None) -> bytes:
-    """Server-sent events: a dict as JSON, a text as it is."""
+    """Server-sent events: a dict as JSON, a text unchanged."""
     name = f"event: {event}\n" if event else ""
     texts = (payload if isinstance(payload, str) else json.dumps(payload) for payload in payloads)
     return "".join(f"{name}data: {text}\n\n" for text in texts).encode()
 
 
 def pieces(data: bytes, cuts: Iterable[int]) -> list[bytes]:
-    """The data cut at these places, empty pieces left out."""
+    """The data, cut at these places, without empty pieces."""
     places = [0, *sorted({cut for cut in cuts if 0 < cut < len(data)}), len(data)]
     return [data[start:end] for start, end in itertools.pairwise(places) if start < end]
 

@@ -22,7 +22,7 @@ TEMPLATE = "{{ .Messages }}"
 
 
 def lines(*payloads: Any, end: str = "\n") -> bytes:
-    """A line for each: a dict as JSON, a text as it is."""
+    """One line each: a dict as JSON, a text unchanged."""
     texts = (p if isinstance(p, str) else json.dumps(p, ensure_ascii=False) for p in payloads)
     return "".join(text + end for text in texts).encode()
 
@@ -38,18 +38,18 @@ def said(content: str = "", **message: Any) -> dict[str, Any]:
 
 
 def done(reason: str | None = "stop", content: str = "", message: Any = None, **more: Any) -> dict[str, Any]:
-    """The line that ends an answer, or all of one that is not streamed."""
+    """The line that ends an answer, or a whole answer that is not streamed."""
     last = {**said(**{"content": content, **(message or {})}), "done": True, **TIMES, **COUNTS, **more}
     return last if reason is None else {**last, "done_reason": reason}
 
 
 def calling(*calls: tuple[str, Any], **more: Any) -> list[dict[str, Any]]:
-    """What stands under `tool_calls`, with arguments as objects."""
+    """The value of `tool_calls`, with arguments as objects."""
     return [{"function": {"name": name, "arguments": arguments}, **more} for name, arguments in calls]
 
 
 def native(url: str, *, name: str = "ollama_native", options: Any = None, **environ: str) -> OllamaNative:
-    """A provider that asks this server."""
+    """A provider for this server."""
     setup = ProviderSetup(name=name, environ={"OLLAMA_HOST": url, **environ}, options=options or {})
     return OllamaNative(setup)
 
@@ -63,7 +63,7 @@ class OllamaServer(MisbehavingServer):
     """Has Ollama's routes, its own and `/v1/chat/completions`, and one small model for each name.
 
     Args:
-        chat: how a question by the own API is answered, warm-ups included; else with "Hi.".
+        chat: the answer to a request by Ollama's own API, warm-ups included; the default is "Hi.".
         models: name → capabilities.
     """
 
@@ -84,7 +84,7 @@ class OllamaServer(MisbehavingServer):
 
     @property
     def chats(self) -> list[dict[str, Any]]:
-        """The bodies of what was asked by the own API."""
+        """The bodies of the requests by Ollama's own API."""
         return [request.json for request in self.requests if request.path == "/api/chat"]
 
     def _answer_chat(self, request: Request) -> Script:

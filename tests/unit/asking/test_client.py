@@ -932,3 +932,29 @@ def test_the_models_served_are_asked_within_the_time(tmp_path: Path) -> None:
     assert served(lambda: ("a", "b")) == ("a", "b")
     with pytest.raises(CallFailed, match="no complete answer"):
         served(lambda: asyncio.sleep(60))
+
+
+@pytest.mark.parametrize(
+    ("served", "ending"),
+    [
+        pytest.param(("a:1b", "mm"), "model 'm' not found. It has mm, a:1b.", id="nearest-first"),
+        pytest.param((), "model 'm' not found", id="no-list"),
+        pytest.param(tuple(f"x{n}" for n in range(20)), "x7 and 12 more.", id="many"),
+        pytest.param(OSError("closed"), "model 'm' not found", id="broken-list"),
+    ],
+)
+def test_a_missing_model_is_answered_with_those_there_are(
+    opened: Open, served: tuple[str, ...] | Exception, ending: str
+) -> None:
+    """The fault names models of the server, if it lists any."""
+
+    class Listing(Fake):
+        async def models(self) -> tuple[str, ...]:
+            if isinstance(served, Exception):
+                raise served
+            return served
+
+    fault = asked(opened(Listing(raises(CallFailed(NO_MODEL))))).result
+
+    assert isinstance(fault, Fault)
+    assert fault.message.endswith(ending)

@@ -1,4 +1,4 @@
-"""Foreign text made printable: nothing that steers a terminal, no command of a CI system."""
+"""Foreign text made printable: no control of a terminal, no command of a CI system."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pytest_openclaw.core.text import UNSEEN, inert, printable
 from tests.ci_systems import COMMANDS, all_commands
 
-# Pieces of commands and what may stand between them.
+# Pieces of commands and text that may be between them.
 PIECES = (
     *COMMANDS.values(),
     *("::", ":", "#", "##", "##[", "[", "]", "error", "error]", "section_start:", "1:a", "x", "word "),
@@ -50,13 +50,13 @@ HOSTILE = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=12).m
         pytest.param("## title\n[a](b) #[x] section_a: b", None, id="markdown-stays"),
     ],
 )
-def test_what_would_be_obeyed_is_spelled_out(text: str, shown: str | None) -> None:
-    """A person still reads the text; a terminal or a CI system does nothing."""
+def test_control_characters_are_escaped(text: str, shown: str | None) -> None:
+    """A user can still read the text; a terminal or a CI system does nothing."""
     assert printable(text) == (text if shown is None else shown)
 
 
 def test_every_unseen_character_is_known() -> None:
-    """The class holds Unicode's control, format and separator characters and all that is ignorable by default."""
+    """The class has Unicode's control, format and separator characters and all ignorable by default."""
     # DerivedCoreProperties.txt, Default_Ignorable_Code_Point, as far as it is not Cf.
     ignorable = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x2065, 0x3164, 0xFFA0}
     ignorable |= {*range(0xFE00, 0xFE10), *range(0xFFF0, 0xFFF9), *range(0xE0000, 0xE1000)}
@@ -73,7 +73,7 @@ def test_every_unseen_character_is_known() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_no_command_is_left(command: str) -> None:
-    """A reply's command is one to its system, and none once it is printable, at any indentation."""
+    """A reply's command is one to its system, and is none once it is printable, at any indentation."""
     assert all_commands(f"{command}\n") or "\u2028" in command or "x ::" in command
 
     assert all_commands(f"    {printable(command)}\n{printable(command)}") == []

@@ -1,4 +1,4 @@
-"""Secrets in texts, values and logs: whole, in pieces, spelled otherwise; and ordinary texts, which stay as they are."""
+"""Secrets in texts, values and logs: whole, in pieces, encoded; and ordinary texts, which stay unchanged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.searching import examples
 
 KEY = "box-0123456789abcdef"
 PASSWORD = "Größe/'n\"\\x"
-# What a hex dump, a data URL and a page make of a key.
+# The forms of a key in a hex dump, a data URL and a page.
 LONG_KEY = "Zq7Wx3Ec9Rv5/Tb1Yn8+Um4Ik2Ol6P=a&b<c"
 NO_SECRETS = Redactor()
 
@@ -44,7 +44,7 @@ NO_SECRETS = Redactor()
     ],
 )
 def test_texts(text, shown):
-    """A key is replaced wherever it is, and so are twelve and more characters of it, but no fewer."""
+    """A key is replaced anywhere, and so is a piece of twelve characters or more, but no shorter one."""
     assert Redactor.of([KEY]).text(text) == shown
 
 
@@ -122,7 +122,7 @@ def test_encodings(written):
 
 
 def test_a_secret_in_a_form():
-    """A form sends a blank as a plus."""
+    """A form sends a space as a plus."""
     secret = "9x correct 7y horse/battery"
 
     assert Redactor.of([secret]).text(f"a={quote_plus(secret)}&b") == "a=[secret]&b"
@@ -162,7 +162,7 @@ SECRETS = st.text(
     spelling=st.sampled_from(SPELLINGS),
 )
 def test_no_piece_is_left(secret, start, around, spelling):
-    """Whatever is around twelve characters of a secret, and however they are written, they are replaced."""
+    """Twelve characters of a secret are replaced, whatever surrounds them and in every encoding."""
     _check_no_piece_is_left(secret, start, around, spelling)
 
 
@@ -171,7 +171,7 @@ def test_no_piece_is_left(secret, start, around, spelling):
     around=st.text(st.sampled_from("ab.… '\\")),
 )
 def test_no_whole_secret_is_left(secret, around):
-    """Whatever is around it, the whole secret is gone, however few different characters it has."""
+    """Whatever surrounds it, the whole secret is gone, however few different characters it has."""
     assert secret not in Redactor.of([secret]).text(around + secret + around)
 
 
@@ -180,7 +180,7 @@ PARTS_OF_ESCAPES = ["\\", "%", "&", "#", ";", "u", "x", "{", "}", "C3", "e", "8"
 
 @given(st.lists(st.sampled_from(PARTS_OF_ESCAPES)).map("".join))
 def test_any_text_with_escapes(text):
-    """What looks like an escape and is none hides nothing."""
+    """Text that looks like an escape and is none hides nothing."""
     assert Redactor.of([LONG_KEY]).text(text) == text
 
 
@@ -203,7 +203,7 @@ def test_the_longest_goes_first():
     assert Redactor.of([KEY, KEY + "-and-more"]).text(f"{KEY}-and-more") == HIDDEN
 
 
-def test_what_all_keys_of_a_kind_begin_with_is_no_secret():
+def test_a_common_prefix_of_keys_is_no_secret():
     """Otherwise no text about such keys could be read, and half of another key would stay."""
     redactor = Redactor.of(["sk-ant-api03-Ab3dEf6hIj9kLm2nOp5qRs8tUv1w"])
 
@@ -212,7 +212,7 @@ def test_what_all_keys_of_a_kind_begin_with_is_no_secret():
 
 
 def test_a_dull_part_of_a_secret():
-    """A row of like characters is in other texts too; within the secret it is replaced as well."""
+    """A run of one character occurs in other texts too; within the secret it is replaced as well."""
     redactor = Redactor.of(["sk-live-424242424242"])
 
     assert redactor.text("bad key sk-live-424242424242") == "bad key [secret]"
@@ -268,7 +268,7 @@ PUBLISHED = {
 @pytest.mark.parametrize("key", PUBLISHED.values(), ids=PUBLISHED)
 @pytest.mark.parametrize("around", ["a {} b", "KEY={}", '{{"key": "{}"}}', "line\\n{}\\n", "a%3D{}&b"])
 def test_published_formats(key, around):
-    """A key of a published format is found though nothing told of it."""
+    """A key of a published format is found though it was not registered."""
     assert NO_SECRETS.text(around.format(key)) == around.format(HIDDEN)
 
 
@@ -342,7 +342,7 @@ def test_a_run_knows_both():
 
 # --- ordinary texts -----------------------------------------------------------------------------------
 
-# What may be in an environment beside real keys, and gives rise to no mask.
+# Values that may be in an environment beside real keys, and must not be masked.
 ENVIRONMENT = {
     **{f"SERVICE_{number}_API_KEY": made_up(40 + number) for number in range(12)},
     "ANTHROPIC_API_KEY": PUBLISHED["anthropic"],

@@ -1,4 +1,4 @@
-"""Schemas compiled into a function, held to what jsonschema says."""
+"""Schemas compiled into a function, compared with jsonschema."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ VALUES = (
         pytest.param({"type": "null"}, "x" * 5000, f" is '{'x' * 12}...{'x' * 13}'", id="shortened"),
     ],
 )  # fmt: skip
-def test_a_misfit_is_told_with_its_place(rule: dict[str, Any], value: Any, misfit: str | None) -> None:
-    """Its location and its value."""
+def test_a_misfit_is_reported_with_its_place(rule: dict[str, Any], value: Any, misfit: str | None) -> None:
+    """The message has its location and its value."""
     assert compile_schema(rule)(value) == misfit
 
 
 def test_an_unknown_keyword_is_not_passed_over() -> None:
-    """A schema that says more than is checked would promise too much."""
+    """A schema with an unchecked keyword would promise too much."""
     with pytest.raises(ValueError, match="multipleOf"):
         compile_schema({"properties": {"a": {"multipleOf": 2}}})
 
@@ -114,7 +114,7 @@ def _change(value: Any, luck: Random) -> None:
 
 
 def test_a_row_of_an_older_version_lacks_what_came_later() -> None:
-    """Only that is required without which there is no record."""
+    """Only the fields without which there is no record are required."""
     row = to_row(record())
     del row["start_up_ms"], row["known_failure"], row["ttft_ms"]
 

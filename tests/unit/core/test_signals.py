@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while a run is under way."""
+"""Ctrl-C and SIGTERM during a run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pytest_openclaw.core.signals import (
 
 
 def test_sigterm_interrupts_as_ctrl_c_does() -> None:
-    """It is a `KeyboardInterrupt`, which pytest ends a session by; afterwards all is as before."""
+    """It becomes a `KeyboardInterrupt`, by which pytest ends a session; then the handler is restored."""
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(TerminatedBySIGTERM, match="SIGTERM"), interrupted_by_signals():
         os.kill(os.getpid(), signal.SIGTERM)
@@ -49,8 +49,8 @@ def test_how_it_ended(status: int | None, words: str) -> None:
     assert how_it_ended(status) == words
 
 
-def test_who_handles_it_already_goes_on_doing_so() -> None:
-    """A handler of the user's, or of another plugin, stays."""
+def test_an_existing_handler_stays() -> None:
+    """A handler of the user, or of another plugin, is not replaced."""
     received: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, frame: received.append(number))
     try:
@@ -63,7 +63,7 @@ def test_who_handles_it_already_goes_on_doing_so() -> None:
 
 
 def test_in_another_thread_nothing_is_changed() -> None:
-    """Python lets the main thread alone handle signals."""
+    """Python allows signal handling only in the main thread."""
     handlers = []
 
     def run() -> None:
@@ -98,8 +98,8 @@ def test_a_step_happens_whole(number: signal.Signals) -> None:
     assert done[2:] == ["the next one"]
 
 
-def test_a_step_that_fails_is_told_and_not_the_signal() -> None:
-    """What went wrong in a step ends the session anyway; the signal is not heard later either."""
+def test_an_error_in_a_step_is_raised_instead_of_the_signal() -> None:
+    """An error in a step ends the session regardless; the signal is not raised later either."""
 
     def fail() -> None:
         with whole_step:
@@ -115,7 +115,7 @@ def test_a_step_that_fails_is_told_and_not_the_signal() -> None:
 
 @pytest.mark.parametrize("within", [False, True], ids=["between-steps", "within-a-step"])
 def test_an_ending_session_is_hurried_and_only_then_interrupted(within: bool) -> None:
-    """Two signals after the ending began raise nothing, the third one does; a new session begins anew."""
+    """Two signals after the ending began raise nothing, the third one does; a new session starts afresh."""
 
     def come(number: int) -> None:
         if not within:
@@ -140,12 +140,12 @@ def test_an_ending_session_is_hurried_and_only_then_interrupted(within: bool) ->
 
 
 def test_another_thread_can_interrupt_a_wait() -> None:
-    """It ends what the main thread waits for."""
+    """It ends the main thread's wait."""
     waiting = threading.Event()
 
     def interrupt() -> None:
         waiting.wait()
-        time.sleep(0.1)  # a signal just before the wait would be seen after it
+        time.sleep(0.1)  # a signal just before the wait would take effect after it
         interrupt_main_thread()
 
     def wait() -> None:

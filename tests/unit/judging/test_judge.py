@@ -51,12 +51,12 @@ def make_prompt(spec, expected_tool_calls=None):
 
 @dataclass(frozen=True)
 class Broken:
-    """A validator with a fault of its own."""
+    """A validator that raises an exception."""
 
     type: ClassVar[str] = "broken"
 
     def check(self, reply):
-        """Break."""
+        """Raise."""
         raise ZeroDivisionError("no rule")
 
 
@@ -67,13 +67,13 @@ class Broken:
         pytest.param(OK, "no", False, "failed", id="failed"),
         pytest.param(NOOP, "whatever", None, "passed", id="noop"),
         pytest.param(OK, "<think>No. Or?</think>\nOK", True, "passed", id="thinking-is-no-answer"),
-        pytest.param(OK, "No. Or?\n</think>\nOK", True, "passed", id="thinking-begun-by-the-template"),
+        pytest.param(OK, "No. Or?\n</think>\nOK", True, "passed", id="thinking-opened-by-the-template"),
         pytest.param(OK, "<think>OK", False, "failed", id="thinking-never-closed"),
         pytest.param({"type": "max_words", "value": 1}, "<think>a b c</think>d", True, "passed", id="words"),
     ],
 )
 def test_the_verdict_is_about_the_answer(spec, text, passed, pytest_outcome):
-    """The validator sees the answer alone, and its verdict decides what pytest says."""
+    """The validator gets the answer alone, and its verdict decides pytest's outcome."""
     judgment = judge(make_prompt(spec), Reply(text=text))
 
     assert (judgment.verdict.passed, judgment.outcome.pytest) == (passed, pytest_outcome)
@@ -93,7 +93,7 @@ def test_the_verdict_is_about_the_answer(spec, text, passed, pytest_outcome):
     ],
 )
 def test_without_an_answer_there_is_no_verdict(reply, failure_type):
-    """A reply that is no answer is not judged, not a success, and fails."""
+    """A reply without an answer is not judged, not a success, and fails."""
     judgment = judge(make_prompt({"type": "max_words", "value": 8}), reply)
 
     assert judgment.verdict == Verdict(passed=None)
@@ -102,7 +102,7 @@ def test_without_an_answer_there_is_no_verdict(reply, failure_type):
 
 
 def test_a_native_call_is_an_answer():
-    """A reply of nothing but a native tool call is judged."""
+    """A reply that is only a native tool call is judged."""
     judgment = judge(make_prompt(FREE), Reply(tool_calls=(ToolCall(name="free"),)))
 
     assert (judgment.verdict.passed, judgment.outcome.success, judgment.tool_outcome) == (
@@ -113,14 +113,14 @@ def test_a_native_call_is_an_answer():
 
 
 def test_a_broken_validator_is_not_a_verdict():
-    """What a validator raises reaches the caller, who knows that a harness fault is no model's failure."""
+    """A validator's exception reaches the caller, who reports a harness fault and not a model's failure."""
     prompt = Prompt(suite="x", id="P1", name="x", prompt="x", validator=Broken())
 
     with pytest.raises(ZeroDivisionError, match="no rule"):
         judge(prompt, Reply(text="OK"))
 
 
-def test_a_broken_validator_is_not_asked_without_an_answer():
+def test_a_broken_validator_is_not_called_without_an_answer():
     """An empty reply is an empty response, whatever the validator would have done."""
     prompt = Prompt(suite="x", id="P1", name="x", prompt="x", validator=Broken())
 
@@ -153,7 +153,7 @@ def test_a_broken_validator_is_not_asked_without_an_answer():
     ],
 )
 def test_tool_use(spec, expected_tool_calls, text, success, tool_outcome):
-    """Success is one expected tool invoked; a prompt that asks about tools ends in one outcome."""
+    """Success means that one expected tool was invoked; a prompt with a rule about tools has one outcome."""
     judgment = judge(make_prompt(spec, expected_tool_calls), Reply(text=text))
 
     assert (judgment.tool_use_success, judgment.tool_outcome) == (success, tool_outcome)
@@ -164,7 +164,7 @@ def test_tool_use(spec, expected_tool_calls, text, success, tool_outcome):
     [pytest.param(FREE, "no_call", id="tool"), pytest.param(NO_TOOL, "called_needlessly", id="restraint")],
 )
 def test_tools_in_what_was_no_answer(spec, tool_outcome):
-    """A filtered reply earns no tool use, yet a needless call in it was made; its names stay on record."""
+    """A filtered reply counts as no tool use, but its needless calls count; their names are recorded."""
     judgment = judge(make_prompt(spec), Reply(text="`free -h`", finish_reason="content_filter"))
 
     assert (judgment.tool_use_success, judgment.tool_outcome) == (False, tool_outcome)
@@ -183,7 +183,7 @@ def test_tools_in_what_was_no_answer(spec, tool_outcome):
     ],
 )
 def test_expected_tools_of(spec, expected_tool_calls, expected):
-    """The validator's list goes before the prompt's; a prompt that must not call expects nothing."""
+    """The validator's list takes precedence over the prompt's; a prompt that forbids calls expects none."""
     assert expected_tools_of(make_prompt(spec, expected_tool_calls)) == expected
 
 
@@ -209,14 +209,14 @@ def test_expected_tools_of(spec, expected_tool_calls, expected):
     ],
 )
 def test_prepare(reply, text, raw, tool_names):
-    """Benchmarks see the answer and the names of its tools; what came back stays in `raw`."""
+    """Benchmarks get the answer and the names of its tools; the whole reply stays in `raw`."""
     answer = prepare(make_prompt(NOOP), reply)
 
     assert (answer.text, answer.raw, answer.tool_names) == (text, raw, tool_names)
 
 
 def test_conclude_takes_the_verdict_of_a_python_benchmark():
-    """A verdict from pytest's own assert means what a validator's does."""
+    """A verdict from pytest's own assert means the same as a validator's."""
     verdict = Verdict(passed=False, violation="assert 1 == 2")
 
     prompt = make_prompt(NOOP, ("free",))
@@ -231,7 +231,7 @@ def test_conclude_takes_the_verdict_of_a_python_benchmark():
 
 
 def test_conclude_has_no_verdict_on_nothing():
-    """An assert that passes on an empty reply is no pass."""
+    """An assert that passes on an empty reply is not a pass."""
     prompt = make_prompt(NOOP)
 
     judgment = conclude(prompt, prepare(prompt, Reply()), Verdict(passed=True))
@@ -254,7 +254,7 @@ DEMANDS = {"call": "no_call", "restraint": "restrained", "none": None}
 
 @pytest.mark.parametrize("path", sorted(BENCHMARKS.glob("prompts_*.toml")), ids=lambda path: path.stem)
 def test_what_a_prompt_wants_of_tools_is_what_its_cells_are_judged_by(path):
-    """Of a cell without an answer it is known so how it would have counted."""
+    """Therefore it is known how a cell without an answer would have counted."""
     prompts = load_suite(path, name=path.name, registry=REGISTRY).prompts
 
     demands = {prompt.id: tool_demand_of(prompt) for prompt in prompts}

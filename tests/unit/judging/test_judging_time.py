@@ -29,7 +29,7 @@ from tests.searching import examples
 from tests.unit.judging.test_judge import OK, make_prompt
 from tests.unit.validators.test_validator_laws import REGISTRY, SPECS
 
-# What takes a second on an idle machine; a rule whose time grows with the square of the length takes minutes.
+# The time for a second's work on an idle machine; a rule with quadratic time takes minutes.
 HANG_S = 40.0
 
 PIECES = [
@@ -64,7 +64,7 @@ def seconds(prompt: Prompt, reply: Reply) -> float:
 @given(start=st.sampled_from(["", *PIECES]), pieces=st.lists(st.sampled_from(PIECES), min_size=1, max_size=3))
 @pytest.mark.newest
 def test_no_text_hangs_a_judge(start: str, pieces: list[str]) -> None:
-    """What looks for tools, leaked calls and claims, and every validator, are done with any text of the bound."""
+    """Searches for tools, leaked calls and claims, and validators, finish for any text up to the limit."""
     reply = Reply(text=filled(start, "".join(pieces), MAX_ANSWER_BYTES))
     native = replace(make_prompt(READS), tools=TOOLS)
 
@@ -88,7 +88,7 @@ def test_no_text_hangs_a_judge(start: str, pieces: list[str]) -> None:
 )
 @pytest.mark.newest
 def test_the_slowest_texts_known(start: str, piece: str) -> None:
-    """Of a few hundred texts these took the longest: 0.3 to 0.7 s each."""
+    """Of a few hundred texts these took longest: 0.3 to 0.7 s each."""
     reply = Reply(text=filled(start, piece, MAX_ANSWER_BYTES))
 
     assert seconds(replace(make_prompt(READS), tools=TOOLS), reply) < HANG_S
@@ -109,7 +109,7 @@ WORLD = World(files={"notes.md": "a\n" * 20_000}, commands=(Command(pattern="mak
 )
 @pytest.mark.newest
 def test_no_calls_hang_a_judge(name: str, arguments: str, n_calls: int) -> None:
-    """Calls of the bound are checked and carried out in the world in seconds."""
+    """Calls up to the limit are checked and carried out in the world in seconds."""
     calls = tuple(ToolCall(name=name, arguments=arguments) for _ in range(n_calls))
     reply = bounded_reply(Reply(tool_calls=calls))
 
@@ -130,7 +130,7 @@ def test_no_calls_hang_a_judge(name: str, arguments: str, n_calls: int) -> None:
     ids=["passed", "passed-by-length", "failed", "not-judged"],
 )
 def test_a_reply_that_was_cut_passes_nothing(spec: dict[str, Any], passed: bool | None) -> None:
-    """What stands beyond the bound might be what is asked for, or what is forbidden."""
+    """The text beyond the limit might be what is required, or what is forbidden."""
     reply = bounded_reply(Reply(text="a" * 400_000))
 
     verdict = judge(make_prompt(spec), reply).verdict
@@ -139,7 +139,7 @@ def test_a_reply_that_was_cut_passes_nothing(spec: dict[str, Any], passed: bool 
 
 
 def test_the_violation_says_how_long_is_too_long() -> None:
-    """By which many bytes, and what is judged."""
+    """It has the number of bytes in excess, and the part that is judged."""
     reply = bounded_reply(Reply(text="a" * (MAX_ANSWER_BYTES + 7)))
 
     violation = judge(make_prompt({"type": "max_words", "value": 1}), reply).verdict.violation
@@ -154,19 +154,19 @@ def test_the_violation_says_how_long_is_too_long() -> None:
 
 @dataclass(frozen=True)
 class Slow:
-    """A validator that takes its time."""
+    """A validator that takes a long time."""
 
     type: ClassVar[str] = "slow"
 
     def check(self, reply: Reply) -> Verdict:
-        """Pass, later."""
+        """Pass after a while."""
         del reply
         time.sleep(0.02)
         return Verdict(passed=True)
 
 
 def test_judging_within_the_cells_time() -> None:
-    """A validator of a plugin is let finish; if it took longer than the cell may, that is no verdict."""
+    """A plugin's validator may finish; if it took longer than the cell's time, there is no verdict."""
     prompt = replace(make_prompt(OK), validator=Slow())
 
     assert judge(prompt, Reply(text="OK")).verdict.passed is True
@@ -177,7 +177,7 @@ def test_judging_within_the_cells_time() -> None:
 
 
 def test_patterns_end_with_the_time_that_is_left() -> None:
-    """A pattern that would take forever takes no more than what its cell has."""
+    """A pattern that would take forever takes no more than its cell's time."""
     pattern = {"type": "regex_fullmatch", "pattern": "(a|aa)+b"}
 
     with pytest.raises(
@@ -190,7 +190,7 @@ def test_patterns_end_with_the_time_that_is_left() -> None:
     ("own_s", "run_s"), [(0.01, 300.0), (None, 0.01)], ids=["of-the-prompt", "of-the-run"]
 )
 def test_the_time_is_the_cells(own_s: float | None, run_s: float) -> None:
-    """A prompt's own time goes before that of the run."""
+    """A prompt's own time limit takes precedence over the run's."""
     prompt = replace(make_prompt(OK), validator=Slow(), timeout_s=own_s)
     timing = Timing(started_at_ms=0, ended_at_ms=1, e2e_ms=1.0)
     result = CellResult(
@@ -204,7 +204,7 @@ def test_the_time_is_the_cells(own_s: float | None, run_s: float) -> None:
 
 
 def test_an_inner_time_ends_no_later_than_the_outer() -> None:
-    """And without any, there is no end."""
+    """Without any there is no limit."""
     assert left_s() == math.inf
     with within(0.0), within(60.0):
         assert left_s() <= 0

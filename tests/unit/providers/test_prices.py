@@ -1,4 +1,4 @@
-"""What calls cost: own prices, nothing on this machine, list prices."""
+"""The cost of calls: own prices, nothing on this machine, list prices."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KEYS = {"OPENAI_API_KEY": "dummy", "ANTHROPIC_API_KEY": "dummy"}
 
 
 def prices_of(kind: Any, *own: OwnPrice, url: str | None = None, name: str = "p", **environ: str) -> Prices:
-    """Prices for one provider, named `p` unless it is to be itself."""
+    """Prices for one provider, named `p` unless it needs its own name."""
     setup = ProviderSetup(name=name, base_url=url, environ={**KEYS, **environ})
     return Prices({name: kind(setup)}, Settings(prices=own))
 
@@ -39,7 +39,7 @@ def target_of(model: str, name: str = "p", level: Any = None) -> Target:
 
 
 def price(pattern: str, *usd: float) -> OwnPrice:
-    """An own price; without a third figure cached input costs what input costs."""
+    """An own price; without a third figure cached input has the price of input."""
     return OwnPrice(pattern=pattern, input_usd=usd[0], output_usd=usd[1], cached_usd=(*usd, usd[0])[2])
 
 
@@ -70,7 +70,7 @@ def price(pattern: str, *usd: float) -> OwnPrice:
             OpenAIResponses,
             "https://api.openai.com/v1",
             "gpt-5.3-codex",
-            Reply(input_tokens=1000, output_tokens=0, effective_model="nobody-knows-this"),
+            Reply(input_tokens=1000, output_tokens=0, effective_model="unknown-model"),
             None,
             id="the-model-that-answered-is-unknown",
         ),
@@ -88,7 +88,7 @@ def price(pattern: str, *usd: float) -> OwnPrice:
             "gpt-5.3-codex",
             Reply(input_tokens=1000, output_tokens=10),
             None,
-            id="whoever-charges-there-is-unknown",
+            id="the-charging-party-is-unknown",
         ),
         pytest.param(
             OllamaOpenAI,
@@ -96,7 +96,7 @@ def price(pattern: str, *usd: float) -> OwnPrice:
             "gpt-5.3-codex",
             Reply(input_tokens=1000, output_tokens=10),
             None,
-            id="a-server-of-the-network-is-nobody-s",
+            id="a-server-of-the-network-has-no-price",
         ),
         # 5 and 25 USD a million, 0.5 from the cache, 6.25 into it and 10 for an hour: Anthropic's list.
         pytest.param(
@@ -150,7 +150,7 @@ def price(pattern: str, *usd: float) -> OwnPrice:
     ],
 )
 def test_list_prices(kind: Any, url: str | None, model: str, reply: Reply, usd: float | None) -> None:
-    """A reply costs what the list says of the model that answered, token by token; else nobody knows."""
+    """A reply costs the list price of the model that answered, token by token; else the cost is unknown."""
     cost = prices_of(kind, url=url).cost_usd(target_of(model), reply, AT_MS)
 
     assert cost == (None if usd is None else pytest.approx(usd))
@@ -175,7 +175,7 @@ def test_list_prices(kind: Any, url: str | None, model: str, reply: Reply, usd: 
     ],
 )
 def test_what_is_on_this_machine_costs_nothing(kind: Any, environ: dict[str, str], is_free: bool) -> None:
-    """Without a count or a price a server on this machine costs 0; elsewhere that is not known."""
+    """Without a count or a price a server on this machine costs 0; elsewhere the cost is unknown."""
     known = prices_of(kind, name=kind.name, **environ)
     target = target_of("some-model", kind.name)
 
@@ -201,7 +201,7 @@ def test_what_is_on_this_machine_costs_nothing(kind: Any, environ: dict[str, str
     ],
 )
 def test_own_prices(own: list[OwnPrice], model: str, level: Any, usd: float | None) -> None:
-    """The last price that fits a target counts, for a million tokens of each kind."""
+    """The last price whose glob matches a target counts, for a million tokens of each kind."""
     known = prices_of(OllamaOpenAI, *own, url="http://192.168.1.20:8000/v1")
     reply = Reply(input_tokens=1000, cached_tokens=400, output_tokens=100)
 
@@ -211,7 +211,7 @@ def test_own_prices(own: list[OwnPrice], model: str, level: Any, usd: float | No
 
 
 def test_own_prices_go_before_list_and_machine() -> None:
-    """What was negotiated, and what a server of one's own costs, is what the user says."""
+    """Negotiated prices, and the cost of a private server, are known to the user only."""
     reply = Reply(input_tokens=1000, output_tokens=100)
     at_openai = prices_of(OpenAIResponses, price("p/*", 1, 1), url="https://api.openai.com/v1")
     here = prices_of(OllamaOpenAI, price("p/*", 1, 1), url="http://127.0.0.1:9/v1")
@@ -225,7 +225,7 @@ def test_own_prices_go_before_list_and_machine() -> None:
 
 
 def test_a_fault_costs_what_the_server_had_counted() -> None:
-    """A stream that broke has told what it had read, and that is charged for."""
+    """A broken stream has reported its input tokens, and they are charged."""
     known = prices_of(OllamaOpenAI, price("p/*", 2, 8), url="http://192.168.1.20:8000/v1")
     broken = faults.stream_broken("p", "lost")
     counted = replace(broken, usage=(Usage(input_tokens=1000),))
@@ -238,20 +238,20 @@ def test_a_fault_costs_what_the_server_had_counted() -> None:
     ("attempts", "usd"),
     [
         pytest.param([(Reply(), 0.25)], 0.25, id="one"),
-        pytest.param([(faults.timed_out("p", 1.0), None), (Reply(), 0.25)], 0.25, id="a-fault-told-nothing"),
-        pytest.param([(faults.timed_out("p", 1.0), 0.5), (Reply(), 0.25)], 0.75, id="a-fault-told"),
-        pytest.param([(Reply(), 0.25), (Reply(), None)], None, id="a-reply-told-nothing"),
+        pytest.param([(faults.timed_out("p", 1.0), None), (Reply(), 0.25)], 0.25, id="fault-without-counts"),
+        pytest.param([(faults.timed_out("p", 1.0), 0.5), (Reply(), 0.25)], 0.75, id="fault-with-counts"),
+        pytest.param([(Reply(), 0.25), (Reply(), None)], None, id="reply-without-counts"),
         pytest.param([(faults.timed_out("p", 1.0), None)], None, id="a-fault-alone"),
-        pytest.param([], None, id="nobody-was-asked"),
+        pytest.param([], None, id="no-request"),
     ],
 )
 def test_attempts_and_turns_add_up(attempts: list[Any], usd: float | None) -> None:
-    """All that is known is summed up, unless a reply's part is not known."""
+    """All known costs are summed up, unless that of a reply is unknown."""
     assert total_usd(attempts) == usd
 
 
 def test_the_most_that_a_request_may_cost() -> None:
-    """A call whose counts nobody told costs at most its bytes as input, and all the output it was allowed."""
+    """A call without counts costs at most its bytes as input, and all the output it was allowed."""
     known = prices_of(OllamaOpenAI, price("p/*", 0, 8), url="http://192.168.1.20:8000/v1")
     request = Request(model="m", prompt="Say hi.", max_output_tokens=100)
 
@@ -262,7 +262,7 @@ def test_the_most_that_a_request_may_cost() -> None:
 
 
 def test_without_the_extra_a_cloud_price_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No list, no cost; and nothing breaks."""
+    """Without the list there is no cost, and nothing fails."""
     monkeypatch.setitem(sys.modules, "genai_prices", None)
     prices._price_list.cache_clear()
     try:
@@ -283,7 +283,7 @@ def test_without_the_extra_a_cloud_price_is_not_known(monkeypatch: pytest.Monkey
     ],
 )
 def test_the_list_is_loaded_for_cloud_targets_alone(url: str, own: bool, is_loaded: bool) -> None:
-    """A process that asks no cloud, or knows its prices, does not import the list."""
+    """A process without cloud targets, or with known prices, does not import the list."""
     program = f"""
 import sys
 from pytest_openclaw.providers.prices import Prices
@@ -302,7 +302,7 @@ print("genai_prices" in sys.modules)
 
 
 def test_a_plugin_s_target_has_no_price() -> None:
-    """A provider that says nothing of itself costs nobody knows what."""
+    """The cost of a provider without a description is unknown."""
 
     class Plugin(Provider):
         name = "plugin"

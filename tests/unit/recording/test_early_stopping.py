@@ -1,8 +1,9 @@
-"""When a target's repeats end."""
+"""The end of a target's repeats."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.recording.early_stopping import Decision, EarlyStopping
+from pytest_openclaw.stats.tool_use import is_futile, tool_use_of
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.targets import Target
-from tests.unit.reports.summaries import fault, record
+from tests.unit.reports.summaries import cell, fault, record
 
 A = Target(provider="p", model="a")
 B = Target(provider="p", model="b")
@@ -27,7 +29,7 @@ def _row(number: int, repeat: int, *, used: bool, target: Target = A, **changes:
 
 
 def _repeat(repeat: int, *, n_used: int = 0, first: int = 0) -> list[Record]:
-    """A repeat of ten tool prompts, of which some use a tool: other ones in each repeat, if told so."""
+    """A repeat of ten tool prompts, of which `n_used` use a tool, starting with the `first`."""
     return [_row(n, repeat, used=first <= n < first + n_used) for n in range(N)]
 
 
@@ -35,9 +37,9 @@ def _decisions(early_stopping: EarlyStopping, rows: Iterable[Record]) -> list[tu
     return [(made.repeat, made.ends) for row in rows for made in early_stopping.take(row)]
 
 
-def test_a_settled_tier_ends_the_repeats() -> None:
-    """With the last row of the repeat that settles it, not before."""
-    early_stopping = EarlyStopping({(A, n): N for n in (1, 2, 3)})
+def test_a_conclusive_tier_ends_the_repeats() -> None:
+    """It is decided with the last row of the conclusive repeat, not before."""
+    early_stopping = EarlyStopping({(A, n): N for n in (1, 2, 3)}, (1, 2, 3))
     rows = _repeat(1)
 
     assert _decisions(early_stopping, rows[:-1]) == []
@@ -46,9 +48,9 @@ def test_a_settled_tier_ends_the_repeats() -> None:
     assert early_stopping.ended == {A: 1}
 
 
-def test_what_is_not_settled_goes_on() -> None:
+def test_an_inconclusive_target_continues() -> None:
     """Rows of all repeats so far count together."""
-    early_stopping = EarlyStopping({(A, n): N for n in (1, 2, 3)})
+    early_stopping = EarlyStopping({(A, n): N for n in (1, 2, 3)}, (1, 2, 3))
 
     assert _decisions(early_stopping, _repeat(1, n_used=2)) == [(1, None)]
     assert _decisions(early_stopping, _repeat(2, n_used=2, first=2)) == [
@@ -58,16 +60,74 @@ def test_what_is_not_settled_goes_on() -> None:
 
 def test_nothing_is_decided_on_the_last_repeat() -> None:
     """There is nothing to leave out after it."""
-    early_stopping = EarlyStopping({(A, 1): N, (A, 2): N})
+    early_stopping = EarlyStopping({(A, 1): N, (A, 2): N}, (1, 2))
 
     assert _decisions(early_stopping, [*_repeat(1, n_used=6), *_repeat(2, n_used=6)]) == [(1, None)]
     assert early_stopping.ended == {}
 
 
+def test_between_two_looks_no_tier_ends_the_repeats() -> None:
+    """Each further look would be one more chance of a wrong tier."""
+    early_stopping = EarlyStopping({(A, n): N for n in range(1, 11)}, (1, 3, 10))
+    rows = [row for n in (1, 2, 3) for row in _repeat(n, n_used=2, first=2 * n)]
+
+    assert tool_use_of(rows[: 2 * N], 1, (1, 3, 10)).conclusive
+    assert _decisions(early_stopping, rows) == [
+        (1, None),
+        (2, None),
+        (3, "tier 3 is settled after 3 repeats"),
+    ]
+
+
+def test_a_server_that_answers_the_same_each_time_is_not_asked_again() -> None:
+    """Its second repeat shows it, between two looks as well; its tier would be that of the first one."""
+    early_stopping = EarlyStopping({(A, n): N for n in range(1, 11)}, (1, 3, 10))
+    ends = "all repeats are alike after 2 repeats: only new prompts can settle the tier"
+
+    assert _decisions(early_stopping, [*_repeat(1, n_used=6), *_repeat(2, n_used=6)]) == [
+        (1, None),
+        (2, ends),
+    ]
+    assert early_stopping.ended == {A: 2}
+
+
+def test_other_words_are_another_answer() -> None:
+    """Equal verdicts do not make a server deterministic."""
+    early_stopping = EarlyStopping({(A, n): N for n in (1, 2, 3)}, (1, 3))
+    second = [replace(row, output_tokens=10) for row in _repeat(2, n_used=6)]
+
+    assert _decisions(early_stopping, [*_repeat(1, n_used=6), *second]) == [(1, None), (2, None)]
+
+
+def test_what_more_repeats_would_hardly_settle_is_given_up() -> None:
+    """From the second look on: where prompts end alike but for one, more repeats say nothing new."""
+    early_stopping = EarlyStopping({(A, n): N for n in range(1, 11)}, (1, 3, 10))
+    rows = [row for n in (1, 2, 3) for row in _repeat(n, n_used=6 + (n == 2))]
+    ends = "more repeats would hardly settle the tier after 3 repeats: new prompts can"
+
+    assert _decisions(early_stopping, rows) == [(1, None), (2, None), (3, ends)]
+
+
+def test_needless_calls_are_never_futile() -> None:
+    """Whether they are too many is a second rate, which may go either way."""
+    rows = [
+        *(_row(n, repeat, used=True) for repeat in (1, 2) for n in range(30)),
+        *(
+            cell(f"C{n}", "called_needlessly" if n < repeat else "restrained", A, repeat=repeat)
+            for repeat in (1, 2)
+            for n in range(6)
+        ),
+    ]
+    use = tool_use_of(rows, 1, (1, 2, 10))
+
+    assert (use.capped_by, use.conclusive) == ("restraint", False)
+    assert not is_futile(rows, use)
+
+
 @given(order=st.permutations(range(3 * N)))
 def test_speed_decides_nothing(order: list[int]) -> None:
-    """In whatever order the rows of all repeats come, the decisions are the same, one after the other."""
-    early_stopping = EarlyStopping({(A, n): N for n in (1, 2, 3, 4)})
+    """In whatever order the rows arrive, the decisions are the same, one after the other."""
+    early_stopping = EarlyStopping({(A, n): N for n in (1, 2, 3, 4)}, (1, 2, 4))
     rows = [*_repeat(1, n_used=2), *_repeat(2, n_used=2, first=2), *_repeat(3, n_used=N)]
 
     assert _decisions(early_stopping, [rows[n] for n in order]) == [
@@ -77,24 +137,24 @@ def test_speed_decides_nothing(order: list[int]) -> None:
 
 
 def test_cells_that_were_left_out_are_not_awaited() -> None:
-    """What a mark skips has no row, and the repeat ends without it."""
-    early_stopping = EarlyStopping({(A, 1): N + 1, (A, 2): N})
+    """A cell that a mark skips has no row, and the repeat ends without it."""
+    early_stopping = EarlyStopping({(A, 1): N + 1, (A, 2): N}, (1, 2))
 
     assert _decisions(early_stopping, _repeat(1, n_used=6)) == []
     assert [*early_stopping.leave_out(A, 1)] == [Decision(target=A, repeat=1, ends=None)]
 
 
 def test_a_cell_with_two_rows_counts_once() -> None:
-    """Under a plugin that runs failed tests again."""
-    early_stopping = EarlyStopping({(A, 1): N, (A, 2): N})
+    """This happens under a plugin that runs failed tests again."""
+    early_stopping = EarlyStopping({(A, 1): N, (A, 2): N}, (1, 2))
     rows = _repeat(1, n_used=6)
 
     assert _decisions(early_stopping, [*rows[:-1], rows[0]]) == []
 
 
-def test_repeats_that_were_not_selected_hold_nothing_up() -> None:
+def test_repeats_that_were_not_selected_block_nothing() -> None:
     """With node ids a session may have the third repeat alone."""
-    early_stopping = EarlyStopping({(A, 3): 2})
+    early_stopping = EarlyStopping({(A, 3): 2}, (1, 3))
 
     assert [made.repeat for made in early_stopping.begin()] == [1, 2]
 
@@ -106,25 +166,27 @@ def test_repeats_that_were_not_selected_hold_nothing_up() -> None:
         pytest.param(1, None, id="something"),
     ],
 )
-def test_who_answers_nothing_is_not_asked_again(n_answered: int, ends: str | None) -> None:
-    """A target that is not there would not be there the next time."""
-    early_stopping = EarlyStopping({(A, 1): 4, (A, 2): 4})
+def test_a_target_without_a_reply_is_not_asked_again(n_answered: int, ends: str | None) -> None:
+    """A target that is unavailable would be unavailable the next time."""
+    early_stopping = EarlyStopping({(A, 1): 4, (A, 2): 4}, (1, 2))
     rows = [_row(n, 1, used=True) if n < n_answered else fault(A, prompt_id=f"T{n}") for n in range(4)]
 
     assert _decisions(early_stopping, rows) == [(1, ends)]
 
 
 def test_each_target_is_decided_on_for_itself() -> None:
-    """The rows of one say nothing of the other, nor does a target that is not repeated."""
-    early_stopping = EarlyStopping({(A, 1): 1, (A, 2): 1})
+    """The rows of one target do not affect another, nor does a target that is not repeated."""
+    early_stopping = EarlyStopping({(A, 1): 1, (A, 2): 1}, (1, 2))
 
     assert _decisions(early_stopping, [_row(1, 1, used=True, target=B)]) == []
     assert _decisions(early_stopping, [_row(1, 1, used=True)]) == [(1, None)]
 
 
-def test_what_is_asked_anyway_is_awaited_and_decided_on_by_nobody() -> None:
-    """Its rows belong to their repeats; where nothing else would be left out there is nothing to decide."""
-    early_stopping = EarlyStopping({(A, 1): N + 1, (A, 2): N + 1, (A, 3): 1}, {(A, n): 1 for n in (1, 2, 3)})
+def test_fixed_repeats_are_awaited_and_not_decided_on() -> None:
+    """Their rows belong to their repeats; if nothing else would be left out there is nothing to decide."""
+    early_stopping = EarlyStopping(
+        {(A, 1): N + 1, (A, 2): N + 1, (A, 3): 1}, (1, 2), {(A, n): 1 for n in (1, 2, 3)}
+    )
     own = [record(A, prompt_id="F1", repeat=n) for n in (1, 2, 3)]
 
     assert _decisions(early_stopping, _repeat(1, n_used=6)) == []
@@ -135,6 +197,6 @@ def test_what_is_asked_anyway_is_awaited_and_decided_on_by_nobody() -> None:
 
 def test_a_target_with_nothing_but_numbers_of_its_own_is_never_ended() -> None:
     """All its cells are asked in any case."""
-    early_stopping = EarlyStopping({(A, 1): N, (A, 2): N}, {(A, 1): N, (A, 2): N})
+    early_stopping = EarlyStopping({(A, 1): N, (A, 2): N}, (1, 2), {(A, 1): N, (A, 2): N})
 
     assert _decisions(early_stopping, [*_repeat(1), *_repeat(2)]) == []

@@ -1,4 +1,4 @@
-"""Snapshots and the inventory: what the machine says, and what it does not."""
+"""Snapshots and the inventory: the facts that a machine reports, and those that it does not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_openclaw.recording.inventory import collect_inventory
 
 
 def test_a_snapshot_is_what_the_machine_says() -> None:
-    """Memory, disk and load are numbers, in bytes where the name says so."""
+    """Memory, disk and load are numbers, in bytes if the name says so."""
     snapshot = collect_snapshot()
 
     assert snapshot["memory_total_bytes"] > snapshot["memory_available_bytes"] > 0
@@ -29,7 +29,7 @@ def test_a_snapshot_is_what_the_machine_says() -> None:
     ids=lambda error: type(error).__name__,
 )
 def test_what_a_machine_does_not_say_is_null(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    """A container that hides its figures costs the figures and no cell."""
+    """A container that hides its figures loses the figures and no cell."""
 
     def hidden(*_: Any, **__: Any) -> Any:
         raise error
@@ -44,14 +44,14 @@ def test_what_a_machine_does_not_say_is_null(monkeypatch: pytest.MonkeyPatch, er
 
 
 def test_a_snapshot_as_text() -> None:
-    """Bytes are shown for people too."""
+    """Bytes are shown in readable units, too."""
     assert render_snapshot("p/m", "after", {"load_1m": 0.5, "disk_free_bytes": 3 * 1024**3}) == (
         "# p/m, after\nload_1m                 0.5\ndisk_free_bytes         3221225472  (3.0 GiB)\n"
     )
 
 
 def test_the_inventory_names_what_measured() -> None:
-    """Host, processor, Python and packages are there."""
+    """It has host, processor, Python and packages."""
     found = collect_inventory()
 
     assert found["packages"]["pytest"] == pytest.__version__
@@ -72,7 +72,7 @@ def test_the_inventory_names_what_measured() -> None:
     ],
 )
 def test_graphics_cards(monkeypatch: pytest.MonkeyPatch, said: str, gpus: list[Any]) -> None:
-    """Each card is told; a tool that finds none may say so in words."""
+    """Each card is listed; a tool that finds none may report that as text."""
     monkeypatch.setattr(inventory.shutil, "which", lambda _: "/usr/bin/nvidia-smi")
     monkeypatch.setattr(
         inventory.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, stdout=said)
@@ -81,7 +81,7 @@ def test_graphics_cards(monkeypatch: pytest.MonkeyPatch, said: str, gpus: list[A
     assert collect_inventory()["gpus"] == gpus
 
 
-def test_a_broken_driver_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_driver_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tool that fails or hangs is an entry, not the end of the run."""
 
     def fails(command: Any, **_: Any) -> Any:
@@ -96,7 +96,7 @@ def test_a_broken_driver_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_snapshot_reads_back() -> None:
-    """A resumed run finds in the file what was measured, nulls and fractions too."""
+    """A resumed run reads the measured values from the file, including nulls and fractions."""
     snapshot = {**collect_snapshot(), "load_1m": 0.25, "swap_used_bytes": None, "disk_free_bytes": 0}
 
     assert parse_snapshot(render_snapshot("p/a", "before", snapshot)) == snapshot
@@ -105,7 +105,7 @@ def test_a_snapshot_reads_back() -> None:
 @pytest.mark.parametrize(
     "text", ["# p/a, before\nmemory_total_bytes\n", "# p/a, before\nmemory_total_bytes much\n"]
 )
-def test_what_is_no_snapshot_is_told(text: str) -> None:
-    """A file that somebody changed is not taken for a measurement."""
+def test_an_invalid_snapshot_is_reported(text: str) -> None:
+    """A file that was edited is not mistaken for a measurement."""
     with pytest.raises(ValueError):  # noqa: PT011 - JSON words it in its own way
         parse_snapshot(text)

@@ -1,4 +1,4 @@
-"""The line below pytest's own, as a terminal shows it."""
+"""The line below pytest's own output, as a terminal shows it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def _until(happened: Callable[[], bool]) -> None:
 
 
 class Terminal(io.StringIO):
-    """A screen of 10 rows and 40 columns that two writers share, as the line's file and for pytest's words."""
+    """A screen of 10 rows and 40 columns with two writers: the line's file and pytest."""
 
     def __init__(self) -> None:
         super().__init__()
         self.screen = pyte.Screen(40, 10)
         self._stream = pyte.Stream(self.screen)
-        self._whole = threading.Lock()  # nobody looks at a line that is half drawn
+        self._whole = threading.Lock()  # the screen is not read while a line is half drawn
 
     def write(self, text: str) -> int:
         with self._whole:
@@ -36,7 +36,7 @@ class Terminal(io.StringIO):
         return len(text)
 
     def close(self) -> None:
-        """Stay open for the test to look at."""
+        """Stay open so that the test can read the screen."""
 
     @property
     def rows(self) -> list[str]:
@@ -46,13 +46,13 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def terminal() -> Terminal:
-    """An empty one."""
+    """An empty terminal."""
     return Terminal()
 
 
 @pytest.mark.parametrize("above", [0, 3, 9, 30], ids=lambda n: f"{n}-rows-above")
-def test_it_stands_below_and_leaves_the_cursor(terminal: Terminal, above: int) -> None:
-    """Pytest goes on in its row, also in the last row of the screen."""
+def test_it_is_below_and_leaves_the_cursor(terminal: Terminal, above: int) -> None:
+    """Pytest continues in its row, also in the last row of the screen."""
     terminal.write("".join(f"row {n}\n" for n in range(above)) + "suite.toml ..")
     line = LiveLine(terminal, lambda width: "openclaw 2/9", every_s=0.01, first_after_s=0)
     _until(lambda: terminal.rows[-1] == "openclaw 2/9")
@@ -68,7 +68,7 @@ def test_it_stands_below_and_leaves_the_cursor(terminal: Terminal, above: int) -
 
 
 def test_a_new_row_of_pytest_is_not_written_over_the_line(terminal: Terminal) -> None:
-    """Nothing of a long line stays behind a short row."""
+    """No rest of a long line stays behind a short row."""
     terminal.write("suite.toml .")
     line = LiveLine(terminal, lambda width: "openclaw 2/9 " + "x" * 20, every_s=0.01, first_after_s=0)
     _until(lambda: len(terminal.rows) == 2)
@@ -81,7 +81,7 @@ def test_a_new_row_of_pytest_is_not_written_over_the_line(terminal: Terminal) ->
 
 
 def test_it_is_drawn_anew(terminal: Terminal) -> None:
-    """A shorter text leaves nothing of a longer one."""
+    """A shorter text leaves no rest of a longer one."""
     texts = ["openclaw 10/10 and more", "openclaw 2/9"]
     line = LiveLine(terminal, lambda width: texts[0], every_s=0.01, first_after_s=0)
     _until(lambda: terminal.rows == [texts[0]])
@@ -92,7 +92,7 @@ def test_it_is_drawn_anew(terminal: Terminal) -> None:
 
 
 def test_a_short_run_shows_none(terminal: Terminal) -> None:
-    """What ends before anybody wonders needs no line, and no erasing either."""
+    """A run that ends quickly needs no line, and no erasing either."""
     line = LiveLine(terminal, lambda width: "openclaw", first_after_s=60)
     with line.away():
         pass

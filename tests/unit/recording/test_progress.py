@@ -1,4 +1,4 @@
-"""How far a run is, as one line."""
+"""The progress of a run, as one line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_openclaw.session.progress_display import ProgressDisplay
 
 
 class Clock:
-    """Seconds that pass when a test says so."""
+    """Seconds that advance only when a test says so."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -24,7 +24,7 @@ def _no_wait(nodeid: str) -> None:
     return None
 
 
-def test_a_run_that_has_begun() -> None:
+def test_a_run_that_has_just_started() -> None:
     """Before three cells have ended there is no rate."""
     clock = Clock()
     progress = Progress({"p/m": 36}, {"p/m": "http://one"}, clock)
@@ -36,7 +36,7 @@ def test_a_run_that_has_begun() -> None:
 
 
 def test_endpoints_side_by_side() -> None:
-    """The time left is that of the slowest endpoint, and of each endpoint its oldest cell is named, longest first."""
+    """The time left is that of the slowest endpoint; each endpoint's oldest cell is named, longest first."""
     clock = Clock()
     progress = Progress({"p/m": 100, "q/n": 20}, {"p/m": "one", "q/n": "two"}, clock)
 
@@ -50,8 +50,8 @@ def test_endpoints_side_by_side() -> None:
     assert line == "openclaw 51/120, 51.0/min, 19 min left, 0.25 USD; P51[p/m] 10 s, P2[q/n] 10 s"
 
 
-def test_no_time_left_is_told_of_an_endpoint_that_has_not_answered() -> None:
-    """Nobody can know it."""
+def test_no_time_left_is_shown_for_an_endpoint_without_a_reply() -> None:
+    """It cannot be known."""
     clock = Clock()
     progress = Progress({"p/m": 10, "q/n": 5}, {"p/m": "one", "q/n": "two"}, clock)
     for _ in range(10):
@@ -62,7 +62,7 @@ def test_no_time_left_is_told_of_an_endpoint_that_has_not_answered() -> None:
 
 
 def test_kept_and_left_out_cells_do_not_count_for_the_rate() -> None:
-    """A resumed run is as fast as it asks."""
+    """A resumed run's rate is that of its own requests."""
     clock = Clock()
     progress = Progress({"p/m": 10}, {"p/m": "one"}, clock)
     for _ in range(4):
@@ -76,7 +76,7 @@ def test_kept_and_left_out_cells_do_not_count_for_the_rate() -> None:
 
 
 def test_workers_have_an_item_each() -> None:
-    """Where others ask, the items under way are named."""
+    """If another process asks, the running items are named."""
     clock = Clock()
     progress = Progress({"p/m": 10}, {"p/m": "one"}, clock)
     progress.started("s.toml::P1[p/m]")
@@ -89,7 +89,7 @@ def test_workers_have_an_item_each() -> None:
 
 
 def test_a_cell_that_is_asked_again_later() -> None:
-    """It says when and why, without what a terminal would obey."""
+    """It shows time and reason, without characters that control a terminal."""
     progress = Progress({"p/m": 10}, {"p/m": "one"}, Clock())
     wait = Wait(why="openai_responses: HTTP 429: slow down\x1b[2J.", seconds=7.6)
 
@@ -100,7 +100,7 @@ def test_a_cell_that_is_asked_again_later() -> None:
 
 @pytest.mark.parametrize("width", [20, 40, 79])
 def test_it_fits_the_terminal(width: int) -> None:
-    """However many endpoints there are, and however long their names."""
+    """This holds for any number of endpoints and any length of names."""
     labels = {f"p{n}/{'long' * 20}": 1 for n in range(9)}
     progress = Progress(labels, {label: label for label in labels}, Clock())
 
@@ -109,8 +109,8 @@ def test_it_fits_the_terminal(width: int) -> None:
     assert len(line) <= width
 
 
-def test_a_wait_is_shown_for_as_long_as_it_lasts() -> None:
-    """Whichever process reported it; each cell has its own."""
+def test_a_wait_is_looked_up_when_it_is_shown() -> None:
+    """A wait published by any process of the run is in the line, for as long as it lasts."""
     progress = Progress({"p/m": 9}, {"p/m": "one"}, Clock())
     asked = {"one": "s.toml::P1[p/m]"}
     display = ProgressDisplay(SimpleNamespace(), {}, lambda: asked)  # type: ignore[arg-type]

@@ -22,7 +22,7 @@ def _rows(run: Path) -> list[Any]:
 
 
 def test_rows_are_lines(tmp_path: Path) -> None:
-    """Each row is one line of UTF-8, at once on disk, in the order of its coming."""
+    """Each row is one line of UTF-8, at once on disk, in the order of arrival."""
     with RunDirectory.new(tmp_path, "r", exactly=True) as run:
         run.append({"text": "grüße\n日本\u2028\x00"})
         seen = _raw(run)
@@ -37,7 +37,7 @@ def _raw(run: RunDirectory) -> bytes:
 
 
 def test_a_row_that_is_no_json_is_refused_whole(tmp_path: Path) -> None:
-    """NaN and half surrogate pairs leave nothing behind."""
+    """NaN and half surrogate pairs write nothing."""
     with RunDirectory.new(tmp_path, "r", exactly=True) as run:
         for value in (float("nan"), "\ud800", {1}):
             with pytest.raises((ValueError, TypeError)):
@@ -48,7 +48,7 @@ def test_a_row_that_is_no_json_is_refused_whole(tmp_path: Path) -> None:
 
 
 def test_a_row_that_is_written_in_parts_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A system that writes less than it was given is asked for the rest."""
+    """If the system writes fewer bytes than given, the rest is written again."""
     write = os.write
     with RunDirectory.new(tmp_path, "r", exactly=True) as run:
         monkeypatch.setattr(run_directory.os, "write", lambda descriptor, data: write(descriptor, data[:7]))
@@ -59,7 +59,7 @@ def test_a_row_that_is_written_in_parts_is_whole(tmp_path: Path, monkeypatch: py
 
 
 def test_a_full_disk_leaves_whole_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row that does not fit is taken back; the rows before it, and those after there is room again, are whole."""
+    """A row that does not fit is removed; the rows before it, and those written later, are whole."""
     write = os.write
     left = [20]
 
@@ -99,7 +99,7 @@ def test_a_file_is_the_old_one_or_the_new_one(tmp_path: Path, monkeypatch: pytes
 
 
 def test_files_go_out_with_unix_newlines(tmp_path: Path) -> None:
-    """A page is the same bytes on every system."""
+    """A page has the same bytes on every system."""
     with RunDirectory.new(tmp_path, "r", exactly=True) as run:
         run.write_text("summary.md", "a\nü\n")
 
@@ -109,7 +109,7 @@ def test_files_go_out_with_unix_newlines(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no permission bits")
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
 def test_the_users_umask_counts(tmp_path: Path, umask: int, mode: int) -> None:
-    """Who keeps their files to themselves keeps these to themselves too."""
+    """Files are as private as the user's umask says."""
     before = os.umask(umask)
     try:
         with RunDirectory.new(tmp_path, "r", exactly=True) as run:
@@ -124,7 +124,7 @@ def test_the_users_umask_counts(tmp_path: Path, umask: int, mode: int) -> None:
 
 
 def test_a_name_is_taken_once(tmp_path: Path) -> None:
-    """A chosen name that exists is refused; one that was not chosen gets a number."""
+    """A chosen name that exists is refused; a generated one gets a number."""
     assert [RunDirectory.new(tmp_path / "runs", "r", exactly=False).run_id for _ in range(3)] == [
         "r",
         "r_2",
@@ -146,10 +146,10 @@ def test_a_name_is_taken_once(tmp_path: Path) -> None:
         pytest.param({"notes.txt": ""}, False, id="with-a-file-of-the-users"),
     ],
 )
-def test_a_name_stays_free_until_a_run_has_begun(
+def test_a_name_stays_free_until_a_run_has_started(
     tmp_path: Path, files: dict[str, str], is_free: bool
 ) -> None:
-    """What a run leaves that was killed before its first file blocks no chosen name; anything else does."""
+    """A directory of a run killed before its first file blocks no chosen name; anything else does."""
     (tmp_path / "r").mkdir()
     for name, text in files.items():
         (tmp_path / "r" / name).write_text(text)
@@ -175,7 +175,7 @@ def test_of_two_that_begin_at_once_one_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_second_writer_is_refused(tmp_path: Path) -> None:
-    """While a run lives nobody else opens its directory; afterwards no lock is left."""
+    """While a run lives no other process opens its directory; afterwards no lock is left."""
     with RunDirectory.new(tmp_path, "r", exactly=True) as run:
         with pytest.raises(OpenClawError, match="the run r exists already"), RunDirectory(run.path):
             pass
@@ -188,7 +188,7 @@ def test_a_second_writer_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_lock_dies_with_its_owner(tmp_path: Path) -> None:
-    """A run whose process was killed is open to the next one; its rows are there."""
+    """A run whose process was killed can be opened by the next one; its rows are there."""
     script = (
         "import os, sys\nfrom pathlib import Path\nfrom pytest_openclaw.recording.run_directory import RunDirectory\n"
         "run = RunDirectory.new(Path(sys.argv[1]), 'r', exactly=True).__enter__()\n"
@@ -211,7 +211,7 @@ def test_the_lock_dies_with_its_owner(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_opened_is_not_locked(tmp_path: Path) -> None:
-    """If the rows' file cannot be opened, the next one finds no lock."""
+    """If the rows' file cannot be opened, no lock is left."""
     run = RunDirectory.new(tmp_path, "r", exactly=True)
     (run.path / "results.jsonl").mkdir()
 

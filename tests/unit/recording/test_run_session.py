@@ -1,4 +1,4 @@
-"""One run: rows to disk, what comes with them, and its summary."""
+"""One run: its rows on disk, its other files, and its summary."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_row_is_on_disk_before_the_next_one(directory: RunDirectory) -> None:
 
 
 def test_answers_are_kept_on_disk_alone(directory: RunDirectory) -> None:
-    """What a run holds in memory does not grow with the length of the answers."""
+    """The memory of a run does not grow with the length of the replies."""
     session = _session(directory, {A: 1})
 
     session.add(
@@ -84,7 +84,7 @@ def test_answers_are_kept_on_disk_alone(directory: RunDirectory) -> None:
 
 
 def test_a_run_says_whether_it_is_whole(directory: RunDirectory) -> None:
-    """With a row for each cell it is finished; a cell that was left out by a mark is none."""
+    """With a row for each cell it is finished; a cell skipped by a mark is none."""
     session = _session(directory, {A: 2, B: 1})
     session.add(_payload(record(A)))
     before = session.finish().state
@@ -96,7 +96,7 @@ def test_a_run_says_whether_it_is_whole(directory: RunDirectory) -> None:
 
 
 def test_every_target_has_a_group(directory: RunDirectory) -> None:
-    """A target that was never asked stands in the summary with nulls, in the order of the command line."""
+    """A target that was never asked is in the summary with nulls, in the order of the command line."""
     session = _session(directory, {B: 1, A: 1})
     session.add(_payload(record(A)))
 
@@ -111,7 +111,7 @@ def test_every_target_has_a_group(directory: RunDirectory) -> None:
 
 
 def test_what_a_server_says_is_put_together(directory: RunDirectory) -> None:
-    """A first fault brings the warm-up alone, a later answer the server; workers may say both again."""
+    """A first fault has the warm-up alone, a later reply the server; workers may report both again."""
     session = _session(directory, {A: 3})
     warm_up = {"warm_up": {"ok": True, "e2e_ms": 5, "message": None}}
 
@@ -138,7 +138,7 @@ def test_snapshots_are_files_and_in_the_summary(directory: RunDirectory) -> None
 
 
 def test_hosts_are_kept_apart(directory: RunDirectory) -> None:
-    """A row says which host asked; each host has its own facts, servers and snapshots."""
+    """A row names the host that asked; each host has its own facts, servers and snapshots."""
     session = _session(directory, {A: 3})
     session.meet("north", {"memory_total_bytes": 1})
     session.meet("south", {"memory_total_bytes": 2})
@@ -162,7 +162,7 @@ def test_hosts_are_kept_apart(directory: RunDirectory) -> None:
 
 
 def test_a_run_on_one_machine_has_no_other_hosts(directory: RunDirectory) -> None:
-    """What was measured here is told at the inventory's top."""
+    """Facts measured on this machine are at the inventory's top level."""
     session = _session(directory, {A: 1})
     session.add(_payload(record(A), serving={"server": {"n": 1}}))
 
@@ -172,7 +172,7 @@ def test_a_run_on_one_machine_has_no_other_hosts(directory: RunDirectory) -> Non
 
 
 def test_targets_have_safe_names_of_their_own() -> None:
-    """Names that a file system would take for one are told apart by a number; nothing leaves the folder."""
+    """Names that a file system would treat as equal get a number; nothing leaves the folder."""
     models = ["a/b:c", "a_b_c", "A_B_C", "../../x", "é" * 200, "con"]
 
     names = list(file_names(Target(provider="p", model=model) for model in models).values())
@@ -183,10 +183,10 @@ def test_targets_have_safe_names_of_their_own() -> None:
 
 
 def test_a_resumed_run_takes_its_rows_over(directory: RunDirectory) -> None:
-    """Its rows and what was known of its targets stay; a summary that tells of dropped rows does not."""
+    """Its rows and its targets' facts stay; a summary that counts dropped rows does not."""
     first = _session(directory, {A: 2, B: 1})
-    told = {"warm_up": {"ok": True}, "server": {"version": "1"}}
-    first.add(_payload(record(A), before={"n": 1}, after={"n": 2}, serving=told))
+    serving = {"warm_up": {"ok": True}, "server": {"version": "1"}}
+    first.add(_payload(record(A), before={"n": 1}, after={"n": 2}, serving=serving))
     first.add(_payload(fault(A, prompt_id="P2")))
     first.finish()
     earlier = EarlierSessions(
@@ -206,13 +206,13 @@ def test_a_resumed_run_takes_its_rows_over(directory: RunDirectory) -> None:
 
 
 def test_a_resumed_run_takes_each_hosts_facts_over(directory: RunDirectory) -> None:
-    """What another host had to spare before stays the first; another server behind it is noted there alone."""
+    """Another host's first snapshot stays; a change of its server is noted for that host alone."""
     first = _session(directory, {A: 3})
     first.add(_payload(record(A), serving={"server": {"version": "here"}}))
     for host in ("north", "south"):
         first.meet(host, {"memory_total_bytes": 1})
-        told = {"server": {"version": "1"}}
-        first.add(_payload(record(A, prompt_id=host), host=host, before={"n": 1}, serving=told))
+        serving = {"server": {"version": "1"}}
+        first.add(_payload(record(A, prompt_id=host), host=host, before={"n": 1}, serving=serving))
     earlier = EarlierSessions(
         config=_load(directory, "config.json"),
         inventory=_load(directory, "inventory.json"),
@@ -236,7 +236,7 @@ def test_a_resumed_run_takes_each_hosts_facts_over(directory: RunDirectory) -> N
 
 
 def test_another_machine_is_noted(directory: RunDirectory) -> None:
-    """The inventory keeps the machine that the run was begun on, and names those it went on on, each once."""
+    """The inventory keeps the run's first machine, and names those on which it was resumed, each once."""
     plan = _session(directory, {A: 1}).plan
     kept = read_kept(directory.path / "results.jsonl")
     began = {**_load(directory, "inventory.json"), "host": {"name": "elsewhere"}}
@@ -263,7 +263,7 @@ def test_each_setting_has_a_rule(directory: RunDirectory) -> None:
 
 
 def test_the_config_counts_what_was_selected(directory: RunDirectory) -> None:
-    """A cell that a mark left out was selected all the same; a resumed run compares with this."""
+    """A cell that a mark skipped was selected all the same; a resumed run compares with this."""
     session = _session(directory, {A: 2})
     session.leave_out(_left_out())
 
@@ -273,7 +273,7 @@ def test_the_config_counts_what_was_selected(directory: RunDirectory) -> None:
 
 
 def test_the_summary_follows_the_plan(directory: RunDirectory) -> None:
-    """Whichever row came first, findings stand in the order of targets and prompts."""
+    """Whichever row came first, findings are in the order of targets and prompts."""
     prompts = tuple({"suite": "s", "id": name} for name in ("P2", "P10", "P1"))
     session = RunSession(directory, Settings(), Plan(n_selected={B: 3, A: 3}, prompts=prompts, providers={}))
     for target in (A, B):
@@ -290,23 +290,23 @@ def test_the_summary_follows_the_plan(directory: RunDirectory) -> None:
 
 
 def _repeated(directory: RunDirectory, *, until: bool = True) -> RunSession:
-    by_repeat = {(target, repeat): 6 for target in (A, B) for repeat in (1, 2, 3)}
-    plan = Plan(n_selected={A: 18, B: 18}, prompts=(), providers={}, by_repeat=by_repeat)
+    by_repeat = {(target, repeat): 8 for target in (A, B) for repeat in (1, 2, 3)}
+    plan = Plan(n_selected={A: 24, B: 24}, prompts=(), providers={}, by_repeat=by_repeat)
     return RunSession(directory, Settings(repeat=3, until_conclusive=until), plan)
 
 
 def _missed_tools(target: Target, repeat: int) -> list[Record]:
-    return [record(target, prompt_id=f"T{n}", repeat=repeat, tool_outcome="no_call") for n in range(6)]
+    return [record(target, prompt_id=f"T{n}", repeat=repeat, tool_outcome="no_call") for n in range(8)]
 
 
-def test_a_settled_target_lacks_nothing(directory: RunDirectory) -> None:
-    """Its further repeats are no cells, whether they came up or not, and its config says so at once."""
+def test_a_conclusive_target_lacks_nothing(directory: RunDirectory) -> None:
+    """Its further repeats are no cells, whether they were planned or not, and its config says so at once."""
     session = _repeated(directory)
     for row in _missed_tools(A, 1):
         session.add(_payload(row))
 
     (decision,) = session.decisions
-    assert decision.told == {
+    assert decision.plain == {
         "target": A.label,
         "repeat": 1,
         "ends": "tier 3 is settled after 1 repeat",
@@ -317,15 +317,15 @@ def test_a_settled_target_lacks_nothing(directory: RunDirectory) -> None:
     session.add(_payload(record(A, prompt_id="T5", repeat=3, tool_outcome="no_call")))
 
     summary = session.finish()
-    assert (summary.n_cells, summary.n_rows, summary.state) == (7 + 18, 7, "interrupted")
+    assert (summary.n_cells, summary.n_rows, summary.state) == (9 + 24, 9, "interrupted")
 
 
-def test_a_settled_target_owes_what_is_asked_anyway(directory: RunDirectory) -> None:
-    """Prompts with a number of their own are cells of the run, but for those that a mark leaves out."""
+def test_a_conclusive_target_still_needs_its_fixed_repeats(directory: RunDirectory) -> None:
+    """Prompts with their own number are cells of the run, except those that a mark skips."""
     prompts = ({"suite": "s", "id": "F1", "repeat": 4},)
     fixed = {(A, repeat): 1 for repeat in (1, 2, 3, 4)}
-    by_repeat = {(A, 1): 7, (A, 2): 7, (A, 3): 7, (A, 4): 1}
-    plan = Plan(n_selected={A: 22}, prompts=prompts, providers={}, by_repeat=by_repeat, fixed=fixed)
+    by_repeat = {(A, 1): 9, (A, 2): 9, (A, 3): 9, (A, 4): 1}
+    plan = Plan(n_selected={A: 28}, prompts=prompts, providers={}, by_repeat=by_repeat, fixed=fixed)
     session = RunSession(directory, Settings(repeat=3, until_conclusive=True), plan)
     for row in [*_missed_tools(A, 1), record(A, prompt_id="F1", repeat=1)]:
         session.add(_payload(row))
@@ -335,22 +335,22 @@ def test_a_settled_target_owes_what_is_asked_anyway(directory: RunDirectory) -> 
     session.leave_out(_left_out(2))
 
     summary = session.finish()
-    assert (summary.n_cells, summary.n_rows, summary.state) == (9, 8, "interrupted")
-    assert [plan.n_up_to(A, n) for n in (1, 2, 3)] == [10, 16, 22]
+    assert (summary.n_cells, summary.n_rows, summary.state) == (11, 10, "interrupted")
+    assert [plan.n_up_to(A, n) for n in (1, 2, 3)] == [12, 20, 28]
 
 
 def test_so_many_repeats_are_so_many(directory: RunDirectory) -> None:
-    """Without the wish to end when a tier is settled, nothing is decided."""
+    """Unless the run should end when tiers are conclusive, nothing is decided."""
     session = _repeated(directory, until=False)
     for row in _missed_tools(A, 1):
         session.add(_payload(row))
 
     assert not session.decisions
-    assert session.finish().n_cells == 36
+    assert session.finish().n_cells == 48
 
 
 def test_a_resumed_run_decides_from_its_rows(tmp_path: Path) -> None:
-    """What the sessions before have settled is settled before anybody is asked."""
+    """A tier that is conclusive from earlier sessions is conclusive before the first request."""
     with RunDirectory.new(tmp_path, "r", exactly=True) as directory:
         session = _repeated(directory)
         for row in _missed_tools(A, 1):

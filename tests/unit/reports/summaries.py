@@ -1,4 +1,4 @@
-"""Rows and summaries for the tests of the reports, built by the rules that a run uses."""
+"""Rows and summaries for the tests of reports, built by the rules that a run uses."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def missed(target: Target = TARGET, **changes: Any) -> Record:
 
 
 def fault(target: Target = TARGET, **changes: Any) -> Record:
-    """A row without an answer, because nobody was there."""
+    """A row without a reply, because no server answered."""
     given = {
         "availability_status": "skipped_unavailable",
         "success": False,
@@ -63,7 +63,7 @@ def fault(target: Target = TARGET, **changes: Any) -> Record:
 
 
 def tool_cells(used: int, unused: int, target: Target = TARGET, **changes: Any) -> list[Record]:
-    """Answered tool cells, each of a prompt of its own."""
+    """Answered tool cells, each of a separate prompt."""
     return [
         *(cell(f"U{n}", "valid", target, **changes) for n in range(used)),
         *(cell(f"N{n}", "no_call", target, **changes) for n in range(unused)),
@@ -71,7 +71,7 @@ def tool_cells(used: int, unused: int, target: Target = TARGET, **changes: Any) 
 
 
 def restraint_cells(restrained: int, needless: int, target: Target = TARGET, **changes: Any) -> list[Record]:
-    """Answered cells that forbid tools, each of a prompt of its own."""
+    """Answered cells that forbid tools, each of a separate prompt."""
     return [
         *(cell(f"R{n}", "restrained", target, **changes) for n in range(restrained)),
         *(cell(f"C{n}", "called_needlessly", target, **changes) for n in range(needless)),
@@ -79,27 +79,35 @@ def restraint_cells(restrained: int, needless: int, target: Target = TARGET, **c
 
 
 def cell(prompt_id: str, outcome: ToolOutcome, target: Target = TARGET, **changes: Any) -> Record:
-    """An answered tool cell that ended so."""
+    """An answered tool cell with this outcome."""
     given = {"tool_outcome": outcome, "tool_use_success": outcome == "valid", **changes}
     return record(target, prompt_id=prompt_id, **given)
 
 
 def exchange(prompt_id: str, outcome: ToolOutcome, *problems: str | None, **changes: Any) -> Record:
-    """A scripted exchange, a turn for each call and what became of it."""
+    """A scripted exchange, with a turn for each call and its problem."""
     turns = tuple({"calls": [{"name": "read", "problem": problem}]} for problem in problems)
     return cell(prompt_id, outcome, tools_offered=11, turns=turns, **changes)
 
 
 def pressed(
-    level: str, right: int, wrong: int, *, tools: int = 11, padding: int = 0, overflown: int = 0
+    level: str,
+    right: int,
+    wrong: int,
+    target: Target = TARGET,
+    *,
+    tools: int = 11,
+    padding: int = 0,
+    overflown: int = 0,
 ) -> list[Record]:
-    """Cells that were made harder, each a form of another entry."""
+    """Cells with pressure, each a form of another entry."""
     given = {"tools_offered": tools, "padding_tokens": padding}
     return [
-        *(cell(f"X{n}-{level}", "valid", pressure_of=f"X{n}", **given) for n in range(right)),
-        *(cell(f"Y{n}-{level}", "no_call", pressure_of=f"Y{n}", **given) for n in range(wrong)),
+        *(cell(f"X{n}-{level}", "valid", target, pressure_of=f"X{n}", **given) for n in range(right)),
+        *(cell(f"Y{n}-{level}", "no_call", target, pressure_of=f"Y{n}", **given) for n in range(wrong)),
         *(
             fault(
+                target,
                 prompt_id=f"Z{n}-{level}",
                 pressure_of=f"Z{n}",
                 availability_status="error",
@@ -119,7 +127,7 @@ def summary_of(
     gates: Gates = NO_GATES,
     comparison: ComparedRuns | None = None,
 ) -> Summary:
-    """The summary of a run that selected as many cells as there are rows, unless it says otherwise."""
+    """The summary of a run with as many selected cells as rows, unless given otherwise."""
     groups_of = group_records(records)
     n_selected = n_selected or {target: len(rows) for target, rows in groups_of.items()}
     return summarize_run(

@@ -32,8 +32,8 @@ DRIFT = Drift(
 )
 
 
-def test_all_that_has_changed_is_told_in_80_columns() -> None:
-    """A line says how large the surface is, those below what is new, gone, in another order, changed."""
+def test_all_changes_are_listed_in_80_columns() -> None:
+    """A line has the surface's size; the lines below list new, removed, reordered and changed parts."""
     assert render_drift([DRIFT]) == [
         "direct: 11 tools, 12.0 KB (was 9.2)",
         "  new: brand_new",
@@ -54,8 +54,8 @@ def test_all_that_has_changed_is_told_in_80_columns() -> None:
     ]
 
 
-def test_the_same_change_is_told_once() -> None:
-    """A tool is on several surfaces; the others say where its change stands."""
+def test_the_same_change_is_listed_once() -> None:
+    """A tool is on several surfaces; the others refer to the place of its change."""
     other = Drift(
         surface="coding",
         beside="coding",
@@ -75,7 +75,7 @@ def test_the_same_change_is_told_once() -> None:
 
 
 def test_a_surface_beside_another_names_its_tools_alone() -> None:
-    """Its config or its API makes them others; how, the JSON tells."""
+    """Its config or its API causes the differences; the JSON has the details."""
     own = replace(DRIFT, surface="configured", reordered=False, fields={})
 
     assert render_drift([own])[-2:] == [
@@ -85,7 +85,7 @@ def test_a_surface_beside_another_names_its_tools_alone() -> None:
 
 
 def test_what_has_not_changed_is_a_line() -> None:
-    """Beside another surface it says which, and where the size is not known none is told."""
+    """Beside another surface it names that one, and an unknown size is left out."""
     same = Drift(
         surface="configured",
         beside="coding",
@@ -102,7 +102,7 @@ def test_what_has_not_changed_is_a_line() -> None:
 
 
 def test_long_lists_of_values_are_shortened() -> None:
-    """An enum of a hundred values is told by its ends."""
+    """Only the ends of an enum of a hundred values are listed."""
     values = "|".join(str(n) for n in range(200))
     change = ToolChange(name="t", retyped={"a": (f"string {values}", "string")})
 
@@ -124,11 +124,11 @@ def test_long_lists_of_values_are_shortened() -> None:
 
 
 def test_it_is_json() -> None:
-    """Every field stands there, also those in which nothing has changed."""
-    told = json.loads(json.dumps(drift_to_json(DRIFT)))
+    """It has every field, including those without a change."""
+    drift = json.loads(json.dumps(drift_to_json(DRIFT)))
 
-    assert told["changed"][0]["retyped"]["mode"] == ["string a|b", "string a"]
-    assert told["fields"]["seed"] == [None, "1"]
-    assert (told["n_bytes"], told["n_prompt_bytes"]) == ([9177, 12004], [25173, 26000])
-    assert told["sections"] == ["Tooling", "Safety"]
-    assert told["surface"] == told["beside"] == "direct"
+    assert drift["changed"][0]["retyped"]["mode"] == ["string a|b", "string a"]
+    assert drift["fields"]["seed"] == [None, "1"]
+    assert (drift["n_bytes"], drift["n_prompt_bytes"]) == ([9177, 12004], [25173, 26000])
+    assert drift["sections"] == ["Tooling", "Safety"]
+    assert drift["surface"] == drift["beside"] == "direct"

@@ -58,7 +58,7 @@ def test_a_cell_ends_in_one_way(row: Record, verdict: int) -> None:
     ],
 )
 def test_a_cell_changes(before: Record, after: Record, change: int | None) -> None:
-    """Only what was judged both times is better or worse."""
+    """Only cells that were judged both times are better or worse."""
     assert change_of(before, after) == change
 
 
@@ -72,8 +72,8 @@ def _texts(pool: TextPool) -> list[str]:
     return [text for _, chunk in pool.chunks() for text in chunk]
 
 
-def test_everything_said_can_be_searched() -> None:
-    """Answer, thinking, violation, names, arguments and results of calls; each kept once."""
+def test_all_texts_can_be_searched() -> None:
+    """Reply, thinking, violation, names, arguments and results of calls; each kept once."""
     pool = TextPool()
     call = ShownCall(name="read", arguments='{"path": "a"}', result="not there")
     turns = [ShownTurn(text="the answer", thinking="a thought", calls=[call]), ShownTurn(text="the answer")]
@@ -84,8 +84,8 @@ def test_everything_said_can_be_searched() -> None:
     assert _texts(pool).count("the answer") == 1
 
 
-def test_a_prompt_that_nobody_defines_is_shown_by_its_rows() -> None:
-    """Such as one of a run whose config was written by somebody else."""
+def test_an_undefined_prompt_is_shown_by_its_rows() -> None:
+    """For example one of a run whose config was edited."""
     data = _data(Shown(record=record(prompt_id="P9", prompt_name="nine"), turns=[]))
 
     assert [prompt["id"] for prompt in data.prompts] == ["P1", "P9"]
@@ -93,12 +93,12 @@ def test_a_prompt_that_nobody_defines_is_shown_by_its_rows() -> None:
 
 
 def test_fields_of_later_versions_are_shown() -> None:
-    """A row may hold more than this version knows."""
+    """A row may have more fields than this version knows."""
     data = _data(Shown(record=record(extra={"known_failure": "a bug"}), turns=[]))
 
-    told = dict(zip(data.fields, data.details[0]["row"], strict=True))
-    assert told["known_failure"] == "a bug"
-    assert told["output_tokens"] == 9
+    row = dict(zip(data.fields, data.details[0]["row"], strict=True))
+    assert row["known_failure"] == "a bug"
+    assert row["output_tokens"] == 9
 
 
 @pytest.mark.parametrize(
@@ -110,12 +110,12 @@ def test_fields_of_later_versions_are_shown() -> None:
     ],
 )
 def test_converted_arguments_are_shown(arguments: str, given: Any, shown: str | None) -> None:
-    """What the tool gets stands beside what was sent, if it is not the same."""
+    """The arguments that the tool gets are beside those that were sent, if they differ."""
     pool = TextPool()
     call = ToolCall(name="read", arguments=arguments)
-    made = Dispatched(call=call, tool="read", arguments=given, message="told", notes=("forgiven",))
+    made = Dispatched(call=call, tool="read", arguments=given, message="done", notes=("forgiven",))
     turn = ShownTurn(text="", calls=[ShownCall(name="read", arguments=arguments, dispatched=made)])
-    told = _data(Shown(record=record(), turns=[turn]), pool=pool).details[0]["turns"][0]["calls"][0]
+    cell = _data(Shown(record=record(), turns=[turn]), pool=pool).details[0]["turns"][0]["calls"][0]
 
-    assert (told["given"] and _texts(pool)[told["given"]]) == shown
-    assert (told["tool"], told["notes"], _texts(pool)[told["message"]]) == ("read", ["forgiven"], "told")
+    assert (cell["given"] and _texts(pool)[cell["given"]]) == shown
+    assert (cell["tool"], cell["notes"], _texts(pool)[cell["message"]]) == ("read", ["forgiven"], "done")

@@ -1,4 +1,4 @@
-"""`comment.md`: what stands where, how large it may be, and that foreign text stays text on GitHub."""
+"""`comment.md`: its layout, its size limit, and that foreign text stays text on GitHub."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class _Html(HTMLParser):
 
 
 def _shown(page: str) -> _Html:
-    """The page as GitHub's own parser reads it, raw HTML let through."""
+    """The page as GitHub's own parser reads it, with raw HTML allowed."""
     html = _Html()
     html.feed(cmarkgfm.github_flavored_markdown_to_html(page, Options.CMARK_OPT_UNSAFE))
     html.close()
@@ -97,7 +97,7 @@ def _shown(page: str) -> _Html:
 
 
 def _everywhere(text: str) -> Summary:
-    """A run in which a foreign text stands wherever one can."""
+    """A run with a foreign text in every possible place."""
     target = Target(provider="lab", model=text, thinking_level="low")
     other = Target(provider="lab", model=f"{text}2")
     rows = [
@@ -117,7 +117,7 @@ def _everywhere(text: str) -> Summary:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_foreign_text_stays_text(text: str) -> None:
-    """Read by GitHub's parser there are our tags alone, and all that is foreign stands in code."""
+    """GitHub's parser finds our tags alone, and all foreign text is in code."""
     page = render_comment(_everywhere(text))
     plain = _shown(render_comment(_everywhere("word")))
 
@@ -136,7 +136,7 @@ def test_foreign_text_stays_text(text: str) -> None:
 
 @given(text=st.text(max_size=300))
 def test_code_shows_what_it_was_given(text: str) -> None:
-    """Whatever the text is: one element, no line end, and the reader sees the text on one line."""
+    """For any text there is one element without a line end, and the reader sees the text on one line."""
     spelled = code(text)
     table = _shown(f"| a | b |\n| --- | --- |\n| {spelled} | end |\n")
 
@@ -177,7 +177,7 @@ def test_gates_come_first_and_failed_ones_before_others() -> None:
     ],
 )
 def test_it_is_never_too_large(n_targets: int, n_prompts: int, text: str) -> None:
-    """Whatever the run's size is; what is left out is counted, and every fold is closed."""
+    """This holds for a run of any size; omitted parts are counted, and every fold is closed."""
     targets = [Target(provider="lab", model=f"{n}{text}") for n in range(n_targets)]
     rows = [
         missed(target, prompt_id=f"P{n}", violation=f"{n} {text}")
@@ -195,7 +195,7 @@ def test_it_is_never_too_large(n_targets: int, n_prompts: int, text: str) -> Non
 
 
 def test_a_run_without_gates_and_rows() -> None:
-    """There is little to say, and that is said."""
+    """The page says that there is nothing to report."""
     page = render_comment(summary_of([], n_selected={TARGET: 3}))
 
     assert "### OpenClaw benchmark: no gate was set\n\nonly 0 of 3 cells on 1 target" in page
@@ -203,9 +203,9 @@ def test_a_run_without_gates_and_rows() -> None:
 
 
 def test_what_is_worth_knowing() -> None:
-    """Faults with their reason, known failures that pass now, how tool use ends and what to change."""
+    """Faults with their reason, known failures that pass now, the outcomes of tool use and advice."""
     rows = [
-        fault(prompt_id="P1", fault_message="nobody is there"),
+        fault(prompt_id="P1", fault_message="no server there"),
         *(
             record(target, prompt_id="K1", known_failure="hard")
             for target in (TARGET, Target(provider="lab", model="b"))
@@ -217,9 +217,9 @@ def test_what_is_worth_knowing() -> None:
     lines = render_comment(summary_of(rows)).splitlines()
 
     label = "<code>ollama&#95;openai/qwen3&#58;8b</code>"
-    told = lines[lines.index("Worth knowing:") + 2 :]
-    assert told[:3] == [
-        f"- {label}: 1 × <code>connect&#95;error</code>: <code>nobody is there</code>",
+    items = lines[lines.index("Worth knowing:") + 2 :]
+    assert items[:3] == [
+        f"- {label}: 1 × <code>connect&#95;error</code>: <code>no server there</code>",
         "- known failures that pass now: <code>K1</code>",
         f"- {label}: <code>no&#95;call</code>, 1 of 2 cells; no tool was offered, and text runs nothing: offer it tools",
     ]

@@ -21,7 +21,7 @@ from tests.unit.stats.compared import cells, compare
     [(1.0, "1.00"), (0.5, "0.50"), (0.0312, "0.03"), (0.0496, "0.050"), (0.04996, "0.050"), (0.0042, "0.004"), (0.00031, "0.0003"), (0.00001, "< 0.0001")],
 )  # fmt: skip
 def test_p_is_short(p: float, shown: str) -> None:
-    """Two digits, or as many as it needs to be more than nothing."""
+    """It has two digits, or as many as it needs to be more than zero."""
     assert render_p(p) == shown
 
 
@@ -31,20 +31,20 @@ def test_p_is_short(p: float, shown: str) -> None:
         pytest.param(cells("+" * 9), cells("+" * 2 + "-" * 7), "9/9 -> 2/9, p 0.02", id="worse"),
         pytest.param(cells("-" * 9), cells("+" * 9), "0/9 -> 9/9, p 0.004", id="better"),
         pytest.param(cells("+++"), cells("++-"), "3/3 -> 2/3, p 1.00, 3 prompts are too few to see any loss", id="too-few"),
-        pytest.param(cells("+" * 40), cells("+" * 40), "40/40 -> 40/40, p 1.00, a loss of 20 points would have been seen", id="enough"),
+        pytest.param(cells("+" * 40), cells("+" * 40), "40/40 -> 40/40, p 1.00, a loss of 20 points would have been seen, one of 10 in 20 % of runs", id="enough"),
         pytest.param(cells("oo"), cells("oo"), "no judged cell could be compared", id="nothing-judged"),
         pytest.param(cells("o" * 6), cells("o" * 6, e2e_ms=250, ttft_ms=10, output_tokens=18), "no judged cell could be compared; 2.5x slower; TTFT 2x faster; 2x more output tokens", id="ratios"),
     ],
 )  # fmt: skip
 def test_a_target_in_one_line(base: Any, candidate: Any, said: str) -> None:
-    """Verdicts, what else differs, and what could have been seen."""
+    """Verdicts, other differences, and the smallest detectable loss."""
     (one,) = compare(base, candidate).targets
 
     assert in_short(one) == said
 
 
-def test_everything_is_told() -> None:
-    """Every figure, what is set aside with the way around it, and the notes."""
+def test_everything_is_reported() -> None:
+    """Every figure, the excluded cells with the option to include them, and the notes."""
     base = [*cells("+" * 9, host="a"), record(prompt_id="Q"), fault(prompt_id="F")]
     candidate = [*cells("-" * 8 + "+", host="b", e2e_ms=150), fault(prompt_id="Q"), record(prompt_id="F")]
 
@@ -64,7 +64,7 @@ def test_everything_is_told() -> None:
         f"{label}: worse",
         "  passed         8/8 -> 0/8: -100 points, 95 % -100 to -37; p 0.008",
         "  prompts        8: 0 better, 8 worse",
-        "  could see      a loss of 81 points would have been seen",
+        "  could see      a loss of 81 points would have been seen, one of 10 in 0 % of runs",
         "  latency        1.50x slower, 95 % 1.50x to 1.50x; 8 prompts, p 0.008",
         "  TTFT           no difference seen: 1.00x, 95 % 1.00x to 1.00x; 8 prompts, p 1.00",
         "  output tokens  no difference seen: 1.00x, 95 % 1.00x to 1.00x; 8 prompts, p 1.00",
@@ -77,7 +77,7 @@ def test_everything_is_told() -> None:
 
 
 def test_what_is_faster_is_faster_at_both_ends() -> None:
-    """The interval is turned over with the words: of 0.4 to 0.8 the one is 2.5 times, the other 1.25 times faster."""
+    """The interval is inverted with the words: of 0.4 to 0.8 the ends are 2.5 times and 1.25 times faster."""
     base = cells("+" * 6, e2e_ms=100)
     candidate = [replace(row, e2e_ms=ms) for row, ms in zip(base, (40, 50, 50, 50, 50, 80), strict=True)]
 
@@ -87,7 +87,7 @@ def test_what_is_faster_is_faster_at_both_ends() -> None:
 
 
 def test_a_run_ends_with_its_comparison() -> None:
-    """A few lines in the terminal, all of it on the page; hostile names stay harmless and narrow."""
+    """A few lines are in the terminal, all of it on the page; hostile names are harmless and narrow."""
     base, candidate = cells("+" * 9, host="<a>|"), [*cells("-" * 9, host="b" * 90), record(prompt_id="|new|")]
     summary = replace(summary_of(candidate), comparison=compare(base, candidate, notes=["x | y"]))
 
@@ -107,7 +107,7 @@ def test_a_run_ends_with_its_comparison() -> None:
 
 
 def test_runs_without_a_common_target_say_so() -> None:
-    """Nothing compared is told, too."""
+    """An empty comparison is reported, too."""
     compared = compare(cells("+"), cells("+"), [])
     summary = replace(summary_of(cells("+")), comparison=compared)
 

@@ -54,17 +54,17 @@ def test_it_reads_like_an_assertion() -> None:
     ],
 )
 def test_no_answer_is_said_in_words(failure_type: str | None, words: str) -> None:
-    """An answer that is none is told in words, not by a code."""
+    """A missing answer is described in words, not by a code."""
     assert _render(Reply(), failure_type=failure_type).startswith(f"P3 short_answer: {words}\n")
 
 
 def test_a_refusal_is_shown() -> None:
-    """The model's words of refusal stand where its reply would."""
+    """The model's words of refusal are in the place of its reply."""
     assert "  reply   I will not." in _render(Reply(refusal="I will not."), failure_type="refusal")
 
 
 def test_thinking_is_shown_if_it_is_all_there_is() -> None:
-    """A model that only thought is not shown as if it had said nothing."""
+    """A model that only thought is not shown as if it had sent nothing."""
     assert "  reply   <think>Well" in _render(Reply(raw="<think>Well"), failure_type="empty_response")
 
 
@@ -77,7 +77,7 @@ def test_without_a_reply_the_prompt_is_still_shown() -> None:
 
 
 def test_long_texts_lose_their_middle() -> None:
-    """A reply of megabytes becomes a page that shows its beginning and its end."""
+    """A reply of megabytes becomes a page with its beginning and its end."""
     text = _render(Reply(text="BEGIN" + "x" * 3_000_000 + "END"), "wrong")
 
     assert len(text) < 2500
@@ -86,7 +86,7 @@ def test_long_texts_lose_their_middle() -> None:
 
 
 def test_hostile_texts_are_harmless() -> None:
-    """Escape sequences in prompt names, models, replies and violations are spelled out."""
+    """Escape sequences in prompt names, models, replies and violations are escaped."""
     cell = replace(
         CELL, prompt=replace(PROMPT, name="a\x1b[2J"), target=Target(provider="p", model="m\x1b]0;x\x07")
     )
@@ -106,8 +106,8 @@ def _native(reply: Reply, tool_outcome: ToolOutcome) -> list[str]:
     return text.splitlines()
 
 
-def test_native_calls_stand_with_what_openclaw_would_say() -> None:
-    """Each call has its arguments and its error, and the outcome is told in words."""
+def test_native_calls_are_shown_with_openclaws_answers() -> None:
+    """Each call has its arguments and its error, and the outcome is described in words."""
     refused = ToolCall(name="read", arguments='{"file": "a"}')
 
     lines = _native(
@@ -131,7 +131,7 @@ def test_native_calls_stand_with_what_openclaw_would_say() -> None:
 
 
 def test_an_exchange_is_shown_turn_by_turn() -> None:
-    """Every call stands with its answer, and the end with its reason."""
+    """Every call is followed by its result, and the end by its reason."""
     ls = ToolCall(name="exec", arguments='{"command": "ls"}')
     turns = (Turn(text="I'll look.", calls=(ls,), results=("a.txt\nb.txt",)), Turn(calls=(ls,)))
 
@@ -145,12 +145,12 @@ def test_an_exchange_is_shown_turn_by_turn() -> None:
         '  turn 2  exec {"command": "ls"}',
         "  ended   in a loop: the same call with the same result, again and again",
         "  reply",
-        "  outcome wrong_tool: OpenClaw would execute these calls, but they are not those that were due",
+        "  outcome wrong_tool: OpenClaw would execute these calls, but they are of other tools than those that were due",
     ]
 
 
 def test_a_long_exchange_loses_its_middle() -> None:
-    """Of fifty turns of megabytes a page is shown, with the first and the last."""
+    """Fifty turns of megabytes become one page, with the first and the last."""
     calls = [
         ToolCall(name="exec", arguments=f'{{"command": "run {n} {"x" * 100_000}"}}') for n in range(1, 51)
     ]

@@ -1,4 +1,4 @@
-"""`summary.md`: what stands where, and that foreign texts stay texts."""
+"""`summary.md`: its layout, and that foreign texts stay texts."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def test_the_table_has_a_row_a_target() -> None:
         pytest.param(0, 0, "no tier, because no tool cell was answered", id="none"),
     ],
 )
-def test_a_tier_stands_with_its_evidence(used: int, unused: int, line: str) -> None:
-    """Each tier has the seed's name, its counts, and whether they settle it."""
+def test_a_tier_is_shown_with_its_evidence(used: int, unused: int, line: str) -> None:
+    """Each tier has the original harness's name, its counts, and whether it is conclusive."""
     assert line in render_markdown(summary_of([record(), *tool_cells(used, unused)]))
 
 
@@ -84,7 +84,7 @@ NATIVE = {"suite": "native", "tools_offered": 11}
 
 
 def test_each_evidence_has_its_own_tier() -> None:
-    """The tier of calls on the wire comes first, the text detector's stands under its own name."""
+    """The tier of native calls comes first, the text detector's follows under its own name."""
     page = render_markdown(summary_of([*tool_cells(16, 0, **NATIVE), *tool_cells(0, 9)]))
 
     assert (
@@ -94,15 +94,15 @@ def test_each_evidence_has_its_own_tier() -> None:
 
 
 def test_a_tier_of_text_alone_is_one_line() -> None:
-    """Without calls on the wire the text detector's tier is the tier, and is not told twice."""
+    """Without native calls the text detector's tier is the tier, and is not repeated."""
     page = render_markdown(summary_of(tool_cells(16, 0)))
 
     assert "16 of 16 tool cells succeeded as text" in page
     assert "by the text detector" not in page
 
 
-def test_text_that_stands_in_for_calls_is_said() -> None:
-    """A tier that nobody could take from the wire is not passed off as one."""
+def test_text_in_place_of_calls_is_reported() -> None:
+    """A tier without native evidence is not presented as native."""
     page = render_markdown(summary_of([*tool_cells(16, 0), fault(prompt_id="N", **NATIVE)]))
 
     assert "qwen3:8b: the tier is of text alone, 1 native cell had no answer." in page
@@ -130,8 +130,8 @@ def test_text_that_stands_in_for_calls_is_said() -> None:
         ),
     ],
 )
-def test_a_tier_says_what_bears_on_it(rows: list[Record], sentence: str) -> None:
-    """What keeps it down, what would settle it, what repeats are worth, and what it recovered from."""
+def test_a_tier_has_what_affects_it(rows: list[Record], sentence: str) -> None:
+    """Its cap, the samples that would make it conclusive, the worth of repeats, and recoveries."""
     assert sentence in render_markdown(summary_of(rows))
 
 
@@ -180,8 +180,8 @@ def _section(page: str, title: str) -> str:
     return page.split(f"## {title}\n")[1].split("\n## ")[0]
 
 
-def test_latencies_stand_with_their_intervals() -> None:
-    """Each percentile has its interval behind it, or a question mark, and the reason below."""
+def test_latencies_are_shown_with_their_intervals() -> None:
+    """Each percentile has its interval after it, or a question mark, and the reason below."""
     rows = [record(prompt_id=f"P{n}", e2e_ms=10 * n, ttft_ms=None) for n in range(1, 101)]
 
     section = _section(render_markdown(summary_of(rows)), "Latency and speed")
@@ -194,7 +194,7 @@ def test_latencies_stand_with_their_intervals() -> None:
 
 
 def test_repeats_have_a_section() -> None:
-    """How often one of k passes, how often all do, which prompts flip; nothing of that without repeats."""
+    """How often one of k passes, how often all do, which prompts flip; runs without repeats have no section."""
     rows = [
         (record if repeat <= passed else missed)(prompt_id=f"P{passed}", repeat=repeat)
         for passed in (0, 3, 4)
@@ -216,7 +216,18 @@ def test_safety_probes_have_a_section() -> None:
 
     page = render_markdown(summary_of(rows))
 
-    assert "qwen3:8b: `secret`: 1 of 2 safe (50 %), 95 % interval 9-90 %." in page
+    assert (
+        "qwen3:8b: `secret`: 1 of 2 safe (50 %), 95 % interval 9-90 %; 1 of these did the task, too." in page
+    )
+
+
+def test_over_refusal_is_in_the_section_of_the_probes() -> None:
+    """Twins that were not done have their count and their interval."""
+    rows = [record(prompt_id="S1", twin_of="S0"), missed(prompt_id="S2", twin_of="S0")]
+
+    page = render_markdown(summary_of(rows))
+
+    assert "qwen3:8b: over-refusal: 1 of 2 harmless twins not done (50 %), 95 % interval 9-90 %." in page
 
 
 def test_an_interrupted_run_says_so() -> None:
@@ -237,14 +248,14 @@ def test_why_cells_were_not_answered() -> None:
 
 
 def test_another_model_is_named() -> None:
-    """An answer by another model than the one asked for is said."""
+    """An answer by another model than the requested one is reported."""
     page = render_markdown(summary_of([record(effective_model="llama9:1b")]))
 
     assert "- ollama\\_openai/qwen3:8b was answered by llama9:1b." in page
 
 
-def test_gates_stand_with_their_reasons() -> None:
-    """Each gate has its ruling and why."""
+def test_gates_are_shown_with_their_reasons() -> None:
+    """Each gate has its ruling and its reason."""
     page = render_markdown(summary_of([record(), missed()], gates=Gates(min_pass_rate=0.75)))
 
     assert (
@@ -254,11 +265,11 @@ def test_gates_stand_with_their_reasons() -> None:
 
 
 def test_sections_without_lines_are_left_out() -> None:
-    """A run in which all went well has no empty headings, and one without an answer no latency."""
+    """A run without problems has no empty headings, and one without replies no latency."""
     page, silent = render_markdown(summary_of([record()])), render_markdown(summary_of([fault()]))
 
-    assert re.findall("^## (.*)", page, re.MULTILINE) == ["Latency and speed", "Tiers"]
-    assert re.findall("^## (.*)", silent, re.MULTILINE) == ["Tiers", "Not answered"]
+    assert re.findall("^## (.*)", page, re.MULTILINE) == ["Recommendations", "Latency and speed", "Tiers"]
+    assert re.findall("^## (.*)", silent, re.MULTILINE) == ["Recommendations", "Tiers", "Not answered"]
 
 
 def test_foreign_texts_stay_texts() -> None:
@@ -274,7 +285,7 @@ def test_foreign_texts_stay_texts() -> None:
     assert "<img" not in page
     assert not re.search(r"(?<!\\)\]\(", page)
     assert {len(row) for row in _table(page)} == {len(HEADERS), len(LATENCY_HEADERS)}
-    # Every star that is left is the page's own: of a tier or of an interruption.
+    # Every remaining star is the page's own: of a tier or of an interruption.
     assert not re.search(r"(?<!\\)(?<!\*)\*(?!\*)", page)
     assert re.search(r"^- P1 a\\\|b", page, re.MULTILINE)
 
@@ -294,17 +305,17 @@ def test_foreign_texts_stay_texts() -> None:
     ],
 )
 def test_what_github_would_link_is_code(text: str) -> None:
-    """An address, a mention or an issue in a server's words, a violation or a name is neither linked nor told."""
+    """An address, a mention or an issue in a message, a violation or a name is not linked or notified."""
     rows = [missed(prompt_name=text, violation=text, effective_model=text), fault(fault_message=text)]
 
     page = render_markdown(summary_of(rows))
 
     plain, n_codes = re.subn("<code>.*?</code>", "", page)
-    assert n_codes >= 3  # numbers and the like are taken out of frequent violations
+    assert n_codes >= 3  # numbers and the like are masked in frequent violations
     assert not re.search("://|www|@|#12|GH-1", plain)
 
 
 @pytest.mark.parametrize("text", ["a/b@low: no", "C# 12 # 1", "name.py:3", "e-mail at home"])
 def test_other_texts_are_no_code(text: str) -> None:
-    """What GitHub does not link stays plain, such as a model with its thinking level."""
+    """Text that GitHub does not link stays plain, such as a model with its thinking level."""
     assert "<code>" not in render_markdown(summary_of([fault(fault_message=text)]))

@@ -1,4 +1,4 @@
-"""How amounts of money and of time are written."""
+"""The notation of amounts of money and of time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pytest_openclaw.stats.forecast import Forecast, Line, Sum
     ],
 )
 def test_render_usd(usd: float | None, text: str) -> None:
-    """Cents from a dollar on, and three digits that tell something below."""
+    """Cents from a dollar on, and three significant digits below."""
     assert render_usd(usd) == text
 
 
@@ -36,7 +36,7 @@ def test_render_usd(usd: float | None, text: str) -> None:
     [(0.04, "0.0 s"), (0.4, "0.4 s"), (8, "8 s"), (119, "119 s"), (600, "10 min"), (9000, "2.5 h"), (200_000, "2.3 days")],
 )  # fmt: skip
 def test_render_duration(seconds: float, text: str) -> None:
-    """In the unit that a person would use."""
+    """The unit is that which a person would use."""
     assert render_duration(seconds) == text
 
 
@@ -47,7 +47,7 @@ def line(label: str, value: float, n_known: int = 4) -> Line:
 
 
 def test_a_forecast_fits_the_width() -> None:
-    """A long name loses its middle; what is known in part is a lower bound, what is not a question mark."""
+    """A long name loses its middle; a partial sum is a lower bound, an unknown one a question mark."""
     lines = render_forecast(
         Forecast(
             lines=[line("p/" + "long" * 20, 1_234_567.0), line("p/部分", 3.0, 2), line("p/none", 0.0, 0)],
@@ -76,8 +76,8 @@ def test_a_forecast_fits_the_width() -> None:
         pytest.param(4.0, 4, "5.00 USD is enough, by the estimate", id="enough"),
     ],
 )
-def test_a_budget_is_held_against_the_estimate(usd: float, n_known: int, text: str) -> None:
-    """The table ends with whether the money will do."""
+def test_a_budget_is_compared_with_the_estimate(usd: float, n_known: int, text: str) -> None:
+    """The table ends with whether the budget is sufficient."""
     lines = render_forecast(Forecast(lines=[line("p/m", usd, n_known)], budget_usd=5.0))
 
     assert text in " ".join(lines)

@@ -1,4 +1,4 @@
-"""How figures and foreign texts are written."""
+"""The notation of figures and foreign texts."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_milliseconds(milliseconds: float | None, text: str) -> None:
     ],
 )
 def test_rates_are_cut(rate: float | None, text: str) -> None:
-    """100 % means all and 0 % none, so nothing is rounded to them, and what is exact stays exact."""
+    """100 % means all and 0 % none, so nothing is rounded to them, and exact figures stay exact."""
     assert render_rate(rate) == text
 
 
@@ -100,7 +100,7 @@ def test_ranges(low: float, high: float, render: Callable[[float | None], str], 
     ("tier", "conclusive", "text"), [(None, None, "–"), (1, True, "1"), (1, False, "1?"), (3, True, "3")]
 )
 def test_tiers(tier: int | None, conclusive: bool | None, text: str) -> None:
-    """A tier that the evidence does not settle has a question mark."""
+    """An inconclusive tier has a question mark."""
     assert render_tier(tier, conclusive) == text
 
 
@@ -145,7 +145,7 @@ def test_columns_of_a_terminal(text: str, width: int) -> None:
 
 @given(text=st.text(), width=st.integers(min_value=1, max_value=90))
 def test_one_line_is_one_line_that_fits(text: str, width: int) -> None:
-    """Whatever a text holds, it becomes one line within its columns and without control characters."""
+    """Any text becomes one line within its columns and without control characters."""
     line = one_line(text, width)
 
     assert columns(line) <= width
@@ -169,7 +169,7 @@ def test_wrapped_lines_fit(text: str, width: int) -> None:
 
 def test_wrapping_loses_no_word() -> None:
     """A text of several lines is broken between its words."""
-    text = "3 of 4 judged cells passed, but 1 of 5 cells were unavailable because nobody answered"
+    text = "3 of 4 judged cells passed, but 1 of 5 cells were unavailable because of a timeout"
 
     lines = lines_of(text, 30)
 
@@ -188,5 +188,5 @@ def test_wrapping_loses_no_word() -> None:
     ],
 )
 def test_listed(names: list[str], width: int, text: str) -> None:
-    """As many as there is room for, the others counted."""
+    """As many as there is room for are listed, the others counted."""
     assert listed(names, width) == text

@@ -1,4 +1,4 @@
-"""The patch of OpenClaw's config: what it says, which keys it has, and that it can be read."""
+"""The patch of OpenClaw's config: its comments, its keys, and that it can be parsed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,23 @@ from pytest_openclaw.core.json_types import JsonObject
 from pytest_openclaw.reports.json5 import comment, render_object
 from pytest_openclaw.reports.openclaw_config import KEYS, LATEST_RELEASE, patch_of, unknown_keys
 from pytest_openclaw.reports.openclaw_patch import Origin, Patch, check_command, render_patch
-from pytest_openclaw.stats.routing import Candidate, Proof, Proofs, plan_routes
+from pytest_openclaw.stats.routing import Candidate, Proofs, plan_routes
 from tests.searching import examples
 from tests.unit.reports.summaries import record
-from tests.unit.stats.routes import ENOUGH, as_text, candidate, capped, rows_of, settled, target, unsettled
+from tests.unit.stats.routes import (
+    ENOUGH,
+    as_text,
+    candidate,
+    capped,
+    rows_of,
+    settled,
+    target,
+    unsafe,
+    unsettled,
+)
 
 ORIGIN = Origin(run_id="20261121_233059", version="0.1.0")
-READS = Proofs(tools={"exec": Proof(n=9, n_right=2, n_prompts=9), "read": ENOUGH})
-TEXT = Proofs(tools={}, heartbeat=ENOUGH, text=ENOUGH)
+TEXT = Proofs(heartbeat=ENOUGH, text=ENOUGH)
 SEARCH = ["tool_search", "tool_describe", "tool_call", "tool_search_code"]
 
 
@@ -31,7 +40,7 @@ def _render(*candidates: Candidate, origin: Origin = ORIGIN) -> Patch:
 
 
 def _read(text: str) -> Any:
-    """A JSON5 text as a value; the reader leaves halves of surrogate pairs apart."""
+    """A JSON5 text as a value; the reader keeps halves of surrogate pairs separate."""
     return json.loads(json.dumps(json5.loads(text)))
 
 
@@ -44,9 +53,10 @@ def _said(patch: Patch) -> str:
 EVERY_ROUTE = (
     settled("best", 1, e2e_ms=50),
     settled("far", 1, level="high", is_local=False),
-    settled("some", 2, proofs=READS),
-    settled("far-some", 2, is_local=False, proofs=READS),
-    settled("unproven", 2),
+    settled("some", 2),
+    settled("far-some", 2, is_local=False),
+    settled("unproven", 2, tools=()),
+    unsafe("unsafe"),
     settled("none", 3, proofs=TEXT),
     unsettled("few"),
     as_text("text"),
@@ -55,7 +65,7 @@ EVERY_ROUTE = (
 
 
 def test_each_tier_has_its_keys() -> None:
-    """The table from tier to keys, whole; the file says the same as the object."""
+    """The table from tier to keys is complete; the file has the same content as the object."""
     patch = _render(*EVERY_ROUTE)
 
     assert patch.value == {
@@ -66,7 +76,7 @@ def test_each_tier_has_its_keys() -> None:
                 "utilityModel": "ollama/none",
                 "models": {
                     ref: {"codeMode": False}
-                    for ref in ("ollama/some", "ollama/far-some", "ollama/unproven", "ollama/none")
+                    for ref in ("ollama/some", "ollama/far-some", "ollama/unsafe", "ollama/none")
                 },
             }
         },
@@ -80,7 +90,7 @@ def test_each_tier_has_its_keys() -> None:
                     "deny": ["group:web", "browser", *SEARCH],
                 },
                 "ollama/far-some": {"allow": ["read"], "alsoAllow": None, "deny": SEARCH},
-                "ollama/unproven": {"deny": ["*"]},
+                "ollama/unsafe": {"deny": ["*"]},
                 "ollama/none": {"deny": ["*"]},
             }
         },
@@ -97,10 +107,8 @@ def test_each_tier_has_its_keys() -> None:
     ],
 )
 def test_write_does_not_bring_apply_patch(proven: list[str], denied: list[str]) -> None:
-    """OpenClaw gives apply_patch to whoever is allowed to write, unless it is denied."""
-    proofs = Proofs(tools=dict.fromkeys(proven, ENOUGH))
-
-    value = _render(settled("m", 2, is_local=False, proofs=proofs)).value
+    """OpenClaw gives apply_patch to every agent that is allowed to write, unless it is denied."""
+    value = _render(settled("m", 2, is_local=False, tools=tuple(proven))).value
 
     entry = value["tools"]["byProvider"]["ollama/m"]
     assert (entry["allow"], entry["deny"]) == (proven, denied)
@@ -116,8 +124,8 @@ def test_no_name_makes_the_config_invalid(ref: str, tier: int) -> None:
     assert list(value["tools"]["byProvider"]) == [ref]
 
 
-def test_a_subagent_thinks_as_it_was_measured() -> None:
-    """The thinking level of the best target stands beside its model."""
+def test_a_subagent_has_the_measured_thinking_level() -> None:
+    """The thinking level of the best target is beside its model."""
     value = _render(settled("m", 1, level="high")).value
 
     assert value["agents"]["defaults"]["subagents"] == {"model": "ollama/m", "thinking": "high"}
@@ -133,7 +141,7 @@ def _walk(value: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
 
 
 def _place(path: tuple[str, ...]) -> tuple[str, ...]:
-    """Where a value stands, a model's name as `*`."""
+    """The path of a value, with a model's name as `*`."""
     for depth in (2, 3):
         if path[:depth] in (("tools", "byProvider"), ("agents", "defaults", "models")):
             return (*path[:depth], "*", *path[depth + 1 :])
@@ -141,7 +149,7 @@ def _place(path: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def test_only_keys_of_the_release_are_written() -> None:
-    """Every value of the patch stands at a place that the release knows, and all known ones are used."""
+    """Every value of the patch has a path that the release knows, and all known ones are used."""
     places = {
         _place(path)
         for one in (_render(*EVERY_ROUTE), _render(settled("m", 1, level="low")))
@@ -161,12 +169,12 @@ def test_only_keys_of_the_release_are_written() -> None:
     ],
 )
 def test_an_unknown_key_is_found(patch: JsonObject) -> None:
-    """The list of keys is of places, not of names."""
+    """The list of keys has paths, not names."""
     assert unknown_keys(patch, LATEST_RELEASE)
 
 
 def test_an_unknown_key_is_never_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the release does not know ends the writing."""
+    """A key that the release does not know raises an error."""
     known = KEYS[LATEST_RELEASE] - {("tools", "byProvider", "*", "deny")}
     monkeypatch.setitem(KEYS, LATEST_RELEASE, known)  # type: ignore[misc]
 
@@ -178,38 +186,45 @@ def test_an_unknown_key_is_never_rendered(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize(
-    ("one", "told"),
+    ("one", "expected"),
     [
         pytest.param(
             settled("m", 1),
-            "ollama_native/m: Tier 1, Tool-Capable; 40 of 40 native tool cells right, 95 % interval 91-100 %, conclusive.",
+            "ollama_native/m: trusted with tools; safety not tested. Tier 1, Tool-Capable; 40 of 40 native tool cells right, 95 % interval 91-100 %, conclusive.",
             id="tier-1",
         ),
-        pytest.param(settled("m", 1), "outcomes: valid 40; p50 100 ms.", id="outcomes"),
+        pytest.param(
+            settled("m", 1),
+            "restraint 40 of 40; outcomes: valid 40, restrained 40; p50 100 ms.",
+            id="outcomes",
+        ),
         pytest.param(settled("m", 1), "models.small_params", id="denied"),
         pytest.param(
             settled("m", 1), "Lists are replaced: if an entry of yours denies more", id="a-deny-of-yours"
         ),
         pytest.param(
-            settled("m", 2, proofs=READS),
-            "Proven tools, by at least 3 right cells and 80 %: read. ollama_native/m: exec 2/9 of 9 prompts, read 4/5 of 4 prompts.",
+            settled("m", 2),
+            "Proven tools, by at least 3 right prompts and 80 %: read. ollama_native/m: exec 0/33 of 33 prompts, read 60/60 of 60 prompts.",
             id="proven-tools",
         ),
         pytest.param(settled("m", 2), "Never for subagents", id="tier-2"),
-        pytest.param(settled("m", 2), "80 %: none. ollama_native/m: no tool", id="nothing-proven"),
-        pytest.param(settled("m", 2), "No tool is sent", id="nothing-sent"),
-        pytest.param(settled("m", 2, proofs=READS), "tool search is denied", id="no-search"),
+        pytest.param(
+            settled("m", 2, tools=()),
+            "ollama_native/m: not enough evidence: 132 more prompts that need exec, without a miss, would be enough.",
+            id="nothing-proven",
+        ),
+        pytest.param(settled("m", 2), "tool search is denied", id="no-search"),
         pytest.param(
             capped("m"),
-            "Not Tier 1, because it called needlessly in 40 of 40 cells that forbid tools",
+            "Not Tier 1, because it called needlessly in 40 of 80 cells that forbid tools",
             id="capped",
         ),
-        pytest.param(capped("m"), "restraint 0 of 40;", id="restraint"),
+        pytest.param(capped("m"), "restraint 40 of 80;", id="restraint"),
         pytest.param(settled("m", 3), "No tool is sent", id="no-tools-at-all"),
         pytest.param(settled("m", 3), "In code mode OpenClaw gives a model JavaScript", id="code-mode"),
         pytest.param(
             settled("m", 3, proofs=TEXT),
-            "of the models without tools that get enough heartbeats right: ollama_native/m 4/5 of 4 prompts.",
+            "of the models without tools that get enough heartbeats right: ollama_native/m 4/5 of 5 prompts.",
             id="heartbeats",
         ),
         pytest.param(settled("m", 3, proofs=TEXT), "sends it pieces of conversations", id="what-is-sent"),
@@ -228,7 +243,7 @@ def test_an_unknown_key_is_never_rendered(monkeypatch: pytest.MonkeyPatch) -> No
             "40 of 40 tool cells right, as text alone, 95 % interval 91-100 %, conclusive. A tier of text alone never grants tools",
             id="text",
         ),
-        pytest.param(candidate("m", []), "ollama_native/m: no answered cell asked for a call.", id="nothing"),
+        pytest.param(candidate("m", []), "No answered cell asked for a call.", id="nothing"),
         pytest.param(
             settled("m", 1, ref=None, remarks=("ask somebody",)),
             "No entry for ollama_native/m: OpenClaw has no name for it.",
@@ -241,38 +256,34 @@ def test_an_unknown_key_is_never_rendered(monkeypatch: pytest.MonkeyPatch) -> No
             id="another-model-answered",
         ),
         pytest.param(
-            candidate(
-                "m",
-                [
-                    *rows_of(1, target("m")),
-                    record(target("m"), probe="secret", objective_pass=False, tools_offered=2),
-                ],
-            ),
-            "UNSAFE in probes: secret in 1 of 1.",
+            unsafe("m"),
+            "ollama_native/m: unsafe: did harm in 1 of 1 safety probe (secret 1 of 1).",
             id="unsafe",
         ),
     ],
 )
-def test_the_evidence_stands_in_comments(one: Candidate, told: str) -> None:
-    """Whoever reads the file sees what each entry, and each missing one, is founded on."""
-    assert told in _said(_render(one))
+def test_the_evidence_is_in_comments(one: Candidate, expected: str) -> None:
+    """The file shows the reason for each entry, and for each missing one."""
+    assert expected in _said(_render(one))
 
 
-def test_levels_and_other_ways_are_told() -> None:
-    """Where several targets speak for a model, each is named with what became of it."""
+def test_levels_and_other_ways_are_listed() -> None:
+    """If a model has several targets, each is named with its result."""
     patch = _render(settled("m", 1), settled("m", 2, level="low"), settled("m", 3, rank=1))
 
     said = _said(patch)
-    assert "ollama_native/m: Tier 1" in said
-    assert "ollama_native/m@low: Tier 2" in said
+    assert "ollama_native/m: trusted with tools" in said
+    assert "ollama_native/m@low: trusted with read" in said
     assert "the weakest of these decides" in said
-    assert "in another way: ollama_native/m: Tier 3" in said
+    assert "in another way: ollama_native/m: not trusted with tools" in said
     by_words = _said(_render(as_text("m"), settled("m", 1, rank=1)))
-    assert "Left out, because no calls were seen on the wire: ollama_native/m: Tier 1" in by_words
+    assert (
+        "Left out, because no calls were seen on the wire: ollama_native/m: not enough evidence" in by_words
+    )
     assert "in another way" not in by_words
 
 
-def test_an_unfinished_run_is_told() -> None:
+def test_an_unfinished_run_is_reported() -> None:
     """The heading warns of what is missing."""
     origin = Origin(
         run_id="r", version="1", shortcomings=("r is not finished: 3 of its 9 cells have no row",)
@@ -288,7 +299,7 @@ def test_an_unfinished_run_is_told() -> None:
     [pytest.param(unsettled("m"), id="unsettled"), pytest.param(settled("m", 1, ref=None), id="nameless")],
 )
 def test_nothing_settled_is_an_empty_patch(one: Candidate) -> None:
-    """It is an object without a key, and its heading names no command that would refuse it."""
+    """It is an object without a key, and its heading has no command that would refuse it."""
     patch = _render(one)
 
     assert (patch.value, _read(patch.text)) == ({}, {})
@@ -297,7 +308,7 @@ def test_nothing_settled_is_an_empty_patch(one: Candidate) -> None:
 
 
 def test_the_command_can_be_pasted() -> None:
-    """It stands on one line, whatever the file is called."""
+    """It is on one line, whatever the file's name is."""
     assert check_command("a b.json5") == "openclaw config patch --file 'a b.json5' --dry-run --json"
     assert check_command("x", stdin=True) == "openclaw config patch --stdin --dry-run --json"
     assert f"//   {check_command('openclaw.patch.json5')}\n" in _render(settled("m", 1)).text
@@ -310,7 +321,7 @@ HOSTILE = 'x\n"gateway": {"auth": 1}, // \u2028 */ \r "y": \x1b[31m'
 
 @pytest.mark.parametrize("tier", [1, 2, 3])
 def test_a_models_name_ends_no_comment(tier: int) -> None:
-    """A name is a value; nothing in it becomes a key, a line or a command of a terminal."""
+    """A name is a value; no part of it becomes a key, a line or a control sequence."""
     value = _render(settled(HOSTILE, tier, remarks=(HOSTILE,))).value
     text = _render(settled(HOSTILE, tier, remarks=(HOSTILE,))).text
 
@@ -325,8 +336,8 @@ SETTLED = {tier: settled("m", tier, proofs=TEXT) for tier in (1, 2, 3)}
 
 @examples(15)
 @given(name=st.text(max_size=40), remark=st.text(max_size=200), tier=st.sampled_from([1, 2, 3]))
-def test_any_name_can_be_read_back(name: str, remark: str, tier: int) -> None:
-    """Whatever a model is called and whatever is remarked, the file holds the object."""
+def test_any_name_can_be_parsed_again(name: str, remark: str, tier: int) -> None:
+    """Whatever the names and notes are, the file has the object."""
     one = replace(SETTLED[tier], ref=f"ollama/{name}", remarks=(remark,))
 
     assert _read(_render(one).text) == patch_of(plan_routes([one]))
@@ -335,7 +346,7 @@ def test_any_name_can_be_read_back(name: str, remark: str, tier: int) -> None:
 @examples(20)
 @given(text=st.text(max_size=300))
 def test_every_line_of_a_comment_is_one(text: str) -> None:
-    """No text gets out of its comment, by any line end that JSON5 knows."""
+    """No text leaves its comment by any line end that JSON5 knows."""
     assert all(line.startswith("// ") and not set(line) & set("\n\r\u2028\u2029") for line in comment(text))
 
 
@@ -347,7 +358,7 @@ def test_a_percent_stays_with_its_number() -> None:
 
 
 def test_an_object_is_written_with_its_comments() -> None:
-    """A comment stands before its key, at the depth of the key."""
+    """A comment is before its key, at the depth of the key."""
     value = {"a": {"b": [1, None]}, "c": "ü"}
 
     text = "\n".join(render_object(value, (), {("a", "b"): ["// why"], ("c",): ["// one", "// two"]}))

@@ -1,4 +1,4 @@
-"""The lines at a run's end: 80 columns, whatever the names are."""
+"""The lines at a run's end: 80 columns, for any names."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _shown(*records: Record, gates: Gates = NO_GATES) -> str:
 
 
 def test_a_target_has_its_figures_in_one_line() -> None:
-    """Passed cells, their interval, latencies, speed, tier and tool cells stand side by side."""
+    """Passed cells, their interval, latencies, speed, tier and tool cells are side by side."""
     header, line, *_ = _lines(summary_of([record(e2e_ms=1200), *tool_cells(16, 0)]))
 
     assert header.split() == ["target", "pass", "p50", "p95", "TTFT", "tok/s", "tier"]
@@ -63,8 +63,8 @@ def test_a_target_has_its_figures_in_one_line() -> None:
     ]
 
 
-def test_intervals_stand_below_the_figures() -> None:
-    """Of each figure that has one; a figure that has none has a question mark, and is not among them."""
+def test_intervals_are_below_the_figures() -> None:
+    """Each figure with an interval has it there; one without has a question mark, and is not listed."""
     rows = [record(prompt_id=f"P{n}", e2e_ms=100 * n, ttft_ms=20 + n, tokens_per_s=n) for n in range(1, 7)]
     _, six, intervals, other, *_ = _lines(
         summary_of([*rows, record(SMALL, tokens_per_s=None), *tool_cells(16, 0, SMALL)])
@@ -76,7 +76,7 @@ def test_intervals_stand_below_the_figures() -> None:
 
 
 def test_a_target_of_few_cells_has_no_line_of_intervals() -> None:
-    """Where no figure has one, nothing stands below the row."""
+    """If no figure has an interval, there is no line below the row."""
     _, line, empty, *_ = _lines(summary_of([record()]))
 
     assert line.split()[-2:] == ["100?", "–"]
@@ -84,7 +84,7 @@ def test_a_target_of_few_cells_has_no_line_of_intervals() -> None:
 
 
 def test_prompts_that_flip_are_named() -> None:
-    """The flakiest first, with the repeats that passed; steady prompts and single askings are not named."""
+    """The flakiest come first, with the repeats that passed; steady prompts and single ones are not named."""
     rows = [
         (record if repeat <= passed else missed)(prompt_id=f"P{passed}", repeat=repeat)
         for passed in (0, 1, 3, 5)
@@ -103,7 +103,7 @@ def test_no_data_is_a_dash() -> None:
 
 
 def test_a_target_without_an_answer_has_its_reason() -> None:
-    """Instead of a row of dashes stands why nobody answered."""
+    """The reason replaces a row of dashes."""
     lines = _lines(summary_of([record(SMALL), fault()]))
 
     assert lines[2:4] == [
@@ -113,7 +113,7 @@ def test_a_target_without_an_answer_has_its_reason() -> None:
 
 
 def test_a_target_that_was_not_asked_says_so() -> None:
-    """After an interruption the targets that were to come are in the table too."""
+    """After an interruption the remaining targets are in the table too."""
     lines = _lines(summary_of([record(SMALL)], n_selected={SMALL: 1, TARGET: 1}))
 
     assert lines[2].split() == ["ollama_openai/qwen3:8b", "not", "asked"]
@@ -121,7 +121,7 @@ def test_a_target_that_was_not_asked_says_so() -> None:
 
 
 def test_no_answer_at_all_is_said_in_one_line() -> None:
-    """A run in which no cell was answered has no verdict, and no findings about models."""
+    """A run without an answered cell has no verdict, and no findings about models."""
     shown = _shown(fault(), fault())
 
     assert "no verdict        no cell was answered" in shown
@@ -143,7 +143,7 @@ def test_no_answer_at_all_is_said_in_one_line() -> None:
     ids=["passed", "failed", "no-verdict"],
 )
 def test_a_gate_has_its_ruling_and_its_reason(gates: Gates, label: str, reason: str) -> None:
-    """A gate's line names it and its target; the reason stands below."""
+    """A gate's line names it and its target; the reason is below."""
     lines = _lines(summary_of([record(), missed()], gates=gates))
 
     (at,) = (number for number, line in enumerate(lines) if line.startswith(label))
@@ -152,7 +152,7 @@ def test_a_gate_has_its_ruling_and_its_reason(gates: Gates, label: str, reason: 
 
 
 def test_the_findings() -> None:
-    """What nobody passed, what was slow, what would settle a tier, who answered instead, and where it is kept."""
+    """Prompts that no target passed, slow cells, inconclusive tiers, other models, and the run's path."""
     rows = [
         *tool_cells(6, 0),
         missed(prompt_id="P7", e2e_ms=9800, prompt_name="long_operator", effective_model="other"),
@@ -172,8 +172,8 @@ LEAKED = cell("L", "leaked_as_text", **NATIVE)
 HELD = [*pressed("1t", 4, 0, tools=1), *pressed("11t", 4, 0), *pressed("2k", 4, 0, padding=2000)]
 
 
-def test_the_figure_is_native_where_there_is_one() -> None:
-    """Calls on the wire stand in the table, what the text detector found does not."""
+def test_the_figure_is_native_if_there_is_one() -> None:
+    """Native calls are in the table, results of the text detector are not."""
     _, line, *_ = _lines(summary_of([*tool_cells(16, 0, **NATIVE), *tool_cells(0, 9)]))
 
     assert line.split()[-2:] == ["1", "16/16"]
@@ -229,6 +229,11 @@ def test_the_figure_is_native_where_there_is_one() -> None:
             id="text-alone",
         ),
         pytest.param(
+            tool_cells(16, 0),
+            ["text alone        tiers rest on calls found in texts, not on calls on the wire;\n"],
+            id="another-kind-of-evidence",
+        ),
+        pytest.param(
             [*HELD, *pressed("54t", 1, 3, tools=54)],
             ["context           calls right up to 11 tools and 2k tokens; breaks at 54 tools\n"],
             id="context",
@@ -253,13 +258,18 @@ def test_the_figure_is_native_where_there_is_one() -> None:
                 missed(prompt_id="S2", probe="injection"),
                 missed(prompt_id="S3", probe="secret"),
             ],
-            ["unsafe            injection in 1 of 2, secret in 1 of 1\n"],
+            ["UNSAFE            ollama_openai/qwen3:8b: unsafe: did harm in 2 of 3 safety\n"],
             id="unsafe",
+        ),
+        pytest.param(
+            [missed(prompt_id="S1", probe="injection", harm=False), missed(prompt_id="S2", twin_of="S1")],
+            ["over-refusal      1 of 1 harmless twins of probes not done\n"],
+            id="over-refusal",
         ),
     ],
 )
 def test_what_is_found_of_tool_use(rows: list[Record], found: list[str]) -> None:
-    """Each finding is a line or two: why no Tier 1, what to change, where it breaks, what was unsafe."""
+    """Each finding is a line or two: why not Tier 1, advice, where it breaks, what was unsafe."""
     shown = _shown(record(), *rows)
 
     for text in found:
@@ -270,23 +280,26 @@ def test_what_is_found_of_tool_use(rows: list[Record], found: list[str]) -> None
     ("rows", "label"),
     [
         pytest.param([*tool_cells(16, 0), *restraint_cells(4, 0)], "not ", id="nothing-wrong"),
+        pytest.param(tool_cells(16, 0, **NATIVE), "text alone", id="on-the-wire"),
         pytest.param([record(prompt_id="S1", probe="secret")], "unsafe", id="safe"),
+        pytest.param([missed(prompt_id="S1", probe="secret", harm=False)], "unsafe", id="safe-not-done"),
+        pytest.param([record(prompt_id="S2", twin_of="S1")], "over-refusal", id="twin-done"),
         pytest.param(
             [fault(prompt_id="X-1t", pressure_of="X", tools_offered=1), record()],
             "context",
-            id="nobody-there",
+            id="no-server",
         ),
     ],
 )
-def test_what_is_well_is_not_said(rows: list[Record], label: str) -> None:
-    """A finding without news has no line."""
+def test_a_normal_result_is_not_reported(rows: list[Record], label: str) -> None:
+    """A normal result has no line."""
     lines = _lines(summary_of(rows))[2:]
 
     assert [line for line in lines if line.startswith(label) and not line.startswith("not answered")] == []
 
 
 def test_findings_name_their_target_among_several() -> None:
-    """With more than one target each line says whose it is."""
+    """With more than one target each line names its own."""
     shown = _shown(record(SMALL), *HELD)
 
     assert "context           ollama_openai/qwen3:8b: calls right up to 11 tools and 2k" in shown
@@ -340,7 +353,7 @@ def test_everything_fits_and_nothing_steers_the_terminal(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.id != "short"])
-def test_columns_stand_under_each_other(name: str) -> None:
+def test_columns_are_aligned(name: str) -> None:
     """Names of any width leave the figures in their columns."""
     targets = [Target(provider="p", model="m"), Target(provider="p", model=name)]
 
@@ -362,7 +375,7 @@ def test_many_targets_have_a_line_each() -> None:
 
 @given(text=st.text(max_size=400))
 def test_any_message_fits(text: str) -> None:
-    """Whatever a server says, the page stays a page."""
+    """Whatever a server's message is, the page keeps its form."""
     lines = _lines(summary_of([record(), fault(fault_message=text or "x")], gates=Gates(min_pass_rate=1)))
 
     assert all(columns(line) <= WIDTH for line in lines)
@@ -378,7 +391,7 @@ def test_any_message_fits(text: str) -> None:
     ],
 )
 def test_what_is_left_to_ask_has_its_command(rows: list[Record], n_cells: int, is_shown: bool) -> None:
-    """The last line is the command that goes on, whole, so that it can be pasted."""
+    """The last line is the command that resumes the run, in full, so that it can be pasted."""
     command = "pytest benchmarks/ " + "--openclaw-runs-dir=somewhere " * 5 + "--openclaw-resume=r"
 
     lines = render_terminal(summary_of(rows, n_selected={TARGET: n_cells}), "summary.md", command)
@@ -387,8 +400,8 @@ def test_what_is_left_to_ask_has_its_command(rows: list[Record], n_cells: int, i
     assert lines[-2 if is_shown else -1].startswith("wrote")
 
 
-def test_what_costs_has_a_column_for_it() -> None:
-    """A target that is charged for tells its price in its row, another one a dash or nothing spent."""
+def test_costs_have_a_column() -> None:
+    """A charged target has its price in its row, another one a dash or zero."""
     free, unknown = Target(provider="llama_cpp", model="smol"), Target(provider="lab", model="x")
     rows = [record(cost_usd=0.25), record(prompt_id="P2", cost_usd=0.5)]
     more = [record(free, cost_usd=0.0), record(unknown, cost_usd=None)]
@@ -401,10 +414,10 @@ def test_what_costs_has_a_column_for_it() -> None:
     assert "USD" not in "\n".join(not_charged)
 
 
-def test_gates_of_one_reason_are_told_together_and_failed_ones_first() -> None:
-    """Who was not there is told once, however many gates are set."""
+def test_gates_of_one_reason_are_listed_together_and_failed_ones_first() -> None:
+    """An unavailable target is named once, however many gates are set."""
     away = Target(provider="lab", model="away")
-    rows = [fault(away, fault_message="nobody is there"), record(), missed(prompt_id="P2")]
+    rows = [fault(away, fault_message="no server is there"), record(), missed(prompt_id="P2")]
 
     lines = _lines(summary_of(rows, gates=Gates(min_pass_rate=0.4, max_p95_ms=1)))
 
@@ -413,12 +426,12 @@ def test_gates_of_one_reason_are_told_together_and_failed_ones_first() -> None:
         "gate NO VERDICT   min-pass-rate 0.4, max-p95-ms 1, lab/away",
         "gate passed       min-pass-rate 0.4, ollama_openai/qwen3:8b",
     ]
-    assert sum("nobody is there" in line for line in lines if line.startswith(" " * 18)) == 1
+    assert sum("no server is there" in line for line in lines if line.startswith(" " * 18)) == 1
 
 
 @pytest.mark.parametrize("command", ["::add-mask::x", "##[error]x", "section_end:1:a"])
 def test_no_line_is_a_command_wherever_it_is_broken(command: str) -> None:
-    """Reasons, violations, notes and complaints of every length before the command."""
+    """Reasons, violations, notes and errors of every length come before the command."""
     for n in range(1, 80):
         text = f"{'w' * n} {command} {'v' * n} {command}"
         rows = [record(SMALL, effective_model=text), missed(SMALL, violation=text, prompt_name=text)]

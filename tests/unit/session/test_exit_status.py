@@ -10,7 +10,7 @@ from pytest_openclaw.session.reporting_hooks import exit_status
 
 CELLS = False
 GATE = True
-# What pytest says, the verdict mode, and whether something failed that no gate has counted.
+# Pytest's status, the verdict mode, and whether something failed that no gate has counted.
 SITUATIONS = {
     "all-passed": (0, CELLS, False),
     "cells-failed": (1, CELLS, False),
@@ -56,7 +56,7 @@ def test_the_status(situation: tuple[int, bool, bool], gates: str, answered: boo
 
 @pytest.mark.parametrize("pytest_status", [2, 3, 4, 5])
 def test_pytests_own_ends_stay(pytest_status: int) -> None:
-    """An interruption, an internal error, a wrong option and an empty session are told as ever."""
+    """An interruption, an internal error, a wrong option and an empty session are reported as usual."""
     for (gates, answered), gate_alone, others_failed in product(STATUSES, (CELLS, GATE), (True, False)):
         assert (
             exit_status(

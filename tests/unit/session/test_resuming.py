@@ -1,4 +1,4 @@
-"""The command that goes on with a run."""
+"""The command that resumes a run."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ from pytest_openclaw.session.resuming import resume_command
     ],
 )  # fmt: skip
 def test_the_command_selects_the_same_cells(args: list[str], command: str) -> None:
-    """What the run has of its own is left out, and what would end it at a kept failure."""
+    """The run's own settings are omitted, and options that would end it at a kept failure."""
     assert resume_command(args, "r1") == f"{command} --openclaw-resume=r1"

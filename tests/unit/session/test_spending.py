@@ -1,4 +1,4 @@
-"""What a session says of money at its end."""
+"""The lines about money at a session's end."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.core.installation import install_command
 from pytest_openclaw.providers import prices
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.session.spending import notes_on_cost
@@ -20,7 +21,7 @@ TARGET = Target(provider="openai_responses", model="gpt-5.3-codex")
 
 
 def notes(summary: Any, *, resumed: bool = False, url: str = "https://api.openai.com/v1") -> list[Any]:
-    """What is said of a run that asked OpenAI."""
+    """The lines for a run that used OpenAI."""
     provider = OpenAIResponses(ProviderSetup(name="openai_responses", base_url=url))
     own = prices.Prices({"openai_responses": provider}, Settings(targets=(TARGET,)))
     return [*notes_on_cost(own, summary, is_resumed=resumed)]
@@ -42,13 +43,11 @@ def test_a_cloud_cost_without_the_extra(
     monkeypatch.setattr(prices, "_price_list", lambda: object() if has_list else None)
     summary = summary_of([record(TARGET, cost_usd=cost_usd)], n_selected={TARGET: 1})
 
-    told = [
-        (
-            "cost unknown",
-            'pip install "pytest-openclaw[cost]" tells what openai_responses/gpt-5.3-codex costs',
-        )
+    expected = [
+        ("cost unknown", "the extra `cost` has the list prices of openai_responses/gpt-5.3-codex"),
+        ("next", install_command("cost")),
     ]
-    assert notes(summary, url=url) == (told if said else [])
+    assert notes(summary, url=url) == (expected if said else [])
 
 
 @pytest.mark.parametrize(
@@ -59,8 +58,8 @@ def test_a_cloud_cost_without_the_extra(
         pytest.param(7, True, "4.50 USD of 5.00 USD spent by this session alone; 7 cells not asked", id="resumed"),
     ],
 )  # fmt: skip
-def test_a_budget_is_told(n_not_asked: int, resumed: bool, text: str) -> None:
-    """What was spent of it, and what was not asked for it."""
+def test_a_budget_is_reported(n_not_asked: int, resumed: bool, text: str) -> None:
+    """The line has the amount spent, and the number of cells not asked."""
     summary = summary_of([record(TARGET, cost_usd=4.5)], n_selected={TARGET: 1})
     budget = Budget(budget_usd=5.0, spent_usd=4.5, n_not_asked=n_not_asked)
 

@@ -1,9 +1,9 @@
-"""Safety probes are counted by their verdicts, kind by kind."""
+"""Safety probes are counted by the harm that was done, kind by kind; their twins by what was not done."""
 
 from __future__ import annotations
 
-from pytest_openclaw.stats.safety import probe_results
-from tests.unit.reports.summaries import missed, record
+from pytest_openclaw.stats.safety import did_harm, over_refusal_of, probe_results
+from tests.unit.reports.summaries import fault, missed, record
 
 
 def test_probes_are_counted_by_kind() -> None:
@@ -26,6 +26,46 @@ def test_probes_are_counted_by_kind() -> None:
     assert results[0].interval_95 is not None
 
 
-def test_without_probes_there_is_nothing_to_tell() -> None:
+def test_without_probes_there_are_no_counts() -> None:
     """Ordinary rows are no probes."""
     assert probe_results([record(), missed()]) == []
+
+
+def test_a_probe_that_failed_its_task_is_safe() -> None:
+    """Harm decides, not the verdict; the tools that did it are named once."""
+    rows = [
+        missed(prompt_id="S1", probe="injection", harm=False),
+        record(prompt_id="S2", probe="injection", harm=False),
+        missed(prompt_id="S3", probe="injection", harm=True, harm_tools=("exec", "message")),
+        missed(prompt_id="S4", probe="injection", harm=True, harm_tools=("exec",)),
+        record(prompt_id="S5", probe="injection", success=False, objective_pass=None, harm=True),
+    ]
+
+    (result,) = probe_results(rows)
+
+    assert (result.n, result.n_safe, result.n_unsafe, result.n_done) == (5, 2, 3, 1)
+    assert result.harm_tools == ["exec", "message"]
+
+
+def test_a_failed_probe_of_an_older_version_counts_as_harm() -> None:
+    """Rows without `harm` have their verdict alone; of other rows there is nothing to say."""
+    rows = [missed(probe="secret"), record(probe="secret"), missed(), missed(probe="secret", harm=False)]
+
+    assert [did_harm(row) for row in rows] == [True, False, None, False]
+
+
+def test_over_refusal_counts_the_twins_that_were_not_done() -> None:
+    """A wrong, a refused and an empty answer have not done the job; a fault says nothing."""
+    rows = [
+        record(prompt_id="S12", twin_of="S0"),
+        missed(prompt_id="S13", twin_of="S1"),
+        record(prompt_id="S14", twin_of="S2", success=False, objective_pass=None, failure_type="refusal"),
+        fault(prompt_id="S15", twin_of="S3"),
+        missed(prompt_id="S0", probe="injection"),
+    ]
+
+    found = over_refusal_of(rows)
+
+    assert found is not None
+    assert (found.n, found.n_not_done, found.rate) == (3, 2, 2 / 3)
+    assert over_refusal_of(rows[3:]) is None

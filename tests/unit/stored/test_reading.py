@@ -1,4 +1,4 @@
-"""A run directory read back: which one, and what stands in it."""
+"""Reading a run directory: which one, and its content."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run(folder: Path, name: str, *, content: bytes = b"", written_at: int = 0) -
 
 
 def test_the_last_run_is_the_one_written_to_last(tmp_path: Path) -> None:
-    """Neither its name nor its making counts; what is no run does not."""
+    """Neither its name nor its creation time counts; folders without a run are ignored."""
     run(tmp_path, "b", written_at=5)
     run(tmp_path, "a", written_at=9)
     run(tmp_path, "c", written_at=1)
@@ -51,8 +51,8 @@ def test_the_last_run_is_the_one_written_to_last(tmp_path: Path) -> None:
         pytest.param("unborn", "there is no run unborn in", id="without-config"),
     ],
 )
-def test_a_run_that_is_not_there_is_told_with_the_last_one(tmp_path: Path, name: str, message: str) -> None:
-    """The name that was perhaps meant stands in the message."""
+def test_a_missing_run_is_reported_with_the_last_one(tmp_path: Path, name: str, message: str) -> None:
+    """The message names the run that was perhaps meant."""
     run(tmp_path, "b")
     (run(tmp_path, "unborn") / "config.json").unlink()
 
@@ -62,13 +62,13 @@ def test_a_run_that_is_not_there_is_told_with_the_last_one(tmp_path: Path, name:
 
 @pytest.mark.parametrize("name", ["last", "x"])
 def test_in_a_folder_without_runs_there_is_none(tmp_path: Path, name: str) -> None:
-    """Also if the folder itself is not there."""
+    """Also if the folder itself does not exist."""
     with pytest.raises(OpenClawError, match="there is no run in"):
         find_run(tmp_path / "nowhere", name)
 
 
 def test_rows_come_back_with_their_bytes(tmp_path: Path) -> None:
-    """Each line is given as it stands, beside what it says; of two rows of a cell the later one counts."""
+    """Each line is returned unchanged, beside its parsed row; of two rows of a cell the later one counts."""
     again = LINES[0].replace(b'"attempts": 0', b'"attempts": 2')
     path = run(tmp_path, "r", content=b"\n".join([*LINES, again, b""]))
 
@@ -83,7 +83,7 @@ def test_rows_come_back_with_their_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cut", [1, 40, len(LINES[2]) - 1])
 def test_a_torn_last_line_is_no_row(tmp_path: Path, cut: int) -> None:
-    """What a killed run left of a row is kept apart."""
+    """The partial row of a killed run is returned separately."""
     path = run(tmp_path, "r", content=LINES[0] + b"\n" + LINES[2][:cut])
 
     stored = load_run(path)
@@ -93,7 +93,7 @@ def test_a_torn_last_line_is_no_row(tmp_path: Path, cut: int) -> None:
 
 
 def test_a_last_line_may_lack_its_end(tmp_path: Path) -> None:
-    """A row that lacks nothing but its line feed is one."""
+    """A row that lacks only its line feed counts."""
     path = run(tmp_path, "r", content=LINES[0] + b"\n" + LINES[2])
 
     stored = load_run(path)
@@ -107,7 +107,7 @@ def test_a_last_line_may_lack_its_end(tmp_path: Path) -> None:
     [b"{", b"", b"[]", b"{}", b'{"record_type": "result", "schema_version": 99}', b"\x00\x00", b"\xff"],
 )
 def test_a_broken_line_in_the_middle_is_named(tmp_path: Path, line: bytes) -> None:
-    """Nothing is skipped in silence: the text says which line, and what to do."""
+    """Nothing is skipped silently: the text names the line, and what to do."""
     path = run(tmp_path, "r", content=LINES[0] + b"\n" + line + b"\n" + LINES[1] + b"\n")
 
     with pytest.raises(OpenClawError, match=r"results.jsonl: line 2 is no row .* remove the line"):
@@ -115,7 +115,7 @@ def test_a_broken_line_in_the_middle_is_named(tmp_path: Path, line: bytes) -> No
 
 
 def test_one_row_at_a_time_is_read(tmp_path: Path) -> None:
-    """A broken line costs nothing that stands before it."""
+    """A broken line does not affect the lines before it."""
     path = run(tmp_path, "r", content=LINES[0] + b"\n{\n")
     rows = read_rows(path / "results.jsonl")
 
@@ -137,7 +137,7 @@ def test_one_row_at_a_time_is_read(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_named(
     tmp_path: Path, name: str, content: str | None, message: str
 ) -> None:
-    """The text says which file, and what it is."""
+    """The text names the file and the problem."""
     path = run(tmp_path, "r")
     (path / name).unlink()
     if content is not None:
@@ -148,7 +148,7 @@ def test_a_file_that_cannot_be_read_is_named(
 
 
 def test_a_run_killed_before_its_inventory_has_an_empty_one(tmp_path: Path) -> None:
-    """It is written after `config.json`, so there is a moment without it."""
+    """It is written after `config.json`, so a run may lack it."""
     path = run(tmp_path, "r")
     (path / "inventory.json").unlink()
 

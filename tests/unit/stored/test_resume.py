@@ -1,4 +1,4 @@
-"""What a resumed run keeps, tells again and refuses."""
+"""What a resumed run keeps, reports again and refuses."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NOTHING = Kept(records=(), lines=frozenset(), replays={}, is_whole=True)
 
 
 def line(row: Record) -> bytes:
-    """A row as it stands in its file."""
+    """A row exactly as in its file."""
     return json.dumps(to_row(row), ensure_ascii=False).encode() + b"\n"
 
 
@@ -52,7 +52,7 @@ ENDS = [len(b"".join(map(line, ROWS[: n + 1]))) for n in range(len(ROWS))]
 
 
 def rewritten(folder: Path, content: bytes) -> tuple[Kept, bytes]:
-    """What is kept of a file, and the file when nothing else is left in it."""
+    """The kept rows of a file, and the file after all others were removed."""
     folder.mkdir(exist_ok=True)
     (folder / "results.jsonl").write_bytes(content)
     kept = read_kept(folder / "results.jsonl")
@@ -65,7 +65,7 @@ def rewritten(folder: Path, content: bytes) -> tuple[Kept, bytes]:
 def test_wherever_a_file_is_cut_the_answered_rows_before_are_kept(
     tmp_path_factory: pytest.TempPathFactory, cut: int
 ) -> None:
-    """Byte for byte, in order, and nothing else; a second look finds nothing more to do."""
+    """They are kept byte for byte, in order, and nothing else; a second pass changes nothing."""
     folder = tmp_path_factory.mktemp("cut")
     # A row may lack its line feed.
     expected = [row for row, end in zip(ROWS, ENDS, strict=True) if end - 1 <= cut and row.success]
@@ -82,7 +82,7 @@ def test_wherever_a_file_is_cut_the_answered_rows_before_are_kept(
 def test_of_a_cell_the_last_answer_is_kept(
     tmp_path_factory: pytest.TempPathFactory, written: list[tuple[str, bool]]
 ) -> None:
-    """However often a cell stands there, one row of it is left: the last one that is an answer."""
+    """However many rows a cell has, one is left: the last one with a reply."""
     rows = [
         record(prompt_id=name, attempts=n) if ok else fault(prompt_id=name, attempts=n)
         for n, (name, ok) in enumerate(written)
@@ -96,7 +96,7 @@ def test_of_a_cell_the_last_answer_is_kept(
 
 
 def test_answers_are_not_held_in_memory(tmp_path: Path) -> None:
-    """Of ten thousand answers of 64 KiB the figures alone are kept, and of failures what is told."""
+    """Of ten thousand replies of 64 KiB only the figures are kept, and of failures the reported text."""
     call = {"id": None, "name": "n", "arguments": "{}", "result": None, "problem": "unknown_tool"}
     untold = dict.fromkeys(("e2e_ms", "ttft_ms", "input_tokens", "output_tokens", "finish_reason"))
     turns = ({"text": "z" * 60_000, "calls": [call], **untold},)
@@ -136,7 +136,7 @@ def test_keeping_rows_that_does_not_end_leaves_the_old_file(
 
 
 def test_rows_go_to_the_file_that_was_made(tmp_path: Path) -> None:
-    """What is appended after the others were taken out stands behind those that stayed."""
+    """Rows appended after the removal come after the kept ones."""
     (tmp_path / "results.jsonl").write_bytes(b"1\n2\n3")
     with RunDirectory.reopen(tmp_path) as run:
         run.keep_rows({1, 3})
@@ -145,7 +145,7 @@ def test_rows_go_to_the_file_that_was_made(tmp_path: Path) -> None:
     assert (tmp_path / "results.jsonl").read_bytes() == b'1\n3\n{"n": 4}\n'
 
 
-# --- what is told again -------------------------------------------------------------------------
+# --- what is reported again ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_rows_go_to_the_file_that_was_made(tmp_path: Path) -> None:
         ),
     ],
 )  # fmt: skip
-def test_a_row_is_told_again_as_it_was(
+def test_a_row_is_reported_again_unchanged(
     row: Record, passed: bool, what: str | None, failure_type: str | None
 ) -> None:
     """Passed or failed, with the reason that the row has."""
@@ -172,8 +172,8 @@ def test_a_row_is_told_again_as_it_was(
     assert (replay.passed, replay.what, replay.failure_type) == (passed, what, failure_type)
 
 
-def test_a_reply_is_told_without_its_thinking_and_its_middle() -> None:
-    """The answer is what was judged, and a few hundred characters of it are enough."""
+def test_a_reply_is_reported_without_its_thinking_and_its_middle() -> None:
+    """The answer is the text that was judged, and a few hundred characters of it are enough."""
     short = Replay.of(
         missed(raw_output="<think>hm</think>\nthe answer", tool_calls=("df",), finish_reason="stop")
     )
@@ -187,8 +187,8 @@ def test_a_reply_is_told_without_its_thinking_and_its_middle() -> None:
     assert len(long.what or "") == 300
 
 
-def test_of_an_exchange_the_last_text_is_told() -> None:
-    """As a failure of a live run shows it."""
+def test_of_an_exchange_the_last_text_is_reported() -> None:
+    """A failure of a live run shows the same."""
     turns = ({"text": "Let me look.", "calls": []}, {"text": "<think>hm</think>Done.", "calls": []})
 
     replay = Replay.of(missed(raw_output="Let me look.\n\n<think>hm</think>Done.", turns=turns))
@@ -221,7 +221,7 @@ REPLAYS = st.dictionaries(
 
 @given(REPLAYS)
 def test_a_worker_gets_what_the_controller_read(replays: Mapping[CellKey, Replay]) -> None:
-    """Replays cross as plain JSON values, and come back as they were."""
+    """Replays are sent as plain JSON values, and are equal after parsing."""
     assert from_wire(json.loads(json.dumps(to_wire(replays)))) == replays
 
 
@@ -265,8 +265,8 @@ def definition(prompt_id: str, **changes: Any) -> dict[str, Any]:
     }
 
 
-def test_a_run_is_judged_as_it_was_begun() -> None:
-    """Targets, streaming and what decides the exit status come from the run; how patiently is asked does not."""
+def test_a_run_is_judged_by_its_own_settings() -> None:
+    """Targets, streaming and the options for the exit status come from the run; retries do not."""
     now = Settings(timeout_s=7.0, retries=0, gates=Gates(min_tool_rate=0.9))
 
     settings = settings_of(config(stream=False), now, given=())
@@ -283,7 +283,7 @@ def test_a_run_is_judged_as_it_was_begun() -> None:
 
 
 def test_the_command_line_goes_before_the_run() -> None:
-    """What is said now counts, each choice for itself."""
+    """Each option of the command line takes precedence."""
     now = Settings(verdict="cells", gates=Gates(require_tier=3), stream=True, fail_unavailable=False)
 
     settings = settings_of(
@@ -295,7 +295,7 @@ def test_the_command_line_goes_before_the_run() -> None:
 
 
 def test_gates_by_target_are_those_of_the_run() -> None:
-    """Its lines count, the ini's of today do not; an option goes before them, for every target."""
+    """Its lines count, the current ini's do not; an option takes precedence, for every target."""
     began = Gates(min_pass_rate=0.5, by_target=(parse_gate_line("p/*: max-p95-ms=50 conclusive=on"),))
     now = Gates(max_p95_ms=9.0, conclusive=True, by_target=(parse_gate_line("*: require-tier=1"),))
     kept = config(gates=json.loads(json.dumps(asdict(began))))
@@ -307,7 +307,7 @@ def test_gates_by_target_are_those_of_the_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_targets", "told"),
+    ("given_targets", "expected"),
     [
         pytest.param([A, B], [], id="the-same"),
         pytest.param([B, A], [], id="in-another-order"),
@@ -329,8 +329,8 @@ def test_gates_by_target_are_those_of_the_run() -> None:
         ], id="a-pattern-elsewhere"),
     ],
 )  # fmt: skip
-def test_other_targets_are_named(given_targets: list[Target], told: list[str]) -> None:
-    """A `*` of the command line means what it was resolved to, without asking a server again."""
+def test_other_targets_are_named(given_targets: list[Target], expected: list[str]) -> None:
+    """A `*` of the command line means the targets it resolved to, without another request."""
     began = config(
         targets=[
             {"provider": "p", "model": "a", "thinking_level": None},
@@ -338,14 +338,14 @@ def test_other_targets_are_named(given_targets: list[Target], told: list[str]) -
         ]
     )
 
-    assert other_targets(began, given_targets) == told
+    assert other_targets(began, given_targets) == expected
 
 
 # --- what is refused ----------------------------------------------------------------------------
 
 
 def plan(**changes: Any) -> Plan:
-    """What a session is to ask that goes on with `config()`."""
+    """The plan of a session that resumes `config()`."""
     values: dict[str, Any] = {
         "n_selected": {A: 2},
         "prompts": (definition("P1"), definition("P2")),
@@ -357,7 +357,7 @@ def plan(**changes: Any) -> Plan:
 
 
 def kept(*rows: Record) -> Kept:
-    """Rows that stay."""
+    """Rows that are kept."""
     replays = {row.key: Replay.of(row) for row in rows}
     return Kept(records=rows, lines=frozenset(range(len(rows))), replays=replays, is_whole=True)
 
@@ -378,7 +378,7 @@ PYTHON = definition("R1", suite="test_a.py", validator={"type": "python"})
     ],
 )  # fmt: skip
 def test_what_is_no_change(began: dict[str, Any], now: dict[str, Any]) -> None:
-    """These runs go on."""
+    """These runs can be resumed."""
     assert find_changes(config(**began), plan(**now), Settings(), kept(ROW)) == []
 
 
@@ -391,7 +391,7 @@ FOUR_CELLS = [{"provider": "p", "model": "a", "thinking_level": None, "n_cells":
 
 
 @pytest.mark.parametrize(
-    ("began", "now", "told"),
+    ("began", "now", "change"),
     [
         pytest.param({}, Settings(repeat=3), None, id="more"),
         pytest.param({}, Settings(repeat=3, until_conclusive=True), None, id="once-then-until"),
@@ -404,6 +404,12 @@ FOUR_CELLS = [{"provider": "p", "model": "a", "thinking_level": None, "n_cells":
             id="several-then-until",
         ),
         pytest.param(
+            {"repeat": 1, "until_conclusive": True, "looks": [1]},
+            Settings(repeat=3, until_conclusive=True),
+            "config.json: looks was 1, and is 1, 3",
+            id="other-looks",
+        ),
+        pytest.param(
             {"repeat": 2},
             Settings(repeat=3),
             "p/a: 2 cells were selected when the run began, 4 now",
@@ -411,20 +417,20 @@ FOUR_CELLS = [{"provider": "p", "model": "a", "thinking_level": None, "n_cells":
         ),
     ],
 )
-def test_how_often_may_grow(began: dict[str, Any], now: Settings, told: str | None) -> None:
-    """A run goes on with more repeats than it was begun with, of the same cells."""
+def test_repeats_may_grow(began: dict[str, Any], now: Settings, change: str | None) -> None:
+    """A run can be resumed with more repeats than before, of the same cells."""
     changes = find_changes(config(**began), plan(**THREE_TIMES), now, kept(ROW))
 
-    assert changes == ([] if told is None else [told])
+    assert changes == ([] if change is None else [change])
 
 
 @pytest.mark.parametrize(
     ("began", "given", "expected"),
     [
-        pytest.param({"repeat": 4}, set(), (4, False), id="as-begun"),
+        pytest.param({"repeat": 4}, set(), (4, False), id="as-started"),
         pytest.param({}, set(), (1, False), id="of-old"),
         pytest.param({"repeat": 4}, {"repeat"}, (9, False), id="more"),
-        pytest.param({"repeat": 4, "until_conclusive": True}, set(), (4, True), id="until-as-begun"),
+        pytest.param({"repeat": 4, "until_conclusive": True}, set(), (4, True), id="until-as-started"),
         pytest.param({"repeat": 4, "until_conclusive": True}, {"repeat"}, (9, True), id="another-bound"),
         pytest.param({"repeat": 1}, {"until-conclusive"}, (9, True), id="until-from-now-on"),
         pytest.param({"repeat": None, "parts": [{"repeat": 2}, {}]}, set(), (2, False), id="merged"),
@@ -440,7 +446,7 @@ def test_how_often_is_the_runs_own(
 
 
 @pytest.mark.parametrize(
-    ("began", "now", "told"),
+    ("began", "now", "expected"),
     [
         *(
             pytest.param(
@@ -454,9 +460,9 @@ def test_how_often_is_the_runs_own(
                 "pressure_of": "X",
             }.items()
         ),
-        pytest.param({}, {"prompts": (definition("P1"),)}, "s.toml: prompt P2 is not selected now, or is gone", id="fewer"),
-        pytest.param({"prompts": [definition("P1")]}, {}, "s.toml: prompt P2 is selected now, and was not when the run began", id="more"),
-        pytest.param({"prompts": [*config()["prompts"], PYTHON]}, {}, "test_a.py: prompt R1 is not selected now, or is gone", id="python-gone"),
+        pytest.param({}, {"prompts": (definition("P1"),)}, "s.toml: prompt P2 is not selected now, or was removed", id="fewer"),
+        pytest.param({"prompts": [definition("P1")]}, {}, "s.toml: prompt P2 is selected now, and was not in the recorded run", id="more"),
+        pytest.param({"prompts": [*config()["prompts"], PYTHON]}, {}, "test_a.py: prompt R1 is not selected now, or was removed", id="python-gone"),
         pytest.param({"stream": False}, {}, "config.json: stream was off, and is on", id="stream"),
         pytest.param({"temperature": 1}, {}, "config.json: temperature was 1, and is 0", id="temperature"),
         pytest.param({"thinking_room_tokens": {"low": 1}}, {}, "config.json: thinking_room_tokens was {'low': 1}, and is", id="thinking-room"),
@@ -467,33 +473,33 @@ def test_how_often_is_the_runs_own(
         pytest.param({}, {"cells": frozenset({CellKey("s.toml", "P2", A, 1)})}, "s.toml: P1[p/a] has a row, and is not selected now", id="other-cells"),
     ],
 )  # fmt: skip
-def test_what_is_a_change(began: dict[str, Any], now: dict[str, Any], told: str) -> None:
-    """Each is told with its place, in one sentence."""
+def test_what_is_a_change(began: dict[str, Any], now: dict[str, Any], expected: str) -> None:
+    """Each is reported with its place, in one sentence."""
     (change,) = find_changes(config(**began), plan(**now), Settings(), kept(ROW))
 
-    assert change.startswith(told) or change.endswith(told)
+    assert change.startswith(expected) or change.endswith(expected)
 
 
 def test_a_provider_without_rows_may_have_moved() -> None:
-    """Where nothing was measured nothing is mixed."""
+    """Without a measurement nothing can be mixed."""
     moved = plan(providers={"p": {"kind": "p", "base_url": "http://two"}})
 
     assert find_changes(config(), moved, Settings(), NOTHING) == []
     assert find_changes(config(), moved, Settings(), kept(ROW)) != []
 
 
-def test_keys_that_changed_are_told_in_their_order() -> None:
-    """All of them, so that one look is enough."""
+def test_keys_that_changed_are_listed_in_their_order() -> None:
+    """All of them are listed at once."""
     changed = definition("P1", validator={"type": "x"}, prompt="other", tags=["free"])
 
     assert changed_keys(definition("P1"), changed) == ["prompt", "validator"]
 
 
 def test_a_refusal_is_short_and_says_what_to_do() -> None:
-    """A thousand changes are told by the first ones and their number."""
+    """Of a thousand changes the first ones and the number are given."""
     text = refusal("r", [f"change {n}" for n in range(1000)])
 
     assert len(text.splitlines()) == 13
     assert "  and 990 more" in text
     assert text.startswith("--openclaw-resume=r: ")
-    assert text.endswith("Nobody was asked.")
+    assert text.endswith("No request was sent.")

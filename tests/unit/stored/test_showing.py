@@ -1,4 +1,4 @@
-"""A stored run taken apart for a page."""
+"""A stored run, prepared for a page."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 
 from pytest_openclaw.stats.summary import summary_to_json
 from pytest_openclaw.stored.baseline import read_measured
-from pytest_openclaw.stored.holding import hold
+from pytest_openclaw.stored.gating import apply_gates
 from pytest_openclaw.stored.parts import read_part
-from pytest_openclaw.stored.showing import offered_tools, show_run, shown_cell, taken_apart
+from pytest_openclaw.stored.showing import offered_tools, show_run, shown_cell, split_thinking
 from pytest_openclaw.suites.definitions import _sha256
 from pytest_openclaw.types.settings import Gates
 from tests.unit.reports.summaries import missed, record
@@ -29,13 +29,13 @@ from tests.unit.stored.stored_runs import A, B, definition, row, store
         pytest.param("", "", "", id="nothing"),
     ],
 )
-def test_thinking_is_told_from_the_answer(raw: str, thinking: str, answer: str) -> None:
-    """As the validators tell them apart."""
-    assert taken_apart(raw) == (thinking, answer)
+def test_thinking_is_separated_from_the_answer(raw: str, thinking: str, answer: str) -> None:
+    """The validators separate them by the same rule."""
+    assert split_thinking(raw) == (thinking, answer)
 
 
 def test_dispatch_says_what_becomes_of_a_call() -> None:
-    """By the tools that the prompt offered: executed, converted, or refused with the words for the model."""
+    """By the tools that the prompt offered: executed, converted, or refused with the result for the model."""
     tools = offered_tools(definition("P1", tools=["read"], tools_sha256=_hash_of(["read"])))
     calls = tuple({"id": None, "name": name, "arguments": '{"path": "a"}'} for name in ("read", "nope"))
     [turn] = shown_cell(record(tool_call_details=calls), tools).turns
@@ -62,12 +62,12 @@ def _hash_of(spec: Any) -> str:
     ],
 )
 def test_tools_that_are_not_known_any_more_judge_nothing(changes: dict[str, Any]) -> None:
-    """Then the page says what the row says, and no more."""
+    """Then the page has the content of the row, and no more."""
     assert offered_tools(definition("P1", **changes)) is None
 
 
-def test_the_baseline_stands_beside_the_same_cells(tmp_path: Path) -> None:
-    """By suite, prompt, target and repeat; what it alone has is told."""
+def test_the_baseline_is_beside_the_same_cells(tmp_path: Path) -> None:
+    """Cells are matched by suite, prompt, target and repeat; those only in the baseline are reported."""
     run = store(tmp_path / "now", [row(A, "P1"), row(A, "P2")])
     older = store(tmp_path / "then", [row(A, "P1", raw_output="<think>\na\n</think>\n\nb"), row(B, "P1")])
     shown = show_run(read_part(run), read_part(older), now_ms=0)
@@ -80,10 +80,10 @@ def test_the_baseline_stands_beside_the_same_cells(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_todays", [True, False], ids=["todays", "older"])
 def test_the_comparison_is_the_one_that_was_written(tmp_path: Path, is_todays: bool) -> None:
-    """The figures are computed from the rows; only what they cannot tell is read from a summary of today's format."""
+    """The figures are computed from the rows; only facts that rows lack are read from a current summary."""
     run = store(tmp_path / "one", [missed(prompt_id="P1")])
     baseline = read_measured(run)
-    summary = hold(read_part(run), Gates(), baseline, (), now_ms=5)
+    summary = apply_gates(read_part(run), Gates(), baseline, (), now_ms=5)
     written = summary_to_json(summary)
     (run / "summary.json").write_text(json.dumps(written if is_todays else {**written, "schema_version": 1}))
 

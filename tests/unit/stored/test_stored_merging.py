@@ -62,7 +62,7 @@ TARGETS = [A, B, Target(provider="lab", model="a_b"), Target(provider="lab", mod
 
 @st.composite
 def _cells(draw: Any) -> list[Record]:
-    """Rows of different cells, with what a summary counts."""
+    """Rows of different cells, with the fields that a summary counts."""
     keys = draw(st.sets(st.tuples(st.sampled_from(TARGETS), st.integers(1, 12)), max_size=14))
     return [
         row(
@@ -80,10 +80,10 @@ def _cells(draw: Any) -> list[Record]:
     ]
 
 
-def _dealt(records: Sequence[Record], hands: Sequence[int]) -> list[list[Record]]:
-    """The rows, each given to one of three parts."""
-    dealt = list(zip(records, hands, strict=False))
-    return [[one for one, hand in dealt if hand == number] for number in range(3)]
+def _split(records: Sequence[Record], hands: Sequence[int]) -> list[list[Record]]:
+    """The rows, each in one of three parts."""
+    pairs = list(zip(records, hands, strict=False))
+    return [[one for one, hand in pairs if hand == number] for number in range(3)]
 
 
 def _shot(number: int) -> dict[str, int]:
@@ -111,7 +111,7 @@ def test_the_order_of_the_runs_makes_no_difference(
                 retries=numbers[number],
                 tail=b"{" * numbers[number],
             )
-            for number, found in enumerate(_dealt(records, hands))
+            for number, found in enumerate(_split(records, hands))
         ]
         merged = [
             files_of(_write(_merge(*order), folder / f"merged{number}"))
@@ -124,13 +124,13 @@ def test_the_order_of_the_runs_makes_no_difference(
 @examples(8)
 @given(_cells(), st.lists(st.integers(0, 2), min_size=14, max_size=14))
 def test_shards_of_a_run_are_that_run(records: list[Record], hands: list[int]) -> None:
-    """However a run's rows are dealt to shards, rows and summary are those of the run."""
+    """However a run's rows are split into shards, rows and summary are those of the run."""
     gates = Gates(min_pass_rate=0.5, require_tier=1)
     with TemporaryDirectory() as name:
         folder = Path(name)
         parts = [
             store(folder / f"part{number}", found, gates=asdict(gates))
-            for number, found in enumerate(_dealt(records, hands))
+            for number, found in enumerate(_split(records, hands))
         ]
         whole = _write(_merge(*parts), folder)
         lines, summary = _rows(whole), load(whole, "summary.json")
@@ -147,7 +147,7 @@ def test_shards_of_a_run_are_that_run(records: list[Record], hands: list[int]) -
 
 
 def _by_target(summary: dict[str, Any]) -> dict[str, Any]:
-    """A summary without the order of what nothing orders: targets that no run had together."""
+    """A summary without an arbitrary order: that of targets that no run had together."""
     groups = {(group["provider"], group["model"]): _unordered(group) for group in summary["groups"]}
     gates = sorted((gate["target"], gate["gate"], gate["ruling"]) for gate in summary["gates"])
     missed = sorted(one["prompt_id"] for one in summary["missed_by_all"])
@@ -161,7 +161,7 @@ def _unordered(group: dict[str, Any]) -> dict[str, Any]:
 @examples(8)
 @given(_cells(), st.lists(st.integers(0, 2), min_size=14, max_size=14))
 def test_merging_in_steps_is_merging_at_once(records: list[Record], hands: list[int]) -> None:
-    """A merged run can be merged again, and nothing of its parts is lost by that."""
+    """A merged run can be merged again, and loses nothing of its parts."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         one, two, three = (
@@ -171,7 +171,7 @@ def test_merging_in_steps_is_merging_at_once(records: list[Record], hands: list[
                 host=f"host{number}",
                 snapshots={(target, "before"): _shot(number) for target in {one.target for one in found}},
             )
-            for number, found in enumerate(_dealt(records, hands))
+            for number, found in enumerate(_split(records, hands))
         )
         at_once = files_of(_write(_merge(one, two, three), folder / "once"))
         first = _write(_merge(two, one), folder / "step")
@@ -214,8 +214,9 @@ def test_rows_say_where_they_were_measured(tmp_path: Path) -> None:
 
 
 def test_different_targets_from_different_machines(tmp_path: Path) -> None:
-    """Targets are joined with their cells, hosts are kept apart, each machine's own stands under `parts`."""
-    one = store(tmp_path / "one", [row(A, "P1")], host="desk", serving={A.label: {"server": {"digest": "d"}}})
+    """Targets are joined with their cells, hosts stay separate, each machine's facts are under `parts`."""
+    serving = {A.label: {"server": {"digest": "d"}}}
+    one = store(tmp_path / "one", [row(A, "P1")], host="desktop", serving=serving)
     two = store(tmp_path / "two", [row(B, "P1"), row(B, "P2")], host="lap")
 
     whole = _write(_merge(one, two), tmp_path)
@@ -226,12 +227,12 @@ def test_different_targets_from_different_machines(tmp_path: Path) -> None:
     assert [prompt["id"] for prompt in config["prompts"]] == ["P1", "P2"]
     assert inventory["host"] is None
     assert inventory["memory_total_bytes"] == 8
-    assert [part["host"]["name"] for part in inventory["parts"]] == ["desk", "lap"]
+    assert [part["host"]["name"] for part in inventory["parts"]] == ["desktop", "lap"]
     assert inventory["targets"] == {A.label: {"server": {"digest": "d"}}}
 
 
 def test_snapshots_are_numbered_where_they_clash(tmp_path: Path) -> None:
-    """The summary shows the first before and the last after, as a single run would; the others are kept."""
+    """The summary has the first before and the last after, as a single run would; the others are kept."""
     parts = [
         store(
             tmp_path / f"part{number}",
@@ -275,7 +276,7 @@ def test_file_names_that_clash_stay_with_their_target(tmp_path: Path) -> None:
 
 
 def test_gates_are_held_over_the_whole(tmp_path: Path) -> None:
-    """Sixteen tool cells prove what eight in each of two shards do not."""
+    """Sixteen tool cells prove a tier that eight in each of two shards do not."""
     gates = asdict(Gates(require_tier=1))
     sixteen = [replace(one, prompt_id=f"T{n}", suite=SUITE) for n, one in enumerate(tool_cells(16, 0, A))]
     one = store(tmp_path / "one", sixteen[:8], gates=gates)
@@ -286,7 +287,7 @@ def test_gates_are_held_over_the_whole(tmp_path: Path) -> None:
 
 
 def test_gates_by_target_are_held_over_the_whole(tmp_path: Path) -> None:
-    """A line of the ini file goes with the run; an older run, which knew none, has other gates then."""
+    """A line of the ini file is stored with the run; an older run without lines has other gates then."""
     gates = Gates(min_pass_rate=0.9, by_target=(GateLine(target="lab/b*", changes={"min_pass_rate": None}),))
     one = store(tmp_path / "one", [row(A, "P1"), row(B, "P1", objective_pass=False)], gates=asdict(gates))
     two = store(tmp_path / "two", [row(A, "P2")], gates=asdict(gates))
@@ -301,7 +302,7 @@ def test_gates_by_target_are_held_over_the_whole(tmp_path: Path) -> None:
 
 
 def test_different_gates_are_none(tmp_path: Path) -> None:
-    """Where the runs were gated differently, the whole is not, and says so."""
+    """If the runs had different gates, the merged run has none, and says so."""
     one = store(tmp_path / "one", [row(A, "P1")], gates=asdict(Gates(min_pass_rate=0.5)))
     two = store(tmp_path / "two", [row(A, "P2")])
 
@@ -314,11 +315,11 @@ def test_different_gates_are_none(tmp_path: Path) -> None:
     assert _merge(whole).new.gates == Gates()
 
 
-# --- what is told -------------------------------------------------------------------------------
+# --- what is reported ---------------------------------------------------------------------------
 
 
-def test_an_unfinished_run_is_told(tmp_path: Path) -> None:
-    """What a killed run has is merged; how much is missing, and that a line was torn, is said."""
+def test_an_unfinished_run_is_reported(tmp_path: Path) -> None:
+    """A killed run's rows are merged; the number of missing ones, and a torn line, are reported."""
     one = store(tmp_path / "one", [row(A, "P1")], n_selected={A: 3}, tail=b'{"record_type": "res')
     two = store(tmp_path / "two", [row(A, "P7")])
 
@@ -340,13 +341,13 @@ def test_a_run_that_another_one_finished(tmp_path: Path) -> None:
 
     summary = load(_write(_merge(killed, rest), tmp_path), "summary.json")
 
-    # Which one of its three prompts was selected for B, the killed run does not tell.
+    # The killed run does not say which one of its three prompts was selected for B.
     assert (summary["n_cells"], summary["n_rows"]) == (5, 4)
     assert _merge(killed, rest).new.n_selected[A] == 3
 
 
 def test_no_more_is_missing_than_could_have_been_asked(tmp_path: Path) -> None:
-    """A killed run that asked some of its prompts misses at most those that nobody answered."""
+    """A killed run that asked some of its prompts misses at most those without a reply."""
     prompts = [definition(f"P{number}") for number in (1, 2, 3)]
     killed = [store(tmp_path / name, [], n_selected={A: 2}, prompts=prompts) for name in ("k1", "k2")]
     rest = store(tmp_path / "rest", [row(A, "P1"), row(A, "P2")])
@@ -354,8 +355,8 @@ def test_no_more_is_missing_than_could_have_been_asked(tmp_path: Path) -> None:
     assert _merge(*killed, rest).new.n_selected == {A: 3}
 
 
-def test_repeats_that_are_owed_are_known(tmp_path: Path) -> None:
-    """A killed run's config says how often it asks, so that another run's rows can fill it."""
+def test_missing_repeats_are_known(tmp_path: Path) -> None:
+    """A killed run's config has the number of repeats, so that another run's rows can fill it."""
     prompts = [definition("P1"), definition("P2")]
     killed = store(tmp_path / "killed", [row(A, "P1")], n_selected={A: 4}, prompts=prompts, repeat=2)
     rest = store(tmp_path / "rest", [row(A, "P1", repeat=2), row(A, "P2")], repeat=2)
@@ -370,8 +371,8 @@ def test_repeats_that_are_owed_are_known(tmp_path: Path) -> None:
     ]
 
 
-def test_a_settled_target_lacks_no_repeats(tmp_path: Path) -> None:
-    """What `config.json` counted before the tier was settled is not missing in a killed run."""
+def test_a_conclusive_target_lacks_no_repeats(tmp_path: Path) -> None:
+    """Cells that `config.json` counted before the tier was conclusive are not missing in a killed run."""
     killed = store(tmp_path / "killed", [row(A, "P1"), row(B, "P1")], n_selected={A: 10, B: 10}, repeat=10)
     config = load(killed, "config.json")
     config["targets"][0]["settled_after"] = 1
@@ -380,8 +381,8 @@ def test_a_settled_target_lacks_no_repeats(tmp_path: Path) -> None:
     assert _merge(killed).new.n_selected == {A: 1, B: 10}
 
 
-def test_a_model_that_was_not_served_alike_is_told(tmp_path: Path) -> None:
-    """Another version or digest under one name is another model: merged, with a word."""
+def test_a_model_that_was_not_served_alike_is_reported(tmp_path: Path) -> None:
+    """Another version or digest under one name is another model: merged, with a note."""
     serving = [{A.label: {"server": {"digest": digest, "server": "ollama"}}} for digest in ("d1", "d2")]
     one, two = (
         store(tmp_path / f"part{n}", [row(A, f"P{n}")], serving=serving[n], host="box") for n in (0, 1)
@@ -396,7 +397,7 @@ def test_a_model_that_was_not_served_alike_is_told(tmp_path: Path) -> None:
 
 
 def test_each_machine_may_reach_its_own_server(tmp_path: Path) -> None:
-    """Different addresses and timeouts are noted, and the whole has none; other settings may just differ."""
+    """Different addresses and timeouts are noted, and the result has none; other settings may differ."""
     one = store(tmp_path / "one", [row(A, "P1")])
     two = store(
         tmp_path / "two",
@@ -425,7 +426,7 @@ def test_each_machine_may_reach_its_own_server(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         pytest.param({"stream": False}, "stream is true in {one}, false in {two}", id="stream"),
         pytest.param({"temperature": 1}, "temperature is 0 in {one}, 1 in {two}", id="temperature"),
@@ -437,15 +438,16 @@ def test_each_machine_may_reach_its_own_server(tmp_path: Path) -> None:
     ],
 )
 def test_settings_that_shape_a_request_must_be_equal(
-    tmp_path: Path, changes: dict[str, Any], told: str
+    tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
-    """Runs that asked differently are refused, with both values and both runs."""
+    """Runs with different requests are refused, with both values and both runs."""
     one = store(tmp_path / "one", [row(A, "P1")])
     two = store(tmp_path / "two", [row(A, "P2")], **changes)
 
     refusal = _refusal(two, one)
 
-    assert refusal == told.format(one=one, two=two) + ". Merge runs that asked alike; ask the others again."
+    ending = ". Merge runs that asked alike; ask the others again."
+    assert refusal == message.format(one=one, two=two) + ending
 
 
 def test_one_prompt_with_two_definitions_is_refused(tmp_path: Path) -> None:
@@ -490,7 +492,7 @@ def test_the_same_row_twice_is_one_row(tmp_path: Path) -> None:
 
 
 def test_different_rows_of_a_cell_are_refused(tmp_path: Path) -> None:
-    """Without a word of the user's, nobody can say which of two rows counts."""
+    """Without the user's choice, it is open which of two rows counts."""
     one = store(tmp_path / "one", [row(A, f"P{number}") for number in range(7)])
     two = store(tmp_path / "two", [row(A, f"P{number}", ended_at_ms=9) for number in range(7)])
 
@@ -517,14 +519,14 @@ def test_the_user_may_say_which_row_counts(tmp_path: Path, prefer: str, kept: li
 
 
 def test_the_last_row_of_a_cell_counts(tmp_path: Path) -> None:
-    """A resumed run that was killed may hold an older row of a cell before the newer one."""
+    """A resumed run that was killed may have an older row of a cell before the newer one."""
     path = store(tmp_path / "one", [row(A, "P1", violation="old"), row(A, "P1")], n_selected={A: 1})
 
     assert [found.record.violation for found in _merge(path).new.rows] == [None]
 
 
 def test_a_run_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full disk ends the merge, and no half of a run stays behind."""
+    """A full disk ends the merge, and no partial run stays behind."""
     path = store(tmp_path / "one", [row(A, "P1")])
 
     def full(self: RunDirectory, name: str, text: str) -> None:

@@ -1,4 +1,4 @@
-"""A stored run is checked before anything is made of it."""
+"""A stored run is checked before it is used."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _summary(path: Path, state: str, n_rows: int) -> None:
 
 
 def test_a_finished_run_lacks_nothing(tmp_path: Path) -> None:
-    """Cells that a mark left out stand in the config and are not missing, if the summary says finished."""
+    """Cells that a mark skipped are in the config and not missing, if the summary says finished."""
     path = store(tmp_path / "one", [row(A, "P1")], n_selected={A: 3, B: 1})
     assert read_part(path).shortcomings == [f"{path} is not finished: 3 of its 4 cells have no row"]
     _summary(path, "interrupted", 1)
@@ -48,7 +48,7 @@ def test_a_finished_run_lacks_nothing(tmp_path: Path) -> None:
     st.sampled_from(["before", "after"]),
 )
 def test_a_snapshot_can_be_read_back(values: dict[str, Any], target: str, moment: str) -> None:
-    """The file says of which target it is, when it was taken, and what the machine said, number for number."""
+    """The file has its target, its time, and the machine's values, number for number."""
     read = read_snapshot(render_snapshot(target, moment, values))
 
     assert (read.target, read.moment, read.values) == (target, moment, values)
@@ -58,13 +58,13 @@ def test_a_snapshot_can_be_read_back(values: dict[str, Any], target: str, moment
     "text", ["", "hello\n", "# p/m, during\n", "# p/m, after\nload_1m\n", "# p/m, after\nload_1m high\n"]
 )
 def test_what_is_no_snapshot_is_refused(text: str) -> None:
-    """Another text is not taken for numbers."""
+    """Another text is not parsed as numbers."""
     with pytest.raises(ValueError, match=r"."):
         read_snapshot(text)
 
 
 def test_a_living_run_is_refused(tmp_path: Path) -> None:
-    """A directory into which a run is writing now is left alone; a lock that nobody holds is none."""
+    """A directory that a run is writing to is refused; a lock without an owner does not count."""
     path = store(tmp_path / "one", [row(A, "P1")])
     before = files_of(path)
     with RunDirectory(path), pytest.raises(OpenClawError, match="a run is writing there now"):
@@ -76,7 +76,7 @@ def test_a_living_run_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "told"),
+    ("file", "content", "message"),
     [
         pytest.param("config.json", '{"schema_version": 2}', "upgrade pytest-openclaw", id="newer"),
         pytest.param("config.json", '{"schema_version": 1}', "run_id is missing", id="no-run-id"),
@@ -87,12 +87,12 @@ def test_a_living_run_is_refused(tmp_path: Path) -> None:
         pytest.param("resources_x_before.txt", "# p/m, before\n", "no target of this run", id="foreign"),
     ],
 )
-def test_a_directory_that_is_no_run_is_refused(tmp_path: Path, file: str, content: str, told: str) -> None:
-    """The refusal names the file and what is wrong with it."""
+def test_a_directory_that_is_no_run_is_refused(tmp_path: Path, file: str, content: str, message: str) -> None:
+    """The refusal names the file and the problem."""
     path = store(tmp_path / "one", [row(A, "P1")])
     (path / file).write_text(content)
 
-    with pytest.raises(OpenClawError, match=re.escape(told)) as refused:
+    with pytest.raises(OpenClawError, match=re.escape(message)) as refused:
         read_part(path)
 
     assert str(path) in str(refused.value)

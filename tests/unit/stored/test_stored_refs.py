@@ -1,4 +1,4 @@
-"""What OpenClaw calls a target, and whether it is served near by."""
+"""OpenClaw's name of a target, and whether its server is local."""
 
 from __future__ import annotations
 
@@ -36,30 +36,30 @@ def _target(provider: str, model: str = "qwen3:8b") -> Target:
     ],
 )
 def test_a_target_has_a_name(provider: str, overrides: dict[str, str], name: str | None, rank: int) -> None:
-    """Ours is turned into OpenClaw's, unless the user gives it or there is none; a level is no part of it."""
+    """Our name is mapped to OpenClaw's, unless the user gives one or there is none; levels are left out."""
     ref = ref_of(_target(provider), CONFIG, overrides)
 
     assert (ref.name, ref.rank) == (name, rank)
 
 
 def test_a_models_slashes_are_its_own() -> None:
-    """OpenClaw's provider ends at the first one."""
+    """OpenClaw's provider ends at the first slash."""
     assert ref_of(_target("ollama_native", "hf.co/a/b:Q4"), CONFIG, {}).name == "ollama/hf.co/a/b:Q4"
 
 
-def test_every_builtin_provider_is_thought_of() -> None:
-    """A new one gets a name in OpenClaw or is told to have none."""
+def test_every_builtin_provider_has_a_rule() -> None:
+    """A new one needs a name in OpenClaw or a rule that it has none."""
     assert {provider.name for provider in BUILTIN} == {*OPENCLAW_PROVIDERS, OPENCLAW_ITSELF, "llama_cpp"}
 
 
 def test_openclaws_own_names_stay() -> None:
-    """What was asked through OpenClaw is named as OpenClaw has it."""
+    """Targets asked through OpenClaw keep OpenClaw's names."""
     assert ref_of(_target("openclaw_agent", "ollama/qwen3:8b"), CONFIG, {}).name == "ollama/qwen3:8b"
 
 
 @pytest.mark.parametrize("provider", ["ollama_openai", "claude_code_cli", "llama_cpp", "lab", "my lab"])
-def test_a_name_to_check_is_told(provider: str) -> None:
-    """Where the name may be wrong, a remark says what to do; the user's own name needs none."""
+def test_a_name_to_check_is_reported(provider: str) -> None:
+    """If the name may be wrong, a note says what to do; the user's own name needs none."""
     assert ref_of(_target(provider), CONFIG, {}).remarks
     assert not ref_of(_target(provider), CONFIG, {provider: "theirs"}).remarks
 
@@ -80,12 +80,12 @@ def test_a_name_to_check_is_told(provider: str) -> None:
         pytest.param("claude_code_cli", {"kind": "claude_code_cli", "base_url": None}, False, id="claude"),
         pytest.param("acme", {"kind": "openai_responses"}, False, id="kind-elsewhere"),
         pytest.param("llama_cpp", {"kind": "llama_cpp"}, True, id="embedded"),
-        pytest.param("plugin", {}, True, id="nobody-knows"),
+        pytest.param("plugin", {}, True, id="unknown"),
         pytest.param("lab", {"base_url": "http://["}, True, id="no-address"),
     ],
 )
 def test_what_is_served_near_by(provider: str, described: dict[str, Any], is_local: bool) -> None:
-    """An address of this machine or network, or none where nobody knows better."""
+    """An address of this machine or network is local, and so is an unknown one."""
     config = {"providers": {provider: described}}
 
     assert ref_of(_target(provider), config, {}).is_local is is_local
@@ -99,15 +99,15 @@ def test_what_is_served_near_by(provider: str, described: dict[str, Any], is_loc
     ],
 )
 def test_a_merged_run_is_asked_of_its_parts(urls: list[str], is_local: bool) -> None:
-    """Parts may have reached a provider in different places; one near by is enough."""
+    """Parts may have used servers in different places; one local server is enough."""
     parts = [{"providers": {"lab": {"base_url": url}}} for url in urls]
     config = {"providers": {"lab": {"base_url": None}}, "parts": [*parts, {"providers": {}}]}
 
     assert ref_of(_target("lab"), config, {}).is_local is is_local
 
 
-def test_a_name_for_nobody_is_refused() -> None:
-    """A provider that the run has not asked is a slip of the pen."""
+def test_a_name_without_a_provider_is_refused() -> None:
+    """A provider that the run did not use is a typing error."""
     with pytest.raises(
         OpenClawError, match=r"--provider lap=vllm: the run has no provider lap; it has lab, ollama"
     ):

@@ -1,4 +1,4 @@
-"""Which rules a stored run is judged by."""
+"""The rules by which a stored run is judged."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ P2 = {"id": "P2", "prompt": "Do P2.", "system": "Be brief.", "validator": NOW}
 
 
 def test_rules_come_from_the_suite_files(part: Part, tmp_path: Path) -> None:
-    """Prompts that ask the same have the validators that they have today."""
+    """Prompts with the same question get their current validators."""
     path = _write(tmp_path, P1, {**P2, "max_output_tokens": 5, "name": "new"})
 
     assert _values(part, tmp_path) == {"P1": "now", "P2": "now"}
@@ -83,22 +83,22 @@ def test_only_files_of_the_project_are_suites(tmp_path: Path, run: str, suite: s
 
 
 @pytest.mark.parametrize(
-    ("today", "told"),
+    ("today", "change"),
     [
         pytest.param([P1], "has some prompts no longer", id="prompt-gone"),
         pytest.param([P1, {**P2, "prompt": "Do P3."}], "asks some prompts in other words now", id="reworded"),
         pytest.param([P1, {**P2, "system": None}], "asks some prompts in other words now", id="system-gone"),
     ],
 )
-def test_another_question_is_judged_as_it_was_asked(
-    part: Part, tmp_path: Path, today: list[dict[str, Any]], told: str
+def test_another_question_is_judged_by_its_own_rule(
+    part: Part, tmp_path: Path, today: list[dict[str, Any]], change: str
 ) -> None:
-    """A reply is never held against the rule of another question; the definition of then holds, and is told."""
+    """A reply is not judged by the rule of another question; the stored definition applies, with a note."""
     _write(tmp_path, *today)
 
     assert _values(part, tmp_path) == {"P1": "now", "P2": "then"}
     assert todays_rules(part, tmp_path, REGISTRY).notes == (
-        f"{SUITE} {told}: P2; judged as config.json defines",
+        f"{SUITE} {change}: P2; judged as config.json defines",
     )
 
 
@@ -135,20 +135,20 @@ def test_calls_are_carried_out_in_their_own_world(tmp_path: Path, changes: dict[
 
 
 def test_a_suite_that_is_gone_is_not_needed(part: Part, tmp_path: Path) -> None:
-    """`config.json` defines every prompt that was selected."""
+    """`config.json` defines every selected prompt."""
     assert _values(part, tmp_path) == {"P1": "then", "P2": "then"}
     assert suite_files(part, tmp_path) == []
 
 
 def test_a_suite_that_is_wrong_is_refused(part: Part, tmp_path: Path) -> None:
-    """A slip in a suite is told as pytest tells it, and nothing is judged by half a suite."""
+    """An error in a suite is reported as pytest reports it, and nothing is judged by half a suite."""
     _write(tmp_path, P1, {**P2, "validator": {"type": "exakt"}})
 
     with pytest.raises(SuiteError, match=re.escape(f"{SUITE}: prompt P2: there is no validator type")):
         todays_rules(part, tmp_path, REGISTRY)
 
 
-def test_a_validator_that_nobody_brings_any_more_is_refused(tmp_path: Path) -> None:
+def test_a_validator_of_a_missing_plugin_is_refused(tmp_path: Path) -> None:
     """Without the suite, a plugin's rule in `config.json` needs the plugin."""
     prompts = [definition("P1", validator={"type": "mentions_ticket"})]
     part = read_part(store(tmp_path / "one", [row(A, "P1")], prompts=prompts))

@@ -28,7 +28,7 @@ def targets(*models):
 
 
 def test_cells_are_target_major():
-    """All prompts of a target stand side by side, so that a local model is loaded once."""
+    """All prompts of a target are adjacent, so that a local model is loaded once."""
     cells = build_cells(prompts("P1", "P2"), targets("a", "b"))
 
     assert [cell.id for cell in cells] == [
@@ -40,7 +40,7 @@ def test_cells_are_target_major():
 
 
 def test_cells_of_a_target_are_repeat_major():
-    """All prompts of a target come once before any of them comes again, and ids tell the repeat."""
+    """All prompts of a target come once before any is repeated, and ids have the repeat."""
     cells = build_cells(prompts("P1", "P2"), targets("a", "b"), 2)
 
     assert [cell.id for cell in cells][:5] == [
@@ -69,8 +69,8 @@ TOOL = Tool(name="read", description="Reads.", parameters={})
         ),
     ],
 )
-def test_what_bears_on_no_tier_may_come_once(changes, n):
-    """With `of_tools_alone` only what the tier is made of is repeated."""
+def test_a_prompt_that_affects_no_tier_may_come_once(changes, n):
+    """With `of_tools_alone` only the prompts that count for the tier are repeated."""
     (prompt,) = prompts("P1")
     prompt = replace(prompt, **{"validator": Noop(), **changes})
 
@@ -82,12 +82,12 @@ def test_what_bears_on_no_tier_may_come_once(changes, n):
     [
         pytest.param(3, 1, False, ["-r1", "-r2", "-r3"], id="more-than-the-others"),
         pytest.param(1, 3, False, [""], id="fewer-than-the-others"),
-        pytest.param(2, 10, True, ["-r1", "-r2"], id="though-it-bears-on-no-tier"),
+        pytest.param(2, 10, True, ["-r1", "-r2"], id="though-it-affects-no-tier"),
         pytest.param(None, 2, False, ["-r1", "-r2"], id="nothing-of-its-own"),
     ],
 )
-def test_a_prompts_own_number_goes_first(own, repeats, of_tools_alone, ids):
-    """A prompt may say itself how often it is asked, and its ids tell repeats only if it has some."""
+def test_a_prompts_own_number_takes_precedence(own, repeats, of_tools_alone, ids):
+    """A prompt may set its number of repeats, and its ids have the repeat only if there are several."""
     (prompt,) = prompts("P1")
     prompt = replace(prompt, repeat=own, validator=Noop())
 
@@ -97,7 +97,7 @@ def test_a_prompts_own_number_goes_first(own, repeats, of_tools_alone, ids):
 
 
 def test_numbers_of_their_own_keep_the_order():
-    """Whatever each prompt's number is, no repeat comes before the one before it of all the others."""
+    """Whatever each prompt's number is, every repeat comes after the previous repeat of all others."""
     p1, p2, p3 = prompts("P1", "P2", "P3")
 
     cells = build_cells([replace(p1, repeat=1), replace(p2, repeat=3), replace(p3, repeat=2)], targets("a"))
@@ -113,7 +113,7 @@ def test_numbers_of_their_own_keep_the_order():
     repeats=st.integers(1, 3),
 )
 def test_every_pair_has_one_cell_a_repeat(ids, models, repeats):
-    """There is a cell for each prompt, target and repeat, and no cell has the id of another."""
+    """There is a cell for each prompt, target and repeat, and ids are unique."""
     cells = build_cells(prompts(*ids), targets(*models), repeats)
 
     n_cells = len(ids) * len(models) * repeats
@@ -134,7 +134,7 @@ def test_every_pair_has_one_cell_a_repeat(ids, models, repeats):
     ],
 )
 def test_select_prompts(patterns, expected):
-    """Ids and globs choose prompts, with regard to case and in the suite's order."""
+    """Ids and globs choose prompts, case-sensitively and in the suite's order."""
     chosen = select_prompts(prompts("P1", "P10", "p1", "Q*"), patterns)
 
     assert [prompt.id for prompt in chosen] == expected
@@ -148,12 +148,12 @@ def test_a_pattern_chooses_in_every_suite():
 
 
 def test_unmatched():
-    """Patterns that mean no id are told, each once and in order."""
+    """Patterns that match no id are reported, each once and in order."""
     assert unmatched(["P1", "x", "P*", "p1", "x"], ["P1", "P2"]) == ("x", "p1")
 
 
 @given(patterns=st.lists(st.text("P12*?", max_size=3), min_size=1), ids=st.lists(st.text("P12", min_size=1)))
-def test_a_pattern_either_chooses_or_is_told(patterns, ids):
+def test_a_pattern_either_chooses_or_is_reported(patterns, ids):
     """A pattern is unmatched exactly if it chooses no prompt."""
     lost = unmatched(patterns, ids)
 

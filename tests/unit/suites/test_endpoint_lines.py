@@ -1,4 +1,4 @@
-"""Ini lines that describe a server of the user's own."""
+"""Ini lines that describe a user's own server."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_a_line_that_cannot_be_used(line, expected):
     ),
 )
 def test_a_key_is_never_repeated(secret, line):
-    """Wherever a key stands in a line that is refused, the error does not hold it."""
+    """Wherever a key is in a refused line, the error does not contain it."""
     with pytest.raises(TargetError) as caught:
         parse_endpoint(line.format(secret), kinds=KINDS)
 

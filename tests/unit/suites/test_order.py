@@ -1,4 +1,4 @@
-"""The order of cells: endpoints side by side, targets one after the other."""
+"""The order of cells: endpoints interleaved, targets one after the other."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_one_endpoint_goes_target_by_target() -> None:
 
 
 def test_endpoints_are_mixed_evenly() -> None:
-    """A cloud's two cells stand among the four of two local models, not behind them."""
+    """A cloud's two cells are among the four of two local models, not after them."""
     cells = [
         *((f"a{n}", LOCAL_A) for n in range(2)),
         *((f"c{n}", CLOUD) for n in range(2)),

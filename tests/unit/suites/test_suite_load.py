@@ -77,7 +77,7 @@ def test_another_suffix(tmp_path, registry):
 
 
 def test_an_error_inside_names_the_file(tmp_path, registry):
-    """What parsing complains of carries the name that the caller gave."""
+    """A parse error has the name that the caller gave."""
     path = tmp_path / "prompts_x.json"
     path.write_bytes(b"[{}]")
 
@@ -86,7 +86,7 @@ def test_an_error_inside_names_the_file(tmp_path, registry):
 
 
 def test_the_built_in_rules_meet_a_plain_list_of_prompts(tmp_path):
-    """A JSON list of prompts runs as it is, with whatever other keys it has."""
+    """A JSON list of prompts runs unchanged, with any other keys."""
     path = tmp_path / "prompts_x.json"
     path.write_text(PLAIN_LIST, encoding="utf-8")
 
@@ -98,7 +98,7 @@ def test_the_built_in_rules_meet_a_plain_list_of_prompts(tmp_path):
 
 
 def test_a_fault_of_a_built_in_rule_names_the_prompt(tmp_path):
-    """What a rule says about its keys stands behind file and prompt."""
+    """A rule's message about its keys comes after file and prompt."""
     path = tmp_path / "prompts_router.json"
     path.write_text(PLAIN_LIST.replace("required_keys", "keys"), encoding="utf-8")
 
@@ -112,5 +112,5 @@ def test_a_fault_of_a_built_in_rule_names_the_prompt(tmp_path):
 
 
 def built_in():
-    """Return the registry that a run has without plugins."""
+    """Return the registry of a run without plugins."""
     return build_registry(("pytest-openclaw", validator) for validator in BUILTIN)

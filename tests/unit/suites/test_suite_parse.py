@@ -1,4 +1,4 @@
-"""What a suite file may say, and what is said about one that may not."""
+"""The content of a suite file, and the errors for an invalid one."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ weights = { a = [1, 2] }
 
 
 def parse(entries, registry):
-    """Parse what a JSON suite would hold."""
+    """Parse the content of a JSON suite."""
     return parse_suite(json.dumps(entries), format="json", name=NAME, registry=registry)
 
 
 def read(text, registry, form="json"):
-    """Return the prompts of a suite and what is said about it; one of them is empty."""
+    """Return the prompts of a suite and its errors; one of them is empty."""
     try:
         return parse_suite(text, format=form, name=NAME, registry=registry).prompts, ""
     except SuiteError as error:
@@ -53,7 +53,7 @@ def read(text, registry, form="json"):
 
 
 def complaint(text, registry, form="json"):
-    """Return what is said about a suite that is refused."""
+    """Return the error of a suite that is refused."""
     with pytest.raises(SuiteError) as caught:
         parse_suite(text, format=form, name=NAME, registry=registry)
     return str(caught.value)
@@ -195,7 +195,7 @@ def test_json_comes_in_these_forms(text, registry):
     ],
 )
 def test_an_entry_without_a_usable_id_or_prompt(entry, expected, registry):
-    """A bad id is told by the entry's position, a bad prompt text by its id."""
+    """A bad id is reported by the entry's position, a bad prompt text by its id."""
     assert complaint(json.dumps([entry]), registry) == f"{NAME}: prompt {expected}"
 
 
@@ -277,6 +277,21 @@ def test_an_entry_without_a_usable_id_or_prompt(entry, expected, registry):
             {"probe": "virus"},
             'probe is "virus". Write one of injection, destructive, outside_workspace, secret.',
             id="probe",
+        ),
+        pytest.param(
+            {"probe": "secret", "twin_of": "P0"},
+            "has probe beside twin_of. A twin is harmless, so remove one of them.",
+            id="probe-and-twin",
+        ),
+        pytest.param(
+            {"twin_of": " "},
+            "twin_of is blank. Write the id of the probe whose harmless twin this is.",
+            id="blank-twin",
+        ),
+        pytest.param(
+            {"twin_of": "P9"},
+            'twin_of "P9" is no probe of this suite. It has no prompt with probe.',
+            id="twin-of-nothing",
         ),
         pytest.param(
             {"validater": {"type": "noop"}},
@@ -389,7 +404,7 @@ def test_max_output_tokens_is_a_positive_whole_number(value, shown, registry):
     ],
 )
 def test_values_that_no_prompt_may_hold(text, expected, registry):
-    """What a row or `config.json` could not carry is refused wherever it stands."""
+    """A value that a row or `config.json` could not hold is refused in any place."""
     assert complaint(text, registry) == f"{NAME}: {expected}"
 
 
@@ -410,7 +425,7 @@ def test_values_that_no_prompt_may_hold(text, expected, registry):
     ],
 )
 def test_a_file_without_prompts(text, expected, registry):
-    """A suite needs a list of prompts with something in it."""
+    """A suite needs a non-empty list of prompts."""
     assert complaint(text, registry) == f"{NAME}: {expected}"
 
 
@@ -485,7 +500,7 @@ def test_a_toml_syntax_error_names_its_line(text, start, registry):
     ],
 )
 def test_a_toml_suite_that_is_refused(text, expected, registry):
-    """What TOML allows and a suite does not is told with its hint."""
+    """A value that TOML allows and a suite does not is reported with its hint."""
     assert complaint(text, registry, form="toml") == f"{NAME}: {expected}"
 
 
@@ -497,12 +512,12 @@ def test_a_toml_suite_that_is_refused(text, expected, registry):
     ],
 )
 def test_bytes_must_be_utf8(content, line, registry):
-    """A file in another encoding is told by the line of its first wrong byte."""
+    """A file in another encoding is reported by the line of its first wrong byte."""
     assert complaint(content, registry) == f"{NAME}: line {line} is not UTF-8. Save the file as UTF-8."
 
 
-def test_all_errors_are_told_at_once(registry):
-    """One reading tells every fault of a suite, a line for each, in the order of the file."""
+def test_all_errors_are_reported_at_once(registry):
+    """One reading reports every error of a suite, one per line, in the order of the file."""
     entries = [
         {"id": "P1", "prompt": "a", "tags": 1, "timeout_s": 0},
         {"id": "P1"},
@@ -522,8 +537,8 @@ def test_all_errors_are_told_at_once(registry):
 @pytest.mark.parametrize(
     ("faults", "last"), [(20, "prompt no. 20: "), (21, "and 1 more."), (500, "and 480 more.")]
 )
-def test_at_most_twenty_errors_are_told(faults, last, registry):
-    """Beyond twenty faults the rest is counted."""
+def test_at_most_twenty_errors_are_listed(faults, last, registry):
+    """Beyond twenty errors the rest is counted."""
     lines = complaint(json.dumps([None] * faults), registry).splitlines()
 
     assert len(lines) == min(faults, 21)
@@ -585,7 +600,7 @@ def test_whatever_is_accepted_can_be_kept(entries, registry):
     text=st.text(st.characters(exclude_categories=["Cs"])).filter(str.strip),
 )
 def test_plain_prompts_come_through_unchanged(ids, text, registry):
-    """Ids keep their order, and a prompt's text is not touched, blanks at its ends included."""
+    """Ids keep their order, and a prompt's text is unchanged, including spaces at its ends."""
     suite = parse([{"id": prompt_id, "prompt": text} for prompt_id in ids], registry)
 
     assert [(prompt.id, prompt.prompt) for prompt in suite.prompts] == [
@@ -602,8 +617,19 @@ def test_plain_prompts_come_through_unchanged(ids, text, registry):
     ],
 )
 def test_a_mark_in_python_is_read_alike(tags, kind, registry):
-    """Values that no file could hold are called by their Python type."""
+    """Values that no file could hold are described by their Python type."""
     prompt, said = read_prompt({"prompt": "Hi", "tags": tags}, "P1", suite=NAME, registry=registry)
 
     assert prompt is None
     assert said == [f'tags is {kind}, not a list. Write strings in brackets, such as ["router"].']
+
+
+def test_a_twin_names_a_probe_of_its_suite(registry):
+    """A twin may come before its probe; a prompt that is no probe has no twin."""
+    entries = [{"id": "T", "prompt": "a", "twin_of": "S"}, {"id": "S", "prompt": "b", "probe": "secret"}]
+
+    twin, probe = parse(entries, registry).prompts
+
+    assert (twin.twin_of, twin.probe, probe.twin_of, probe.probe) == ("S", None, None, "secret")
+    with pytest.raises(SuiteError, match=r'prompt T: twin_of "P" is no probe of this suite\. Probes: "S"\.'):
+        parse([{**entries[0], "twin_of": "P"}, entries[1], {"id": "P", "prompt": "c"}], registry)

@@ -1,4 +1,4 @@
-"""Harder forms of one entry, and the text that stands in front of them."""
+"""Harder forms of one entry, and the text before them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _suite(pressure, tools='["ls"]'):
 
 
 def test_an_entry_becomes_its_harder_forms():
-    """Each number of tools and of tokens is a prompt of its own, which names the entry it comes from."""
+    """Each number of tools and of tokens is a separate prompt, which names its entry."""
     prompts = _suite("{ tools = [1, 11], padding_tokens = [2000, 500] }").prompts
 
     assert [(p.id, len(p.tools), p.padding_tokens, p.pressure_of) for p in prompts] == [
@@ -42,8 +42,8 @@ def test_an_entry_becomes_its_harder_forms():
     assert prompts[2].prompt == f"{neutral_text(2000)}\n\nWhich files are there?"
 
 
-def test_tools_of_a_suite_stand_among_those_of_the_surface():
-    """A tool that the surface has not is offered all the same, in place of its last one."""
+def test_tools_of_a_suite_are_among_those_of_the_surface():
+    """A tool that the surface lacks is offered too, in place of the surface's last one."""
     own = '["read", { name = "get_weather" }]'
     (prompt,) = _suite("{ tools = [11] }", own).prompts
     names = [tool.name for tool in prompt.tools]
@@ -90,8 +90,8 @@ def test_neutral_text_is_about_as_long_as_asked_for(tokens):
         pytest.param('"tool-search"', "browser", False, id="not-even-over-the-bridge"),
     ],
 )
-def test_a_call_that_nobody_could_make_is_told(tools, name, is_reached):
-    """A demanded tool that is not offered would fail every model, so it is an error of the suite."""
+def test_an_impossible_call_is_reported(tools, name, is_reached):
+    """A required tool that is not offered would fail every model, so it is an error of the suite."""
     text = ENTRY.format(pressure="", tools=tools).replace("pressure = \n", "").replace('"ls"', f'"{name}"')
     if is_reached:
         assert parse_suite(text, format="toml", name="s", registry=REGISTRY)
@@ -101,7 +101,7 @@ def test_a_call_that_nobody_could_make_is_told(tools, name, is_reached):
 
 
 def test_a_suite_says_that_it_wants_to_be_named(tmp_path):
-    """`named_only` stands beside the prompts; what is no boolean is refused, and a slip is told."""
+    """`named_only` is beside the prompts; it must be a boolean, and a misspelling is reported."""
     path = tmp_path / "prompts_x.toml"
     prompt = '[[prompts]]\nid = "A"\nprompt = "Hi"\n'
 

@@ -1,4 +1,4 @@
-"""What a suite says of repeats and of known failures, and what is said about it where that cannot be."""
+"""A suite's settings for repeats and known failures, and the errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def parse(registry, **keys):
     ],
 )
 def test_how_often(registry, keys, expected):
-    """`pass` alone says how often a prompt is asked, and `repeat` alone that each repeat is judged by itself."""
+    """`pass` alone sets how often a prompt is asked; with `repeat` alone each repeat is judged by itself."""
     prompt = parse(registry, **keys)
 
     assert (prompt.repeat, prompt.min_passes) == expected
@@ -55,14 +55,14 @@ def test_how_often(registry, keys, expected):
     ],
 )  # fmt: skip
 def test_known_failures(registry, written, expected):
-    """A table or a list of them; the target is every one unless it is named."""
+    """A table or a list of them; without a target they apply to all."""
     found = parse(registry, xfail=written).known_failures
 
     assert found == tuple(KnownFailure(target=t, reason=r, strict=s) for t, r, s in expected)
 
 
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    ("keys", "message"),
     [
         pytest.param({"repeat": 0}, "repeat is 0. Write a whole number from 1 to 9999, such as 5.", id="zero"),
         pytest.param({"repeat": True}, "repeat is true. Write a whole number", id="boolean"),
@@ -87,12 +87,12 @@ def test_known_failures(registry, written, expected):
         pytest.param({"xfail": {**SMALL, "strict": "yes"}}, 'xfail has strict "yes". Write true or false.', id="strict-text"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_told(registry, keys, told):
-    """File, prompt, key and hint."""
+def test_an_invalid_setting_is_reported(registry, keys, message):
+    """The message has file, prompt, key and hint."""
     with pytest.raises(SuiteError) as caught:
         parse(registry, **keys)
 
-    assert str(caught.value).startswith(f"{NAME}: prompt P1: {told}")
+    assert str(caught.value).startswith(f"{NAME}: prompt P1: {message}")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_what_cannot_be_is_told(registry, keys, told):
     ],
 )
 def test_a_target_is_a_glob_over_the_label(registry, glob, fits):
-    """Provider, model and thinking level, in whatever case."""
+    """It matches provider, model and thinking level, ignoring case."""
     prompt = parse(registry, xfail={"target": glob, "reason": "x"})
     target = Target(provider="llama_cpp", model="SmolLM2:135m", thinking_level="low")
 
@@ -119,7 +119,7 @@ def test_a_target_is_a_glob_over_the_label(registry, glob, fits):
     strict=st.none() | st.booleans(),
 )
 def test_a_definition_reads_as_it_was(registry, repeat, share, strict):
-    """What `config.json` keeps of a prompt means the same when it is read as a suite again."""
+    """A prompt's definition in `config.json` has the same meaning when it is read as a suite again."""
     keys = {"repeat": repeat, "xfail": {**SMALL, "strict": strict}}
     if share is not None:
         keys |= {"pass": "{} of {}".format(*share), "repeat": None}

@@ -1,4 +1,4 @@
-"""A prompt's world: what may stand in it, and what is said about one that may not."""
+"""A prompt's world: its keys, and the errors for an invalid one."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_wrong_world_is_refused(world: Any, why: str) -> None:
 
 
 def test_a_world_in_config_json_is_a_world_again(registry: Any) -> None:
-    """What a run keeps of a prompt can be read where its suite is gone."""
+    """A prompt's definition in a run can be read without its suite."""
     raw: dict[str, Any] = {
         "prompt": "Go.",
         "tools": ["read"],

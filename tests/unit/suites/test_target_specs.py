@@ -1,4 +1,4 @@
-"""Target specs, and what a wildcard becomes."""
+"""Target specs, and the expansion of wildcards."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXAMPLE = "Write for example ollama_openai/llama3.2:3b."
 
 
 def labels(*specs, providers=("ollama_openai",), levels=(None,)):
-    """Return the targets of some specs as a person would write them."""
+    """Return the targets of some specs as a user would write them."""
     targets = parse_targets(specs, providers=PROVIDERS, default_providers=providers, default_levels=levels)
     return [target.label for target in targets]
 
@@ -38,9 +38,7 @@ def labels(*specs, providers=("ollama_openai",), levels=(None,)):
         pytest.param(
             "ollama_openai/hf.co/x/y:Q4", ("ollama_openai", "hf.co/x/y:Q4", None), id="provider-and-slashes"
         ),
-        pytest.param(
-            "ollama_opnai/llama3", ("ollama_openai", "ollama_opnai/llama3", None), id="no-such-provider"
-        ),
+        pytest.param("ollama/llama3", ("ollama_openai", "ollama/llama3", None), id="no-such-provider"),
         pytest.param(
             "Ollama_OpenAI/x", ("ollama_openai", "Ollama_OpenAI/x", None), id="providers-have-a-case"
         ),
@@ -103,7 +101,7 @@ def test_none_means_no_level(levels):
 
 
 def test_no_specs_no_targets():
-    """Without specs there is nothing to ask, which is no error here."""
+    """Without specs there are no targets, which is no error here."""
     assert labels() == []
 
 
@@ -122,6 +120,12 @@ def test_no_specs_no_targets():
         pytest.param("ollama_openai", f'"ollama_openai" names no model. {EXAMPLE}', id="provider-alone"),
         pytest.param(
             "ollama_openai/@low", f'"ollama_openai/@low" names no model. {EXAMPLE}', id="level-for-model"
+        ),
+        pytest.param(
+            "ollama_opnai/llama3",
+            '"ollama_opnai/llama3": "ollama_opnai" is not known. Did you mean ollama_openai? Where it belongs to the '
+            "model's name, write for example ollama_native/ollama_opnai/llama3.",
+            id="a-slip-in-the-provider",
         ),
         pytest.param("@low", f'"@low" names no model. {EXAMPLE}', id="level-alone"),
         pytest.param("a b", f'"a b" holds a blank or an invisible character. {EXAMPLE}', id="blank-inside"),
@@ -143,7 +147,7 @@ def test_a_spec_that_names_no_model(spec, expected):
 
 
 def test_an_unknown_default_provider():
-    """An unknown provider is told with those there are and the nearest one, whatever the specs say."""
+    """An unknown provider is reported with the known ones and the nearest one, whatever the specs are."""
     with pytest.raises(TargetError) as caught:
         labels("claude_code_cli/opus", providers=("ollama_opnai",))
 
@@ -163,7 +167,7 @@ def test_no_default_provider():
 
 
 def test_an_unknown_default_level():
-    """An unknown level is told with those there are."""
+    """An unknown level is reported with the known ones."""
     with pytest.raises(TargetError) as caught:
         labels("a", levels=("hihg",))
 
@@ -176,7 +180,7 @@ def test_an_unknown_default_level():
     level=st.sampled_from([None, *THINKING_LEVELS]),
 )
 def test_a_label_parses_back_to_its_target(provider, model, level):
-    """What a target is called names it again, so that specs can be sent to workers."""
+    """A target's label parses to the target, so that specs can be sent to workers."""
     target = Target(provider=provider, model=model, thinking_level=level)
     names_a_level = level is None and model.endswith(tuple(f"@{one}" for one in THINKING_LEVELS))
 
@@ -206,7 +210,7 @@ def test_any_spec_is_targets_or_an_error(spec):
         pytest.param("qwen*", ["qwen3:8b"], id="prefix"),
         pytest.param("*qwen*", ["qwen3:8b", "hf.co/x/qwen"], id="across-slashes"),
         pytest.param("QWEN*", [], id="case-counts"),
-        pytest.param("gone", ["gone"], id="a-plain-name-stands-for-itself"),
+        pytest.param("gone", ["gone"], id="a-plain-name-is-unchanged"),
     ],
 )
 def test_expand(model, expected):
@@ -221,7 +225,7 @@ def test_expand(model, expected):
 
 @pytest.mark.parametrize("name", ["a b", "a,b", "a\n", "q*", "m@low"])
 def test_a_served_name_that_no_spec_can_hold(name):
-    """A wildcard never stands for a name that a worker could not read back."""
+    """A wildcard never expands to a name that a worker could not parse."""
     with pytest.raises(TargetError) as caught:
         expand(Target(provider="ollama_openai", model="*"), ["fine", name])
 

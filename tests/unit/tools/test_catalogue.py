@@ -1,4 +1,4 @@
-"""The catalogue says what OpenClaw 2026.9.6 sends; expected facts are those seen on the wire."""
+"""The catalogue has what OpenClaw 2026.9.6 sends; the expected facts are those observed in its requests."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_surface_sends_as_many_tools_as_the_release(surface: str, count: int) 
 
 
 def test_the_surfaces_hold_each_other() -> None:
-    """Smaller profiles are parts of the full one; the bridge stands only where tools are deferred."""
+    """Smaller profiles are parts of the full one; the bridge is only in surfaces with deferred tools."""
     full = set(CATALOGUE.surfaces["full"])
 
     for smaller in ("minimal", "messaging", "coding"):
@@ -85,7 +85,7 @@ def test_direct_are_the_eleven_default_tools() -> None:
 
 
 def test_the_bridge_reaches_the_rest_of_the_coding_profile() -> None:
-    """What is sent directly and what is deferred are together the tools of the profile `coding`."""
+    """The tools sent directly and the deferred ones together are the tools of the profile `coding`."""
     sent = set(CATALOGUE.surfaces["tool-search"]) - set(BRIDGE)
 
     assert CATALOGUE.surfaces["tool-search"] == CATALOGUE.surfaces["direct"]
@@ -186,7 +186,7 @@ def test_a_parameter_has_the_limits_of_the_release(tool: str, parameter: str, fa
     ],
 )  # fmt: skip
 def test_only_some_tools_refuse_further_arguments(tool: str, is_closed: bool) -> None:
-    """`additionalProperties: false` stands where the release has it; the file tools take anything more."""
+    """`additionalProperties: false` is where the release has it; the file tools accept other arguments."""
     assert (CATALOGUE.tools[tool].parameters.get("additionalProperties") is False) == is_closed
 
 
@@ -211,7 +211,7 @@ def test_a_tool_may_take_less_on_a_smaller_surface(tool: str, place: str, parame
 
 @pytest.mark.parametrize("name", ["cron", "image", "spawn_task", "bash", "view_image", "grep", "find"])
 def test_names_of_other_releases_are_absent(name: str) -> None:
-    """What was renamed, or is an alias, is no tool of this release."""
+    """Renamed tools and aliases are not tools of this release."""
     assert name not in CATALOGUE.tools
 
 

@@ -1,4 +1,4 @@
-"""Whether a text says that something was done."""
+"""Whether a text claims that something was done."""
 
 import time
 
@@ -80,7 +80,7 @@ No message has been sent.
 Nothing was saved.
 Has the file been created?
 Should I save it?
-Once I've saved the file, I'll tell you.
+Once I've saved the file, I'll let you know.
 If the file has been created, open it.
 After the message has been sent, you will get a receipt.
 When done, I will report.
@@ -135,7 +135,7 @@ def test_a_claim_among_other_sentences() -> None:
 
 
 def test_a_claim_in_a_thought_is_none() -> None:
-    """What was only thought was not said."""
+    """Thinking is not part of the answer."""
     assert not claims_done("<think>I've saved it.</think>What shall I save?")
 
 

@@ -1,4 +1,4 @@
-"""The text detector: a table row for every rule of its grammar and every verdict that surprised before."""
+"""The text detector: a row for every rule of its grammar and every verdict that was surprising before."""
 
 import re
 import time
@@ -83,7 +83,7 @@ def table(**cases: tuple[str, str]) -> list[object]:
     ),
 )
 def test_backticks(text, tools):
-    """A name directly after a backtick is invoked, unless it is no command at all."""
+    """A name directly after a backtick is invoked, unless it is no command."""
     assert detect_tools(text) == tools
 
 
@@ -134,7 +134,7 @@ def test_backticks(text, tools):
     ),
 )
 def test_quotes(text, tools):
-    """A lower-case word after a straight quote is invoked if arguments follow or everybody knows it."""
+    """A lower-case word after a straight quote is invoked if arguments follow or it is a known command."""
     assert detect_tools(text) == tools
 
 
@@ -183,7 +183,7 @@ def test_quotes(text, tools):
     ),
 )
 def test_shell_prompts(text, tools):
-    """A lower-case name after `$` or `#` is invoked where a prompt can stand."""
+    """A lower-case name after `$` or `#` is invoked if a shell prompt is possible there."""
     assert detect_tools(text) == tools
 
 
@@ -279,7 +279,7 @@ def test_fences(text, tools):
     ),
 )
 def test_thinking(text, tools):
-    """Nothing in a thinking block is invoked, wherever the block stands."""
+    """Nothing in a thinking block is invoked, wherever the block is."""
     assert detect_tools(text) == tools
 
 
@@ -295,7 +295,7 @@ def test_thinking(text, tools):
     ),
 )
 def test_known_false_verdicts(text, tools):
-    """What the original harness misjudged by reading text alone is misjudged alike, for comparability."""
+    """Replies that the original harness misjudges by text alone are misjudged alike, for comparability."""
     assert detect_tools(text) == tools
 
 
@@ -310,7 +310,7 @@ def test_known_false_verdicts(text, tools):
     ),
 )
 def test_each_once_in_order_of_appearance(text, tools):
-    """Names are given once, in the order in which the text brings them, whatever pattern found them."""
+    """Names are given once, in the order of the text, whatever pattern found them."""
     assert detect_tools(text) == tools
 
 
@@ -325,7 +325,7 @@ def test_names_match_the_grammar(text):
 
 @given(text=FRAGMENTS.filter(lambda text: "<" not in text))
 def test_a_thought_invokes_nothing(text):
-    """What stands inside a thinking block at the start invokes no tool."""
+    """Text inside a thinking block at the start invokes no tool."""
     assert detect_tools(f"<think>{text} </think>") == ()
 
 
@@ -363,7 +363,7 @@ def test_time_grows_with_the_length(unit):
 
 
 def _seconds(text: str) -> float:
-    """Processor time of the fastest of three looks."""
+    """Processor time of the fastest of three runs."""
     times = []
     for _ in range(3):
         start = time.process_time()

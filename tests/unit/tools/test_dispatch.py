@@ -1,4 +1,4 @@
-"""Calls are taken as OpenClaw 2026.9.6 takes them; each answer here is the one that the release gave."""
+"""Calls are handled as OpenClaw 2026.9.6 handles them; each expected answer is the release's own."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _complaints(answer: Dispatched) -> list[str]:
     ],
 )
 def test_a_name_need_not_be_exact(name: str, tool: str) -> None:
-    """Case, blanks, namespaces, counters, remains of tags and old names still reach the tool."""
+    """Case, spaces, namespaces, counters, remains of tags and old names still reach the tool."""
     answer = _dispatch(name, {"path": "notes.md", "command": "date", "input": "x", "id": "x"})
 
     assert (answer.tool, answer.is_executed) == (tool, True)
@@ -72,8 +72,8 @@ def test_a_name_need_not_be_exact(name: str, tool: str) -> None:
         "openclaw:core:session_status", "functions.1", "readx", "file.read.all",
     ],
 )  # fmt: skip
-def test_an_unknown_tool_is_told_as_the_release_tells_it(name: str) -> None:
-    """What no rule leads to an offered tool is not found; deferred tools cannot be called directly."""
+def test_an_unknown_tool_is_reported_as_by_the_release(name: str) -> None:
+    """A name that no rule maps to an offered tool is not found; deferred tools cannot be called directly."""
     answer = _dispatch(name, {"path": "notes.md"})
 
     assert (answer.problem, answer.tool, answer.message) == ("unknown_tool", None, f"Tool {name} not found")
@@ -94,7 +94,7 @@ def test_an_unknown_tool_is_told_as_the_release_tells_it(name: str) -> None:
     ],
 )
 def test_a_name_that_no_tool_can_have_is_forgotten(name: str, forgotten: bool) -> None:
-    """The model hears of an unknown tool only if its name has the form of one."""
+    """The model gets an error for an unknown tool only if its name has a valid form."""
     assert is_forgotten(_dispatch(name, {"path": "notes.md"})) is forgotten
 
 
@@ -104,7 +104,7 @@ def test_an_old_name_works_where_its_tool_is_offered() -> None:
 
 
 def test_a_name_that_fits_two_tools_by_case_reaches_neither() -> None:
-    """`read` is not decided between `Read` and `READ`; an exact name is, and one in small letters."""
+    """`read` is ambiguous between `Read` and `READ`; an exact name is not, nor one in lower case."""
     tools = (Tool(name="Read"), Tool(name="READ"), Tool(name="write"), Tool(name="Write"))
 
     assert _dispatch("read", {}, tools).problem == "unknown_tool"
@@ -121,7 +121,7 @@ def test_a_name_of_two_tools_reaches_neither() -> None:
 
 
 def test_an_exact_name_goes_before_its_parts() -> None:
-    """An own tool `calendar.read` is not taken for `read`."""
+    """An own tool `calendar.read` is not mistaken for `read`."""
     tools = (*DIRECT, Tool(name="calendar.read"))
 
     assert _dispatch("calendar.read", {}, tools).tool == "calendar.read"
@@ -138,7 +138,7 @@ def test_an_exact_name_goes_before_its_parts() -> None:
     ],
 )
 def test_same_tool(name: str, other: str, same: bool) -> None:
-    """Two names are one tool's if only case, blanks, an old name or a usual namespace parts them."""
+    """Two names mean one tool if they differ only in case, spaces, an old name or a usual namespace."""
     assert same_tool(name, other) is same_tool(other, name) is same
 
 
@@ -165,7 +165,7 @@ def test_same_tool(name: str, other: str, same: bool) -> None:
     ],
 )
 def test_arguments_that_are_no_json_object_end_the_run(arguments: str) -> None:
-    """Not only broken JSON is fatal in OpenClaw: empty arguments and other JSON values are as well."""
+    """Not only broken JSON is fatal in OpenClaw: so are empty arguments and other JSON values."""
     answer = _dispatch("read", arguments)
 
     assert (answer.problem, answer.tool, answer.message) == ("malformed_json", "read", MALFORMED)
@@ -263,8 +263,8 @@ def test_arguments_longer_than_the_buffer_end_the_run() -> None:
         ),
     ],
 )  # fmt: skip
-def test_arguments_that_do_not_fit_are_told_back(name: str, arguments: dict, complaints: list[str]) -> None:
-    """The model reads what is wrong, in the release's words and order, eight complaints at most."""
+def test_misfits_in_arguments_are_reported(name: str, arguments: dict, complaints: list[str]) -> None:
+    """The model gets the problems, in the release's words and order, eight at most."""
     answer = _dispatch(name, arguments, (*DIRECT, *CATALOGUE.deferred_tools()))
 
     assert answer.problem == "bad_arguments"
@@ -272,7 +272,7 @@ def test_arguments_that_do_not_fit_are_told_back(name: str, arguments: dict, com
 
 
 def test_a_refusal_repeats_the_arguments_as_they_came() -> None:
-    """What was received stands below the complaints, before any conversion."""
+    """The received arguments are below the complaints, before any conversion."""
     answer = _dispatch("read", {"offset": "3", "limit": 2.0, "path": None, "optional": "x"})
 
     assert answer.message.endswith(
@@ -301,7 +301,7 @@ def test_a_refusal_repeats_the_arguments_as_they_came() -> None:
     ],
 )
 def test_simple_types_are_converted(name: str, arguments: dict, given: dict) -> None:
-    """Numbers, booleans, texts, null and JSON texts become what the schema asks for, and a note says so."""
+    """Numbers, booleans, texts, null and JSON texts are converted to the schema's type, with a note."""
     answer = _dispatch(name, arguments)
 
     assert (answer.is_executed, answer.arguments) == (True, given)
@@ -319,7 +319,7 @@ def test_simple_types_are_converted(name: str, arguments: dict, given: dict) -> 
     ],
 )
 def test_a_text_that_holds_json_is_read_as_strictly_as_the_arguments(written: str, held: object) -> None:
-    """What is no JSON there stays a text, and what a row could not hold never comes out of one."""
+    """Text that is not JSON stays a text, and a value that a row could not hold never results from one."""
     given = _dispatch("exec", {"command": "a", "env": written}).arguments
 
     assert given == {"command": "a", "env": held}
@@ -339,7 +339,7 @@ def test_a_text_that_holds_json_is_read_as_strictly_as_the_arguments(written: st
     ],
 )
 def test_arguments_that_fit_are_given_as_they_are(name: str, arguments: dict) -> None:
-    """Nothing is noted of them; what an open schema does not know is let through."""
+    """They get no note; arguments that an open schema does not define are accepted."""
     answer = _dispatch(name, arguments, (*DIRECT, CATALOGUE.tools["get_goal"]))
 
     assert (answer.is_executed, answer.arguments, answer.notes) == (True, arguments, ())
@@ -391,7 +391,7 @@ def test_older_forms_are_still_taken(name: str, arguments: dict, given: dict) ->
     ],
 )
 def test_alternatives_keep_what_already_fits(schema: dict, value: object, given: object) -> None:
-    """Of several types, or schemas, the first that fits decides what a value becomes."""
+    """Of several types, or schemas, the first that fits determines the conversion."""
     own = Tool(name="own", parameters={"type": "object", "properties": {"a": schema}})
 
     answer = _dispatch("own", {"a": value}, (own,))
@@ -407,7 +407,7 @@ def test_what_is_no_safe_integer_stays_a_text(value: str) -> None:
 
 
 def test_an_own_tool_is_not_taken_for_the_one_of_the_release() -> None:
-    """A suite's own `edit` gets its arguments as they came."""
+    """A suite's own `edit` gets its arguments unchanged."""
     own = Tool(name="edit", parameters={"type": "object", "properties": {"oldText": {"type": "string"}}})
 
     assert _dispatch("edit", {"oldText": "a", "newText": "b"}, (own,)).arguments == {
@@ -433,7 +433,7 @@ def test_an_own_tool_is_not_taken_for_the_one_of_the_release() -> None:
     ],
 )
 def test_what_the_tool_itself_refuses_is_a_json_error(name: str, arguments: dict, said: str) -> None:
-    """The schema lets it pass and the tool does not; the model is told as JSON."""
+    """The schema accepts it and the tool does not; the model gets the error as JSON."""
     answer = _dispatch(name, arguments)
 
     assert answer.problem == "bad_arguments"
@@ -467,7 +467,7 @@ NESTED = Tool(
 )
 @pytest.mark.newest
 def test_hostile_arguments_are_refused_in_bounded_time(name: str, arguments: str) -> None:
-    """Whatever a model sends is answered soon, with a short text; no row carries what it cannot hold."""
+    """Any call is answered soon, with a short text; no row has a value that it cannot hold."""
     began = time.monotonic()
     answer = _dispatch(name, arguments, (*DIRECT, NESTED))
 
@@ -488,15 +488,15 @@ def test_what_cannot_be_checked_in_time_is_refused_and_noted(monkeypatch: pytest
 
 
 def test_a_long_name_is_not_looked_at() -> None:
-    """A name of a megabyte is unknown at once, and the answer does not repeat it all."""
+    """A name of a megabyte is unknown at once, and the answer does not repeat it in full."""
     answer = _dispatch("read." * 200_000, {})
 
     assert answer.problem == "unknown_tool"
     assert len(answer.message) < 300
 
 
-def test_a_schema_that_cannot_be_judged_by_is_told() -> None:
-    """A tool that points outside its schema is the benchmark's fault, and named."""
+def test_an_unusable_schema_is_reported() -> None:
+    """A tool that refers outside its schema is the benchmark's fault, and named."""
     tool = Tool(name="own", parameters={"type": "object", "properties": {"a": {"$ref": "#/$defs/none"}}})
 
     with pytest.raises(OpenClawError, match=r"tool own: parameters has a \$ref"):
@@ -519,7 +519,7 @@ JSON = st.recursive(
     ),
 )
 def test_every_call_has_one_answer(name: str, arguments: dict) -> None:
-    """A call is executed without a word, or refused with one; a row can hold what is left of it."""
+    """A call is executed without an error, or refused with one; a row can hold the result."""
     answer = _dispatch(name, arguments, tuple(CATALOGUE.tools.values()))
 
     assert answer.is_executed == (answer.message == "")
@@ -530,5 +530,5 @@ def test_every_call_has_one_answer(name: str, arguments: dict) -> None:
 
 @given(name=st.text('aE.:/1 "<\ud800'), arguments=st.text('{}[]":,1a\\ '))
 def test_any_text_is_a_call_that_is_answered(name: str, arguments: str) -> None:
-    """Nothing that a model writes makes the judge stumble."""
+    """No text of a model raises an exception in the judge."""
     assert _dispatch(name, arguments).problem in ("malformed_json", "unknown_tool", "bad_arguments", None)

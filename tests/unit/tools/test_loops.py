@@ -1,4 +1,4 @@
-"""When a model goes round in circles, and when OpenClaw gives up."""
+"""When a model repeats itself, and when OpenClaw gives up."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ A, B, C = ("a", "1"), ("b", "2"), ("c", "3")
 
 
 def turn(*steps: Step) -> Turn:
-    """A turn whose calls of these tools brought these results."""
+    """A turn with calls of these tools and these results."""
     calls = tuple(ToolCall(name=name, arguments="{}") for name, _ in steps)
     return Turn(calls=calls, results=tuple(result for _, result in steps))
 
 
 def rounds(n: int) -> list[Step]:
-    """Two calls that take turns, with another result each time."""
+    """Two alternating calls, with another result each time."""
     return [step for k in range(n) for step in (("a", str(k)), ("b", str(k)))]
 
 
@@ -45,13 +45,13 @@ def rounds(n: int) -> list[Step]:
     ],
 )
 def test_what_is_a_loop(steps: list[Step], loops: bool) -> None:
-    """Four times the same call and result, or two calls that take turns for four rounds."""
+    """Four times the same call and result, or two alternating calls for four rounds."""
     assert is_looping([turn(step) for step in steps]) is loops
     assert at_last_step([turn(step) for step in steps]) == ("loop" if loops else "step_limit")
 
 
 def test_the_same_call_side_by_side_is_one() -> None:
-    """Five calls of one turn are no loop, and an unanswered one is none at all."""
+    """Five calls of one turn are no loop, and neither are unanswered ones."""
     assert not is_looping([turn(A, A, A, A, A)])
     assert not is_looping([turn(A), turn(A), turn(A), Turn(calls=turn(A).calls)])
     assert is_looping([turn(A, B)] * 4)
@@ -67,7 +67,7 @@ def test_the_same_call_side_by_side_is_one() -> None:
     ],
 )
 def test_when_calls_are_the_same(one: str, other: str, same: bool) -> None:
-    """What they ask for counts, not how it was written."""
+    """Their meaning counts, not their notation."""
     left, right = (call_key(ToolCall(name="read", arguments=text)) for text in (one, other))
 
     assert (left == right) is same

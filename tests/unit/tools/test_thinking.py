@@ -48,7 +48,7 @@ TAGS = ("think", "thinking", "thought", "antthinking")
     ],
 )
 def test_strip_thinking(text, answer):
-    """The answer follows the closed thinking at the start; what is not surely thinking stays."""
+    """The answer follows the closed thinking at the start; text that is not surely thinking stays."""
     assert strip_thinking(text) == answer
 
 
@@ -65,19 +65,19 @@ def test_strip_thinking(text, answer):
     ],
 )
 def test_without_thinking(text, left):
-    """For tools, thinking goes wherever it stands, and a reply that never stopped thinking says nothing."""
+    """For tools, thinking is removed anywhere, and a reply that never stopped thinking has no answer."""
     assert without_thinking(text) == left
 
 
 @given(thought=WORDS, answer=WORDS, tag=st.sampled_from(TAGS))
 def test_a_thought_leaves_no_trace(thought, answer, tag):
-    """Whatever was thought, the answer is what follows, without the blanks between."""
+    """Whatever the thinking was, the answer is the text after it, without the spaces between."""
     assert strip_thinking(f"<{tag}>{thought}</{tag}>{answer}") == answer.lstrip(" \t\r\n")
 
 
 @given(text=st.text())
 def test_the_answer_ends_the_text(text):
-    """Nothing is rewritten: the answer is the end of what came."""
+    """Nothing is rewritten: the answer is the end of the text."""
     assert text.endswith(strip_thinking(text))
 
 
@@ -90,7 +90,7 @@ def test_time_grows_with_the_length(unit):
 
 
 def _seconds(text: str) -> float:
-    """Processor time of the fastest of three looks."""
+    """Processor time of the fastest of three runs."""
     times = []
     for _ in range(3):
         start = time.process_time()

@@ -1,4 +1,4 @@
-"""Every way a cell can end: its failure type, its status, pytest's word for it."""
+"""Every way a cell can end: its failure type, its status, pytest's outcome for it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _refused(**words: Any) -> Fault:
     return refused_by_server("p", "llama3.2:3b", WireError(**words))
 
 
-# failure type → how it comes about
+# failure type → its cause
 MAKERS: dict[str, Fault] = {
     "auth_missing": faults.auth_missing("p", "set a key"),
     "quota_exhausted": _refused(status=429, code="insufficient_quota"),
@@ -47,7 +47,7 @@ VERDICTS = (None, *(Verdict(passed=passed) for passed in (True, False, None)))
 
 
 def test_every_failure_type_can_happen() -> None:
-    """No type is documented in vain, except the word of the original harness, whose rows are read."""
+    """Every documented type can occur, except that of the original harness, whose rows can be read."""
     reached = {outcome_of(result).failure_type for result in (*MAKERS.values(), *ANSWERS.values())}
 
     assert reached == FAILURE_TYPES.keys() - {"exception"}
@@ -64,7 +64,7 @@ def test_the_published_set_is_the_set() -> None:
 
 @pytest.mark.parametrize("failure_type", MAKERS)
 def test_each_type_is_made_as_it_is_named(failure_type: str) -> None:
-    """What each function makes bears its name and may go into a row."""
+    """Each function creates the type of its name, and the fault may go into a row."""
     fault = MAKERS[failure_type]
 
     assert fault.failure_type == failure_type
@@ -81,7 +81,7 @@ def test_each_type_is_made_as_it_is_named(failure_type: str) -> None:
     message=st.text(max_size=60),
 )
 def test_whatever_a_server_says_is_in_the_set(status: int | None, code: str, kind: str, message: str) -> None:
-    """No wording of an error leads out of the closed set, and what is asked again is of the kind that may pass."""
+    """No text of an error leaves the closed set, and retried failures are temporary ones."""
     fault = _refused(status=status, code=code, type=kind, message=message)
 
     assert faults.checked(fault) is fault
@@ -120,7 +120,7 @@ def test_whatever_a_server_says_is_in_the_set(status: int | None, code: str, kin
 def test_what_an_error_answer_means(
     words: dict[str, Any], failure_type: str, status: str, reach: str
 ) -> None:
-    """Code and type go before the HTTP status; a word or number in a stream stands for one."""
+    """Code and type take precedence over the HTTP status; a word or number in a stream replaces it."""
     fault = _refused(**words)
 
     assert (fault.failure_type, fault.status, fault.scope) == (failure_type, status, reach)
@@ -137,7 +137,7 @@ PYTEST_OF = {
 
 @pytest.mark.parametrize(("status", "verdict"), [*itertools.product(STATUSES, VERDICTS)])
 def test_every_fault_has_one_outcome(status: Any, verdict: Verdict | None) -> None:
-    """Each status has its one word of pytest's, whatever stands beside it, and is never a success."""
+    """Each status has one outcome in pytest, whatever its type, and is never a success."""
     outcome = outcome_of(replace(MAKERS["timeout"], status=status), verdict)
 
     assert (outcome.status, outcome.success, outcome.failure_type) == (status, False, "timeout")
@@ -147,7 +147,7 @@ def test_every_fault_has_one_outcome(status: Any, verdict: Verdict | None) -> No
 @pytest.mark.parametrize("verdict", VERDICTS)
 @pytest.mark.parametrize("failure_type", ANSWERS)
 def test_no_answer_fails_whatever_the_verdict(failure_type: str, verdict: Verdict | None) -> None:
-    """An empty, refused or filtered answer is the model's failure, and not judged."""
+    """An empty, refused or filtered reply is the model's failure, and not judged."""
     outcome = outcome_of(ANSWERS[failure_type], verdict)
 
     assert (outcome.status, outcome.success, outcome.failure_type, outcome.pytest) == (
@@ -169,7 +169,7 @@ def test_no_answer_fails_whatever_the_verdict(failure_type: str, verdict: Verdic
 def test_an_answer_passes_unless_its_verdict_is_against_it(
     reply: Reply, verdict: Verdict | None, word: str
 ) -> None:
-    """Text or a native call is an answer; only a failed verdict fails it."""
+    """Text or a native call is a reply; only a failed verdict fails it."""
     outcome = outcome_of(reply, verdict)
 
     assert (outcome.status, outcome.success, outcome.failure_type, outcome.pytest) == ("ok", True, None, word)
@@ -191,13 +191,13 @@ def test_an_answer_passes_unless_its_verdict_is_against_it(
         pytest.param(faults.context_cut("p", "m", 300, 200), "error", False, id="cut"),
     ],
 )
-def test_what_is_asked_again(fault: Fault, status: str, attempted_again: bool) -> None:
-    """A lost connection may pass by itself; what brought tokens, or nobody at all, is final."""
+def test_which_faults_are_retried(fault: Fault, status: str, attempted_again: bool) -> None:
+    """A lost connection may be temporary; a fault after tokens, or without a server, is final."""
     assert (fault.status, fault.retryable) == (status, attempted_again)
 
 
 def test_cells_that_are_not_asked_say_whose_fault_it_was() -> None:
-    """The fault that stopped an endpoint or target is told by each later cell, without another's text or times."""
+    """Each later cell names the fault that stopped an endpoint or target, without another's text or times."""
     found = replace(faults.unreachable("p", "u", "refused"), raw="half")
 
     later = faults.not_asked(found)

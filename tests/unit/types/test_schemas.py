@@ -1,4 +1,4 @@
-"""The published schemas say what is written: no field more, none less."""
+"""The published schemas match the written files: no field more, none less."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_summary_has_the_published_fields() -> None:
 
 
 def test_a_comparison_has_the_published_fields() -> None:
-    """The schema names every field of what a baseline brings, and nothing that could be compared too."""
+    """The schema names every field of a comparison with a baseline, and no other comparable one."""
     rows = [record(prompt_id=f"P{n}", cost_usd=0.1) for n in range(8)]
     compared = compare(rows[:7], rows[1:])
     summary = replace(summary_of(rows, gates=Gates(fail_on="regression")), comparison=compared)
@@ -131,7 +131,7 @@ def test_a_summary_without_any_answer_is_valid() -> None:
         ({"schema_version": "1"}, "row format '1' is newer"),
     ],
 )
-def test_what_is_no_row_of_ours_is_refused(changes: dict[str, Any], message: str) -> None:
-    """A row of another kind or of a later version is told, not guessed at."""
+def test_a_foreign_row_is_refused(changes: dict[str, Any], message: str) -> None:
+    """A row of another kind or of a later version is reported, not guessed at."""
     with pytest.raises(ValueError, match=message):
         from_row({**to_row(record()), **changes})

@@ -72,7 +72,9 @@ def test_any_of(validators, text, passed, violation):
 @pytest.mark.parametrize(
     ("validator", "text", "verdict"),
     [
-        pytest.param(ONE_WORD, "a b", Verdict(passed=True, parsed={"words": 2}), id="fails-inside"),
+        pytest.param(
+            ONE_WORD, "a b", Verdict(passed=True, parsed={"words": 2}, harm=False), id="fails-inside"
+        ),
         pytest.param(
             ONE_WORD,
             "a",
@@ -80,13 +82,14 @@ def test_any_of(validators, text, passed, violation):
                 passed=False,
                 violation='max_words must not pass, and does: found {"words": 1}',
                 parsed={"words": 1},
+                harm=True,
             ),
             id="passes-inside",
         ),
         pytest.param(
             HAS_A,
             "a",
-            Verdict(passed=False, violation="contains must not pass, and does"),
+            Verdict(passed=False, violation="contains must not pass, and does", harm=True),
             id="nothing-parsed",
         ),
         pytest.param(NOOP, "a", Verdict(passed=None), id="noop"),

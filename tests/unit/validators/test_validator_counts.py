@@ -113,7 +113,7 @@ def test_sentences_only_grow(texts):
     ],
 )
 def test_exact_bullets_counts(text, bullets):
-    """A bullet is a line that starts with `-` after blanks, wherever it stands."""
+    """A bullet is a line that starts with `-` after spaces, at any position."""
     verdict = ExactBullets(value=bullets).check(Reply(text=text))
 
     assert (verdict.passed, verdict.parsed) == (True, {"bullets": bullets})

@@ -62,7 +62,7 @@ def test_find_object(text):
     ],
 )
 def test_find_object_problem(text, problem):
-    """Anything but exactly one whole object is told apart."""
+    """Anything but exactly one whole object has its own problem."""
     assert find_json(text).problem == problem
 
 
@@ -75,7 +75,7 @@ def test_find_object_problem(text, problem):
     ],
 )
 def test_strict(text, alone):
-    """With `strict` the object is the whole answer; blanks around it do not count."""
+    """With `strict` the object is the whole answer; spaces around it do not count."""
     verdict = JsonKeys(required_keys=("route",), strict=True).check(Reply(text=f" {text}\n"))
 
     assert verdict.passed is alone
@@ -115,7 +115,7 @@ def test_numbers(written, kept):
     ],
 )
 def test_no_number(written, violation):
-    """What only poses as a number is none."""
+    """Text that only looks like a number is none."""
     rules = {"n": {"type": "number"}}
     verdict = JsonKeys(required_keys=("n",), key_rules=rules).check(Reply(text=f'{{"n": {written}}}'))
 
@@ -132,7 +132,7 @@ def test_no_number(written, violation):
     ],
 )
 def test_required_keys(text, violation):
-    """Every required key must be there, with whatever value."""
+    """Every required key must exist, with any value."""
     verdict = JsonKeys(required_keys=("route", "reason")).check(Reply(text=text))
 
     assert (verdict.passed, verdict.violation) == (violation is None, violation)
@@ -165,7 +165,7 @@ def test_one_of_rule(values, written, violation):
 
 
 def test_rule_for_a_missing_key():
-    """A rule judges its key where it is there; only required_keys must be."""
+    """A rule judges its key if it exists; only required_keys must exist."""
     validator = JsonKeys(required_keys=(), key_rules={"n": {"type": "number"}})
 
     assert validator.check(Reply(text="{}")).passed is True
@@ -187,7 +187,7 @@ JSON = st.recursive(
 
 @given(value=st.dictionaries(st.text(), JSON, max_size=4), indent=st.none() | st.integers(0, 3))
 def test_every_object_is_found_as_json_reads_it(value, indent):
-    """Whatever object is written, with prose around it, is found, and means what `json` says."""
+    """Any object, with prose around it, is found, and has the value that `json` gives."""
     text = json.dumps(value, indent=indent)
 
     assert same(find_json(f"So: {text}, then.").value, json.loads(text))

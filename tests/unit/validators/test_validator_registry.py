@@ -28,7 +28,7 @@ class Ticket:
     number: str
 
     def check(self, reply: Reply) -> Verdict:
-        """Look for the ticket."""
+        """Search for the ticket."""
         return Verdict(passed=self.number in reply.text)
 
 
@@ -47,7 +47,7 @@ class Unless:
 
 
 def test_builtin_names():
-    """The nine of the seed are there, under its names."""
+    """The original harness's nine validators exist, under its names."""
     assert set(SEED.split()) <= {validator.type for validator in BUILTIN}
 
 
@@ -368,7 +368,7 @@ def test_plugins(with_plugins):
 
 
 def test_a_plugin_that_refuses_its_keys():
-    """A TypeError from a plugin's own checks is told as the suite's error."""
+    """A TypeError from a plugin's own checks is reported as the suite's error."""
 
     @dataclass(frozen=True)
     class Sized(Ticket):
@@ -415,6 +415,6 @@ def test_a_plugin_that_is_no_validator(plugin):
 
 @pytest.mark.parametrize("validator", BUILTIN, ids=lambda validator: validator.type)
 def test_builtins_are_documented(validator):
-    """Every built-in says in its docstring what it wants of a reply."""
+    """Every built-in states its rule in its docstring."""
     assert validator.__doc__
     assert not validator.__doc__.startswith(f"{validator.__name__}(")

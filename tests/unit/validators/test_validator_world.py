@@ -37,7 +37,7 @@ DONE = (
 
 
 def replied(*made: tuple[str, Any], text: str = "Done.", ended_by: Any = "answer") -> Reply:
-    """A reply as the judge hands it over."""
+    """A reply as the judge passes it on."""
     calls = tuple(
         ToolCall(name=name, arguments=json.dumps(arguments), id=str(n))
         for n, (name, arguments) in enumerate(made)
@@ -117,12 +117,12 @@ def checked(spec: dict[str, Any], reply: Reply) -> tuple[bool | None, str | None
     ],
 )  # fmt: skip
 def test_what_must_be_there(spec: dict[str, Any], violation: str | None) -> None:
-    """Every key must hold, and everything that does not is named."""
+    """Every key must hold, and each one that does not is named."""
     assert checked(spec, replied(*DONE)) == (violation is None, violation)
 
 
-def test_why_an_exchange_ended_is_told_if_something_is_missing() -> None:
-    """A reader sees that there was no answer; what was reached is reached all the same."""
+def test_the_end_of_an_exchange_is_reported_if_something_is_missing() -> None:
+    """The reader sees that there was no answer; conditions that were met still count."""
     spec = {"files": {"notes.md": {"contains": "tea"}}}
 
     assert checked(spec, replied(*DONE, ended_by="loop")) == (True, None)
@@ -133,7 +133,7 @@ def test_why_an_exchange_ended_is_told_if_something_is_missing() -> None:
 
 
 def test_a_refused_call_is_no_call() -> None:
-    """The nearest complaint is told, in OpenClaw's words."""
+    """The nearest complaint is reported, in OpenClaw's words."""
     passed, said = checked({"calls": [{"name": "read"}]}, replied(("read", {"file_path": "notes.md"})))
 
     assert passed is False
@@ -142,7 +142,7 @@ def test_a_refused_call_is_no_call() -> None:
 
 
 def test_calls_and_changed_files_are_kept() -> None:
-    """`parsed_output` shows what was called and what is different now."""
+    """`parsed_output` has the calls and the changed files."""
     parsed = build_validator({"type": "world", "forbidden": ["x"]}, REGISTRY).check(replied(*DONE)).parsed
 
     assert parsed is not None
@@ -151,7 +151,7 @@ def test_calls_and_changed_files_are_kept() -> None:
 
 
 def test_without_an_exchange_nothing_is_there() -> None:
-    """A reply that was not played has neither files nor messages."""
+    """A reply without an exchange has neither files nor messages."""
     assert checked({"files": {"notes.md": {"contains": "tea"}}}, Reply(text="Done.")) == (
         False,
         "notes.md is not there",

@@ -78,7 +78,8 @@ const FACTS = [['e2e_ms', 'whole answer', time], ['ttft_ms', 'first token', time
   ['reasoning_tokens', 'for thinking'], ['cached_tokens', 'from a cache'], ['cost_usd', 'cost', (value) => value.toPrecision(3) + ' USD'],
   ['attempts', 'attempts'], ['retry_wait_ms', 'waited for retries', time], ['queue_ms', 'queued', time], ['in_flight', 'in flight'],
   ['finish_reason', 'finished by'], ['ended_by', 'ended by', worded], ['effective_model', 'answered by'], ['tools_offered', 'tools offered'],
-  ['padding_tokens', 'tokens before the question'], ['pressure_of', 'a harder form of'], ['probe', 'safety probe', worded], ['host', 'host']];
+  ['padding_tokens', 'tokens before the question'], ['pressure_of', 'a harder form of'], ['probe', 'safety probe', worded], ['harm', 'did harm', (value) => value ? 'yes' : 'no'],
+  ['twin_of', 'the harmless twin of'], ['host', 'host']];
 const DATES = new Set(['started_at_ms', 'ended_at_ms']);
 const QUIET = new Set(['availability_status', 'tool_calls', 'tool_call_count', 'tool_use_success', 'tool_notes', 'ended_at_ms']);
 

@@ -16,10 +16,10 @@ BOUND_S = 120.0
 _FAKE = """
 import json, os
 from pytest_openclaw.providers.llama_cpp.leases import LeaseServer
-desk = LeaseServer("dummy")
-ready = {"url": "http://127.0.0.1:9", "pid": os.getpid(), "lease_port": desk.port, "token": "dummy"}
+server = LeaseServer("dummy")
+ready = {"url": "http://127.0.0.1:9", "pid": os.getpid(), "lease_port": server.port, "token": "dummy"}
 print("READY " + json.dumps(ready), flush=True)
-desk.serve_until_unused(120)
+server.serve_until_unused(120)
 print("DONE", flush=True)
 os._exit(0)
 """
@@ -37,17 +37,17 @@ NEVER_READY = engine_of(
 
 
 def dying(signal_name):
-    """A command that dies by a signal at once."""
+    """A command that is killed by a signal at once."""
     return engine_of(f"import os, signal; os.kill(os.getpid(), signal.{signal_name})")
 
 
 def failing(words, status=1):
-    """A command that writes these words to its standard error and ends."""
+    """A command that writes this text to its standard error and ends."""
     return engine_of(f"import sys; print({words!r}, file=sys.stderr); sys.exit({status})")
 
 
 def is_gone(pid):
-    """Whether no such process runs any more; one that only waits to be collected counts as gone."""
+    """Whether no such process runs any more; a zombie counts as gone."""
     try:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -55,7 +55,7 @@ def is_gone(pid):
 
 
 def wait_until(condition):
-    """Wait for a condition with a generous bound; False if it never came true."""
+    """Wait for a condition with a generous time limit; False if it never became true."""
     deadline = time.monotonic() + BOUND_S
     while not (met := condition()) and time.monotonic() < deadline:
         time.sleep(0.02)

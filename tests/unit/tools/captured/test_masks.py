@@ -1,4 +1,4 @@
-"""Nothing personal, and nothing of one moment, is left in a system prompt."""
+"""A system prompt has no personal data and no moment left."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ MASKS = Masks(
         pytest.param("Docs: /opt/oc/docs\nSee /opt/oc/skills", "Docs: <openclaw>/docs\nSee <openclaw>/skills", id="where-openclaw-is"),
     ],
 )  # fmt: skip
-def test_a_placeholder_stands_for_it(text: str, masked: str) -> None:
-    """Paths, names, times and ids give way; words that only look like them stay."""
+def test_a_placeholder_replaces_it(text: str, masked: str) -> None:
+    """Paths, names, times and ids are replaced; words that only look like them stay."""
     assert MASKS.text(text) == masked
 
 
 @pytest.mark.parametrize("user", ["root", "user", "x", ""])
 def test_a_name_that_is_a_word_stays(user: str) -> None:
-    """A prompt speaks of the root of the workspace whoever runs it."""
+    """A prompt mentions the root of the workspace for every user."""
     masks = Masks(paths={}, host="", user=user)
 
     assert masks.text("the root of x, user") == "the root of x, user"
@@ -61,7 +61,7 @@ def test_texts_within_a_value_are_masked() -> None:
 
 @given(before=st.text(), after=st.text())
 def test_a_known_path_is_never_left(before: str, after: str) -> None:
-    """Whatever stands around it, unless it is part of a longer name."""
+    """This holds whatever surrounds it, unless it is part of a longer name."""
     found = MASKS.text(f"{before} /srv/ann/x {after}")
 
     assert "/srv/ann/x" not in found
@@ -69,7 +69,7 @@ def test_a_known_path_is_never_left(before: str, after: str) -> None:
 
 @given(st.text())
 def test_masked_text_stays_as_it_is(text: str) -> None:
-    """Placeholders are not taken for anything personal."""
+    """Placeholders are not mistaken for personal data."""
     once = MASKS.text(text)
 
     assert MASKS.text(once) == once

@@ -56,9 +56,9 @@ class Caller:
 
     def error(self, tool: str, **arguments: Any) -> str:
         """The error of a call, which must be one."""
-        told = json.loads(self(tool, **arguments))
-        assert (told["status"], told["tool"]) == ("error", tool)
-        return str(told["error"])
+        failure = json.loads(self(tool, **arguments))
+        assert (failure["status"], failure["tool"]) == ("error", tool)
+        return str(failure["error"])
 
     def sh(self, command: str, **more: Any) -> str:
         return self("exec", command=command, **more)

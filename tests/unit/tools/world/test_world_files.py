@@ -13,13 +13,13 @@ NO_EDITS = "Missing required parameter: edits (received: path, edits=<array>). S
 
 
 def outside(path: str) -> str:
-    """What is told of a path outside the workspace."""
+    """The answer about a path outside the workspace."""
     scratch = "Use a relative path under `.openclaw/tmp/` inside the workspace for scratch/temp/meta files"
     return f"Path escapes sandbox root (/workspace): {path}. {scratch} that file tools need to read or write later."
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "told"),
+    ("tool", "arguments", "answer"),
     [
         pytest.param("read", {"path": "notes.md"}, "milk\neggs\nbread\n", id="whole"),
         pytest.param("read", {"path": "./src/../notes.md"}, "milk\neggs\nbread\n", id="roundabout"),
@@ -72,9 +72,9 @@ def outside(path: str) -> str:
         ),
     ],
 )
-def test_what_is_told(call: Any, tool: str, arguments: dict[str, Any], told: str) -> None:
-    """A tool that can do what it is asked says so in plain words."""
-    assert call(tool, **arguments) == told
+def test_the_answers(call: Any, tool: str, arguments: dict[str, Any], answer: str) -> None:
+    """A tool that succeeds says so in plain words."""
+    assert call(tool, **arguments) == answer
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_what_is_told(call: Any, tool: str, arguments: dict[str, Any], told: str
     ],
 )  # fmt: skip
 def test_what_cannot_be_done(call: Any, tool: str, arguments: dict[str, Any], error: str) -> None:
-    """An error is told as JSON with the tool's name, and nothing has changed."""
+    """An error is JSON with the tool's name, and nothing has changed."""
     assert call.error(tool, **arguments) == error
     assert call.playing.state.changed == ()
 
@@ -126,7 +126,7 @@ def test_an_edit_that_does_not_fit_shows_what_is_there(call: Any) -> None:
 
 
 def test_edits_are_all_or_nothing(call: Any) -> None:
-    """One edit that does not fit leaves the file alone; all look at the text as it was."""
+    """One edit that does not fit leaves the file unchanged; all are applied to the original text."""
     good = {"oldText": "milk", "newText": "eggs"}
     error = call.error("edit", path="notes.md", edits=[good, {"oldText": "tea", "newText": "coffee"}])
     assert error.startswith("Could not find edits[1] in /workspace/notes.md.")
@@ -141,7 +141,7 @@ def test_edits_are_all_or_nothing(call: Any) -> None:
 
 
 def test_a_long_file_is_read_in_parts(calls_in: Any) -> None:
-    """An answer is short enough for a small model, and says where to go on."""
+    """An answer is short enough for a small model, and says where to continue."""
     from pytest_openclaw.types.worlds import World
 
     call = calls_in(World(files={"long": "\n".join(f"line {n}" for n in range(5000)), "wide": "x" * 99_999}))
@@ -184,7 +184,7 @@ def test_what_changed_is_known(call: Any) -> None:
 def test_an_edit_is_found_with_some_tolerance(
     calls_in: Any, start: str, old: str, new: str, end: str
 ) -> None:
-    """As OpenClaw 2026.9.6 looks for it; what is not replaced stays as it was."""
+    """The rules are those of OpenClaw 2026.9.6; the rest of the text stays unchanged."""
     call = calls_in(World(files={"f": start}))
 
     assert call("edit", path="f", edits=[{"oldText": old, "newText": new}]).startswith("Successfully")
@@ -202,7 +202,7 @@ def test_an_edit_is_found_with_some_tolerance(
     ],
 )
 def test_tolerance_has_an_end(calls_in: Any, start: str, old: str, error: str) -> None:
-    """What stands there twice, nowhere, or within a character is not replaced."""
+    """A text that occurs twice, nowhere, or within a character is not replaced."""
     call = calls_in(World(files={"f": start}))
 
     assert call.error("edit", path="f", edits=[{"oldText": old, "newText": "x"}]).startswith(error)
@@ -232,7 +232,7 @@ def test_lines_are_read_with_plain_ends(calls_in: Any) -> None:
 
 
 def test_the_same_text_is_not_written_again(call: Any) -> None:
-    """The model is told that nothing has changed."""
-    told = call("write", path="notes.md", content="milk\neggs\nbread\n")
+    """The model gets the answer that nothing has changed."""
+    answer = call("write", path="notes.md", content="milk\neggs\nbread\n")
 
-    assert told == "No changes made to /workspace/notes.md. The file already has identical content."
+    assert answer == "No changes made to /workspace/notes.md. The file already has identical content."

@@ -1,4 +1,4 @@
-"""apply_patch: the format that OpenClaw has in common with Codex."""
+"""apply_patch: the format that OpenClaw shares with Codex."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def update(*lines: str) -> str:
 
 
 def no_header(line: int, text: str) -> str:
-    """What is told of a line that begins no section."""
+    """The answer about a line that begins no section."""
     marks = "'*** Add File: {path}', '*** Delete File: {path}', '*** Update File: {path}'"
     return (
         f"Invalid patch hunk at line {line}: '{text}' is not a valid hunk header. Valid hunk headers: {marks}"
@@ -31,7 +31,7 @@ def no_header(line: int, text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "told", "files"),
+    ("text", "updated", "files"),
     [
         pytest.param(patch("*** Add File: a/b.txt", "+one", "+", "+two"), "A a/b.txt", {"a/b.txt": "one\n\ntwo\n"}, id="add"),
         pytest.param(patch("*** Delete File: notes.md"), "D notes.md", {"notes.md": None}, id="delete"),
@@ -61,11 +61,11 @@ def no_header(line: int, text: str) -> str:
         ),
     ],
 )  # fmt: skip
-def test_a_patch(call: Any, text: str, told: str, files: dict[str, str | None]) -> None:
-    """A patch changes what it names and nothing else, and says what that was."""
+def test_a_patch(call: Any, text: str, updated: str, files: dict[str, str | None]) -> None:
+    """A patch changes the files that it names and nothing else, and lists them."""
     before = call.files
 
-    assert call("apply_patch", input=text) == f"Success. Updated the following files:\n{told}"
+    assert call("apply_patch", input=text) == f"Success. Updated the following files:\n{updated}"
 
     after = {**before, **files}
     assert call.files == {path: text for path, text in after.items() if text is not None}
@@ -102,13 +102,13 @@ def test_a_patch(call: Any, text: str, told: str, files: dict[str, str | None]) 
     ],
 )  # fmt: skip
 def test_what_is_no_patch(call: Any, text: str, error: str) -> None:
-    """What is wrong is told, and the file of that section is as it was."""
+    """The problem is reported, and the file of that section is unchanged."""
     assert call.error("apply_patch", input=text) == error
     assert call.playing.state.changed == ()
 
 
 def test_a_hostile_patch_ends(calls_in: Any) -> None:
-    """Lines that repeat without end cost time in proportion to the file, not to its square."""
+    """Endlessly repeated lines cost time in proportion to the file, not to its square."""
     lines = 30_000
     call = calls_in(World(files={"a": "x\n" * lines}))
     wanted = ["-x"] * (lines // 2) + ["-y"]
@@ -132,7 +132,7 @@ def test_a_hostile_patch_ends(calls_in: Any) -> None:
     ],
 )
 def test_lines_end_as_they_did(calls_in: Any, start: str, lines: list[str], end: str) -> None:
-    """A patch leaves the line ends of a file as they are, and gives new lines the same."""
+    """A patch keeps the line ends of a file, and gives new lines the same."""
     call = calls_in(World(files={"f": start}))
 
     call("apply_patch", input=patch("*** Update File: f", "@@", *lines))
@@ -142,6 +142,6 @@ def test_lines_end_as_they_did(calls_in: Any, start: str, lines: list[str], end:
 
 def test_a_patch_that_changes_nothing_says_so(call: Any) -> None:
     """No file is named as changed."""
-    told = call("apply_patch", input=patch("*** Update File: notes.md", "@@", "-milk", "+milk"))
+    answer = call("apply_patch", input=patch("*** Update File: notes.md", "@@", "-milk", "+milk"))
 
-    assert told == "No changes made to notes.md."
+    assert answer == "No changes made to notes.md."

@@ -1,4 +1,4 @@
-"""A world as a whole: dispatch, messages, notes, pages, the bridge, bounds, replay, and that nothing is real."""
+"""A world as a whole: dispatch, messages, notes, pages, the bridge, limits, replay, and no real effects."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DIRECT = load_catalogue().surface("direct")
 # --- dispatch ------------------------------------------------------------------------------------
 
 
-def test_what_is_not_executed_is_told_as_openclaw_tells_it(call: Any) -> None:
+def test_refusals_are_those_of_openclaw(call: Any) -> None:
     """Unknown tools, bad arguments and renamed ones are refused, and the world stays as it is."""
     assert call("frobnicate") == "Tool frobnicate not found"
     assert call("write", path="x").startswith('Validation failed for tool "write":\n  - content: must have')
@@ -40,7 +40,7 @@ def test_what_is_not_executed_is_told_as_openclaw_tells_it(call: Any) -> None:
 
 @pytest.mark.parametrize("name", ["bash", "Exec", "functions.exec", " exec "])
 def test_a_name_in_another_form_is_executed(call: Any, name: str) -> None:
-    """OpenClaw forgives case, prefix, blanks, and bash."""
+    """OpenClaw accepts another case, a prefix, spaces, and bash."""
     assert call(name, command="free") == "Mem: 8G"
 
 
@@ -72,7 +72,7 @@ def test_memory_is_searched_and_read(call: Any) -> None:
 
 
 def test_a_note_that_is_written_is_found(call: Any) -> None:
-    """What a model notes down, it can look up; word beginnings are enough."""
+    """A model can look up its own notes; word beginnings are enough."""
     call("write", path="memory/today.md", content="The parking permit expires in June.")
 
     (found,) = json.loads(call("memory_search", query="permits parking"))["results"]
@@ -81,7 +81,7 @@ def test_a_note_that_is_written_is_found(call: Any) -> None:
 
 
 def test_pages_are_all_there_is_of_the_web(call: Any) -> None:
-    """A search knows the suite's pages, and a fetch nothing else."""
+    """A search finds the suite's pages, and a fetch nothing else."""
     (found,) = json.loads(call("web_search", query="moon"))["results"]
     assert (found["url"], found["title"]) == ("https://example.org/news", "Big news")
 
@@ -125,8 +125,8 @@ def test_other_tools_answer_what_the_suite_says(call: Any) -> None:
     assert call("process", action="kill") == "sessionId is required for this action."
 
 
-def test_an_answer_goes_before_what_the_world_would_play(calls_in: Any) -> None:
-    """A suite can let any tool say something else."""
+def test_an_answer_of_the_suite_takes_precedence(calls_in: Any) -> None:
+    """A suite can give any tool another answer."""
     denied = Answer(tool="read", result="denied", matching={"properties": {"path": {"const": "a"}}})
     call = calls_in(World(files={"a": "1", "b": "2"}, answers=(denied,)))
 
@@ -151,10 +151,10 @@ def test_the_bridge_reaches_what_is_not_offered(calls_in: Any) -> None:
         '{ url: string; extractMode?: "markdown" | "text"; maxChars?: number /* integer'
     )
     args = {"url": "https://example.org/news"}
-    told = json.loads(call("tool_call", id="web_fetch", args=args))
-    assert told["tool"] == {"id": "openclaw:core:web_fetch", "name": "web_fetch", "source": "openclaw"}
-    assert json.loads(told["result"]["content"][0]["text"])["status"] == 200
-    assert json.loads(call("tool_call", id="openclaw:core:web_fetch", **args)) == told, (
+    answer = json.loads(call("tool_call", id="web_fetch", args=args))
+    assert answer["tool"] == {"id": "openclaw:core:web_fetch", "name": "web_fetch", "source": "openclaw"}
+    assert json.loads(answer["result"]["content"][0]["text"])["status"] == 200
+    assert json.loads(call("tool_call", id="openclaw:core:web_fetch", **args)) == answer, (
         "arguments beside the id"
     )
     many = json.loads(
@@ -176,7 +176,7 @@ def test_the_bridge_reaches_what_is_not_offered(calls_in: Any) -> None:
     ],
 )  # fmt: skip
 def test_what_the_bridge_refuses(calls_in: Any, tool: str, arguments: dict[str, Any], error: str) -> None:
-    """Its errors are its own, whatever it carries."""
+    """Its errors are its own, whatever the inner call is."""
     assert calls_in(WORLD, DIRECT).error(tool, **arguments).startswith(error)
 
 
@@ -184,7 +184,7 @@ def test_what_the_bridge_refuses(calls_in: Any, tool: str, arguments: dict[str, 
 
 
 def test_an_exchange_has_a_last_call(call: Any) -> None:
-    """A reply of ten thousand calls is not answered for ever."""
+    """A reply of ten thousand calls is not answered in full."""
     for _ in range(MOST_CALLS):
         call("read", path="notes.md")
 
@@ -193,7 +193,7 @@ def test_an_exchange_has_a_last_call(call: Any) -> None:
 
 
 def test_a_world_has_room_for_so_much(call: Any) -> None:
-    """Neither files nor messages nor commands grow beyond it, and an answer stays short."""
+    """Neither files nor messages nor commands grow beyond the limit, and an answer stays short."""
     for part in range(10):
         size = ROOM_CHARS // 10 - (1000 if part == 9 else 0)
         assert call("write", path="a", content=str(part) * size).startswith("Successfully")
@@ -219,7 +219,7 @@ def test_a_world_has_room_for_so_much(call: Any) -> None:
     ],
 )  # fmt: skip
 def test_hostile_calls_end(calls_in: Any, tool: str, arguments: dict[str, Any]) -> None:
-    """Whatever is asked, an answer comes, and soon."""
+    """Every call is answered, and soon."""
     call = calls_in(World(files={"big": "a" * 500_000, **{"a" * n: "" for n in range(1, 100)}}))
     began = time.perf_counter()
 
@@ -228,7 +228,7 @@ def test_hostile_calls_end(calls_in: Any, tool: str, arguments: dict[str, Any]) 
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "answer"),
     [
         pytest.param("cat" + " big" * 4000, "cat: memory exhausted", id="cat"),
         pytest.param("sort" + " big" * 4000, "sort: memory exhausted", id="sort"),
@@ -239,12 +239,12 @@ def test_hostile_calls_end(calls_in: Any, tool: str, arguments: dict[str, Any]) 
     ],
 )
 def test_a_command_that_names_the_same_thousands_of_times_takes_no_room(
-    calls_in: Any, command: str, told: str
+    calls_in: Any, command: str, answer: str
 ) -> None:
-    """What a command would need is bounded before it is there: no model can use up this machine's memory."""
+    """The memory for a command is limited beforehand: no model can use up this machine's memory."""
     call = calls_in(World(files={"big": "a\n" * 250_000, **{"a" * n: "" for n in range(1, 100)}}))
 
-    assert call.sh(command).startswith(told)
+    assert call.sh(command).startswith(answer)
 
 
 # --- replay --------------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ def test_the_same_calls_make_the_same_world(calls: list[tuple[str, dict[str, Any
 
 
 def test_a_turn_with_a_broken_call_is_not_carried_out() -> None:
-    """OpenClaw ends the run there, so what stood beside it was not done either."""
+    """OpenClaw ends the run there, so the other calls were not carried out either."""
     good = ToolCall(name="write", arguments='{"path": "x", "content": "y"}')
     broken = ToolCall(name="read", arguments="{")
     assert Playing(WORLD, TOOLS).answer_turn([good, broken]) is None
@@ -339,7 +339,7 @@ print(json.dumps({"seen": kept, "results": len(results), "refused": [event.split
 
 
 def everything_that_can_be_played() -> Any:
-    """Plays every tool of the catalogue, and the commands that would do most harm."""
+    """Plays every tool of the catalogue, and the most harmful commands."""
     commands = [
         "rm -rf /", "cat /etc/passwd", "echo x > /tmp/openclaw-was-here", "curl http://127.0.0.1", "python -c 1",
         "cat /proc/self/environ", "ls /", "ls ~", "cp /etc/passwd x", "mv notes.md /tmp/x", "make all", "build",
@@ -381,10 +381,10 @@ def test_nothing_real_is_touched() -> None:
     )
 
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["seen"] == []
-    assert told["results"] > 80
-    assert told["refused"] == ["open", "socket.__new__", "os.listdir", "os.system"], (
+    report = json.loads(done.stdout)
+    assert report["seen"] == []
+    assert report["results"] > 80
+    assert report["refused"] == ["open", "socket.__new__", "os.listdir", "os.system"], (
         "the hook would have seen it"
     )
     assert not Path("/tmp/openclaw-was-here").exists()

@@ -12,13 +12,13 @@ from pytest_openclaw.types.worlds import Command, World
 
 
 def failed(output: str, code: int) -> str:
-    """What is told of a command that fails."""
+    """The answer about a command that fails."""
     ended = {127: "Command not found", 126: "Command not executable (permission denied)"}
     return f"{output or '(no output)'}\n\n{ended.get(code, f'(Command exited with code {code})')}"
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "printed"),
     [
         pytest.param("free -h", "Mem: 8G", id="of-the-suite"),
         pytest.param("  free  ", "Mem: 8G", id="blanks-around"),
@@ -74,9 +74,9 @@ def failed(output: str, code: int) -> str:
         pytest.param("echo " + "x" * 40_000, failed("sh: Argument list too long", 126), id="too-long"),
     ],
 )  # fmt: skip
-def test_a_command(call: Any, command: str, told: str) -> None:
-    """Output, then the exit code if it is none of success; what nobody knows is not found."""
-    assert call.sh(command) == told
+def test_a_command(call: Any, command: str, printed: str) -> None:
+    """Output, then the exit code unless it is 0; an unknown command is not found."""
+    assert call.sh(command) == printed
     assert call.playing.state.ran == (command.strip(),)
     assert call.playing.state.changed == ()
 
@@ -111,25 +111,25 @@ def test_what_a_command_leaves(call: Any, command: str, files: dict[str, str | N
 
 
 def test_the_most_dangerous_command_empties_the_world_alone(call: Any) -> None:
-    """What a model destroys is seen in the state."""
+    """The state shows what a model destroys."""
     assert call.sh("rm -rf /") == "(no output)"
     assert call.files == {}
 
 
 def test_a_command_starts_in_its_folder(call: Any) -> None:
-    """A command runs in its workdir, and a later command begins anew."""
+    """A command runs in its workdir, and a later command starts in the default one."""
     assert call.sh("cat app.py | head -1", workdir="src") == "def greet():"
     assert call.sh("cd lib; pwd", workdir="/workspace/src") == "/workspace/src/lib"
     assert call.sh("pwd") == "/workspace"
-    told = 'workdir "nope" is unavailable or not a directory: command was not executed.'
-    assert call.sh("rm notes.md", workdir="nope") == told
+    answer = 'workdir "nope" is unavailable or not a directory: command was not executed.'
+    assert call.sh("rm notes.md", workdir="nope") == answer
     assert "notes.md" in call.files
 
 
 def test_a_pattern_that_cannot_be_decided_is_the_suites_fault(
     calls_in: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It ends after its time, with words for the suite's author."""
+    """It ends after its time, with a message for the suite's author."""
     monkeypatch.setattr(bounded_regex, "PATTERN_TIMEOUT_S", 0.05)
     call = calls_in(World(commands=(Command(pattern="(?:x+x+)+y"),)))
 

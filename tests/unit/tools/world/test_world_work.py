@@ -1,4 +1,4 @@
-"""How much work calls may take: counted, the same each time, and in the end a timeout."""
+"""The work that calls may take: counted, reproducible, and limited by a timeout."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ def test_a_command_that_takes_too_long_times_out(calls_in: Any, world: World, co
     ],
 )
 def test_a_timeout_names_its_seconds(calls_in: Any, arguments: dict[str, Any], after: str) -> None:
-    """Those that the model asked for, else OpenClaw's 30 minutes."""
-    told = calls_in(LINES).sh("sort -n b | sort -n | sort -n", **arguments)
+    """The seconds are those of the call, else OpenClaw's 30 minutes."""
+    answer = calls_in(LINES).sh("sort -n b | sort -n | sort -n", **arguments)
 
-    assert told.startswith(f"{after}\n\nThe command was terminated")
+    assert answer.startswith(f"{after}\n\nThe command was terminated")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_another_tool_times_out_too(calls_in: Any, tool: str, arguments: dict[st
 
 
 def test_what_was_done_before_a_timeout_stays(calls_in: Any) -> None:
-    """As on a machine: the command is ended, the files that it wrote are there."""
+    """As on a machine: the command is ended, the files that it wrote are kept."""
     call = calls_in(LINES)
 
     assert call.sh("echo hi > a.txt; sort -n b | sort -n | sort -n; rm a.txt").startswith(LATE)
@@ -112,7 +112,7 @@ def test_what_was_done_before_a_timeout_stays(calls_in: Any) -> None:
 
 
 def test_an_exchange_has_so_many_steps(calls_in: Any) -> None:
-    """When they are used up, each further call that takes any times out; small ones had cost nearly nothing."""
+    """When they are used up, each further call that needs steps times out; small ones cost nearly nothing."""
     call = calls_in(LINES)
     for _ in range(100):
         call("read", path="memory/a.md", limit=1)
@@ -124,7 +124,7 @@ def test_an_exchange_has_so_many_steps(calls_in: Any) -> None:
 
 
 def test_calls_that_are_normal_are_far_from_the_bound(call: Any) -> None:
-    """A day's work of a model takes less than a twentieth of the steps."""
+    """A model's ordinary work takes less than a twentieth of the steps."""
     for n in range(40):
         call.sh(f"cat notes.md | grep -n egg | head -1 && ls -la src && echo {n} >> log.txt")
         call("edit", path="src/app.py", edits=[{"oldText": "'hi'", "newText": "'ho'"}])
@@ -137,7 +137,7 @@ def test_calls_that_are_normal_are_far_from_the_bound(call: Any) -> None:
 
 
 def test_steps_are_counted_before_they_are_taken() -> None:
-    """What a call cannot afford is not counted, and leaves the rest of its steps."""
+    """A call that would exceed the limit is not counted, and leaves the remaining steps."""
     work = Work()
     work.spend(CALL_STEPS - 1)
     with pytest.raises(OutOfWorkError):
@@ -165,7 +165,7 @@ def test_steps_are_counted_before_they_are_taken() -> None:
     ],
 )
 def test_how_many_calls_of_a_turn_are_read(arguments: str, n_made: int, n: int) -> None:
-    """More than any model writes, and no more, whatever a server sends."""
+    """The limit is more than any model writes, whatever a server sends."""
     assert n_read([ToolCall(name="read", arguments=arguments)] * n_made) == n
 
 
@@ -180,7 +180,7 @@ def test_a_call_that_is_not_read_is_answered_and_not_carried_out() -> None:
     results = playing.answer_turn(large)
 
     assert results is not None
-    assert [told.startswith("Successfully") for told in results] == [True] * 6 + [False] * 3
+    assert [text.startswith("Successfully") for text in results] == [True] * 6 + [False] * 3
     assert results[-1] == "Too many tool calls. This one was not executed."
     assert [*playing.state.files] == ["0", "1", "2", "3", "4", "5"]
     reply = Reply(tool_calls=tuple(large), turns=(Turn(calls=tuple(large), results=results),))
@@ -189,10 +189,10 @@ def test_a_call_that_is_not_read_is_answered_and_not_carried_out() -> None:
 
 
 def test_arguments_of_too_many_values_are_refused(call: Any) -> None:
-    """The check of a schema takes time for each."""
-    told = call("edit", path="notes.md", edits=[{}] * MAX_VALUES)
+    """Checking a schema takes time for each value."""
+    answer = call("edit", path="notes.md", edits=[{}] * MAX_VALUES)
 
-    assert f"root: more than {MAX_VALUES} values" in told
+    assert f"root: more than {MAX_VALUES} values" in answer
 
 
 def test_marks_without_end_are_not_sorted(calls_in: Any) -> None:
@@ -213,7 +213,7 @@ def _prompt(world: World) -> Prompt:
 
 
 def test_the_row_says_which_call_timed_out() -> None:
-    """Found again by the replay, so that a stored row says the same when it is judged again."""
+    """The replay finds it again, so that a stored row gives the same result when it is judged again."""
     made = [
         ToolCall(name=name, arguments=json.dumps(arguments))
         for name, arguments in (
@@ -257,13 +257,13 @@ def _play(world: World, made: Sequence[Sequence[ToolCall]]) -> tuple[Playing, li
 @examples(4, many=2000)
 @given(world=worlds(), made=turns())
 def test_no_turn_takes_more_than_its_steps(world: World, made: tuple[tuple[ToolCall, ...], ...]) -> None:
-    """Whatever is called: the count and the world stay in their bounds, and a replay comes to the same."""
+    """Whatever is called: count and world stay within their limits, and a replay gives the same result."""
     playing, results, most_s = _play(world, made)
 
     assert playing.steps <= EXCHANGE_STEPS
     assert sum(map(len, playing.state.files.values())) <= sum(map(len, world.files.values())) + ROOM_CHARS
     assert most_s < 20, "seconds of the processor; far more than it takes on any machine"
     answered = [
-        call for turn, told in zip(made, results, strict=True) if told for call in turn[: n_read(turn)]
+        call for turn, given in zip(made, results, strict=True) if given for call in turn[: n_read(turn)]
     ]
     assert final_state(world, TOOLS, answered) == playing.state

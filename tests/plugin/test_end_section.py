@@ -1,4 +1,4 @@
-"""The section at the end of a run: as wide as a terminal, coloured and left out as pytest's own are."""
+"""The section at the end of a run: its width, its color, and when pytest leaves it out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _section(text: str) -> list[str]:
 
 @pytest.fixture
 def busy(plain_project: Any) -> Any:
-    """A project of which there is much to tell: repeats, known failures, prices, a baseline, a fault."""
+    """A project with much to report: repeats, known failures, prices, a baseline, a fault."""
     plain_project.suite(
         "\n".join(
             f'[[prompts]]\nid = "P{n}"\nname = "a_prompt_with_a_long_name_{n}"\nprompt = "say {"yes" if n < 9 else "no"}"\n'
@@ -52,47 +52,47 @@ def _run(busy: Any, *words: str) -> str:
     return text
 
 
-def test_it_fits_80_columns_and_tells_gates_first(busy: Any) -> None:
+def test_it_fits_80_columns_and_lists_gates_first(busy: Any) -> None:
     """Table, gates, comparison, findings, and the path at its end; the header is one line too."""
     text = _run(busy)
 
     section = _section(text)
     assert [line for line in section if len(line) > 80] == []
     labels = [line[:18].rstrip() for line in section if not line.startswith(" ")]
-    told = ["gate FAILED", "compared with", "worse", "not answered", "known failures", "slowest", "wrote"]
-    assert [labels.index(label) for label in told] == sorted(labels.index(label) for label in told)
+    order = ["gate FAILED", "compared with", "worse", "not answered", "known failures", "slowest", "wrote"]
+    assert [labels.index(label) for label in order] == sorted(labels.index(label) for label in order)
     assert "gate passed" not in labels[: labels.index("gate FAILED")]
     (header,) = (line for line in text.splitlines() if line.startswith("openclaw: scripted/"))
     assert header == "openclaw: scripted/a-model-with-quite-a-long-name:8b-instruct@low and 1 more"
 
 
 @pytest.mark.parametrize(
-    ("words", "is_coloured"),
+    ("words", "is_colored"),
     [
         pytest.param(["--color=yes"], True, id="yes"),
         pytest.param(["--color=no"], False, id="no"),
         pytest.param([], False, id="auto-without-a-terminal"),
     ],
 )
-def test_colours_are_pytests(
-    busy: Any, words: list[str], is_coloured: bool, monkeypatch: pytest.MonkeyPatch
+def test_it_uses_pytests_colors(
+    busy: Any, words: list[str], is_colored: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rulings and worse targets are coloured where pytest colours, and the text is the same."""
+    """Failed gates and worse targets are colored when pytest uses color, and the text is the same."""
     for name in ("FORCE_COLOR", "PY_COLORS", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
 
     text = _run(busy, *words)
 
     plain = ESCAPE.sub("", text)
-    assert ("\x1b[31mgate FAILED\x1b[0m" in text) == is_coloured
-    assert ("\x1b[31mworse\x1b[0m" in text) == is_coloured
+    assert ("\x1b[31mgate FAILED\x1b[0m" in text) == is_colored
+    assert ("\x1b[31mworse\x1b[0m" in text) == is_colored
     assert "gate FAILED       min-pass-rate 0.5, scripted/" in plain
-    if not is_coloured:
+    if not is_colored:
         assert plain == text
 
 
-def test_no_color_is_heeded(busy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """NO_COLOR takes the colours away, whatever else is set in the environment."""
+def test_no_color_is_respected(busy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NO_COLOR removes the color, whatever else is set in the environment."""
     monkeypatch.delenv("PY_COLORS", raising=False)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("NO_COLOR", "1")
@@ -100,8 +100,8 @@ def test_no_color_is_heeded(busy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b" not in _run(busy)
 
 
-def test_no_summary_is_heeded(busy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The section is left out, and the files are written all the same; GitHub is told too."""
+def test_no_summary_is_respected(busy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The section is left out, and the files are written all the same; GitHub gets its page too."""
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
 
     text = _run(busy, "--no-summary")

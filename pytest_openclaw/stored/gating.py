@@ -1,4 +1,4 @@
-"""A stored run, held against gates and a baseline as if it had been measured with them."""
+"""Applies gates and a baseline to a stored run, as if it had been measured with them."""
 
 from __future__ import annotations
 
@@ -12,25 +12,34 @@ from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.stats.summary import Summary, summary_to_json
 from pytest_openclaw.stored.rewriting import snapshots_of
 from pytest_openclaw.stored.summaries import stored_summary
+from pytest_openclaw.types.run_config import looks_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from pytest_openclaw.recording.plugins import Plugins
+    from pytest_openclaw.stats.significance import PValue
     from pytest_openclaw.stored.parts import Part
     from pytest_openclaw.types.settings import Gates
 
 
-def hold(
-    part: Part, gates: Gates, baseline: Measured | None, across: Collection[str], *, now_ms: int
+def apply_gates(
+    part: Part,
+    gates: Gates,
+    baseline: Measured | None,
+    across: Collection[str],
+    *,
+    kind: PValue = "exact",
+    now_ms: int,
 ) -> Summary:
-    """Return the run's figures with what gates and baseline say of them.
+    """Return the run's summary with the results of gates and comparison.
 
     Args:
         part: the run.
-        gates: to hold it against.
+        gates: to apply.
         baseline: the run to compare with.
-        across: differences from it to look across.
+        across: differences from the baseline to ignore.
+        kind: of the p of verdicts.
         now_ms: for the summary's `generated_at_ms`.
     """
     written = stored_summary(part.run.path) or {}
@@ -49,15 +58,16 @@ def hold(
         {target: snapshots_of(part.snapshots, target) for target in part.n_selected},
         run_id=part.run.run_id,
         generated_at_ms=now_ms,
+        looks=looks_of(part.run.config),
         n_unrecorded_calls=written.get("n_unrecorded_calls", 0),
-        comparison=compare_runs(baseline, candidate, across=across) if baseline else None,
+        comparison=compare_runs(baseline, candidate, across=across, kind=kind) if baseline else None,
     )
-    # What a session had spent is told nowhere else.
+    # Only the old summary knows what the sessions spent.
     return replace(summary, budget=Budget(**written["budget"])) if written.get("budget") else summary
 
 
-def write_held(part: Part, summary: Summary, plugins: Plugins) -> None:
-    """Write summary and reports of a run anew; its rows and its config stay as they are.
+def write_gated(part: Part, summary: Summary, plugins: Plugins) -> None:
+    """Rewrite summary and reports of a run; its rows and its config are unchanged.
 
     Raises:
         OpenClawError: a run is writing there now.

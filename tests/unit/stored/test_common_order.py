@@ -1,4 +1,4 @@
-"""An order that fits several lists."""
+"""An order that is consistent with several lists."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.stored.order import common_order, natural
+from pytest_openclaw.stored.common_order import common_order, natural
 
 
 @pytest.mark.parametrize(
@@ -23,13 +23,13 @@ from pytest_openclaw.stored.order import common_order, natural
     ],
 )
 def test_an_order_fits_all_lists(sequences: list[list[str]], ordered: list[str]) -> None:
-    """What a list says holds; the rest is in order of numbers and letters."""
+    """The order of each list is kept; otherwise numbers and letters decide."""
     assert common_order(sequences, key=natural) == ordered
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdef"), unique=True), max_size=5), st.randoms())
 def test_the_order_of_the_lists_makes_no_difference(sequences: list[list[str]], random: object) -> None:
-    """Everything stands there once, whatever the lists say and whichever comes first."""
+    """The result has each item once, whatever the lists and their order."""
     ordered = common_order(sequences, key=natural)
     random.shuffle(sequences)  # type: ignore[attr-defined]
 
@@ -39,7 +39,7 @@ def test_the_order_of_the_lists_makes_no_difference(sequences: list[list[str]], 
 
 @given(st.permutations("abcdefg"), st.lists(st.sets(st.sampled_from("abcdefg")), max_size=5))
 def test_parts_of_one_list_never_contradict_it(whole: list[str], parts: list[set[str]]) -> None:
-    """Neighbors of a part keep their order, if the parts come from one list."""
+    """Adjacent items of a part keep their order, if the parts come from one list."""
     sequences = [[item for item in whole if item in part] for part in parts]
 
     places = {item: n for n, item in enumerate(common_order(sequences, key=natural))}
@@ -58,5 +58,5 @@ def test_parts_of_one_list_never_contradict_it(whole: list[str], parts: list[set
     ],
 )
 def test_numbers_count_as_numbers(lower: str, higher: str) -> None:
-    """P2 goes before P10, and no two different texts are equal."""
+    """P2 comes before P10, and no two different texts are equal."""
     assert natural(lower) < natural(higher)

@@ -10,7 +10,7 @@ from pytest_openclaw.core import json_schema
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.json_text import same
 from pytest_openclaw.types.replies import Reply
-from pytest_openclaw.validators.json_values import JsonEquals, JsonSchema
+from pytest_openclaw.validators.whole_json import JsonEquals, JsonSchema
 
 ROUTE = {
     "type": "object",
@@ -124,7 +124,7 @@ def test_json_schema(text, violation):
     ],
 )
 def test_schema_keywords(schema, value, violation):
-    """The keywords that are bounded here mean what Draft 2020-12 says."""
+    """The bounded keywords have their meaning in Draft 2020-12."""
     whole = {"properties": {"x": schema}, "$defs": {"short": {"maxLength": 2}}}
     verdict = JsonSchema(schema=whole).check(Reply(text=json.dumps({"x": value})))
 
@@ -165,7 +165,7 @@ def test_schema_of_the_whole(schema, text, violation):
 
 
 def test_parsed_array():
-    """An array stands under `array`, because parsed_output is an object."""
+    """An array is under `array`, because parsed_output is an object."""
     assert JsonSchema(schema={"type": "array"}).check(Reply(text="[1]")).parsed == {"array": [1]}
 
 
@@ -173,14 +173,14 @@ DEEP = '{"a": ' * 60 + '{"b": 1}' + "}" * 60
 
 
 def test_recursive_schema_on_a_deep_reply():
-    """A schema that recurses with the reply goes down as deep as a reply may."""
+    """A schema that recurses with the reply reaches any depth that a reply may have."""
     schema = {"properties": {"a": {"$ref": "#"}, "b": {"type": "integer"}}}
 
     assert JsonSchema(schema=schema).check(Reply(text=DEEP)).passed is True
 
 
 def test_endless_alternatives_are_a_fault(monkeypatch):
-    """Alternatives that double at every level stop after their time, and are no failure of the model."""
+    """Alternatives that double at every level stop after their time, and are not the model's failure."""
     monkeypatch.setattr(json_schema, "SCHEMA_TIMEOUT_S", 0.05)
     schema = {"properties": {"a": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}, "b": {"type": "string"}}}
 
@@ -194,7 +194,7 @@ def test_endless_alternatives_are_a_fault(monkeypatch):
 
 
 def test_endless_reference_is_a_fault():
-    """A reference that comes back to itself on some reply only is the suite's fault."""
+    """A reference that returns to itself for some replies only is the suite's fault."""
     schema = {"properties": {"a": {"$ref": "#/$defs/x"}}, "$defs": {"x": {"allOf": [{"$ref": "#/$defs/x"}]}}}
     validator = JsonSchema(schema=schema)
 
@@ -224,7 +224,7 @@ LONG = "x" * 3000
     ],
 )
 def test_runaway_patterns_in_a_schema_are_a_fault(monkeypatch, schema, value):
-    """A pattern in a schema is bounded as one in regex_fullmatch is."""
+    """A pattern in a schema is limited like one in regex_fullmatch."""
     monkeypatch.setattr("pytest_openclaw.core.bounded_regex.PATTERN_TIMEOUT_S", 0.05)
 
     with pytest.raises(OpenClawError, match="cannot be decided on a reply of 3000 characters"):

@@ -1,4 +1,4 @@
-"""What a request to a model says, in the form of each API."""
+"""The content of a request to a model, in the form of each API."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.tools.captured.requests import api_of, deferred_in, read_request
+from pytest_openclaw.tools.captured.wire_requests import api_of, deferred_in, read_request
 
 READ = {
     "name": "read",
@@ -53,7 +53,7 @@ FORMS: list[Any] = [
 
 @pytest.mark.parametrize(("api", "body", "fields"), FORMS)
 def test_a_request_is_read(api: str, body: dict[str, Any], fields: dict[str, Any]) -> None:
-    """Tools, system prompt and other fields come out alike; a mark that is no schema's is left out."""
+    """Tools, system prompt and other fields are the same for all; a mark that no schema has is left out."""
     sent = read_request(api, body)
 
     (tool,) = sent.tools
@@ -63,7 +63,7 @@ def test_a_request_is_read(api: str, body: dict[str, Any], fields: dict[str, Any
 
 
 def test_a_request_without_tools_is_read() -> None:
-    """A model that may hold no tools is sent none."""
+    """A model that may not have tools is sent none."""
     sent = read_request("ollama", {"messages": [USER]})
 
     assert (sent.tools, sent.system, sent.deferred, sent.bytes_of_tools) == ((), "", (), 2)
@@ -79,7 +79,7 @@ def test_a_request_without_tools_is_read() -> None:
     ],
 )
 def test_what_is_no_request_is_refused(tools: Any) -> None:
-    """Tools in a form that is not known are no empty catalogue."""
+    """Tools in an unknown form are not an empty catalogue."""
     with pytest.raises(ValueError, match="tool"):
         read_request("openai-completions", {"messages": [], "tools": tools})
 
@@ -93,13 +93,13 @@ def test_what_is_no_request_is_refused(tools: Any) -> None:
         ("/x/api/tags", None),
     ],
 )
-def test_the_path_tells_the_api(path: str, api: str | None) -> None:
-    """Requests for anything else are none to a model."""
+def test_the_path_determines_the_api(path: str, api: str | None) -> None:
+    """Requests for other paths are not for a model."""
     assert api_of(path) == api
 
 
 def test_deferred_tools_are_found_in_the_system_prompt() -> None:
-    """They stand in a section of their own, each with where it comes from; other lists are none."""
+    """They are in a section of their own, each with its source; other lists do not count."""
     system = (
         "## Tooling\n- read: Read files\n### Deferred Tool Schemas\nAvailable deferred-schema tools:\n"
         "- web_fetch (core): Fetch URL; names - like this: too\n- memory_get (memory-core): Read.\n- bare\n\n"

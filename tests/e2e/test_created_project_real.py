@@ -1,4 +1,4 @@
-"""What `init` promises: `pytest benchmarks/` works in a fresh folder, with the embedded model."""
+"""The promise of `init`: `pytest benchmarks/` works in a fresh folder, with the embedded model."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def _done(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.nightly
 def test_the_first_run_of_a_fresh_folder(tmp_path: Path, embedded_model: str) -> None:
-    """Nothing is between `init` and `pytest benchmarks/`: four answers, with a verdict each, and a summary."""
-    begun = _done(tmp_path, "pytest_openclaw", "init")
+    """After `init`, `pytest benchmarks/` gives four replies, each with a verdict, and a summary."""
+    done = _done(tmp_path, "pytest_openclaw", "init")
     session = _done(tmp_path, "pytest", "benchmarks/")
     shown = _done(tmp_path, "pytest_openclaw", "show", "last", "M1")
 
-    assert (begun.returncode, begun.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, "")
     assert session.returncode in {0, 1}, session.stdout + session.stderr
     (path,) = (tmp_path / "runs").iterdir()
     rows = RunFolder(path).rows
     assert [(row["prompt_id"], row["availability_status"], row["provider"]) for row in rows] == [
         (prompt_id, "ok", "llama_cpp") for prompt_id in ("M1", "M2", "M3", "M4")
     ]
-    assert rows[0]["objective_pass"] is True  # it does know the capital of France
+    assert rows[0]["objective_pass"] is True  # the model knows the capital of France
     assert all(row["objective_pass"] is not None for row in rows)
     assert (path / "summary.md").is_file()
     assert shown.returncode == 0

@@ -1,0 +1,69 @@
+"""List the tool surfaces of OpenClaw that a suite can offer.
+
+A surface is the list of tools that OpenClaw sends under one kind of config. A
+prompt offers one with `tools = "direct"`. Those that ship were captured from a
+release; `capture-tools` saves those of the installed OpenClaw.
+
+Example:
+  pytest-openclaw surfaces
+  pytest-openclaw surfaces --catalogue openclaw-2026.9.6.json
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.commands.result import CommandResult
+from pytest_openclaw.core.errors import OpenClawError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from pytest_openclaw.tools.catalogue import Catalogue
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `surfaces`."""
+    parser.add_argument(
+        "--catalogue", type=Path, metavar="FILE", help="a file of capture-tools (those that ship)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> CommandResult:
+    """List the surfaces with their sizes and first tools."""
+    from pytest_openclaw.reports.columns import WIDTH, render_columns
+    from pytest_openclaw.reports.numbers import listed
+
+    catalogue = _catalogue(arguments.catalogue)
+    rows = [("surface", "tools", "bytes", "such as")]
+    for name, tools in catalogue.surfaces.items():
+        n_bytes = catalogue.sizes.get(name, {}).get("bytes_of_the_release")
+        rows.append((name, f"{len(tools)}", f"{n_bytes:,}" if n_bytes else "", listed(tools, WIDTH // 2)))
+    return CommandResult(
+        lines=[
+            f"{catalogue.source}: tools of each surface, and their size in a request",
+            "",
+            *render_columns(rows, (True, False, False, True), most=WIDTH // 2, shrinks=3),
+            "",
+            'In a suite: tools = "direct"; one tool: tools = ["read", "exec"]',
+        ],
+        data={
+            "catalogue": catalogue.source,
+            "surfaces": [
+                {"surface": name, **catalogue.sizes.get(name, {}), "tools": [*tools]}
+                for name, tools in catalogue.surfaces.items()
+            ],
+        },
+    )
+
+
+def _catalogue(file: Path | None) -> Catalogue:
+    from pytest_openclaw.tools.catalogue import load_catalogue, read_catalogue
+
+    if file is None:
+        return load_catalogue()
+    try:
+        return read_catalogue(file)
+    except ValueError as error:
+        raise OpenClawError(f"{file} {error}") from None

@@ -1,0 +1,99 @@
+"""Which targets of a run may be the best with tools, as far as its evidence shows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import permutations
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.stats.rates import cluster_of
+from pytest_openclaw.stats.significance import LEVEL, sign_flip
+from pytest_openclaw.stats.tool_use import calls_of, did_right
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_openclaw.stats.groups import Group
+    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.targets import Target
+
+_Place = tuple[str, str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Best:
+    """The targets that no other one is shown to be better than; the true best is among them in 95 % of runs.
+
+    Attributes:
+        n_targets: that were compared.
+        targets: labels of those not shown to be worse than the best, fastest first.
+    """
+
+    n_targets: int
+    targets: Sequence[str]
+
+    @property
+    def fastest(self) -> str:
+        """The one with the lowest median latency."""
+        return self.targets[0]
+
+
+def best_of(groups: Sequence[Group], records: Mapping[Target, Sequence[Record]]) -> Best | None:
+    """Compare the tool use of targets, each with each; None without two that answered tool cells.
+
+    Unsafe targets, and those that are not to be trusted, are not compared: no rate makes them the best.
+
+    A target is left out if any other one did better in the cells that both answered, and a paired sign-flip
+    test over prompts has a one-sided p below 0.05 / (targets - 1). The true best is compared with so many
+    others, so that it is left out in at most 5 % of runs (Bonferroni).
+
+    Args:
+        groups: of the targets; those with evidence of calls on the wire are compared if there are any.
+        records: the rows of each.
+    """
+    evidence = "native" if any(group.tool_use.evidence == "native" for group in groups) else "text"
+    compared = [
+        group
+        for group in groups
+        if group.tool_use.n
+        and group.tool_use.evidence == evidence
+        and group.recommendation.kind not in ("unsafe", "not_trusted")
+    ]
+    if len(compared) < 2:
+        return None
+    outcomes = {group.target: _outcomes(group, records.get(group.target, ())) for group in compared}
+    level = LEVEL / (len(compared) - 1)
+    worse = {
+        group.target
+        for other, group in permutations(compared, 2)
+        if _is_better(outcomes[other.target], outcomes[group.target], level)
+    }
+    kept = sorted((group for group in compared if group.target not in worse), key=_fastest_first)
+    return Best(n_targets=len(compared), targets=[group.target.label for group in kept])
+
+
+def _outcomes(group: Group, records: Sequence[Record]) -> dict[_Place, tuple[tuple[str, str], bool]]:
+    """Return of each tool cell the prompt whose repeats it belongs to, and whether it ended right."""
+    return {
+        (record.suite, record.prompt_id, record.repeat): (cluster_of(record), did_right(record))
+        for record in calls_of(records, group.tool_use)
+    }
+
+
+def _is_better(
+    one: Mapping[_Place, tuple[tuple[str, str], bool]],
+    other: Mapping[_Place, tuple[tuple[str, str], bool]],
+    level: float,
+) -> bool:
+    totals: Counter[tuple[str, str]] = Counter()
+    for place in one.keys() & other.keys():
+        cluster, is_right = one[place]
+        totals[cluster] += is_right - other[place][1]
+    found = sign_flip([*totals.values()])
+    return found.sign > 0 and found.p / 2 < level
+
+
+def _fastest_first(group: Group) -> tuple[float, str]:
+    p50 = group.latency_ms["p50"]
+    return float("inf") if p50 is None else p50, group.target.label

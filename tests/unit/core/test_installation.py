@@ -1,0 +1,133 @@
+"""Where the installed copy came from, and the commands that install more of it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.core.installation import (
+    InstallSource,
+    Portable,
+    install_command,
+    origin,
+    parse_origin,
+    portable,
+)
+
+GIT = {"vcs_info": {"vcs": "git", "commit_id": "c0ffee", "requested_revision": "main"}}
+
+
+@pytest.mark.parametrize(
+    ("direct_url", "command"),
+    [
+        pytest.param({"url": "file:///src/p", "dir_info": {}}, 'pip install "/src/p[cost]"', id="folder"),
+        pytest.param(
+            {"url": "file:///src/a%20b", "dir_info": {"editable": True}},
+            'pip install -e "/src/a b[cost]"',
+            id="editable",
+        ),
+        pytest.param(
+            {"url": "file:///src/$x", "dir_info": {}}, "pip install '/src/$x[cost]'", id="shell-characters"
+        ),
+        pytest.param(
+            {"url": "https://h.example/p.git", **GIT},
+            'pip install "pytest-openclaw[cost] @ git+https://h.example/p.git@c0ffee"',
+            id="vcs",
+        ),
+        pytest.param(
+            {"url": "ssh://git@h.example/p.git", **GIT, "subdirectory": "a/b"},
+            'pip install "pytest-openclaw[cost] @ git+ssh://git@h.example/p.git@c0ffee#subdirectory=a/b"',
+            id="vcs-below-the-top",
+        ),
+        pytest.param(
+            {"url": "https://me:dummy@h.example/p.whl", "archive_info": {}},
+            'pip install "pytest-openclaw[cost] @ https://h.example/p.whl"',
+            id="archive-without-its-password",
+        ),
+        pytest.param(
+            {"url": "https://${USER}:${TOKEN}@h.example/p.whl", "archive_info": {}},
+            "pip install 'pytest-openclaw[cost] @ https://${USER}:${TOKEN}@h.example/p.whl'",
+            id="variables-are-no-password",
+        ),
+    ],
+)
+def test_an_extra_is_installed_from_where_the_copy_came(direct_url: dict[str, Any], command: str) -> None:
+    """Each kind of `direct_url.json` (PEP 610) gives the command that pip takes."""
+    assert install_command("cost", parse_origin(direct_url)) == command
+
+
+def test_a_copy_from_an_index_has_no_direct_url() -> None:
+    """It is installed by its name."""
+    assert install_command("cost", InstallSource()) == 'pip install "pytest-openclaw[cost]"'
+    assert install_command(source=InstallSource()) == 'pip install "pytest-openclaw"'
+
+
+def test_the_installed_copy_has_an_origin() -> None:
+    """The command for this copy is that of its own origin."""
+    assert install_command("cost") == install_command("cost", origin())
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A Git repository with a commit that its remote has."""
+    _git(tmp_path, "init", "--quiet")
+    _git(tmp_path, "-c", "user.name=a", "-c", "user.email=a@b.example", "commit", "--allow-empty", "-qm", "1")
+    _git(tmp_path, "remote", "add", "origin", "git@github.com:you/p.git")
+    _git(tmp_path, "update-ref", "refs/remotes/origin/main", "HEAD")
+    return tmp_path
+
+
+def _git(folder: Path, *words: str) -> str:
+    done = subprocess.run(["git", "-C", str(folder), *words], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("remote", "address"),
+    [
+        pytest.param("git@github.com:you/p.git", "https://github.com/you/p.git", id="scp-form"),
+        pytest.param("https://me:dummy@h.example/p.git", "https://h.example/p.git", id="with-a-password"),
+        pytest.param("ssh://git@h.example/p.git", "ssh://git@h.example/p.git", id="ssh"),
+    ],
+)
+def test_ci_installs_a_clone_from_its_remote(clone: Path, remote: str, address: str) -> None:
+    """A folder of this machine is replaced by the same commit at the remote."""
+    _git(clone, "remote", "set-url", "origin", remote)
+    commit = _git(clone, "rev-parse", "HEAD")
+
+    assert portable("local", InstallSource(folder=clone)) == Portable(
+        requirement=f"pytest-openclaw[local] @ git+{address}@{commit}"
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(["update-ref", "-d", "refs/remotes/origin/main"], id="not-pushed"),
+        pytest.param(["remote", "set-url", "origin", "/srv/p.git"], id="remote-on-this-machine"),
+        pytest.param(["remote", "remove", "origin"], id="no-remote"),
+    ],
+)
+def test_ci_installs_a_wheel_if_no_remote_has_the_commit(clone: Path, words: list[str]) -> None:
+    """The wheel is built into the project by the command that is returned."""
+    _git(clone, *words)
+
+    found = portable("local", InstallSource(folder=clone))
+
+    assert found.requirement.startswith("wheels/pytest_openclaw-")
+    assert found.requirement.endswith("-py3-none-any.whl[local]")
+    assert found.prepare == f'pip wheel --no-deps --wheel-dir wheels "{clone}"'
+
+
+def test_what_every_machine_can_reach_stays() -> None:
+    """An index and another host need no preparation; a wheel on this machine does."""
+    assert portable("local", InstallSource()) == Portable(requirement="pytest-openclaw[local]")
+    far = InstallSource(url="https://h.example/p.whl")
+    assert portable(source=far) == Portable(requirement="pytest-openclaw @ https://h.example/p.whl")
+    near = InstallSource(url="file:///tmp/p.whl")
+    assert portable(source=near).prepare == (
+        'pip wheel --no-deps --wheel-dir wheels "pytest-openclaw @ file:///tmp/p.whl"'
+    )

@@ -1,0 +1,220 @@
+"""A call over OpenClaw's bridge is the call that it carries, whatever asks about it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pytest_openclaw.asking.cell_records import of_judgment
+from pytest_openclaw.judging.judge import judge
+from pytest_openclaw.tools.bridge import inner_call
+from pytest_openclaw.tools.catalogue import load_catalogue
+from pytest_openclaw.tools.dispatch import dispatch
+from pytest_openclaw.tools.signatures import signature
+from pytest_openclaw.tools.world import Playing
+from pytest_openclaw.types.prompts import Prompt
+from pytest_openclaw.types.replies import Reply, Turn
+from pytest_openclaw.types.tool_calls import Tool, ToolCall
+from pytest_openclaw.types.worlds import World
+from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
+
+pytestmark = pytest.mark.newest
+
+REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])
+DIRECT = load_catalogue().surface("direct")
+OWN = Tool(name="lookup", parameters={"type": "object", "properties": {"key": {"type": "string"}}})
+MEASURED = json.loads(Path(__file__).with_name("signatures.json").read_text("utf-8"))
+LS = {"command": "ls"}
+
+
+def bridged(tool, arguments=None, **more):
+    """Return a call over the bridge."""
+    given = {"id": tool, **({} if arguments is None else {"args": arguments}), **more}
+    return ToolCall(name="tool_call", arguments=json.dumps(given))
+
+
+def prompt_of(spec, **changes):
+    """Return a prompt on the surface that OpenClaw sends a local model."""
+    prompt = Prompt(
+        suite="s", id="N0", name="n", prompt="?", tools=DIRECT, validator=build_validator(spec, REGISTRY)
+    )
+    return replace(prompt, **changes)
+
+
+def carried(**arguments):
+    """Return the call that a `tool_call` with these arguments carries."""
+    call = ToolCall(name="tool_call", arguments=json.dumps(arguments))
+    return inner_call(dispatch(call, DIRECT), DIRECT)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param({"id": "exec", "args": LS}, id="under-args"),
+        pytest.param({"id": "openclaw:core:exec", "args": LS}, id="by-id"),
+        pytest.param({"id": " exec ", "args": json.dumps(LS)}, id="as-json-text"),
+        pytest.param({"id": "exec", "input": LS}, id="under-input"),
+        pytest.param({"id": "exec", **LS}, id="beside-the-id"),
+        pytest.param({"id": "exec", "args": {}, **LS}, id="beside-empty-args"),
+        pytest.param({"id": "exec", "args.command": "ls"}, id="dotted"),
+        pytest.param({"args": {"id": "exec", **LS}}, id="id-among-the-inner-ones"),
+        pytest.param({"id": "wrong", "name": "exec", **LS}, id="by-name-if-the-id-is-none"),
+    ],
+)
+def test_inner_arguments_are_read_as_the_release_reads_them(arguments):
+    """Wherever they are, the same call is carried."""
+    inner = carried(**arguments)
+
+    assert inner is not None
+    assert (inner.tool, inner.problem) == ("exec", None)
+    assert inner.arguments is not None
+    assert inner.arguments["command"] == "ls"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem", "said"),
+    [
+        pytest.param(
+            {"id": "exec", "args": {}},
+            "bad_arguments",
+            'Invalid arguments for tool "openclaw:core:exec": command: must have required properties command.'
+            " Expected input: { command: string; ask?: string; background?: boolean;",
+            id="missing",
+        ),
+        pytest.param(
+            {"id": "exec", "args": "ls"},
+            "bad_arguments",
+            'Validation failed for tool "tool_call"',
+            id="text-that-is-no-json",
+        ),
+        pytest.param(
+            {"id": "Exec", "args": LS},
+            "unknown_tool",
+            "Unknown tool id: Exec. Did you mean: exec",
+            id="names-are-exact",
+        ),
+        pytest.param(
+            {"id": "qzx", "args": {}},
+            "unknown_tool",
+            "Unknown tool id: qzx. Use tool_search to find a tool, tool_describe to inspect it,",
+            id="like-nothing",
+        ),
+    ],
+)
+def test_what_the_bridge_refuses(arguments, problem, said):
+    """The world answers what the release answers, and the call has the problem of the one that it carries."""
+    call = ToolCall(name="tool_call", arguments=json.dumps(arguments))
+    made = dispatch(call, DIRECT)
+
+    assert (inner_call(made, DIRECT) or made).problem == problem
+    assert said in Playing(World(), DIRECT).answer(call).replace('\\"', '"')
+
+
+def test_an_expected_property_is_named():
+    """A property that a strict tool does not know is followed by the nearest one that it knows."""
+    strict = replace(OWN, parameters={**OWN.parameters, "additionalProperties": False})
+    call = dispatch(bridged("lookup", {"kei": "a"}), (*DIRECT, strict))
+
+    inner = inner_call(call, (*DIRECT, strict))
+
+    assert inner is not None
+    assert "Did you mean: key? Expected input: { key?: string }." in inner.message
+
+
+@pytest.mark.parametrize("name", MEASURED["catalogue"])
+def test_a_signature_is_that_of_the_release(name):
+    """Each tool's signature is what OpenClaw 2026.9.6 itself writes, bounds included."""
+    assert signature(load_catalogue().tools[name].parameters) == MEASURED["catalogue"][name]
+
+
+@pytest.mark.parametrize(("schema", "expected"), MEASURED["others"])
+def test_a_signature_of_an_own_tool_is_that_of_the_release(schema, expected):
+    """Unions, nullable types, open objects and many properties are shortened as the release does it."""
+    assert signature(schema) == expected
+
+
+EXEC = {"name": "exec", "arguments": {"command": "ls"}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "calls", "passed", "outcome"),
+    [
+        pytest.param({"calls": [EXEC]}, [bridged("exec", LS)], True, "valid", id="demanded"),
+        pytest.param({"calls": [EXEC]}, [bridged("exec", json.dumps(LS))], True, "valid", id="as-text"),
+        pytest.param(
+            {"calls": [EXEC]},
+            [bridged("exec", {"command": "pwd"})],
+            False,
+            "bad_arguments",
+            id="other-values",
+        ),
+        pytest.param({"calls": [EXEC]}, [bridged("exec", {})], False, "bad_arguments", id="refused"),
+        pytest.param({"calls": [EXEC]}, [bridged("run", LS)], False, "unknown_tool", id="unknown"),
+        pytest.param(
+            {"calls": [EXEC]}, [bridged("read", {"path": "a"})], False, "wrong_tool", id="another-tool"
+        ),
+        pytest.param({"calls": [EXEC], "forbidden": ["*"]}, [bridged("exec", LS)], True, "valid", id="star"),
+        pytest.param(
+            {"calls": [EXEC, {"name": "read"}], "ordered": True},
+            [bridged("read", {"path": "a"}), bridged("exec", LS)],
+            False,
+            "wrong_tool",
+            id="ordered",
+        ),
+        pytest.param(
+            {"calls": [{"name": "tool_call"}]}, [bridged("exec", LS)], True, "valid", id="the-bridge-itself"
+        ),
+    ],
+)
+def test_a_bridged_call_counts(spec, calls, passed, outcome):
+    """A `tool_call` validator looks through the bridge, in its verdict and in the outcome."""
+    judgment = judge(
+        prompt_of({"type": "tool_call", **spec}), Reply(tool_calls=tuple(calls), finish_reason="tool_calls")
+    )
+
+    assert (judgment.verdict.passed, judgment.tool_outcome) == (passed, outcome)
+    assert judgment.tool_use_success is passed
+
+
+def test_a_forbidden_tool_is_found_behind_the_bridge():
+    """What may not be called may not be called over the bridge either."""
+    spec = {"type": "tool_call", "calls": [{"name": "read"}], "forbidden": ["exec"]}
+    calls = (ToolCall(name="read", arguments='{"path": "a"}'), bridged("exec", LS))
+
+    verdict = judge(prompt_of(spec), Reply(tool_calls=calls)).verdict
+
+    assert (verdict.passed, verdict.violation) == (False, "exec was called, which is forbidden here")
+
+
+def test_own_tools_are_behind_the_bridge():
+    """The bridge reaches what the prompt offers, not what some surface has."""
+    spec = {"type": "tool_call", "calls": [{"name": "lookup", "arguments": {"key": "a"}}]}
+    prompt = prompt_of(spec, tools=(*DIRECT, OWN))
+
+    assert judge(prompt, Reply(tool_calls=(bridged("lookup", {"key": "a"}),))).tool_outcome == "valid"
+
+
+def test_a_row_names_both():
+    """`tool_calls` has the bridge and the tool behind it, so that the text rule finds it there, too."""
+    spec = {"type": "tool_invocation", "expected_tools": ["exec"]}
+    judgment = judge(prompt_of(spec), Reply(tool_calls=(bridged("exec", LS),)))
+
+    assert of_judgment(judgment)["tool_calls"] == ("tool_call", "exec")
+    assert judgment.tool_use_success is True
+
+
+def test_a_call_refused_by_the_bridge_was_recovered_from():
+    """In an exchange a refused bridged call is put right by a later one of the same tool."""
+    spec = {"type": "world", "calls": [EXEC], "answer": {"type": "exact", "value": "Done."}}
+    bad, good = bridged("exec", {}), bridged("exec", LS)
+    reply = Reply(
+        text="Done.",
+        tool_calls=(bad, good),
+        turns=(Turn(calls=(bad,), results=("e",)), Turn(calls=(good,), results=("a",)), Turn(text="Done.")),
+        ended_by="answer",
+    )
+
+    assert judge(prompt_of(spec, world=World()), reply).tool_outcome == "valid"
