@@ -193,7 +193,7 @@ class Fetcher:
     # --- money ---
 
     def _spent(self, target: Target) -> Fault | None:
-        """Why nobody is asked any more, once the budget is spent."""
+        """Return the fault of a cell that is not sent because the budget is spent."""
         if not self.budget.is_empty:
             return None
         assert self.budget.budget_usd is not None, "only a budget can be spent"

@@ -1,7 +1,7 @@
 """The asker's end of its sockets: who is connected, and when it ends.
 
 It ends when the last client has said goodbye. A client whose connection broke may be replaced, as a crashed
-xdist worker is: the asker waits `LINGER_S` for that, and sends nothing while nobody is connected.
+xdist worker is: the asker waits `LINGER_S` for that, and sends nothing while no client is connected.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ from tests.e2e.processes import children, is_gone, wait_until
 from tests.performance.serving import MockServer
 from tests.providers.fake_claude import environ_of, provider_of
 from tests.providers.servers.apis import RESPONSES
-from tests.providers.servers.misbehaving import Hang, MisbehavingServer, Pause, Script
+from tests.providers.servers.misbehaving import Hang, MisbehavingServer, Pause, Script, unused_port
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="elsewhere everybody is asked in a thread")
 
