@@ -34,7 +34,6 @@ from pytest_openclaw.asking.messages import (
     RepeatDecision,
     StopAhead,
     Taken,
-    Unordered,
     Waiting,
     Want,
     Welcome,
@@ -133,7 +132,6 @@ class AskingClient:
         self._decisions: list[RepeatDecision] = []
         self._elsewhere_usd = 0.0
         self._is_stopping = False
-        self._is_ordered = self._membership.awaits_decisions
         self._is_closed = False
 
     def __enter__(self) -> AskingClient:
@@ -238,11 +236,6 @@ class AskingClient:
         """Take a decision on the repeats of a target; any thread may call it."""
         self._decisions.append(decision)
         self._send_all(decision)
-
-    def expect_disorder(self) -> None:
-        """Wait for no decision from now on: cells do not run in their order; any thread may call it."""
-        self._is_ordered = False
-        self._send_all(Unordered())
 
     def count_elsewhere(self, usd: float) -> None:
         """Take what all other machines have spent; any thread may call it."""
@@ -397,7 +390,7 @@ class AskingClient:
                 limits=limits,
                 endpoints=endpoints,
                 is_claimed=self._membership.is_alone,
-                awaits_decisions=self._is_ordered,
+                awaits_decisions=self._membership.awaits_decisions,
                 is_last=start + _CELLS_A_PART >= len(own),
             )
 

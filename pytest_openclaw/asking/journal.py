@@ -69,7 +69,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.past = read_past(path)
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, FILE_MODE)
+        self._file: int | None = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, FILE_MODE)
 
     def sent(self, place: int) -> None:
         """Note that a cell is being sent."""
@@ -84,8 +84,12 @@ class Journal:
     def end(self) -> None:
         """Note that the asker ends in order: what it had sent may be sent again."""
         self._write(_END)
-        os.close(self._file)
+        if self._file is not None:
+            os.close(self._file)
+        self._file = None
 
     def _write(self, line: str) -> None:
+        if self._file is None:  # a call that starts at the end, and is given up
+            return
         with contextlib.suppress(OSError):  # a full disk is reported where rows are written
             os.write(self._file, f"{line}\n".encode("ascii"))

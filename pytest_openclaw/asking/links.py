@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.asking.messages import FromAsker, FromClient, Hello
     from pytest_openclaw.types.protocols import Provider
 
-CLOSING_S = 25.0
+CLOSING_S = 35.0
 """Until an asker has answered a goodbye: it may wait for a lost client, then gives up what is under way."""
 _POLL_S = 1.0
 _LOOK_S = 0.1

@@ -124,11 +124,6 @@ class RepeatDecision:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unordered:
-    """Cells no longer run in the order of the plan; a wanted repeat waits for no decision."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Elsewhere:
     """What the rest of the run has spent."""
 
@@ -145,18 +140,7 @@ class Goodbye:
     """The client is done; the last one receives what no test has taken."""
 
 
-FromClient = (
-    Hello
-    | CellPlan
-    | ClaimCells
-    | Want
-    | Taken
-    | RepeatDecision
-    | Unordered
-    | Elsewhere
-    | StopAhead
-    | Goodbye
-)
+FromClient = Hello | CellPlan | ClaimCells | Want | Taken | RepeatDecision | Elsewhere | StopAhead | Goodbye
 
 # --- from the asker -----------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.asking.messages import FromAsker, FromClient
     from pytest_openclaw.core.redact import Redactor
 
-LINGER_S = 10.0
+LINGER_S = 20.0
 SENDING_S = 10.0
 
 
@@ -84,6 +84,7 @@ class AskerServer:
         self._n_missing = max(0, self._n_missing - 1)
         self._connected.add(connection)
         self._asker.join(connection, hello)
+        self._asker.awaits_client = self._n_missing > 0
         if self._leaving:
             self._leaving.deliver(Left())
             self._leaving = None
@@ -109,6 +110,8 @@ class AskerServer:
         elif connection in self._connected:
             self._forget(connection)
             self._n_missing += 1
+            if self._asker:
+                self._asker.awaits_client = True
             self._wait_for_missing()
 
     def redacted(self, message: FromAsker) -> FromAsker:
@@ -143,6 +146,8 @@ class AskerServer:
 
     def _give_up_missing(self) -> None:
         self._n_missing = 0
+        if self._asker:
+            self._asker.awaits_client = False
         if not self._connected:
             self._has_ended.set()
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_openclaw.distributed.messages import Decided, Disorder, Spent, Stop, WorkerEnd, WorkerReport
+from pytest_openclaw.distributed.messages import Decided, Spent, Stop, WorkerEnd, WorkerReport
 from pytest_openclaw.distributed.scheduling import CellScheduling, in_scopes
 from pytest_openclaw.distributed.worker_protocol import Workers, distributes_freely, has_own_scheduler
 from pytest_openclaw.options import SUITE_NAME
@@ -61,8 +62,12 @@ class Controller:
 
         session = self._session
         threads = host_thread_askers(session.providers, session.shared_dir, "here")
-        for thread in threads:
-            session.config.add_cleanup(thread.end)
+        if threads:
+            stack = ExitStack()
+            session.config.add_cleanup(stack.close)
+            stack.enter_context(session.cell_parts.redactor.over_logs())
+            for thread in threads:
+                stack.callback(thread.end)
         return threads
 
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Producer) -> Scheduling | None:
@@ -79,11 +84,6 @@ class Controller:
         if crashitem in self._keys and crashitem not in self._reported_by:
             with contextlib.suppress(NotImplementedError):
                 sched.mark_test_pending(crashitem)
-
-    def pytest_testnodedown(self, error: object | None) -> None:
-        """After a crash, what the worker was given comes out of order."""
-        if error:
-            self._publish(Disorder())
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -181,15 +181,8 @@ class Spent:
     elsewhere_usd: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Disorder:
-    """Items no longer run in their order: a repeat waits for no decision."""
-
-
-Command = Assigned | Stop | Decided | Spent | Disorder
-_COMMANDS: dict[str, type[Command]] = {
-    kind.__name__: kind for kind in (Assigned, Stop, Decided, Spent, Disorder)
-}
+Command = Assigned | Stop | Decided | Spent
+_COMMANDS: dict[str, type[Command]] = {kind.__name__: kind for kind in (Assigned, Stop, Decided, Spent)}
 
 
 def command_to_text(command: Command) -> str:

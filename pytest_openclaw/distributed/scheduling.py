@@ -102,6 +102,21 @@ class CellScheduling(LoadScheduling):  # type: ignore[misc]  # xdist has no type
         if len(free) <= room:
             node.shutdown()
 
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Forget a worker that has ended or died; return the item at which it died.
+
+        What it leaves comes first, because later cells may wait for it.
+        """
+        if not self._gives_few:
+            crashed: str | None = super().remove_node(node)
+            return crashed
+        assert self.collection is not None, "items were given"
+        left = self.node2pending.pop(node)
+        self.pending[:] = sorted([*left[1:], *self.pending])
+        for other in self.nodes:
+            self.check_schedule(other)
+        return self.collection[left[0]] if left else None
+
     def _take(self, given: list[int]) -> None:
         if len(given) <= ENOUGH:  # near the front
             for place in given:

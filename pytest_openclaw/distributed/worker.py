@@ -17,7 +17,6 @@ from pytest_openclaw.distributed.messages import (
     Assigned,
     Command,
     Decided,
-    Disorder,
     Handshake,
     HostFacts,
     Spent,
@@ -127,8 +126,6 @@ class UnderController:
                 execution.stop(at_once=command.at_once)
             case Decided():
                 execution.decide({"target": command.target, "repeat": command.repeat, "ends": command.ends})
-            case Disorder():
-                execution.expect_disorder()
             case Spent():
                 execution.count_elsewhere(command.elsewhere_usd)
 

@@ -62,10 +62,6 @@ class Execution(Protocol):
         """Take a decision on the repeats of a target."""
         ...
 
-    def expect_disorder(self) -> None:
-        """Wait for no decision on repeats from now on."""
-        ...
-
     def count_elsewhere(self, usd: float) -> None:
         """Take what all other machines together have spent."""
         ...

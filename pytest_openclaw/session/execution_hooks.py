@@ -130,8 +130,7 @@ class ExecutionHooks:
             return
         self._pytest_session = session
         self._coordinator.begin(session, self)
-        given = self._coordinator.given
-        if given is None or given.is_here:
+        if self._coordinator.given is None:
             self._plan(session)
 
     def decide(self, decision: JsonObject) -> None:
@@ -139,10 +138,6 @@ class ExecutionHooks:
         from pytest_openclaw.asking.messages import RepeatDecision
 
         self._connection.client.decide(RepeatDecision(**decision))
-
-    def expect_disorder(self) -> None:
-        """Wait for no decision on repeats from now on."""
-        self._connection.client.expect_disorder()
 
     def count_elsewhere(self, usd: float) -> None:
         """Take what all other hosts together have spent."""
@@ -210,7 +205,7 @@ class ExecutionHooks:
 
     def _claim(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         """Have the replies sent to this process that it needs now and next; a plain session needs all."""
-        if not self._is_planned:  # a worker elsewhere knows what its host sends when it runs something
+        if not self._is_planned:  # not sooner in a worker: its controller has accepted the session now
             self._plan(item.session)
         if self._coordinator.given is None:
             return

@@ -25,6 +25,11 @@ pytestmark = [
 SUITE = {f"P{n}": (f"say {n}", YES if n % 2 else NOOP) for n in range(1, 7)}
 MODELS = "--openclaw-models=teacher/a,teacher/b"
 RUN_S = 600.0
+WRITES_ITS_PID = """
+def pytest_runtest_setup(item):
+    if item.nodeid.endswith("P4[teacher/a]"):
+        (FOLDER / "hanging.txt").write_text(str(os.getpid()))
+"""
 
 
 @pytest.fixture
@@ -166,12 +171,12 @@ def test_kill_9_of_a_resumed_session(folder: Path) -> None:
     [
         # While the first test waits, this many cells are asked ahead of the others.
         pytest.param((), 9, 9, id="plain"),
-        # It blocks one worker, which has half of the cells; the other one has reported its own.
-        pytest.param(("-n", "2"), 11, 5, id="workers", marks=[pytest.mark.workers, pytest.mark.nightly]),
+        # It blocks one worker, which has two cells more; the other one has reported all others.
+        pytest.param(("-n", "2"), 11, 2, id="workers", marks=[pytest.mark.workers, pytest.mark.nightly]),
         pytest.param(
             ("-n", "2", "--dist=loadfile"),
-            9,
-            9,
+            10,
+            10,
             id="loadfile",
             marks=[pytest.mark.workers, pytest.mark.nightly],
         ),
@@ -202,9 +207,12 @@ def test_an_interruption_keeps_what_was_answered(
 def test_kill_9_of_a_worker(folder: Path) -> None:
     """The run reports that a worker died; its cells are asked by the others, and none has two rows."""
     (folder / "hang.txt").write_text("a say 4")
+    with (folder / "conftest.py").open("a") as conftest:
+        conftest.write(WRITES_ITS_PID)
     with started(folder, "--openclaw-run-id=r", MODELS, "-n", "2") as process:
         worker = folder / "hanging.txt"
         assert wait_until(lambda: worker.exists() and bool(worker.read_text()) and len(rows(folder)) >= 3)
+        assert wait_until(lambda: is_asked(folder, "a say 4"))
         os.kill(int(worker.read_text()), signal.SIGKILL)
         (folder / "hang.txt").unlink()
         assert process.wait(RUN_S) == 1

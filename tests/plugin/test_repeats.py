@@ -15,7 +15,7 @@ DF = {"type": "tool_invocation", "expected_tools": ["df"]}
 
 # Records its requests, with the seed. `bad` uses no tool, `shaky` uses one for two prompts in each
 # repeat, always others, `fair` for every third, `same` for the first six, `good` always. Models named in
-# down.txt are unavailable, and the call in deadly.txt ends its process, once.
+# down.txt are unavailable, and the test of the cell in deadly.txt ends its process, once.
 PUPIL = """
 import os
 import pathlib
@@ -30,10 +30,6 @@ class Pupil(Provider):
     async def ask(self, request):
         with open(FOLDER / "asked.txt", "a") as file:
             file.write(f"{request.model} {request.prompt} {request.seed}\\n")
-        deadly = FOLDER / "deadly.txt"
-        if deadly.exists() and f"{request.prompt} {request.seed}" == deadly.read_text():
-            deadly.unlink()
-            os._exit(1)
         down = FOLDER / "down.txt"
         if down.exists() and request.model in down.read_text().split():
             raise CallFailed(faults.timed_out("pupil", 1.0))
@@ -53,6 +49,13 @@ class Pupil(Provider):
 
 def pytest_openclaw_providers():
     return [Pupil]
+
+
+def pytest_runtest_setup(item):
+    deadly = FOLDER / "deadly.txt"
+    if deadly.exists() and item.nodeid.endswith(deadly.read_text()):
+        deadly.unlink()
+        os._exit(1)
 """
 
 
@@ -321,7 +324,7 @@ def test_however_it_is_distributed(plain_project: Any, dist: str) -> None:
 def test_a_replacement_worker_knows_the_decisions(plain_project: Any, concurrency: int) -> None:
     """It continues with the repeat in which the previous one died, and the others wait for it."""
     plain_project.suite(tools(10))
-    (plain_project.folder / "deadly.txt").write_text("tool 5 2")
+    (plain_project.folder / "deadly.txt").write_text("T5[pupil/shaky]-r2")
 
     session = plain_project.run(
         "--openclaw-until-conclusive",
@@ -347,10 +350,10 @@ def test_a_replacement_worker_knows_the_decisions(plain_project: Any, concurrenc
 @pytest.mark.workers
 def test_who_waits_for_a_repeat_stops_with_the_session(plain_project: Any) -> None:
     """A worker that waits for another one's row does not block a session that `-x` ends."""
-    plain_project.suite(tools(9))
+    plain_project.suite(tools(30))
     plain_project.extend_conftest(
         "\n\nimport time\n\ndef pytest_runtest_call(item):\n"
-        "    if '::T8[' in item.nodeid:\n        time.sleep(1)\n        assert False, 'late'\n"
+        "    if '::T29[' in item.nodeid:\n        time.sleep(1)\n        assert False, 'late'\n"
     )
 
     session = plain_project.run(

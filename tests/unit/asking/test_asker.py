@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from pytest_openclaw import Reply, Request
+from pytest_openclaw.asking import asker as asker_module
 from pytest_openclaw.asking.asker import ahead_of
-from pytest_openclaw.asking.messages import JobResult, NotSent, RepeatDecision, StopAhead, Taken, Unordered
+from pytest_openclaw.asking.messages import JobResult, NotSent, RepeatDecision, StopAhead, Taken
 from tests.unit.asking.asking import Receiver, Room, settle
 from tests.unit.asking.fake_providers import Fake, cell, says
 
@@ -231,7 +232,6 @@ REPEATS = [replace(cell(f"P{n}"), repeat=repeat, n_repeats=2) for repeat in (1, 
     [
         pytest.param(RepeatDecision(target="fake/m", repeat=1, ends=None), True, id="goes-on"),
         pytest.param(RepeatDecision(target="fake/m", repeat=1, ends="it is settled"), False, id="ends"),
-        pytest.param(Unordered(), True, id="a-worker-has-died"),
         pytest.param(StopAhead(), True, id="the-session-stops"),
     ],
 )
@@ -255,6 +255,28 @@ def test_a_repeat_waits_for_the_decision_of_another_process(
 
         answers = [m for m in client.received if isinstance(m, JobResult | NotSent)]
         assert [type(answer) for answer in answers] == [JobResult if is_sent else NotSent]
+        await room.asker.close()
+
+    run(work())
+
+
+def test_no_decision_is_awaited_that_cannot_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where every client waits for one, as after a crash, the first of them gets its reply."""
+    monkeypatch.setattr(asker_module, "DECISION_S", 0.0)
+
+    async def work() -> None:
+        room = Room(Fake(says("hi")), tmp_path, until_conclusive=True)
+        one, other = room.join(), room.join()
+        room.plan(one, REPEATS, awaits_decisions=True)
+        room.want(one, "P0 r2")
+        await asyncio.sleep(0.01)
+        assert one.replies == []
+
+        room.want(other, "P1 r2")
+        await asyncio.sleep(0.05)
+        await settle()
+
+        assert (one.replies, other.replies) == (["P0 r2"], ["P1 r2"])
         await room.asker.close()
 
     run(work())

@@ -10,7 +10,6 @@ import pytest
 from pytest_openclaw.distributed.messages import (
     Assigned,
     Decided,
-    Disorder,
     Handshake,
     HostFacts,
     Spent,
@@ -69,7 +68,6 @@ def test_a_handshake(host: HostFacts | None) -> None:
     [
         Assigned(limits={"p": 2}, places=[0, 3]),
         Assigned(limits={"p": 2}, places=None),
-        Disorder(),
         Stop(at_once=True),
         Decided(target="p/m", repeat=1, ends=None),
         Spent(elsewhere_usd=0.1),
